@@ -59,7 +59,7 @@ pub use copies::CopyCounts;
 pub use crew::Crew;
 pub use filter::{Filter, NamePattern};
 pub use incomplete::{Incomplete, IncompleteCounts};
-pub use jit::JitSymbols;
+pub use jit::{JitSymbols, RefusedSideFile, SavedCode, SavedCodeError};
 pub use modules::LibSource;
 pub use recorded_files::RecordedFiles;
 pub use select::Selection;

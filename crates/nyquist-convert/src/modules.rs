@@ -1,7 +1,7 @@
 //! The files that were mapped: opened while the process lives, identified, and read for unwinding once.
 
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
+use crate::jit::{DumpId, DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::memfd;
 use crate::memory_image;
 use crate::recorded_files::Files;
@@ -12,7 +12,9 @@ use crate::stated_symbols::StatedSymbols;
 use crate::vdso;
 use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
-use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
+use nyquist_object::{
+    BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma,
+};
 use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
 use nyquist_symbols::{ModuleRequest, OpenFile};
@@ -25,7 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The place of a module in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ModuleIndex(u32);
 
 /// Where the code and the symbols of a lib come from.
@@ -67,7 +69,8 @@ enum Bytes {
     /// What a process has loaded of a file that nobody can open any more.
     Memory(Arc<Vec<u8>>),
     Kernel(Avma),
-    JitDump(DumpIndex),
+    /// A jitdump, and its id once its header was read.
+    JitDump(DumpIndex, DumpId),
     /// A perf map, and the address from which the lib counts.
     PerfMap(Arc<MapFile>, Avma),
     /// Code that appeared in the kernel while it ran, and the address from which the lib counts.
@@ -228,7 +231,7 @@ impl ModuleStore {
         &mut self,
         mapping: &Mapping,
         user: Option<u32>,
-        dump: DumpIndex,
+        dump: (DumpIndex, DumpId),
     ) -> Option<(ModuleIndex, Found)> {
         let file = match self.files.open_jitdump(mapping, user) {
             Ok(file) => file,
@@ -241,7 +244,7 @@ impl ModuleStore {
         if let Some(&index) = self.known.get(&key) {
             return Some((index, file));
         }
-        let module = Module { bytes: Bytes::JitDump(dump), ..Module::missing(&mapping.path) };
+        let module = Module { bytes: Bytes::JitDump(dump.0, dump.1), ..Module::missing(&mapping.path) };
         let index = self.add(Arc::new(module))?;
         self.known.insert(key, index);
         Some((index, file))
@@ -469,7 +472,7 @@ impl Module {
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
-            Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
+            Bytes::Missing | Bytes::JitDump(..) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
                 Avma(start.0.wrapping_sub(mapping.offset.0))
             }
             Bytes::File(_) | Bytes::Memory(_) => {
@@ -494,7 +497,7 @@ impl Module {
             | Bytes::OtherKernel(_)
             | Bytes::KernelCode(_)
             | Bytes::Stated(..)
-            | Bytes::JitDump(_)
+            | Bytes::JitDump(..)
             | Bytes::PerfMap(..)
             | Bytes::Missing => None,
         };
@@ -519,7 +522,7 @@ impl Module {
             | Bytes::OtherKernel(_)
             | Bytes::KernelCode(_)
             | Bytes::Stated(..)
-            | Bytes::JitDump(_)
+            | Bytes::JitDump(..)
             | Bytes::PerfMap(..)
             | Bytes::Missing => false,
         };
@@ -541,12 +544,17 @@ impl Module {
             Bytes::PerfMap(_, base) | Bytes::KernelCode(base) => format!("{name}+{base:#x}", base = base.0),
             _ => name.to_string(),
         };
+        let breakpad_id = match &self.bytes {
+            Bytes::JitDump(_, id) => id.get().map(DebugId::breakpad),
+            Bytes::PerfMap(map, _) => map.id().map(|id| id.breakpad()),
+            _ => self.id.as_ref().map(|id| id.debug_id().breakpad()),
+        };
         Lib {
             name: name.to_string(),
             path: path.to_owned(),
             debug_name,
             debug_path: path.to_owned(),
-            breakpad_id: self.id.as_ref().map(|id| id.debug_id().breakpad()).unwrap_or_default(),
+            breakpad_id: breakpad_id.unwrap_or_default(),
             code_id: self.id.as_ref().and_then(ModuleId::code_id),
             arch: arch.map(str::to_owned),
         }
@@ -561,7 +569,9 @@ impl Module {
             Bytes::Stated(symbols, first) => {
                 return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
             }
-            Bytes::JitDump(dump) => return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit),
+            Bytes::JitDump(dump, _) => {
+                return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit);
+            }
             _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
                 Some(OpenFile { path: by_descriptor(source.file()), source: Arc::clone(source) })

@@ -24,6 +24,8 @@ pub struct JitDumpHeader {
     pub pid: u32,
     /// The machine that its code is for: `e_machine` of ELF.
     pub machine: u32,
+    /// When the file was begun, in ns of its clock.
+    pub time: u64,
     /// Whether the times are those of `CLOCK_MONOTONIC`. If not, only their order has a meaning.
     pub has_clock_times: bool,
 }
@@ -35,10 +37,10 @@ impl JitDumpHeader {
         let fields = (|| {
             let (magic, version, size) = (cursor.u32("magic")?, cursor.u32("version")?, cursor.u32("size")?);
             let (machine, _pad, pid) = (cursor.u32("machine")?, cursor.u32("pad")?, cursor.u32("pid")?);
-            let (_time, flags) = (cursor.u64("time")?, cursor.u64("flags")?);
-            Ok::<_, RecordError>((magic, version, size, (machine, pid), flags))
+            let (time, flags) = (cursor.u64("time")?, cursor.u64("flags")?);
+            Ok::<_, RecordError>((magic, version, size, (machine, pid, time), flags))
         })();
-        let Ok((magic, version, size, (machine, pid), flags)) = fields else { return Ok(None) };
+        let Ok((magic, version, size, (machine, pid, time), flags)) = fields else { return Ok(None) };
         match magic {
             MAGIC => {}
             _ if magic.swap_bytes() == MAGIC => return Err(JitDumpError::BigEndian),
@@ -47,7 +49,7 @@ impl JitDumpHeader {
         if version != 1 {
             return Err(JitDumpError::Version(version));
         }
-        Ok(Some(Self { size, pid, machine, has_clock_times: flags & ARCH_TIMESTAMP == 0 }))
+        Ok(Some(Self { size, pid, machine, time, has_clock_times: flags & ARCH_TIMESTAMP == 0 }))
     }
 }
 
@@ -282,7 +284,10 @@ mod tests {
     #[test]
     fn a_header_says_whose_file_it_is_and_which_clock_it_has() {
         let parsed = JitDumpHeader::parse(&header(MAGIC, 1, 0)).unwrap().unwrap();
-        assert_eq!(parsed, JitDumpHeader { size: 40, pid: 1234, machine: 62, has_clock_times: true });
+        assert_eq!(
+            parsed,
+            JitDumpHeader { size: 40, pid: 1234, machine: 62, time: 5, has_clock_times: true }
+        );
         assert!(!JitDumpHeader::parse(&header(MAGIC, 1, 1)).unwrap().unwrap().has_clock_times);
         assert_eq!(JitDumpHeader::parse(&header(MAGIC, 1, 0)[..39]), Ok(None));
         let check = |bytes: &[u8], error| assert_eq!(JitDumpHeader::parse(bytes), Err(error));

@@ -31,6 +31,7 @@ mod endpoints;
 mod error;
 mod hosts;
 mod links;
+mod made_code;
 mod one_time;
 mod peer_user;
 mod profile_symbols;
@@ -44,6 +45,7 @@ mod unauthenticated;
 
 pub use config::{Config, Limits, PortChoice};
 pub use error::ServerError;
+pub use made_code::{MadeCode, MadeLib};
 pub use profile_symbols::ProfileSymbols;
 pub use server::{Server, ShutdownHandle};
 pub use symbol_source::{

@@ -13,6 +13,7 @@ use nyquist_symbols::{
     Attempt, Disassembly, Finder, Found, Frame, ModuleRequest, ModuleSymbols, Outcome, SourceFiles,
 };
 
+use crate::made_code::{MadeCode, MadeLib, NoMadeCode};
 use crate::symbol_source::{
     AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
     SymbolSource,
@@ -27,16 +28,20 @@ pub struct ProfileSymbols {
     libs: BTreeMap<LibKey, LibFiles>,
     finder: Finder,
     source_files: SourceFiles,
+    made_code: Box<dyn MadeCode>,
     threads: NonZeroUsize,
 }
 
 /// What is known of a lib, and its files once they have been looked for.
 struct LibFiles {
+    lib: Lib,
     request: ModuleRequest,
     /// The source files that the profile itself names for the lib.
     sources: HashSet<Box<str>>,
     /// The reason is text, for it is told to every request.
     module: OnceLock<Result<ModuleSymbols, String>>,
+    /// The same of code that was made while the program ran; `None` of all other libs.
+    made: OnceLock<Option<Result<Box<dyn MadeLib>, String>>>,
 }
 
 impl ProfileSymbols {
@@ -54,8 +59,15 @@ impl ProfileSymbols {
             libs,
             finder,
             source_files,
+            made_code: Box::new(NoMadeCode),
             threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         }
+    }
+
+    /// The same, which finds the code of libs that are no files.
+    #[must_use]
+    pub fn with_made_code(self, made_code: impl MadeCode + 'static) -> Self {
+        Self { made_code: Box::new(made_code), ..self }
     }
 
     fn lib(&self, key: &LibKey) -> Result<&LibFiles, LookupError> {
@@ -63,12 +75,30 @@ impl ProfileSymbols {
     }
 
     fn module(&self, key: &LibKey) -> Result<&ModuleSymbols, LookupError> {
-        let opened = self.lib(key)?.open(&self.finder);
-        opened.map_err(|reason| LookupError::NoBinary { lib: key.clone(), reason: reason.to_owned() })
+        let lib = self.lib(key)?;
+        let no_binary = |reason: &str| LookupError::NoBinary { lib: key.clone(), reason: reason.to_owned() };
+        // Nobody is asked for a file of it.
+        if self.made_code.is_made(&lib.lib) {
+            return Err(no_binary("its code was made while the program ran"));
+        }
+        lib.open(&self.finder).map_err(no_binary)
+    }
+
+    /// The code of a lib that is no file; `None` of a lib that is one.
+    fn made(&self, key: &LibKey) -> Result<Option<&dyn MadeLib>, LookupError> {
+        let lib = self.lib(key)?;
+        match lib.made.get_or_init(|| self.made_code.open(&lib.lib)) {
+            None => Ok(None),
+            Some(Ok(made)) => Ok(Some(&**made)),
+            Some(Err(reason)) => Err(LookupError::NoBinary { lib: key.clone(), reason: reason.clone() }),
+        }
     }
 
     /// Whether the lib's debug info names the file. That alone lets it be read: a profile may name anything.
     fn debug_info_names(&self, request: &SourceRequest) -> bool {
+        if let Ok(Some(made)) = self.made(&request.lib) {
+            return made.names_source(&request.file);
+        }
         self.module(&request.lib).is_ok_and(|module| module.names_source(&request.file, request.address))
     }
 }
@@ -98,7 +128,8 @@ impl LibFiles {
             debug_name: lib.debug_name.clone(),
             ..ModuleRequest::default()
         };
-        Self { request, sources: HashSet::new(), module: OnceLock::new() }
+        let lib = lib.clone();
+        Self { lib, request, sources: HashSet::new(), module: OnceLock::new(), made: OnceLock::new() }
     }
 
     /// The lib's symbols. Requests that come while the files are being opened wait for it.
@@ -149,7 +180,9 @@ impl SymbolSource for ProfileSymbols {
         let file = &request.file;
         // What neither of them names cannot be asked for, also in a folder that is allowed.
         if !self.lib(&request.lib)?.sources.contains(&**file) {
-            self.module(&request.lib)?;
+            if self.made(&request.lib)?.is_none() {
+                self.module(&request.lib)?;
+            }
             if !self.debug_info_names(request) {
                 return Err(LookupError::SourceNotNamed { lib: request.lib.clone(), file: file.clone() });
             }
@@ -164,13 +197,16 @@ impl SymbolSource for ProfileSymbols {
     }
 
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
-        let module = self.module(&request.lib)?;
-        let code = module.disassemble(request.start, request.size, request.continue_until_function_end);
-        code.map(Assembly::from).map_err(|error| LookupError::NoInstructions {
-            lib: request.lib.clone(),
-            start: request.start,
-            reason: error.to_string(),
-        })
+        let (start, size, whole) = (request.start, request.size, request.continue_until_function_end);
+        let code = match self.made(&request.lib)? {
+            Some(made) => made.disassemble(start, size, whole),
+            None => {
+                let module = self.module(&request.lib)?;
+                module.disassemble(start, size, whole).map_err(|error| error.to_string())
+            }
+        };
+        let lib = request.lib.clone();
+        code.map(Assembly::from).map_err(|reason| LookupError::NoInstructions { lib, start, reason })
     }
 }
 

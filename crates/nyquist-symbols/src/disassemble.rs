@@ -93,6 +93,18 @@ pub(crate) fn disassemble(
     Ok(Disassembly { start, size, architecture, instructions })
 }
 
+/// Takes code apart that no module's file holds. Calls and jumps have addresses and no names.
+///
+/// # Errors
+/// Where the instruction set is not known here.
+pub fn disassemble_code(
+    architecture: Architecture,
+    code: &[u8],
+    start: RelativeAddress,
+) -> Result<Disassembly, DisassemblyError> {
+    disassemble(architecture, code, start, Svma(start.0.into()), |_| None)
+}
+
 fn decode(bits: u32, code: &[u8], address: Svma) -> Vec<iced_x86::Instruction> {
     let mut decoder = Decoder::with_ip(bits, code, address.0, DecoderOptions::NONE);
     let mut decoded = Vec::new();

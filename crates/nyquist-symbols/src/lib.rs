@@ -62,7 +62,7 @@ pub use batch::{Batch, symbolicate};
 pub use cache::{AnswerCache, CachedModule, read_answers, read_inflated, sealed_block, sealed_list};
 pub use contents::{Contents, Language};
 pub use demangle::demangle;
-pub use disassemble::{Disassembly, DisassemblyError, Instruction};
+pub use disassemble::{Disassembly, DisassemblyError, Instruction, disassemble_code};
 pub use error::SymbolsError;
 pub use fetch::{Fetch, Fetched, RemoteFile};
 pub use find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome, SearchPaths, Wanted};

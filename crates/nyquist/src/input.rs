@@ -10,7 +10,7 @@ use crate::profile_file;
 use crate::symbolicate;
 use crate::text::one_line;
 use crate::watch::Watch;
-use nyquist_convert::{LibSource, Progress, Symbolicated};
+use nyquist_convert::{LibSource, Progress, SavedCode, Symbolicated};
 use nyquist_object::{DebugId, ModuleId};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_symbols::{KernelError, ModuleRequest};
@@ -88,6 +88,10 @@ fn named(
 
 /// How a lib's files are asked for, by what a saved profile knows of it.
 pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
+    // No file holds code that was made while the program ran, and no server is asked for one.
+    if SavedCode::is_of(lib) {
+        return ModuleRequest::default();
+    }
     let debug_id = DebugId::from_breakpad(&lib.breakpad_id);
     ModuleRequest {
         path: PathBuf::from(&lib.path),

@@ -27,6 +27,7 @@ mod load;
 mod loader;
 mod lossy_path;
 mod machine;
+mod made_code;
 mod markers;
 mod memory;
 mod number;

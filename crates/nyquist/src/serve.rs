@@ -5,6 +5,7 @@ use crate::browser;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
 use crate::finder::{finder, source_files};
+use crate::made_code::SideFiles;
 use crate::printer::Printer;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
@@ -24,7 +25,8 @@ pub(crate) fn serve(
     let front_end = args.profiler_url.clone();
     let config = Config { address: args.address, port, front_end, ..Config::default() };
     let finder = finder(symbols, Watch::new(printer, None));
-    let symbols = Arc::new(ProfileSymbols::new(profile, finder, source_files(symbols)));
+    let symbols = ProfileSymbols::new(profile, finder, source_files(symbols));
+    let symbols = Arc::new(symbols.with_made_code(SideFiles));
     let server = Server::bind(config, bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;

@@ -71,6 +71,11 @@ fn javascript(test: &Context<'_>, option: &str, lib: &str) -> Verdict {
     expect(profile.json["meta"]["usesOnlyOneStackType"] == false, "no switch for JavaScript")?;
     expect(frame.file.as_deref().is_some_and(|file| file.ends_with("jit.js")), format_args!("{frame:?}"))?;
     expect(frame.lib.as_deref().is_some_and(|name| name.starts_with(lib)), format_args!("{frame:?}"))?;
+    let libs = profile.json["libs"].as_array().cloned().unwrap_or_default();
+    let made = libs.iter().find(|made| made["name"].as_str().is_some_and(|name| name.starts_with(lib)));
+    let id = made.and_then(|made| made["breakpadId"].as_str()).unwrap_or_default();
+    // The front end asks for source and instructions by it.
+    expect(id.starts_with("4A4954") && id.len() == 33, format_args!("the id of {lib}: {id:?}"))?;
     expect_whole_stacks(&recorded, "alpha")
 }
 

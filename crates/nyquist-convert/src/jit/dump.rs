@@ -1,6 +1,7 @@
 //! One jitdump: read while it is written, and asked for the code at an address at a time.
 
 use crate::event::{Pid, Timestamp};
+use crate::jit::id::{self, DumpId};
 use crate::mappings::Range;
 use crate::modules::ModuleIndex;
 use nyquist_object::{Architecture, Avma};
@@ -32,6 +33,8 @@ pub(crate) struct Dump {
     /// The process that was seen to map it first.
     owner: Option<Pid>,
     header: Option<JitDumpHeader>,
+    /// The id of the lib, once the header was read.
+    id: DumpId,
     /// Where the next record begins.
     offset: u64,
     /// Whether the file can be read no further.
@@ -117,6 +120,7 @@ impl Dump {
             module,
             owner,
             header: None,
+            id: DumpId::default(),
             offset: 0,
             is_ended: false,
             last_time: Timestamp::default(),
@@ -132,6 +136,16 @@ impl Dump {
             charge,
             is_too_large: false,
         }
+    }
+
+    /// The same, whose lib's id is read there.
+    pub(crate) fn telling(self, id: DumpId) -> Self {
+        Self { id, ..self }
+    }
+
+    /// What the file says of itself, if that was read.
+    pub(crate) fn header(&self) -> Option<&JitDumpHeader> {
+        self.header.as_ref()
     }
 
     /// The module whose addresses are places in this file.
@@ -225,6 +239,7 @@ impl Dump {
                 Ok(Some(header)) if header.size as usize <= bytes.len() => {
                     at = header.size as usize;
                     self.header = Some(header);
+                    let _ = self.id.set(id::of_dump(&header));
                 }
                 Ok(_) => return 0,
                 Err(_) => {

@@ -1,7 +1,9 @@
 //! The perf map of a process: finding and reading it.
 
 use crate::event::Pid;
+use crate::jit::id;
 use crate::side_file::{Found, Refusal, Root, own_user, user_of};
+use nyquist_object::DebugId;
 use nyquist_perf::{Budget, CodeNames};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -75,6 +77,14 @@ impl MapFile {
     /// The map's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The id of the lib that is made of it; `None` where the file is not there yet.
+    pub(crate) fn id(&self) -> Option<DebugId> {
+        match &self.source {
+            Source::Open(file) => id::of_map(file),
+            Source::Expected(..) => None,
+        }
     }
 
     /// What the map holds by now, as far as the budget allows.

@@ -5,18 +5,22 @@
 //! addresses and names, and is read when the recording ends; it becomes a lib for each 2 GiB of addresses that it names.
 
 mod dump;
+mod id;
 mod instructions;
 mod map_file;
 mod naming;
 mod runtime;
+mod saved;
 mod symbols;
 #[cfg(test)]
 pub(crate) mod test_dump;
 
 pub(crate) use dump::{Dump, MadeCode};
+pub(crate) use id::DumpId;
 use instructions::ReadInstructions;
 pub(crate) use map_file::MapFile;
 pub(crate) use naming::name_frame;
+pub use saved::{RefusedSideFile, SavedCode, SavedCodeError};
 pub use symbols::JitSymbols;
 
 use crate::event::{Mapping, Pid, Timestamp};
@@ -62,12 +66,14 @@ impl JitDumps {
             return self.dumps.iter().position(|dump| dump.module() == known).map(DumpIndex);
         }
         let index = DumpIndex(self.dumps.len());
-        let (module, found) = modules.add_jitdump(mapping, user, index)?;
+        let id = DumpId::default();
+        let (module, found) = modules.add_jitdump(mapping, user, (index, Arc::clone(&id)))?;
         if let (true, Some(pid)) = (self.unlink && modules.are_live(), mapping.pid) {
             // One that cannot be removed is only left behind.
             let _ = user_of(pid).or(user).map(|user| found.remove(user));
         }
-        self.dumps.push(Dump::new(Arc::new(found.file), module, mapping.pid, modules.budget().charge()));
+        let dump = Dump::new(Arc::new(found.file), module, mapping.pid, modules.budget().charge());
+        self.dumps.push(dump.telling(id));
         Some(index)
     }
 

@@ -17,6 +17,7 @@ mod rust_path;
 
 use moved::Moved;
 use rust::RustSources;
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -98,6 +99,7 @@ impl SourceFiles {
     /// # Errors
     /// Where it cannot or may not be read.
     pub fn read(&self, file: &str, is_named: impl FnOnce() -> bool) -> Result<SourceFile, SourceError> {
+        let file = &*local_path(file);
         if file.chars().any(char::is_control) {
             return Err(SourceError::Unfit("its path has control characters"));
         }
@@ -120,6 +122,30 @@ impl SourceFiles {
             (real.starts_with(&folder) && real.is_file()).then(|| open(&real, LONGEST).and_then(Opened::text))
         })
     }
+}
+
+/// The path of a file that is named by its URL, as modules of JavaScript are; other names as they are.
+fn local_path(file: &str) -> Cow<'_, str> {
+    let Some(path) = file.strip_prefix("file://").filter(|path| path.starts_with('/')) else {
+        return Cow::Borrowed(file);
+    };
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = digits.filter(|_| *first == b'%').filter(|digits| !digits.starts_with('+'));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Reads a file that debug info must name.
@@ -215,6 +241,19 @@ mod tests {
         assert_eq!(read(&SourceFiles::default(), &file, true).unwrap(), "int a;\n");
         assert_eq!(read(&SourceFiles::default(), &file, false).unwrap_err(), NOT_ALLOWED);
         assert_eq!(read(&SourceFiles::default(), "/etc/passwd", false).unwrap_err(), NOT_ALLOWED);
+    }
+
+    #[test]
+    fn a_file_may_be_named_by_its_url() {
+        let folder = Folder::new("url");
+        fs::write(folder.path("src/a b%.js"), "let a;\n").unwrap();
+        let sources = SourceFiles::default().allowing(folder.path("src"));
+        let url = |name: &str| format!("file://{}", folder.path(name));
+        assert_eq!(read(&SourceFiles::default(), &url("src/a%20b%.js"), true).unwrap(), "let a;\n");
+        assert_eq!(read(&sources, &url("src/a.c"), false).unwrap(), "int a;\n");
+        assert_eq!(read(&sources, &url("src/%2e%2E/secret"), false).unwrap_err(), NOT_ALLOWED);
+        assert_eq!(read(&sources, &url("src/a%0ab"), true).unwrap_err(), "its path has control characters");
+        assert!(read(&sources, "file://host/src/a.c", true).is_err());
     }
 
     #[test]

@@ -1,0 +1,231 @@
+//! Code that was made while a program ran, out of the jitdump or the perf map that still lies on this machine.
+//!
+//! Both are files that the program wrote, and they name source files. They are used only if they are those of the recording, by
+//! the id of the lib, and if nobody but this user or root can have written them: then they let nothing be read that the user
+//! could not have read, and a profile of somebody else names no such file.
+
+use crate::jit::dump::{Code, Dump};
+use crate::jit::id;
+use crate::jit::runtime::CodeName;
+use crate::modules::ModuleIndex;
+use crate::side_file::{Refusal, Root, own_user};
+use nyquist_object::elf::Architecture;
+use nyquist_object::{DebugId, RelativeAddress};
+use nyquist_perf::{Budget, CodeNames};
+use nyquist_profile::Lib;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The most that names in one such file take.
+const MOST: u64 = 256 << 20;
+
+/// The most code that is given at once.
+const MOST_CODE: u32 = 16 << 20;
+
+/// Why there is nothing to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SavedCodeError {
+    /// The file is not used.
+    #[error("{0} is not used: {1}")]
+    Refused(String, #[source] RefusedSideFile),
+    /// The file is another one than that of the recording.
+    #[error("{0} is another file than the one that was recorded")]
+    Other(String),
+    /// A perf map holds no instructions.
+    #[error("a perf map has names and no instructions; a jitdump has both (node --perf-prof)")]
+    NoInstructions,
+    /// Nothing was made there.
+    #[error("no code at {0}")]
+    NoCode(RelativeAddress),
+    /// It cannot be read.
+    #[error("cannot read the code: {0}")]
+    Unreadable(#[source] io::Error),
+}
+
+/// Why a file that a program wrote beside its code is not used.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct RefusedSideFile(#[from] Refusal);
+
+/// The jitdump or the perf map of a lib.
+#[derive(Debug)]
+pub struct SavedCode(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Dump { file: Arc<File>, codes: Vec<Code>, architecture: Architecture },
+    Map(CodeNames),
+}
+
+impl SavedCode {
+    /// Whether a lib's code was made while the program ran.
+    pub fn is_of(lib: &Lib) -> bool {
+        id::is_dump(&lib.breakpad_id).is_some()
+    }
+
+    /// Opens the file of a lib, where it is there, believed, and the one that was recorded. O(length of the file).
+    ///
+    /// # Errors
+    /// If it is not so.
+    pub fn open(lib: &Lib) -> Result<Self, SavedCodeError> {
+        let refused = |why| SavedCodeError::Refused(lib.path.clone(), RefusedSideFile(why));
+        let root = Root::own().ok_or_else(|| refused(Refusal::Absent))?;
+        let found = root.open(Path::new(&lib.path)).and_then(|found| found.believed(&[own_user()]));
+        let file = found.map_err(refused)?.file;
+        let is_it = |id: Option<DebugId>| id.is_some_and(|id| id.breakpad() == lib.breakpad_id);
+        let other = || SavedCodeError::Other(lib.path.clone());
+        if id::is_dump(&lib.breakpad_id) == Some(true) {
+            let file = Arc::new(file);
+            let mut dump =
+                Dump::new(Arc::clone(&file), ModuleIndex::default(), None, Budget::new(MOST).charge());
+            dump.read_on();
+            let header = dump.header().filter(|header| is_it(Some(id::of_dump(header)))).ok_or_else(other)?;
+            let machine = u16::try_from(header.machine).unwrap_or_default();
+            let architecture = Architecture::of_elf_machine(machine);
+            return Ok(Self(Kind::Dump { file, codes: dump.codes().to_vec(), architecture }));
+        }
+        if !is_it(id::of_map(&file)) {
+            return Err(other());
+        }
+        let names = CodeNames::read(file, &Budget::new(MOST)).map_err(SavedCodeError::Unreadable)?;
+        Ok(Self(Kind::Map(names)))
+    }
+
+    /// Whether the compiler named a source file, spelled so. O(n) in what the file holds.
+    pub fn names_source(&self, file: &str) -> bool {
+        let is_in_name = |name| CodeName::parse(name).file == Some(file);
+        match &self.0 {
+            Kind::Dump { codes, .. } => codes
+                .iter()
+                .any(|code| is_in_name(&code.name) || code.lines.iter().any(|line| &*line.file == file)),
+            Kind::Map(names) => names.iter().any(|code| is_in_name(code.name)),
+        }
+    }
+
+    /// The bytes of code from an address on: `size` of them, or up to the end of the function; no more than the function has.
+    ///
+    /// # Errors
+    /// If none are there.
+    pub fn code(
+        &self,
+        start: RelativeAddress,
+        size: u32,
+        until_function_end: bool,
+    ) -> Result<(Architecture, Vec<u8>), SavedCodeError> {
+        let Kind::Dump { file, codes, architecture } = &self.0 else {
+            return Err(SavedCodeError::NoInstructions);
+        };
+        let after = codes.partition_point(|code| code.offset <= start.0);
+        let code = after.checked_sub(1).and_then(|at| codes.get(at));
+        let left = code.and_then(|code| code.size.checked_sub(start.0 - code.offset));
+        let left = left.filter(|left| *left > 0).ok_or(SavedCodeError::NoCode(start))?;
+        let size = if until_function_end { left } else { size.min(left) };
+        let mut bytes = vec![0; size.min(MOST_CODE) as usize];
+        file.read_exact_at(&mut bytes, start.0.into()).map_err(SavedCodeError::Unreadable)?;
+        Ok((*architecture, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
+    use crate::jit::test_dump::TestDump;
+    use crate::{Converter, Options};
+    use nyquist_object::Avma;
+    use nyquist_profile::Meta;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// The lib of a jitdump, and the address in it of a sample at an address.
+    fn recorded(dump: &TestDump, address: u64) -> (Lib, RelativeAddress) {
+        let own = Pid(std::process::id());
+        let options = Options { start: Timestamp(0), kernel_permitted: true, meta: Meta::default() };
+        let mut converter = Converter::new(options);
+        let sample = Sample {
+            pid: own,
+            tid: Tid(own.0),
+            in_kernel: false,
+            state: SampleState::Clocked,
+            period_ns: 1_000_000,
+            cpu_time_ns: None,
+            counts_anew: false,
+            kernel_stack: Vec::new(),
+            user: UserStack::Walked(vec![Avma(address)]),
+        };
+        for (time, kind) in [(1, EventKind::Map(dump.mapping(own))), (100, EventKind::Sample(sample))] {
+            converter.push(Event { time: Timestamp(time), cpu: Some(0), kind });
+        }
+        let profile = converter.finish().profile;
+        let frame = profile.frames().iter().find(|frame| profile.func(frame.func).lib.is_some()).unwrap();
+        let lib = profile.lib(profile.func(frame.func).lib.unwrap()).clone();
+        (lib, RelativeAddress(frame.address.unwrap()))
+    }
+
+    fn dump() -> TestDump {
+        let dump = TestDump::new(0);
+        dump.lines(1, 0x7000_0000, &[(0x7000_0000, 7, "/included.js")]);
+        dump.load(2, 0x7000_0000, 16, 1, "JS:*first /x.js:1:2");
+        dump.load(3, 0x7000_0100, 32, 2, "second");
+        dump
+    }
+
+    #[test]
+    fn the_instructions_of_a_jitdump_are_found_by_its_libs_id() {
+        let dump = dump();
+        let (lib, address) = recorded(&dump, 0x7000_0104);
+        assert_eq!((lib.breakpad_id.len(), &*lib.debug_name), (33, "jit-77.dump"));
+        assert!(SavedCode::is_of(&lib));
+        let saved = SavedCode::open(&lib).unwrap();
+        let code = |start: u32, size, whole| {
+            saved.code(RelativeAddress(address.0 + start), size, whole).map(|(_, code)| code.len()).ok()
+        };
+        assert_eq!(code(0, 4, false), Some(4));
+        assert_eq!(code(0, 4, true), Some(28));
+        assert_eq!(code(0, 1000, false), Some(28));
+        assert_eq!((code(27, 9, false), code(28, 1, false)), (Some(1), None));
+        let (architecture, bytes) = saved.code(address, 2, false).unwrap();
+        assert_eq!((architecture, bytes), (Architecture::X86_64, vec![0x90; 2]));
+    }
+
+    #[test]
+    fn a_jitdump_names_the_files_of_its_code_and_lines() {
+        let dump = dump();
+        let saved = SavedCode::open(&recorded(&dump, 0x7000_0004).0).unwrap();
+        let named = ["/x.js", "/included.js", "/etc/passwd", ""].map(|file| saved.names_source(file));
+        assert_eq!(named, [true, true, false, false]);
+    }
+
+    #[test]
+    fn another_file_in_its_place_is_not_used() {
+        let dump = dump();
+        let (lib, _) = recorded(&dump, 0x7000_0004);
+        let why = |lib: &Lib| SavedCode::open(lib).unwrap_err().to_string();
+        fs::set_permissions(&lib.path, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(why(&lib).contains("everybody may write to it"), "{}", why(&lib));
+        fs::set_permissions(&lib.path, fs::Permissions::from_mode(0o600)).unwrap();
+        let other = Lib { breakpad_id: lib.breakpad_id.replace("4D", "4E"), ..lib.clone() };
+        assert!(why(&other).contains("another file"), "{}", why(&other));
+        fs::remove_file(&lib.path).unwrap();
+        assert!(why(&lib).contains("it is not there"), "{}", why(&lib));
+        let own = Lib { path: "/proc/self/environ".into(), ..lib };
+        assert!(SavedCode::open(&own).is_err());
+    }
+
+    #[test]
+    fn a_perf_map_names_files_and_has_no_instructions() {
+        let path = std::env::temp_dir().canonicalize().unwrap();
+        let path = path.join(format!("nyquist-saved-{}.map", std::process::id()));
+        fs::write(&path, "1000 10 JS:~f /y.js:1:2\n").unwrap();
+        let id = id::of_map(&File::open(&path).unwrap()).unwrap().breakpad();
+        let lib = Lib { path: path.to_str().unwrap().into(), breakpad_id: id, ..Lib::default() };
+        let saved = SavedCode::open(&lib).unwrap();
+        assert_eq!(["/y.js", "/z.js"].map(|file| saved.names_source(file)), [true, false]);
+        let refused = saved.code(RelativeAddress(0), 1, false).unwrap_err().to_string();
+        assert!(refused.starts_with("a perf map has names and no instructions"), "{refused}");
+        fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,45 @@
+//! Code that was made while a program ran: no module's file holds it, and only whoever opens the server knows where it may be.
+
+use nyquist_object::RelativeAddress;
+use nyquist_profile::Lib;
+use nyquist_symbols::Disassembly;
+
+/// Finds the code of libs that are no files.
+pub trait MadeCode: Send + Sync {
+    /// Opens what is left of a lib's code. `None` where the lib is a file as others are.
+    fn open(&self, lib: &Lib) -> Option<Result<Box<dyn MadeLib>, String>>;
+
+    /// Whether a lib's code was made while the program ran.
+    fn is_made(&self, lib: &Lib) -> bool;
+}
+
+/// The code of a lib that is no file.
+pub trait MadeLib: Send + Sync {
+    /// Whether the compiler named a source file. What says so must be of this machine and to be believed, because the file is then
+    /// shown.
+    fn names_source(&self, file: &str) -> bool;
+
+    /// The instructions of a range.
+    ///
+    /// # Errors
+    /// Why there are none, as a sentence.
+    fn disassemble(
+        &self,
+        start: RelativeAddress,
+        size: u32,
+        until_function_end: bool,
+    ) -> Result<Disassembly, String>;
+}
+
+/// Knows of no such code.
+pub(crate) struct NoMadeCode;
+
+impl MadeCode for NoMadeCode {
+    fn open(&self, _: &Lib) -> Option<Result<Box<dyn MadeLib>, String>> {
+        None
+    }
+
+    fn is_made(&self, _: &Lib) -> bool {
+        false
+    }
+}
