@@ -20,7 +20,7 @@ pub struct Meta {
     pub has_cpu_deltas: bool,
     /// The recorded command line.
     pub arguments: Option<String>,
-    /// The system and its version, as `Debian GNU/Linux 12, Linux 6.1.0`.
+    /// The system and its version, in a few words, as `Debian 12`: the front end has it in the page's title.
     pub oscpu: Option<String>,
     /// The kind of system, as `Linux`.
     pub platform: Option<String>,

@@ -1,6 +1,6 @@
 //! What kind of machine this is, for the profile's information panel.
 
-use nyquist_profile::Meta;
+use nyquist_profile::{ExtraInfo, Meta};
 use std::fs;
 
 /// Fills in what is known of the machine.
@@ -9,9 +9,15 @@ pub(crate) fn describe(meta: &mut Meta) {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let system = value(&release, "PRETTY_NAME", '=').map(|name| name.trim_matches('"').to_owned());
-    let parts = [system, Some(format!("Linux {}", kernel.trim()))];
-    meta.oscpu = Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    // It stands in the title of the front end's page, between the program and the date.
+    meta.oscpu = Some(short_system(&release));
+    let line = |label: &str, value: &str| ExtraInfo {
+        section: "Machine".to_owned(),
+        label: label.to_owned(),
+        value: value.to_owned(),
+    };
+    let system = value(&release, "PRETTY_NAME", '=').map(|name| line("System", name.trim_matches('"')));
+    meta.extra.extend(system.into_iter().chain([line("Kernel", &format!("Linux {}", kernel.trim()))]));
     meta.platform = Some("Linux".to_owned());
     meta.abi = Some(format!("{}-gcc3", std::env::consts::ARCH));
     meta.cpu_name = value(&cpus, "model name", ':').map(str::to_owned);
@@ -20,6 +26,17 @@ pub(crate) fn describe(meta: &mut Meta) {
     meta.main_memory = value(&memory, "MemTotal", ':')
         .and_then(|size| size.strip_suffix(" kB")?.trim().parse::<u64>().ok())
         .map(|kilobytes| kilobytes * 1024);
+}
+
+/// The system's name and version in two words, as `Debian 12`.
+fn short_system(release: &str) -> String {
+    let value =
+        |key| value(release, key, '=').map(|text| text.trim_matches('"')).filter(|text| !text.is_empty());
+    let Some(name) = value("NAME") else { return "Linux".to_owned() };
+    let name =
+        ["GNU/Linux", "Linux"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).trim_end();
+    let name = if name.is_empty() { "Linux" } else { name };
+    value("VERSION_ID").map_or_else(|| name.to_owned(), |version| format!("{name} {version}"))
 }
 
 /// The first value of a key in lines of `key separator value`.
@@ -44,6 +61,18 @@ mod tests {
     const CPUINFO: &str = "processor\t: 0\nmodel name\t: Fast CPU\nphysical id\t: 0\ncore id\t: 0\n\n\
                            processor\t: 1\nmodel name\t: Fast CPU\nphysical id\t: 0\ncore id\t: 0\n\n\
                            processor\t: 2\nmodel name\t: Fast CPU\nphysical id\t: 0\ncore id\t: 1\n";
+
+    #[test]
+    fn a_system_is_called_by_two_words() {
+        let check = |release: &str, expected: &str| assert_eq!(short_system(release), expected, "{release}");
+        let debian =
+            "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\n";
+        check(debian, "Debian 12");
+        check("NAME=Fedora Linux\nVERSION_ID=42\n", "Fedora 42");
+        check("NAME=\"Arch Linux\"\n", "Arch");
+        check("NAME=Linux\nVERSION_ID=\n", "Linux");
+        check("", "Linux");
+    }
 
     #[test]
     fn cores_are_counted_once() {

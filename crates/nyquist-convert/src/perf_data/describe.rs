@@ -102,6 +102,11 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
     let mut extra = vec![line("Event", names.join(", "))];
     extra.extend(features.hostname.clone().map(|name| line("Machine", name)));
     let android = features.simpleperf.as_deref();
+    extra.extend(features.os_release.as_ref().map(|release| ExtraInfo {
+        section: "Machine".into(),
+        label: "Kernel".into(),
+        value: format!("Linux {release}"),
+    }));
     Meta {
         product: options
             .name
@@ -143,9 +148,7 @@ fn app_title(simpleperf: &SimplePerf) -> Option<String> {
 fn system(features: &Features) -> Option<String> {
     let android = features.simpleperf.as_ref().and_then(|simpleperf| simpleperf.value("android_version"));
     let android = android.filter(|version| !version.is_empty()).map(|version| format!("Android {version}"));
-    let linux = features.os_release.as_ref().map(|release| format!("Linux {release}"));
-    let parts: Vec<_> = android.into_iter().chain(linux).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    android.or_else(|| features.os_release.as_ref().map(|_| "Linux".to_owned()))
 }
 
 fn simpleperf_version(simpleperf: Option<&SimplePerf>) -> String {

@@ -91,7 +91,7 @@ impl<'a> LineProgram<'a> {
         if (file.directory_index() != 0 || self.header.version() >= 5)
             && let Some(directory) = file.directory(&self.header)
         {
-            join(&mut path, &self.string(directory)?);
+            join_folder(&mut path, &self.string(directory)?);
         }
         join(&mut path, &self.string(file.path_name())?);
         Some(String::from_utf8_lossy(&path).into())
@@ -114,6 +114,15 @@ impl<'a> LineProgram<'a> {
         };
         addresses.string(unit, string, &[], supplementary)
     }
+}
+
+/// Appends a folder to another one. One that begins with `./` in one that does replaces it: both were absolute before the compiler
+/// was told to write the part that they have in common as `.` (`-ffile-prefix-map`).
+fn join_folder(path: &mut Vec<u8>, next: &[u8]) {
+    if path.starts_with(b"./") && next.starts_with(b"./") {
+        path.clear();
+    }
+    join(path, next);
 }
 
 /// Appends a path to a folder; an absolute path, also one of Windows, replaces it.
@@ -323,6 +332,21 @@ fn specials(line_base: i8, line_range: u8, opcode_base: u8) -> [Advance; 256] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_whose_beginning_was_replaced_is_in_no_other_such_folder() {
+        let check = |parts: [&str; 2], expected: &str| {
+            let mut path = parts[0].as_bytes().to_vec();
+            join_folder(&mut path, parts[1].as_bytes());
+            join(&mut path, b"a.c");
+            assert_eq!(String::from_utf8_lossy(&path), expected);
+        };
+        check(["./nptl", "./nptl"], "./nptl/a.c");
+        check(["./nptl", "./misc/../sysdeps/unix"], "./misc/../sysdeps/unix/a.c");
+        check(["./nptl", "../sysdeps/nptl"], "./nptl/../sysdeps/nptl/a.c");
+        check(["/build/nptl", "./sub"], "/build/nptl/./sub/a.c");
+        check(["./nptl", "/usr/include"], "/usr/include/a.c");
+    }
 
     #[test]
     fn folders_and_files_make_a_path_of_their_system() {

@@ -218,9 +218,10 @@ fn extra(meta: &Meta, label: &str) -> Option<String> {
     meta.extra.iter().find(|line| line.label == label).map(|line| line.value.clone())
 }
 
-/// The words behind `Linux` in the name of the system.
+/// The words behind `Linux` in the name of the kernel, or of the system where profiles have it there.
 fn kernel_release(meta: &Meta) -> Option<String> {
-    let (_, release) = meta.oscpu.as_deref()?.rsplit_once("Linux ")?;
+    let kernel = extra(meta, "Kernel").or_else(|| meta.oscpu.clone())?;
+    let (_, release) = kernel.rsplit_once("Linux ")?;
     Some(release.split_whitespace().next()?.to_owned())
 }
 
