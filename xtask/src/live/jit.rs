@@ -66,7 +66,7 @@ fn javascript(test: &Context<'_>, option: &str, lib: &str) -> Verdict {
         expect_share(part, profile.total_share(part), wanted, profile.count())?;
     }
     let frame = profile.frame_of(|frame| frame.function == "spin").ok_or_else(|| no_frame("spin"))?;
-    let tiers = ["baseline", "Maglev", "optimized"].map(|tier| format!("JavaScript ({tier})"));
+    let tiers = ["interpreter", "baseline", "Maglev", "optimized"].map(|tier| format!("JavaScript ({tier})"));
     expect(tiers.contains(&frame.category), format_args!("its category: {frame:?}"))?;
     expect(profile.json["meta"]["usesOnlyOneStackType"] == false, "no switch for JavaScript")?;
     expect(frame.file.as_deref().is_some_and(|file| file.ends_with("jit.js")), format_args!("{frame:?}"))?;
