@@ -240,6 +240,9 @@ fn write_text_seeds() -> io::Result<()> {
         ffffffffc0001000 D data\t[ext4]\nffffffff82000000 R _etext\n\0ext4 1044480 2 - Live 0xffffffffc0000000\n\
         \0\x04\0\0\0\x04\0\0\0\x03\0\0\0GNU\0abcd";
     write("kernel_symbols", 0, kernel.as_bytes())?;
+    let sidecar = r#"{"string_table":["UNKNOWN","f","/a.c"],"data":[{"debug_name":"app","debug_id":"dfb8e43a-f242-3d73-a453-aeb6a777ef75-a",
+        "code_id":"","symbol_table":[{"rva":16,"size":8,"symbol":1,"frames":[{"function":1,"file":2,"line":3}]}],"known_addresses":[[17,0]]}]}"#;
+    write("samply_sidecar", 0, sidecar.as_bytes())?;
     let requests = [
         (0, r#"{"jobs":[{"memoryMap":[["libc.so","ABC0"],["",""]],"stacks":[[[0,16],[1,17]],[]]}]}"#),
         (0, r#"{"memoryMap":[["libc.so","ABC0"]],"stacks":[[[0,4294967296]]]}"#),

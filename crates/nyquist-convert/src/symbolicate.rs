@@ -18,7 +18,7 @@ use rebuild::{Names, rebuild};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -218,7 +218,7 @@ impl<'a> Symbolicator<'a> {
 
     fn take_module(&mut self, lib: LibId, mut opened: Opened) {
         let tried = opened.tried.take();
-        let symbols_from = opened.symbols_from.clone();
+        let symbols_from = opened.stated_in.clone().or_else(|| opened.symbols_from.clone());
         self.news.libs.extend(tried.map(|tried| LibReport { lib, symbols_from, tried }));
         self.modules.insert(lib, opened);
     }
@@ -280,8 +280,10 @@ fn jit_libs(sources: &[(LibId, LibSource)]) -> FxHashMap<LibId, JitSymbols> {
 #[derive(Debug, Default)]
 struct Opened {
     module: Option<ModuleSymbols>,
-    /// Where its symbols are.
+    /// The file with its symbols.
     symbols_from: Option<PathBuf>,
+    /// The file with answers that came with the profile, where these are used.
+    stated_in: Option<PathBuf>,
     /// Where they were looked for, until that is reported.
     tried: Option<Vec<Attempt>>,
 }
@@ -319,11 +321,16 @@ impl Opened {
             LibSource::File(request) => {
                 let found = finder.find(request);
                 let file = found.debug_file.as_ref().or(found.binary.as_ref());
-                Self {
-                    module: finder.open(&found).ok(),
-                    symbols_from: file.map(|file| file.path.clone()),
-                    tried: Some(found.tried.clone()),
-                }
+                let symbols_from = file.map(|file| file.path.clone());
+                let module = finder.open(&found).ok();
+                let stated_in = module.as_ref().and_then(ModuleSymbols::stated_in).map(Path::to_owned);
+                let mut tried = found.tried;
+                tried.extend(stated_in.clone().map(|path| Attempt {
+                    wanted: Wanted::Answers,
+                    path,
+                    outcome: Outcome::Used,
+                }));
+                Self { module, symbols_from, stated_in, tried: Some(tried) }
             }
             LibSource::Image(image) => {
                 Self { module: ModuleSymbols::from_image(image.to_vec()).ok(), ..Self::default() }

@@ -21,6 +21,7 @@ mod json;
 mod layout;
 pub mod perf_script;
 pub mod pprof;
+pub mod samply_sidecar;
 mod select;
 mod spans;
 pub mod speedscope;

@@ -149,8 +149,8 @@ impl SymbolSource for ProfileSymbols {
         let file = &request.file;
         // What neither of them names cannot be asked for, also in a folder that is allowed.
         if !self.lib(&request.lib)?.sources.contains(&**file) {
-            self.module(&request.lib)?;
-            if !self.debug_info_names(request) {
+            let module = self.module(&request.lib)?;
+            if !module.states_source(file) && !self.debug_info_names(request) {
                 return Err(LookupError::SourceNotNamed { lib: request.lib.clone(), file: file.clone() });
             }
         }

@@ -77,6 +77,8 @@ pub enum Origin {
     UnwindInfo,
     /// `/proc/kallsyms`.
     Kallsyms,
+    /// A file of answers that came with the profile.
+    Stated,
     /// Nothing is known, for this reason.
     Unknown(Reason),
 }
@@ -112,6 +114,7 @@ impl fmt::Display for Origin {
             Self::Plt => "procedure linkage table",
             Self::UnwindInfo => "unwind information",
             Self::Kallsyms => "kallsyms",
+            Self::Stated => "a file that came with the profile",
             Self::Unknown(reason) => return reason.fmt(f),
         })
     }

@@ -53,6 +53,7 @@ mod pdb;
 mod plt;
 mod section;
 mod source_files;
+mod stated;
 mod symbol_table;
 mod unpack;
 mod windows;
@@ -71,5 +72,6 @@ pub use kernel::{KernelError, KernelFiles, KernelModule, KernelSymbols, read_ker
 pub use macho::MachoContents;
 pub use module::ModuleSymbols;
 pub use source_files::{SourceError, SourceFile, SourceFiles, short_source_path};
+pub use stated::{StatedAnswers, StatedModule};
 pub use symbol_table::{read_table, sealed_table};
 pub use windows::{ImageContents, WindowsContents};

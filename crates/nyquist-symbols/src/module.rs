@@ -10,6 +10,7 @@ use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles, SplitPlaces};
 use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
 use crate::section::Source;
+use crate::stated::StatedModule;
 use crate::symbol_table::SymbolTable;
 use crate::windows::WindowsFiles;
 use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, EarlyAnswer, Found, SymbolsError};
@@ -45,6 +46,8 @@ pub struct ModuleSymbols {
     fallbacks: OnceLock<Vec<SymbolTable>>,
     /// The answers of earlier times.
     kept: Option<KeptAnswers>,
+    /// The answers that came with the profile.
+    stated: Option<Arc<StatedModule>>,
 }
 
 /// Where parts of a module's DWARF are that are not in its own files.
@@ -63,8 +66,12 @@ impl ModuleSymbols {
     }
 
     pub(crate) fn open_with(found: &Found, cache: Option<&Arc<AnswerCache>>) -> Result<Self, SymbolsError> {
-        let symbols = Self::open_files(found)?;
-        Ok(Self { kept: cache.and_then(|cache| cache.open(found)), ..symbols })
+        let symbols = match Self::open_files(found) {
+            Err(_) if found.stated.is_some() => Self::default(),
+            symbols => symbols?,
+        };
+        let kept = cache.and_then(|cache| cache.open(found));
+        Ok(Self { kept, stated: found.stated.clone(), ..symbols })
     }
 
     fn open_files(found: &Found) -> Result<Self, SymbolsError> {
@@ -258,12 +265,34 @@ impl ModuleSymbols {
         self.opened_debug_info().is_some_and(named)
     }
 
-    /// The kept answers to `wanted`, which are sorted.
+    /// The file with the answers that came with the profile, if these are used: where there is no debug info.
+    pub fn stated_in(&self) -> Option<&Path> {
+        self.used_answers().map(StatedModule::file)
+    }
+
+    /// Whether the answers that came with the profile name the source file `file`.
+    pub fn states_source(&self, file: &str) -> bool {
+        self.used_answers().is_some_and(|stated| stated.names_source(file))
+    }
+
+    fn used_answers(&self) -> Option<&StatedModule> {
+        self.stated.as_deref().filter(|_| !self.has_debug_info())
+    }
+
+    /// The answers to `wanted`, which are sorted, that are there without looking: those that came with the profile, and kept ones.
     pub(crate) fn known(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
-        match &self.kept {
+        let mut known = match &self.kept {
             Some(kept) => kept.find(wanted),
             None => vec![None; wanted.len()],
+        };
+        if let Some(stated) = self.used_answers() {
+            for (known, address) in known.iter_mut().zip(wanted) {
+                if let Some(info) = stated.find(*address) {
+                    *known = Some(Arc::clone(info));
+                }
+            }
         }
+        known
     }
 
     /// Keeps answers, whose addresses ascend, for the next time. Those of units in `.dwo` files are not: the files may

@@ -11,6 +11,7 @@ use crate::perf_data;
 use crate::printer::Printer;
 use crate::save::{Written, save};
 use crate::serve::serve;
+use crate::sidecar;
 use nyquist_record::linux::signals::Requests;
 
 /// Runs the subcommand and gives back the exit status.
@@ -32,7 +33,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
             // Nothing is left to write that takes root.
             identity::give_up_privileges()?;
-            serve(saved.bytes(&profile)?, &profile, &args.server, &symbols, printer, &control)?;
+            let stated = sidecar::beside(&args.file, &symbols, printer);
+            serve(saved.bytes(&profile)?, &profile, &args.server, &symbols, stated, printer, &control)?;
         }
     }
     Ok(if saved.as_asked { 0 } else { FAILED })

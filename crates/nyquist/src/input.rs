@@ -7,6 +7,7 @@ use crate::lossy_path;
 use crate::memory;
 use crate::printer::Printer;
 use crate::profile_file;
+use crate::sidecar;
 use crate::symbolicate;
 use crate::text::one_line;
 use crate::watch::Watch;
@@ -71,10 +72,12 @@ fn named(
     let sources: Vec<_> =
         libs.into_iter().map(|lib| (lib, LibSource::File(module_request(profile.lib(lib))))).collect();
     let was_symbolicated = profile.meta().symbolicated;
+    let finder = finder(args, Watch::new(printer, None));
+    let finder = finder.with_stated_answers(sidecar::beside(path, args, printer));
     let symbolicated = symbolicate::look_up(
         profile,
         &sources,
-        &finder(args, Watch::new(printer, None)),
+        &finder,
         // A saved profile's kernel is not the one that runs now, as far as is known.
         |_| Err(KernelError::Empty),
         printer,

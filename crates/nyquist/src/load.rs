@@ -7,6 +7,7 @@ use crate::perf_data;
 use crate::printer::Printer;
 use crate::profile_file;
 use crate::serve::serve;
+use crate::sidecar;
 use nyquist_record::linux::signals::Requests;
 
 /// Runs the subcommand: serves the profile until Ctrl-C.
@@ -19,5 +20,6 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let control = Control::start(requests);
     let bytes = profile_file::document(&args.file, &profile)?;
     let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
-    serve(bytes, &profile, &args.server, &symbols, printer, &control)
+    let stated = sidecar::beside(&args.file, &symbols, printer);
+    serve(bytes, &profile, &args.server, &symbols, stated, printer, &control)
 }

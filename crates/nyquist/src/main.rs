@@ -46,6 +46,7 @@ mod script;
 mod selection;
 mod serve;
 mod setup;
+mod sidecar;
 mod summary;
 mod symbolicate;
 mod sys;

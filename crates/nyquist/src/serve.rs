@@ -9,21 +9,23 @@ use crate::printer::Printer;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
 use nyquist_server::{Config, PortChoice, ProfileSymbols, Server};
+use nyquist_symbols::StatedAnswers;
 use std::sync::Arc;
 
-/// Serves a profile, whose bytes as a file these are, until Ctrl-C.
+/// Serves a profile, whose bytes as a file these are, until Ctrl-C; with the answers that came with it.
 pub(crate) fn serve(
     bytes: Vec<u8>,
     profile: &Profile,
     args: &ServerArgs,
     symbols: &SymbolArgs,
+    stated: Option<StatedAnswers>,
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let front_end = args.profiler_url.clone();
     let config = Config { address: args.address, port, front_end, ..Config::default() };
-    let finder = finder(symbols, Watch::new(printer, None));
+    let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
     let symbols = Arc::new(ProfileSymbols::new(profile, finder, source_files(symbols)));
     let server = Server::bind(config, bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")

@@ -27,6 +27,7 @@ targets! {
     perf_record
     profile_bytes
     profile_edits
+    samply_sidecar
     server_http
     server_requests
     shared_cache

@@ -66,6 +66,7 @@ mod samply_options;
 mod server;
 mod setuid;
 mod side_files;
+mod sidecar;
 mod signals;
 mod simpleperf;
 mod spare;
@@ -146,4 +147,5 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("options", options::TESTS),
     ("samply", samply::TESTS),
     ("samply_options", samply_options::TESTS),
+    ("sidecar", sidecar::TESTS),
 ];

@@ -81,7 +81,7 @@ pub(super) fn urls_of(link: &str) -> Result<(String, String), anyhow::Error> {
 }
 
 /// The port, the profile's path and the symbol server's path that a link names.
-fn parts_of(link: &str) -> Result<(u16, String, String), anyhow::Error> {
+pub(super) fn parts_of(link: &str) -> Result<(u16, String, String), anyhow::Error> {
     let wrong = || anyhow::anyhow!("not a link to a server on 127.0.0.1: {link}");
     let (profile, server) = urls_of(link)?;
     let split = |url: &str| -> Option<(String, String)> {

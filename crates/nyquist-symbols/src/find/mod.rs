@@ -8,7 +8,10 @@ mod linux;
 mod macos;
 mod windows;
 
-use crate::{AnswerCache, Fetch, Fetched, KernelFiles, ModuleSymbols, RemoteFile, SymbolsError};
+use crate::{
+    AnswerCache, Fetch, Fetched, KernelFiles, ModuleSymbols, RemoteFile, StatedAnswers, StatedModule,
+    SymbolsError,
+};
 use nyquist_object::{BuildId, DebugId, FileSource, ModuleId};
 use std::collections::HashSet;
 use std::fmt;
@@ -92,6 +95,8 @@ pub struct Found {
     pub split_folders: Vec<PathBuf>,
     /// As in [`ModuleRequest::roots`].
     pub roots: Vec<PathBuf>,
+    /// Answers that came with the profile, for where no debug info was found.
+    pub stated: Option<Arc<StatedModule>>,
     /// Of universal Mach-O files, the id of the one among their files that is meant.
     pub slice: Option<DebugId>,
     /// Every path that was tried, in order.
@@ -122,6 +127,8 @@ pub enum Wanted {
     Supplementary,
     /// The package of the units that were split off. Units in it are taken by their own ids.
     Package,
+    /// Answers that came with the profile.
+    Answers,
 }
 
 /// What came of a path that was tried.
@@ -158,6 +165,7 @@ pub struct Finder {
     cache: Option<Arc<AnswerCache>>,
     fetch: Option<Arc<dyn Fetch>>,
     kernel: Option<Arc<KernelFiles>>,
+    stated: Option<Arc<StatedAnswers>>,
 }
 
 impl Finder {
@@ -186,6 +194,12 @@ impl Finder {
     /// The files of the running kernel, where they were opened before.
     pub(crate) fn kernel_files(&self) -> Option<Arc<KernelFiles>> {
         self.kernel.clone()
+    }
+
+    /// Gives the modules that it opens the answers that came with a profile: they are taken where no debug info is found.
+    #[must_use]
+    pub fn with_stated_answers(self, stated: Option<StatedAnswers>) -> Self {
+        Self { stated: stated.map(Arc::new), ..self }
     }
 
     /// Asks `fetch` for the files that are not found otherwise.
@@ -231,7 +245,8 @@ impl Finder {
         } else {
             search.run_for_linux();
         }
-        search.found
+        let stated = self.stated.as_deref().and_then(|stated| stated.of(request));
+        Found { stated, ..search.found }
     }
 
     /// Looks for a module's binary alone, the one that was mapped.

@@ -1,0 +1,70 @@
+//! Answers that came with a profile, for modules whose files are not here or say less.
+
+use crate::{AddressInfo, ModuleRequest};
+use nyquist_object::{DebugId, RelativeAddress};
+use rustc_hash::FxHashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Answers to addresses of modules, as a file states them.
+#[derive(Clone, Debug, Default)]
+pub struct StatedAnswers {
+    file: PathBuf,
+    modules: FxHashMap<(String, DebugId), Arc<StatedModule>>,
+}
+
+/// Answers to addresses of one module.
+#[derive(Debug, Default)]
+pub struct StatedModule {
+    file: PathBuf,
+    /// Ascending, each once.
+    addresses: Vec<RelativeAddress>,
+    infos: Vec<Arc<AddressInfo>>,
+}
+
+impl StatedAnswers {
+    /// Answers of this file, so far to nothing.
+    pub fn of_file(file: impl Into<PathBuf>) -> Self {
+        Self { file: file.into(), modules: FxHashMap::default() }
+    }
+
+    /// Adds the answers to addresses of the module whose debug info has this name and this id. Of several for one module the first stay.
+    pub fn add(
+        &mut self,
+        debug_name: &str,
+        debug_id: DebugId,
+        answers: impl IntoIterator<Item = (RelativeAddress, Arc<AddressInfo>)>,
+    ) {
+        self.modules.entry((debug_name.to_owned(), debug_id)).or_insert_with(|| {
+            let mut answers: Vec<_> = answers.into_iter().collect();
+            answers.sort_by_key(|(address, _)| *address);
+            answers.dedup_by_key(|(address, _)| *address);
+            let (addresses, infos) = answers.into_iter().unzip();
+            Arc::new(StatedModule { file: self.file.clone(), addresses, infos })
+        });
+    }
+
+    /// The answers of a module, by the name and the id of its debug info: a name alone is no identity.
+    pub(crate) fn of(&self, request: &ModuleRequest) -> Option<Arc<StatedModule>> {
+        let debug_id = request.debug_id.filter(|id| id.breakpad().contains(|digit| digit != '0'))?;
+        self.modules.get(&(request.debug_name.clone(), debug_id)).cloned()
+    }
+}
+
+impl StatedModule {
+    /// The file that states them.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The answer to an address.
+    pub(crate) fn find(&self, address: RelativeAddress) -> Option<&Arc<AddressInfo>> {
+        self.addresses.binary_search(&address).ok().map(|place| &self.infos[place])
+    }
+
+    /// Whether an answer names the source file `file`.
+    pub(crate) fn names_source(&self, file: &str) -> bool {
+        let mut frames = self.infos.iter().flat_map(|info| &info.frames);
+        frames.any(|frame| frame.file.as_deref() == Some(file))
+    }
+}

@@ -1,0 +1,136 @@
+//! The names that samply leaves in a file beside a profile (`samply record --unstable-presymbolicate`).
+
+use crate::args::SymbolArgs;
+use crate::failure::io_reason;
+use crate::memory;
+use crate::number::counted;
+use crate::printer::Printer;
+use nyquist_formats::samply_sidecar::{self, MEMORY_A_BYTE, SidecarLib, SidecarSymbol};
+use nyquist_object::{DebugId, RelativeAddress};
+use nyquist_symbols::{AddressInfo, Frame, Origin, StatedAnswers, Symbol};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The answers in the file beside a profile, if there is one. One that cannot be used is told of.
+pub(crate) fn beside(profile: &Path, args: &SymbolArgs, printer: Printer) -> Option<StatedAnswers> {
+    let path = place(profile)?;
+    match read(&path, memory::side_files(args.max_memory).most()) {
+        Ok(libs) => {
+            let libs_named = counted(libs.len() as u64, "lib");
+            printer.detail(format_args!("{}: names for {libs_named}", path.display()));
+            Some(answers(path, libs))
+        }
+        Err(None) => None,
+        Err(Some(reason)) => {
+            printer.warn(format_args!("the names in {} are not used: {reason}", path.display()));
+            None
+        }
+    }
+}
+
+/// Where samply puts them: `p.json.syms.json` beside `p.json.gz`, `p.syms.json` beside `p.json`.
+fn place(profile: &Path) -> Option<PathBuf> {
+    (profile != Path::new("-") && profile.file_name().is_some()).then(|| profile.with_extension("syms.json"))
+}
+
+/// What is in the file; `None` is the reason where there is none.
+fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<String>> {
+    let reason = |error: io::Error| (error.kind() != io::ErrorKind::NotFound).then(|| io_reason(&error));
+    let not_regular = || Some("it is not a regular file".to_owned());
+    // Asked ahead of opening: merely opening a FIFO or a device can wait for ever or have effects.
+    if !fs::symlink_metadata(path).map_err(reason)?.is_file() {
+        return Err(not_regular());
+    }
+    // No link is followed: in a folder that others may write to it could lead anywhere.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(reason)?;
+    let metadata = file.metadata().map_err(reason)?;
+    if !metadata.is_file() {
+        return Err(not_regular());
+    }
+    let most = memory / MEMORY_A_BYTE;
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(reason)?;
+    if bytes.len() as u64 > most {
+        return Err(Some(format!("it is larger than {} MiB; --max-memory allows more", most >> 20)));
+    }
+    samply_sidecar::read(&bytes).map_err(|error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(" ({cause})"));
+        Some(format!("{error}{}", cause.unwrap_or_default()))
+    })
+}
+
+fn answers(path: PathBuf, libs: Vec<SidecarLib>) -> StatedAnswers {
+    let mut stated = StatedAnswers::of_file(path);
+    for SidecarLib { debug_name, breakpad_id, symbols, addresses } in libs {
+        let Some(debug_id) = DebugId::from_breakpad(&breakpad_id) else { continue };
+        let infos: Vec<_> = symbols.into_iter().map(|symbol| Arc::new(info(symbol))).collect();
+        let answer =
+            |(address, symbol): (u32, usize)| Some((RelativeAddress(address), infos.get(symbol)?.clone()));
+        stated.add(&debug_name, debug_id, addresses.into_iter().filter_map(answer));
+    }
+    stated
+}
+
+fn info(symbol: SidecarSymbol) -> AddressInfo {
+    let SidecarSymbol { address, size, name, frames } = symbol;
+    let frames = frames.into_iter();
+    let frame = |frame: samply_sidecar::SidecarFrame| Frame {
+        function: frame.function,
+        file: frame.file,
+        line: frame.line,
+        ..Frame::default()
+    };
+    let mut frames: Vec<_> = frames.map(frame).collect();
+    if frames.is_empty() {
+        frames.push(Frame::default());
+    }
+    if let Some(outermost) = frames.last_mut() {
+        outermost.function.get_or_insert_with(|| name.clone());
+    }
+    let symbol = Some(Symbol { name, address: RelativeAddress(address), size });
+    AddressInfo { symbol, frames, origin: Origin::Stated }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_where_samply_puts_it() {
+        let check = |profile: &str, expected: Option<&str>| {
+            assert_eq!(place(Path::new(profile)).as_deref(), expected.map(Path::new), "{profile}");
+        };
+        check("p.json.gz", Some("p.json.syms.json"));
+        check("/a.b/p.json", Some("/a.b/p.syms.json"));
+        check("-", None);
+        check("/", None);
+    }
+
+    #[test]
+    fn only_a_small_regular_file_of_samply_is_read() {
+        let folder = std::env::temp_dir().join(format!("nyquist-sidecar-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (path, link) = (folder.join("p.syms.json"), folder.join("link"));
+        let good = r#"{"string_table":[],"data":[]}"#;
+        fs::write(&path, good).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let size = good.len() as u64 * MEMORY_A_BYTE;
+        assert_eq!(read(&path, size), Ok(Vec::new()));
+        let refused = |path: &Path, memory, expected: &str| {
+            let reason = read(path, memory).unwrap_err().unwrap_or_default();
+            assert!(reason.contains(expected), "{reason}");
+        };
+        refused(&path, size - MEMORY_A_BYTE, "larger than 0 MiB");
+        refused(&link, size, "not a regular file");
+        refused(&folder, size, "not a regular file");
+        refused(Path::new("/dev/zero"), size, "not a regular file");
+        fs::write(&path, "{}").unwrap();
+        refused(&path, size, "it is not a symbol file of samply (missing field");
+        assert_eq!(read(&folder.join("none"), size), Err(None));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
