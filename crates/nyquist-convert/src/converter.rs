@@ -14,6 +14,7 @@ use crate::spent::Spent;
 use crate::stages::Stages;
 use crate::symbolicate::Teller;
 use crate::walks::Walkers;
+use nyquist_object::BuildId;
 use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
@@ -171,6 +172,11 @@ impl Converter {
     pub(crate) fn giving_back(mut self, spent: Spent) -> Self {
         self.stages.spent = Some(spent);
         self
+    }
+
+    /// The build ids of the files that were mapped and opened so far, by their paths; of a path that several files had, none.
+    pub fn build_ids(&self) -> Vec<(String, BuildId)> {
+        self.stages.modules.build_ids()
     }
 
     /// A store of modules that shares with the converter's own what is opened.

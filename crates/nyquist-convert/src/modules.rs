@@ -17,6 +17,7 @@ use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
 use nyquist_symbols::{ModuleRequest, OpenFile};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -122,6 +123,22 @@ struct Modules {
 type FileState = (u64, u64, u64, i64, i64);
 
 impl Opened {
+    /// The build ids of the files, by the paths that they were mapped from. Of a path that several files had there is none.
+    fn build_ids(&self) -> Vec<(String, BuildId)> {
+        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids: BTreeMap<&str, Option<&BuildId>> = BTreeMap::new();
+        for ((_, path), module) in &modules.by_key {
+            let id = match (&module.bytes, &module.id) {
+                (Bytes::File(_), Some(ModuleId::BuildId(id))) => Some(id),
+                _ => None,
+            };
+            ids.entry(path)
+                .and_modify(|known| *known = known.filter(|known| Some(*known) == id))
+                .or_insert(id);
+        }
+        ids.into_iter().filter_map(|(path, id)| Some((path.to_owned(), id?.clone()))).collect()
+    }
+
     /// The module of a mapping, which is opened if none of the stores has done that yet.
     fn module(&self, key: &Key, open: impl FnOnce() -> Module) -> Arc<Module> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,6 +194,11 @@ impl ModuleStore {
         if let Some(index) = self.of_mapping(mapping) {
             self.get(index).unwind();
         }
+    }
+
+    /// The build ids of the files that this store and those beside it have opened, by their paths.
+    pub(crate) fn build_ids(&self) -> Vec<(String, BuildId)> {
+        self.opened.build_ids()
     }
 
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
@@ -694,6 +716,19 @@ mod tests {
             store.of_mapping(&mapping(&path, identity)).unwrap()
         });
         assert!(std::ptr::eq(store.get(first), store.get(second)));
+    }
+
+    #[test]
+    fn a_path_has_the_build_id_of_its_only_file() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        let index = store.of_mapping(&mapping(&path, inode(number))).unwrap();
+        let Some(ModuleId::BuildId(id)) = store.get(index).id.clone() else {
+            panic!("tests are linked with build ids")
+        };
+        assert_eq!(store.beside().build_ids(), [(path.clone(), id)]);
+        store.of_mapping(&mapping(&path, inode(number + 1)));
+        assert_eq!(store.build_ids(), []);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::printer::Printer;
 use nyquist_convert::Filter;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf_data::RecordingWriter;
+use nyquist_object::BuildId;
 use nyquist_perf::file::{ClockMoment, Features};
 use nyquist_profile::Meta;
 use nyquist_record::Chunk;
@@ -13,6 +14,14 @@ use nyquist_record::linux::backend::Recording;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
+
+/// What is known of a recording when it has ended.
+pub(crate) struct About<'a> {
+    pub(crate) meta: &'a Meta,
+    pub(crate) start: Timestamp,
+    /// Of the files that were mapped, by their paths.
+    pub(crate) build_ids: Vec<(String, BuildId)>,
+}
 
 /// The file that is written while the program is recorded, and that has its name when it is whole. When it cannot be written any more,
 /// the recording goes on.
@@ -57,9 +66,12 @@ impl PerfTee {
     }
 
     /// Finishes the file and says so.
-    pub(crate) fn finish(self, meta: &Meta, start: Timestamp, printer: Printer) {
+    pub(crate) fn finish(self, about: &About<'_>, printer: Printer) {
         let path = self.output.name().to_owned();
-        let finished = self.state.and_then(|writer| writer.finish(features(meta, start))?.flush());
+        let finished = self.state.and_then(|mut writer| {
+            writer.note_build_ids(about.build_ids.iter().cloned());
+            writer.finish(features(about.meta, about.start))?.flush()
+        });
         match finished.and_then(|()| self.output.appear()) {
             Ok(()) => printer.say(format_args!("Saved {}", path.display())),
             Err(error) => {

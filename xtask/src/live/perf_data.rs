@@ -29,6 +29,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("importing_what_was_kept_of_some_processes_gives_their_profile", kept_of_some),
     Test::new("importing_what_was_kept_of_frame_pointers_gives_the_live_profile", kept_frame_pointers),
     Test::new("perf_reads_what_was_kept", kept_for_perf),
+    Test::new("perf_beside_a_recording_of_the_machine_gets_what_it_asked_for", perf_beside),
     Test::new("perf_reads_what_was_kept_of_deep_stacks", deep_stacks_for_perf),
 ];
 
@@ -450,6 +451,26 @@ fn kept_for_perf(test: &Context<'_>) -> Verdict {
         Err(error) => return skip(format_args!("there is no perf here: {error}")),
     };
     expect_contains("perf report", &text, "alpha")
+}
+
+/// The kernel must not say build ids of the mappings in events of perf's, which has not asked for them.
+fn perf_beside(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let output = test.fresh("machine.json.gz");
+    let recorder =
+        test.nyquist(&["record", "-s", "-a", "-d", "20", "--perf-data"]).path(&test.fresh("machine.data"));
+    let recorder = recorder.args(&["-o"]).path(&output).start()?;
+    recorder.wait_until_recording()?;
+    let recording = perf_record(test, &["-F", "999"], "beside.data")?;
+    recorder.signal(libc::SIGINT)?;
+    recorder.wait()?.succeeded()?;
+    let call = test.program("perf").args(&["script", "--show-mmap-events", "-i"]).path(&recording);
+    let text = call.run()?.succeeded()?.stdout_text();
+    let mapped: Vec<_> = text.lines().filter(|line| line.contains("PERF_RECORD_MMAP2")).collect();
+    // With a build id: `@ 0 <ID>]`; else `@ 0 MAJOR:MINOR INODE GENERATION]`.
+    expect(mapped.iter().any(|line| line.contains("/shares")), &text)?;
+    let with_id = mapped.iter().find(|line| line.contains('<'));
+    expect(with_id.is_none(), format_args!("{with_id:?}"))
 }
 
 /// Outer parts of stacks are kept as records that no kernel writes of programs: perf must read on behind them.

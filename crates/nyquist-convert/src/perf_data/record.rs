@@ -3,6 +3,7 @@
 
 use std::io::{self, Seek, Write};
 
+use nyquist_object::BuildId;
 use nyquist_perf::file::{Features, FileBuildId, FileWriter, WrittenEvent};
 use nyquist_perf::{ByteOrder, MappedIdentity, Mmap, RecordFormat, RecordId};
 use rustc_hash::FxHashMap;
@@ -87,6 +88,14 @@ impl<W: Write + Seek> RecordingWriter<W> {
         Ok(())
     }
 
+    /// Notes the build ids of files, by their paths: the kernel's records do not have them.
+    pub fn note_build_ids(&mut self, files: impl IntoIterator<Item = (String, BuildId)>) {
+        for (path, id) in files {
+            let build_id = id.as_bytes().to_vec();
+            self.build_ids.push(FileBuildId { misc: USER, pid: -1, build_id, path });
+        }
+    }
+
     /// Finishes the file.
     pub fn finish(self, mut features: Features) -> io::Result<W> {
         features.sample_time = self.samples;
@@ -151,8 +160,12 @@ impl<W: Write + Seek> RecordingWriter<W> {
 
 /// The bits of a mapping's record that say whose it is: the kernel's, or a program's.
 fn mode(mapping: &Mapping) -> u16 {
-    if mapping.pid.is_none() { 1 } else { 2 }
+    if mapping.pid.is_none() { KERNEL } else { USER }
 }
+
+/// `PERF_RECORD_MISC_KERNEL` and `PERF_RECORD_MISC_USER`.
+const KERNEL: u16 = 1;
+const USER: u16 = 2;
 
 fn mmap(mapping: &Mapping, pid: u32) -> Mmap<'_> {
     /// `PROT_READ | PROT_EXEC` and `MAP_PRIVATE` of mmap(2).

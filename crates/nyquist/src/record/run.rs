@@ -6,7 +6,7 @@ use super::{ending, launch_failure, open_failure};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
-use crate::perf_tee::{PerfTee, records_of};
+use crate::perf_tee::{About, PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, memory, summary};
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
@@ -126,7 +126,8 @@ impl Recorder<'_> {
             converter.note_end(end);
         }
         if let Some(tee) = tee {
-            tee.finish(&meta, start, self.printer);
+            let build_ids = converter.build_ids();
+            tee.finish(&About { meta: &meta, start, build_ids }, self.printer);
         }
         let (status, used) = match (command, summary.reason) {
             (None, _) => (0, None),

@@ -29,14 +29,14 @@ pub(crate) struct Features {
     pub(crate) read: bool,
     /// Counts of lost samples (Linux 6.0).
     pub(crate) lost: bool,
-    /// Build ids of mapped files (Linux 5.12).
-    pub(crate) build_id: bool,
+    /// Code that appears in the kernel while it runs (Linux 5.1).
+    pub(crate) kernel_code: bool,
 }
 
 impl Features {
     /// Everything that can be asked for.
     pub(crate) const ALL: Self =
-        Self { trigger: Trigger::Cycles, kernel: true, read: true, lost: true, build_id: true };
+        Self { trigger: Trigger::Cycles, kernel: true, read: true, lost: true, kernel_code: true };
 
     /// What to try after the kernel has refused these for a reason; `None` where the reason is about something
     /// else.
@@ -57,7 +57,7 @@ impl Features {
         match self {
             Self { read: true, .. } => Some(Self { read: false, ..self }),
             Self { lost: true, .. } => Some(Self { lost: false, ..self }),
-            Self { build_id: true, .. } => Some(Self { build_id: false, ..self }),
+            Self { kernel_code: true, .. } => Some(Self { kernel_code: false, ..self }),
             // Cycles may be what was invalid, so the clock gets everything once more.
             Self { trigger: Trigger::Cycles, kernel, .. } => {
                 Some(Self { trigger: Trigger::CpuClock, kernel, ..Self::ALL })
@@ -237,9 +237,10 @@ pub(crate) fn sideband(common: Common, wake_at: u32) -> perf_event_attr {
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);
-    attr.set_build_id(u64::from(common.features.build_id));
-    // Compiled BPF programs that are gone at the end have their names from here. What knows build ids knows this, too.
-    attr.set_ksymbol(u64::from(common.features.build_id && common.features.kernel));
+    // Compiled BPF programs that are gone at the end have their names from here.
+    attr.set_ksymbol(u64::from(common.features.kernel_code && common.features.kernel));
+    // No build ids are asked for: while one event has them, the kernel says of the mappings in all events of the machine that they have some, also in
+    // those that did not ask, and perf ends itself over that. They are read from the files.
     attr.__bindgen_anon_2.wakeup_watermark = wake_at;
     attr
 }
@@ -306,8 +307,23 @@ mod tests {
         assert_eq!(without_privilege, Some(Features { kernel: false, ..Features::ALL }));
         let linux_6_1 = asked(|f| f.read.then_some(libc::EINVAL));
         assert_eq!(linux_6_1, Some(Features { read: false, ..Features::ALL }));
-        let linux_5_4 = asked(|f| (f.read || f.lost || f.build_id).then_some(libc::EINVAL));
-        assert_eq!(linux_5_4, Some(Features { read: false, lost: false, build_id: false, ..Features::ALL }));
+        let linux_5_4 = asked(|f| (f.read || f.lost).then_some(libc::EINVAL));
+        assert_eq!(linux_5_4, Some(Features { read: false, lost: false, ..Features::ALL }));
+        let linux_5_0 = asked(|f| (f.read || f.lost || f.kernel_code).then_some(libc::EINVAL));
+        assert_eq!(
+            linux_5_0,
+            Some(Features { read: false, lost: false, kernel_code: false, ..Features::ALL })
+        );
+    }
+
+    /// They would be in the records of others, too.
+    #[test]
+    fn no_event_asks_for_build_ids() {
+        let common = common(Features::ALL, Reach::Cpu);
+        let wanted = Sampling { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
+        let events = [sampling(common, wanted), sideband(common, 1), totals(common, 1), clock(common)];
+        assert_eq!(events.map(|attr| attr.build_id()), [0; 4]);
+        assert_eq!(events[1].mmap2(), 1);
     }
 
     #[test]

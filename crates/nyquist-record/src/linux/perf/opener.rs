@@ -407,7 +407,7 @@ pub(crate) fn open_error(source: io::Error, scope: Scope<'_>) -> OpenError {
 
 /// The least that can be asked for.
 const NOTHING: Features =
-    Features { trigger: Trigger::CpuClock, kernel: false, read: false, lost: false, build_id: false };
+    Features { trigger: Trigger::CpuClock, kernel: false, read: false, lost: false, kernel_code: false };
 
 /// Whether this thread may at least count its own clock.
 fn own_events_are_allowed() -> bool {
