@@ -239,12 +239,14 @@ pub(crate) struct Told<'a> {
     pub(crate) profile: &'a Profile,
     /// What was recorded, by its name.
     pub(crate) program: &'a str,
+    /// The command lines of processes that were attached to.
+    pub(crate) command_lines: &'a str,
 }
 
 /// Says what came of a recording.
 pub(crate) fn print(
     printer: Printer,
-    &Told { profile, program }: &Told<'_>,
+    &Told { profile, program, command_lines }: &Told<'_>,
     summary: &Summary,
     statistics: &Statistics,
     ending: &Ending<'_>,
@@ -277,7 +279,7 @@ pub(crate) fn print(
     if !own.is_empty() {
         printer.say(format_args!("Of its own code, with what it calls: {own}"));
     }
-    for hint in unnamed::hints(profile, &functions, scale) {
+    for hint in unnamed::hints(profile, command_lines, &functions, scale) {
         printer.say(hint);
     }
     if let Some(path) = saved {

@@ -65,8 +65,13 @@ const RUNTIMES: [Runtime; 5] = [
 const PYTHON: (&str, &str) = ("_PyEval_EvalFrameDefault", "Python");
 
 /// A line for the file with the most time in functions without names, one for code that was made while the program ran, and
-/// one for a program that an interpreter has run, where each is worth it.
-pub(crate) fn hints(profile: &Profile, functions: &[Function<'_>], scale: Scale) -> Vec<String> {
+/// one for a program that an interpreter has run, where each is worth it. `command_lines` are those of processes that were attached to.
+pub(crate) fn hints(
+    profile: &Profile,
+    command_lines: &str,
+    functions: &[Function<'_>],
+    scale: Scale,
+) -> Vec<String> {
     let mut of_libs = BTreeMap::<LibId, u64>::new();
     let mut of_made_code = 0;
     for function in functions.iter().filter(|function| is_only_address(function.name)) {
@@ -79,7 +84,7 @@ pub(crate) fn hints(profile: &Profile, functions: &[Function<'_>], scale: Scale)
     let is_worth_it = |weight: u64| scale.share(weight) >= WORTH_A_LINE;
     let in_files = of_libs.into_iter().max_by_key(|(_, weight)| *weight).filter(|it| is_worth_it(it.1));
     let in_files = in_files.map(|(lib, weight)| of_file(profile.lib(lib), &scale.percent(weight)));
-    let made = is_worth_it(of_made_code).then(|| advice(profile, functions)).flatten();
+    let made = is_worth_it(of_made_code).then(|| advice(profile, command_lines, functions)).flatten();
     let made = made.map(|advice| {
         format!("{} is in code that was made while the program ran: {advice}", scale.percent(of_made_code))
     });
@@ -127,7 +132,7 @@ fn is_binary(path: &Path) -> bool {
 
 /// How the runtime that is in the profile is made to name its code. What the recording shows to be done already is not
 /// advised again.
-fn advice(profile: &Profile, functions: &[Function<'_>]) -> Option<&'static str> {
+fn advice(profile: &Profile, command_lines: &str, functions: &[Function<'_>]) -> Option<&'static str> {
     let is_there = |runtime: &&Runtime| profile.libs().iter().any(|lib| lib.name == runtime.lib);
     let runtime = RUNTIMES.iter().find(is_there)?;
     let command = profile.meta().arguments.as_deref().unwrap_or_default();
@@ -136,7 +141,7 @@ fn advice(profile: &Profile, functions: &[Function<'_>]) -> Option<&'static str>
         let mut libs = named.filter_map(|function| profile.funcs().get(function.func.index())?.lib);
         libs.any(|lib| is_perf_map(profile.lib(lib)) || is_jitdump(profile.lib(lib)))
     };
-    let was_told = command.contains(runtime.word);
+    let was_told = [command, command_lines].iter().any(|text| text.contains(runtime.word));
     Some(if was_told || has_named() { runtime.instead } else { runtime.advice })
 }
 
@@ -158,11 +163,11 @@ mod tests {
 
     /// The hints on a profile of these functions: the path of their file, if any, their name and weight.
     fn hints_of(functions: &[(&str, &str, u32)]) -> Vec<String> {
-        hints_for("", functions)
+        hints_for(("", ""), functions)
     }
 
-    /// The same, of a recording of a command.
-    fn hints_for(command: &str, functions: &[(&str, &str, u32)]) -> Vec<String> {
+    /// The same, of a recording of a command, or of processes with these command lines.
+    fn hints_for((command, attached): (&str, &str), functions: &[(&str, &str, u32)]) -> Vec<String> {
         let meta = Meta { interval: 1_000_000, arguments: Some(command.into()), ..Meta::default() };
         let mut builder = ProfileBuilder::new(meta);
         let process = builder.add_process(Process::default());
@@ -181,7 +186,7 @@ mod tests {
         let profile = builder.finish();
         let index = Index::new(&profile);
         let view = View::new(&index, &Selection::default());
-        hints(&profile, &view.functions().functions, Scale::of(&view))
+        hints(&profile, attached, &view.functions().functions, Scale::of(&view))
     }
 
     #[test]
@@ -210,13 +215,19 @@ mod tests {
         let check = |told: &[String], expected: &str, not: &str| {
             assert!(matches!(told, [told] if told.contains(expected) && !told.contains(not)), "{told:?}");
         };
-        check(&hints_for("node app.js", &node), "node --perf-basic-prof", "asked");
-        check(&hints_for("node --perf-basic-prof app.js", &node), "asked for names", "--perf");
+        check(&hints_for(("node app.js", ""), &node), "node --perf-basic-prof", "asked");
+        check(&hints_for(("node --perf-basic-prof app.js", ""), &node), "asked for names", "--perf");
+        check(&hints_for(("", "node --perf-basic-prof app.js \n"), &node), "asked for names", "--perf");
+        check(&hints_for(("", "node app.js \n"), &node), "node --perf-basic-prof", "asked");
         let named = [&node[..], &[("/tmp/perf-7.map", "LazyCompile:~run", 9)]].concat();
         check(&hints_of(&named), "asked for names", "--perf");
         let java = [("/usr/lib/jvm/libjvm.so", "JavaMain", 60), ("/tmp/perf-7.map", "0x7f5a0800727d", 40)];
         check(&hints_of(&java), "DumpPerfMapAtExit", "asked");
-        check(&hints_for("java -XX:+DumpPerfMapAtExit App", &java), "jcmd PID Compiler.perfmap", "DumpPerf");
+        check(
+            &hints_for(("java -XX:+DumpPerfMapAtExit App", ""), &java),
+            "jcmd PID Compiler.perfmap",
+            "DumpPerf",
+        );
     }
 
     #[test]

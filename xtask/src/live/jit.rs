@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use super::by::By;
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_eq, expect_measured, expect_share, need_root, skip};
+use super::expect::{
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, skip,
+};
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
@@ -27,6 +29,7 @@ pub(super) const TESTS: &[Test] = &[
         in_namespaces(test, OWN_TMP)
     }),
     Test::new("made_code_without_names_keeps_its_addresses", unnamed),
+    Test::new("of_an_attached_program_nothing_is_advised_that_it_does", attached),
 ];
 
 /// The folder of the workloads' sources.
@@ -92,6 +95,29 @@ fn unnamed(test: &Context<'_>) -> Verdict {
     let profile = &recorded.profile;
     let made = |frame: &Frame| frame.lib.is_none() && frame.function.starts_with("0x");
     expect_measured(profile.share_with(made) > 0.5, "code without a name is not there")
+}
+
+/// The names that a program was asked for are not there: its command line says that asking again does not help.
+fn attached(test: &Context<'_>) -> Verdict {
+    need_program(test, "node", "--version")?;
+    for (options, expected, not) in [
+        (&["--perf-basic-prof"][..], "it was asked for names", "--perf-basic-prof names it"),
+        (&[], "--perf-basic-prof names it", "it was asked for names"),
+    ] {
+        let node = test.program("node").args(options).args(&[&source("jit.js"), "60000"]).start()?;
+        let (pid, output) = (node.pid().to_string(), test.fresh("attached.json.gz"));
+        let map = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+        if !options.is_empty() {
+            node.wait_for_file(&map)?;
+            fs::remove_file(&map)?;
+        }
+        let call = test.nyquist(&["record", "-s", "-d", "1", "-p", &pid, "-o"]).path(&output);
+        let said = call.run()?.succeeded()?.stderr;
+        node.signal(libc::SIGKILL)?;
+        expect_contains("what is said", &said, expected)?;
+        expect(!said.contains(not), &said)?;
+    }
+    Ok(())
 }
 
 /// Makes a file system of its own the folder for maps, in which the test's folder ($1) stays where it is.

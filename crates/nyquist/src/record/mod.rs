@@ -1,5 +1,6 @@
 //! `nyquist record`: launch or attach, sample, convert, name, save, and show.
 
+mod attached;
 mod ending;
 mod family;
 mod run;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let Outputs { output, form, picture } = outputs.open(args)?;
     let recorded = record(args, printer, &control, identity::invoking_user());
     // The output that is not needed any more is removed by whoever has made it.
-    let Recorded { finished, summary, status, used, living } =
+    let Recorded { finished, summary, status, used, living, command_lines } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
     let Finished { profile, statistics, libs, side_news } = finished;
     for news in &side_news {
@@ -70,7 +71,11 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
-    let told = summary::Told { profile: &profile, program: &subject::target_name(args) };
+    let told = summary::Told {
+        profile: &profile,
+        program: &subject::target_name(args),
+        command_lines: &command_lines,
+    };
     summary::print(
         printer,
         &told,
@@ -189,6 +194,8 @@ struct Recorded {
     used: Option<Duration>,
     /// The processes that the command has left running.
     living: Vec<u32>,
+    /// Those of the processes that were attached to.
+    command_lines: String,
 }
 
 /// Records the command, as often as it shall run, or what runs already.
@@ -201,6 +208,8 @@ fn record(
     let began = Instant::now();
     let recorder = Recorder { args, printer, control, user };
     let mut kept = None;
+    // They may end before the recording does.
+    let command_lines = attached::command_lines(&args.target.pid);
     let Run { mut summary, mut status, mut used, mut living } =
         recorder.run(Whom::Asked, args.duration, &mut kept)?;
     for run in 2..=args.runs.iteration_count {
@@ -240,7 +249,7 @@ fn record(
     }
     let used = used.filter(|_| args.cpu.is_none() && !args.shape.rows.main_thread_only);
     let finished = kept.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
-    Ok(Recorded { finished, summary, status, used, living })
+    Ok(Recorded { finished, summary, status, used, living, command_lines })
 }
 
 /// How long to record what the command has left running, where a time was given for all and the command did not take it.

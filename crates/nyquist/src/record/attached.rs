@@ -1,0 +1,40 @@
+//! The command lines of processes that are attached to, as they are at that time: hints are checked against them. They are not saved.
+
+use std::fs::File;
+use std::io::Read as _;
+
+/// The most bytes that are read of one command line, and of how many processes.
+const LONGEST: u64 = 64 << 10;
+const MOST: usize = 256;
+
+/// The command lines, one a line, their words parted by spaces. A process that has ended has none.
+pub(super) fn command_lines(pids: &[u32]) -> String {
+    pids.iter().take(MOST).map(|pid| command_line(*pid) + "\n").collect()
+}
+
+fn command_line(pid: u32) -> String {
+    let mut words = Vec::new();
+    let file = File::open(format!("/proc/{pid}/cmdline"));
+    if file.and_then(|file| file.take(LONGEST).read_to_end(&mut words)).is_err() {
+        words.clear();
+    }
+    String::from_utf8_lossy(&words).replace('\0', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn command_lines_are_read_up_to_a_limit() {
+        let mut cat = Command::new("cat");
+        cat.arg("-").arg("x".repeat(LONGEST as usize)).stdin(Stdio::piped()).stderr(Stdio::null());
+        let mut child = cat.spawn().unwrap();
+        let read = command_lines(&[child.id(), u32::MAX]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(read.len() as u64, LONGEST + 2);
+        assert!(read.starts_with("cat - x") && read.ends_with("x\n\n"));
+    }
+}
