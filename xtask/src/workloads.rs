@@ -127,6 +127,8 @@ const WORKLOADS: &[Workload] = &[
     c("ticks", "ticks.c"),
     c("signal_frame", "signal_frame.c"),
     c("signal_frame-fp", "-fno-omit-frame-pointer signal_frame.c"),
+    c("contexts", "contexts.c"),
+    c("contexts-static", "-static contexts.c"),
     c("trampolines", "trampolines.c"),
     c("no_cfi", "no_cfi.c no_cfi.S"),
     c("no_cfi-fp", "-fno-omit-frame-pointer no_cfi.c no_cfi.S"),

@@ -6,7 +6,8 @@ use std::fmt;
 /// The address of one frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameAddress {
-    /// Where the thread was interrupted: the innermost frame, and every frame that a signal interrupted.
+    /// The address itself is the function's: the innermost frame and every one that a signal interrupted, and a function to whose beginning
+    /// the stack returns without a call: what a signal handler returns to, and what begins a context.
     InstructionPointer(Avma),
     /// Where a call will return to.
     ReturnAddress(Avma),
@@ -45,6 +46,8 @@ pub enum WalkEnd {
 pub enum Reason {
     /// The caller's frame lies above the stack memory that is there.
     StackCopyEnded,
+    /// A signal handler on a stack of its own has interrupted code whose stack is not there.
+    OtherStack,
     /// Memory that the unwind information names is not part of the stack that is there.
     MemoryUnreadable,
     /// No unwind information covers the code, and the frame pointer is not plausible.
@@ -68,6 +71,7 @@ impl Reason {
     pub fn text(self) -> &'static str {
         match self {
             Self::StackCopyEnded => "stack copy ended",
+            Self::OtherStack => "interrupted code is on another stack",
             Self::MemoryUnreadable => "memory not readable",
             Self::NoUnwindInfo => "no unwind information",
             Self::NotCode => "return address not in code",

@@ -95,10 +95,13 @@ impl Unwinder {
             address_bits: A::address_bits(space),
             base: (base, true),
             steps_since_base: 0,
+            begins: false,
+            other_stack: false,
         };
         for _ in 0..MAX_FRAMES {
-            frames(frame.address());
-            match walk.step(frame) {
+            let step = walk.step(frame);
+            frames(walk.address_of(&frame));
+            match step {
                 Ok(next) => frame = next,
                 Err(Stop::Root) => return WalkEnd::Root,
                 Err(Stop::Truncated(reason)) => return WalkEnd::Truncated(reason),
@@ -121,9 +124,20 @@ struct Walk<'a, A: Architecture, M> {
     /// follow three registers only; where a row needs others, the walk is repeated from here with all of them.
     base: (FullRegisters<A>, bool),
     steps_since_base: usize,
+    /// Whether the frame at hand is at the beginning of its function, where nothing has called anything yet.
+    begins: bool,
+    /// Whether a signal handler had a stack of its own, and that of the interrupted code is not there.
+    other_stack: bool,
 }
 
 impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
+    /// The address of a frame of which the caller was looked for.
+    #[inline]
+    fn address_of(&mut self, frame: &Frame<A>) -> FrameAddress {
+        let begins = std::mem::take(&mut self.begins);
+        if begins { FrameAddress::InstructionPointer(Avma(frame.ip)) } else { frame.address() }
+    }
+
     /// Steps to the caller of a frame.
     #[inline]
     fn step(&mut self, frame: Frame<A>) -> Result<Frame<A>, Stop> {
@@ -139,24 +153,80 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     /// The same where more is needed than a rule and a few registers. The frame is given by value: the hot loop keeps it in
     /// registers as long as nothing refers to it.
     #[cold]
-    fn rare_step(&mut self, mut rule: Rule, frame: Frame<A>) -> Result<Frame<A>, Stop> {
+    fn rare_step(&mut self, rule: Rule, frame: Frame<A>) -> Result<Frame<A>, Stop> {
+        self.any_step(rule, &frame).map_err(|stop| match stop {
+            Stop::Truncated(Reason::StackCopyEnded | Reason::MemoryUnreadable) if self.other_stack => {
+                Reason::OtherStack.into()
+            }
+            stop => stop,
+        })
+    }
+
+    fn any_step(&mut self, mut rule: Rule, frame: &Frame<A>) -> Result<Frame<A>, Stop> {
         if rule.kind() == Kind::Uncovered {
-            rule = self.guess(&frame)?;
+            let of_beginning = self.rule_of_beginning(frame);
+            self.begins = of_beginning.is_some();
+            rule = of_beginning.map_or_else(|| self.guess(frame), Ok)?;
+            if self.begins && rule.kind() != Kind::SignalFrame && self.begins_context() {
+                return Err(Stop::Root);
+            }
         }
         let next = match rule.kind() {
             Kind::End => return Err(Stop::Root),
             Kind::Slow => self.step_with_all_registers()?,
-            Kind::SignalFrame => self.rebase(A::signal_context(&frame, self.memory)?, true)?,
+            Kind::SignalFrame => {
+                self.begins = true;
+                let context = A::signal_context(frame, self.memory)?;
+                let next = self.rebase(context, true)?;
+                self.other_stack = self.leaves_stack(frame, &next);
+                next
+            }
             _ => {
                 self.steps_since_base += 1;
-                match A::apply(rule, &frame, self.memory, self.address_bits) {
+                match A::apply(rule, frame, self.memory, self.address_bits) {
                     Ok(next) => next,
-                    Err(reason) => self.apply_with_found_frame_pointer(rule, &frame, reason)?,
+                    Err(reason) => self.apply_with_found_frame_pointer(rule, frame, reason)?,
                 }
             }
         };
-        self.check(&frame, &next)?;
+        self.check(frame, &next)?;
         Ok(next)
+    }
+
+    /// The rule of a frame to which no call returns, for its return address is where a function begins: somebody has put it there. Before a
+    /// function there mostly is a gap.
+    fn rule_of_beginning(&mut self, frame: &Frame<A>) -> Option<Rule> {
+        if frame.interrupted {
+            return None;
+        }
+        let (module, address) = self.module_at(frame.ip)?;
+        // Of a gap that is padding there are no instructions.
+        let gap = module.uncovered_around(address.0);
+        if gap.is_some_and(|gap| module.may_change() || A::follows_call(&gap.code, gap.at)) {
+            return None;
+        }
+        Some(module.rule(address)).filter(|rule| !matches!(rule.kind(), Kind::Uncovered | Kind::Slow))
+    }
+
+    /// Whether the frame at hand is the beginning of a context.
+    fn begins_context(&mut self) -> bool {
+        let (mut registers, mut interrupted) = self.base;
+        for _ in 0..self.steps_since_base {
+            let Ok(next) = self.full_step(&registers, interrupted) else { return false };
+            (registers, interrupted) = next;
+        }
+        A::begins_context(&registers)
+    }
+
+    /// Whether a signal was handled on the thread's stack for signals, and that of the interrupted code is elsewhere and not there.
+    fn leaves_stack(&self, handler: &Frame<A>, interrupted: &Frame<A>) -> bool {
+        let word = |index: u64| {
+            self.memory.read_u64(Avma(handler.sp.wrapping_add(A::SIGNAL_STACK).wrapping_add(8 * index)))
+        };
+        // The second word is the flags (`stack_t`).
+        let (Some(start), Some(len)) = (word(0), word(2)) else { return false };
+        let holds = |sp: u64| sp.checked_sub(start).is_some_and(|offset| offset < len);
+        holds(handler.sp) && !holds(interrupted.sp) && self.memory.read_u64(Avma(interrupted.sp)).is_none()
     }
 
     #[inline]
@@ -382,7 +452,10 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Ok((self.without_signature(caller), interrupted));
         }
         let rule = match self.rule(&frame) {
-            Rule::UNCOVERED => self.guess(&frame)?,
+            Rule::UNCOVERED => match self.rule_of_beginning(&frame) {
+                Some(rule) => rule,
+                None => self.guess(&frame)?,
+            },
             rule => rule,
         };
         match rule.kind() {

@@ -220,7 +220,13 @@ impl Walker<'_> {
     /// Whether an inner frame's function is what the outer one calls; `None` where the outer one calls nothing there, or no
     /// unwind information describes it.
     fn is_called(&mut self, inner: FrameAddress, outer: FrameAddress) -> Option<bool> {
-        let FrameAddress::ReturnAddress(back) = outer else { return Some(false) };
+        let back = match outer {
+            FrameAddress::ReturnAddress(back) => back,
+            // A wrong walk comes upon addresses of functions, too, to which nothing returns.
+            FrameAddress::InstructionPointer(at) => {
+                return (self.space.function_at(at) != Some(at)).then_some(false);
+            }
+        };
         let code = |frame: FrameAddress| {
             let (module, base) = self.process.find(frame.lookup_address())?.module?;
             Some((module, base, frame.lookup_address()))

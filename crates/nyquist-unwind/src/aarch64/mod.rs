@@ -51,6 +51,7 @@ impl Architecture for Aarch64 {
     const FRAME_RECORD: Rule = Rule::FRAME_RECORD_ANYWHERE;
     const CALLED: Rule = Rule::LINK_REGISTER;
 
+    const SIGNAL_STACK: u64 = 128 + 16;
     const COMPACT_DWARF: u32 = compact::DWARF;
 
     fn rule(row: &State<'_>, is_signal: bool) -> Rule {

@@ -266,8 +266,63 @@ fn signal_frames_without_unwind_information_by_their_instructions() {
     let stack = bytes(&stack);
     let memory = StackCopy { start: Avma(STACK), bytes: &stack };
     let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
-    assert_eq!(frames, [interrupted(code(0x110)), returns(code(0x300)), interrupted(code(IN_ROOT))]);
+    // Nothing calls what a handler returns to: its address is that of its first instruction.
+    assert_eq!(frames, [interrupted(code(0x110)), interrupted(code(0x300)), interrupted(code(IN_ROOT))]);
     assert_eq!(end, WalkEnd::Root);
+    // The handler's stack, where the kernel says that it is one for signals.
+    let mut stack = vec![0; 64];
+    stack[0] = code(0x300);
+    stack[1 + 0x10 / 8..][..3].copy_from_slice(&[STACK - 0x1000, 0, 0x2000]);
+    stack[1 + 0xa8 / 8] = code(0x110);
+    let mut check = |interrupted_sp: u64, expected: Reason| {
+        stack[1 + 0xa0 / 8] = interrupted_sp;
+        let stack = bytes(&stack);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
+        assert_eq!(frames[1..], [interrupted(code(0x300)), interrupted(code(0x110))]);
+        assert_eq!(end, WalkEnd::Truncated(expected), "{interrupted_sp:#x}");
+    };
+    check(STACK + 0x10_0000, Reason::OtherStack);
+    check(STACK - 0x10_0000, Reason::OtherStack);
+    check(STACK + 0x800, Reason::StackCopyEnded);
+}
+
+#[test]
+fn a_return_to_where_a_function_begins() {
+    // Before the function is a gap of no calls; its own rules are those of any function.
+    let mut text = vec![0x90; CODE_LEN as usize];
+    let functions =
+        [(0x100, 0x100, &[][..]), (0x210, 0x40, &[]), (0x250, 0x40, &[0x0e, 16]), (ROOT_AT, 0x100, ROOT)];
+    let functions = functions.map(|(start, len, instructions)| Function { start, len, instructions });
+    let section = eh_frame(SECTIONS, "zR", &INITIAL, &functions);
+    let at = |text: &[u8], back: u64, rbx: u64, next: u64| {
+        let space = space(module(file(text, &[(".eh_frame", &section)])));
+        let stack = bytes(&[back, next, 0, code(IN_ROOT)]);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let mut values = registers(code(0x110), STACK, 0);
+        values[3] = rbx;
+        let (frames, end) = walk(&space, values, &memory);
+        (frames[1..].to_vec(), end)
+    };
+    // A context of the C library: RBX is where the next context is named, at the stack pointer or behind arguments there.
+    let context = 0x7fff_0000;
+    let begins = interrupted(code(0x210));
+    for rbx in [STACK + 8, STACK + 24] {
+        assert_eq!(at(&text, code(0x210), rbx, context), (vec![begins], WalkEnd::Root));
+    }
+    // Else it is a function like others, which may be called from elsewhere.
+    let not_code = WalkEnd::Truncated(Reason::NotCode);
+    for rbx in [STACK, STACK + 9, STACK + 0x1000] {
+        assert_eq!(at(&text, code(0x210), rbx, context), (vec![begins], not_code));
+    }
+    assert_eq!(
+        at(&text, code(0x210), 0, code(IN_ROOT)),
+        (vec![begins, returns(code(IN_ROOT))], WalkEnd::Root)
+    );
+    // Where a function ends there, or a call does, that is what is returned to.
+    assert_eq!(at(&text, code(0x250), STACK + 8, context).0[0], returns(code(0x250)));
+    text[0x20b] = 0xe8;
+    assert_eq!(at(&text, code(0x210), STACK + 8, context).0[0], returns(code(0x210)));
 }
 
 #[test]
