@@ -30,6 +30,7 @@ mod on_cpu;
 mod order;
 pub mod perf;
 pub mod perf_data;
+mod process_root;
 mod program_arguments;
 mod recorded_files;
 mod replaced_text;

@@ -4,6 +4,7 @@ use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::memfd;
 use crate::memory_image;
+use crate::process_root::ProcessRoots;
 use crate::recorded_files::Files;
 use crate::replaced_text::is_memory;
 use crate::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
@@ -12,7 +13,9 @@ use crate::stated_symbols::StatedSymbols;
 use crate::vdso;
 use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
-use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
+use nyquist_object::{
+    BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, OpenRoot, Svma,
+};
 use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
 use nyquist_symbols::{ModuleRequest, OpenFile};
@@ -58,6 +61,8 @@ pub(crate) struct Module {
     segments: Vec<Segment>,
     image_base: Svma,
     bytes: Bytes,
+    /// The root of the process that it was opened for, where that is another than ours.
+    root: Option<OpenRoot>,
     unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
 }
 
@@ -108,6 +113,7 @@ type Key = (MappedFile, String);
 #[derive(Debug, Default)]
 struct Opened {
     modules: Mutex<Modules>,
+    roots: ProcessRoots,
     /// The bytes that are kept of files that nobody can open any more.
     in_memory: AtomicUsize,
 }
@@ -217,7 +223,9 @@ impl ModuleStore {
             return Some(index);
         }
         let module = self.opened.module(&key, || {
-            let module = Module::of_mapping(mapping, &self.files);
+            let mut module = Module::of_mapping(mapping, &self.files);
+            let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
+            module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.opened.roots.of(pid));
             let is_missing = matches!(module.bytes, Bytes::Missing);
             if is_missing { self.read_memory(mapping).unwrap_or(module) } else { module }
         });
@@ -413,6 +421,7 @@ impl Module {
             segments: Vec::new(),
             image_base: Svma(0),
             bytes: Bytes::Missing,
+            root: None,
             unwind: OnceLock::new(),
         }
     }
@@ -600,6 +609,7 @@ impl Module {
             id: self.id.clone(),
             alternatives: held.iter().map(|held| held.path.clone()).collect(),
             held,
+            roots: self.root.iter().cloned().collect(),
             ..ModuleRequest::default()
         })
     }

@@ -22,6 +22,7 @@ pub mod macho;
 mod mapping;
 pub mod pe;
 mod placed;
+mod root;
 mod source;
 mod text_hash;
 
@@ -37,4 +38,5 @@ pub use macho::MachO;
 pub use mapping::MappedModule;
 pub use pe::Pe;
 pub use placed::placed;
+pub use root::OpenRoot;
 pub use source::{ByteSource, FileSource};

@@ -1,6 +1,6 @@
 //! Which file is taken for a module's, and what is said of those that are not.
 
-use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, crc32};
+use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, OpenRoot, crc32};
 use nyquist_symbols::{
     Fetch, Fetched, Finder, Found, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths, Wanted,
 };
@@ -382,7 +382,7 @@ fn split_package(id: u64) -> Vec<u8> {
 const SPLIT: u64 = 0x1122_3344_5566_7788;
 
 /// What is found of a program that is held open, as in a recording, given where it was and the roots.
-fn find_held(folder: &Folder, path: &Path, roots: Vec<PathBuf>) -> Found {
+fn find_held(folder: &Folder, path: &Path, roots: Vec<OpenRoot>) -> Found {
     let held = fs::File::open(folder.write("held", &split_program(SPLIT))).unwrap();
     let alternatives =
         vec![PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held)))];
@@ -428,9 +428,18 @@ fn what_lies_beside_a_program_is_looked_for_in_the_root_of_its_process_first() {
     let root = folder.0.join("root");
     let path = Path::new("/nyquist-nowhere/app");
     let package = folder.write("root/nyquist-nowhere/app.dwp", &split_package(SPLIT));
+    let root = OpenRoot::open(root).unwrap();
     let found = find_held(&folder, path, vec![root.clone()]);
-    assert_eq!(found.package.map(|file| file.path), Some(package));
-    let inside = root.join("nyquist-nowhere");
+    assert_eq!(found.package.map(|file| file.path), Some(package.clone()));
+    let inside = root.path().join("nyquist-nowhere");
     assert_eq!(found.split_folders[..2], [inside, PathBuf::from("/nyquist-nowhere")]);
-    assert_eq!(found.roots, [root]);
+    // A link leads to where it does for the process, and nowhere else.
+    fs::remove_file(&package).unwrap();
+    let outside = folder.write("outside.dwp", &split_package(SPLIT));
+    std::os::unix::fs::symlink(&outside, &package).unwrap();
+    assert!(find_held(&folder, path, vec![root.clone()]).package.is_none());
+    let inside = format!("root/{}", outside.strip_prefix("/").unwrap().display());
+    folder.write(&inside, &split_package(SPLIT));
+    let found = find_held(&folder, path, vec![root]);
+    assert_eq!(found.package.map(|file| file.path), Some(package));
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::cargo::{BUSY, cargo_nyquist, manifest, with_tool_chain};
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, skip};
+use super::expect::{Verdict, expect, expect_contains, need_root, skip};
 use super::harness::Test;
 use super::profile::Profile;
 
@@ -16,6 +16,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_package_of_split_debug_info_is_used", package).quick(),
     Test::new("rusts_split_debug_info_is_used", rust),
     Test::new("cargo_nyquist_uses_split_debug_info", by_cargo),
+    Test::new("split_debug_info_in_another_root_is_used", in_another_root),
 ];
 
 /// A program with an inlined function, whose name is in the debug info alone.
@@ -137,4 +138,20 @@ fn by_cargo(test: &Context<'_>) -> Verdict {
         expect(frame.is_some(), format_args!("{kind}: the inlined function has no name"))?;
     }
     Ok(())
+}
+
+/// The files of split debug info are where the program is compiled and run: in a root folder that the recorder does not see.
+fn in_another_root(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let folder = compiled(test, "elsewhere", "whirl")?;
+    let (seen, program) = (folder.display(), folder.join("split"));
+    // The folder is a mount of the program's own, which lies over what the recorder sees.
+    let kept = test.path("kept");
+    fs::rename(&folder, &kept)?;
+    fs::create_dir(&folder)?;
+    let script = format!("mount --bind {} {seen} && exec {}", kept.display(), program.display());
+    let words = ["unshare", "-m", "sh", "-c", &script];
+    let recorded = test.record_command(&words).options(&["--no-cache", "-v"]).run_well()?;
+    let frame = recorded.profile.frame_of(|frame| frame.function == "whirl" && frame.inline_depth > 0);
+    expect(frame.is_some(), &recorded.finished.stderr)
 }

@@ -2,10 +2,10 @@
 
 use super::file::{Contributions, DwarfFile};
 use super::unit::Unit;
-use crate::find::{open_regular, seen_from};
+use crate::find::{open_seen, seen_from};
 use crate::section::Source;
 use gimli::{DebugCuIndex, EndianSlice, IndexSectionId, RunTimeEndian};
-use nyquist_object::{Elf, FileSource};
+use nyquist_object::{Elf, FileSource, OpenRoot};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct SplitPlaces {
     /// Folders to search for the file names that skeleton units state.
     pub(crate) folders: Vec<PathBuf>,
     /// Roots in which the paths that these state are looked for first.
-    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) roots: Vec<OpenRoot>,
 }
 
 /// Where the split units of a module may be.
@@ -80,7 +80,7 @@ impl SplitFiles {
         let beside = folders.iter().map(|folder| folder.join(stated));
         let base = stated.file_name().into_iter();
         let flat = base.flat_map(|base| folders.iter().map(move |folder| folder.join(base)));
-        compiled.chain(beside).chain(flat).find_map(|path| open_split(&path, id))
+        compiled.chain(beside).chain(flat).find_map(|path| open_split(roots, &path, id))
     }
 }
 
@@ -95,8 +95,8 @@ pub(crate) fn holds_units_of(package: &Elf<Source>, program: &Elf<Source>) -> Op
 }
 
 /// Opens a `.dwo` file when it holds the unit of that id.
-fn open_split(path: &Path, id: u64) -> Option<SplitUnit> {
-    let source = Arc::new(FileSource::new(open_regular(path).ok()?)) as Source;
+fn open_split(roots: &[OpenRoot], path: &Path, id: u64) -> Option<SplitUnit> {
+    let source = Arc::new(FileSource::new(open_seen(roots, path).ok()?)) as Source;
     let file = Arc::new(DwarfFile::open_split(&Elf::open(source).ok()?)?);
     let units = file.units().iter().filter(|unit| !unit.is_type);
     let mut units = units.filter_map(|unit| Unit::read(&file, unit.offset));

@@ -200,8 +200,12 @@ impl Search<'_> {
         let Ok(Some(link)) = elf.debug_alt_link() else { return };
         let stated = Path::new(OsStr::from_bytes(&link.path));
         let holder = self.found.debug_file.as_ref().or(self.found.binary.as_ref());
-        // A debug file found through a symbolic link states a path relative to where it really is.
-        let real = holder.and_then(|file| file.path.canonicalize().ok());
+        // A debug file found through a symbolic link states a path relative to where it really is. One in another root has no path here.
+        let is_here = |path: &Path| !self.request.roots.iter().any(|root| path.starts_with(root.path()));
+        let real = holder.and_then(|file| {
+            let path = &file.path;
+            if is_here(path) { path.canonicalize().ok() } else { Some(path.clone()) }
+        });
         let folder = real.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let mut places: Vec<_> = seen_from(&self.request.roots, &folder.join(stated)).collect();
         if let Some(name) = stated.file_name() {

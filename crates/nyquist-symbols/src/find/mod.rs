@@ -12,7 +12,7 @@ use crate::{
     AnswerCache, Fetch, Fetched, KernelFiles, ModuleSymbols, RemoteFile, StatedAnswers, StatedModule,
     SymbolsError,
 };
-use nyquist_object::{BuildId, DebugId, FileSource, ModuleId};
+use nyquist_object::{BuildId, DebugId, FileSource, ModuleId, OpenRoot};
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
@@ -40,7 +40,7 @@ pub struct ModuleRequest {
     pub held: Option<OpenFile>,
     /// The root folders that the processes see which have it mapped, where they are others than this process's: what is told of by a
     /// path, such as what lies beside the module, is looked for there first.
-    pub roots: Vec<PathBuf>,
+    pub roots: Vec<OpenRoot>,
 }
 
 /// Where to look beside the places that are always looked at.
@@ -94,7 +94,7 @@ pub struct Found {
     /// debug info says.
     pub split_folders: Vec<PathBuf>,
     /// As in [`ModuleRequest::roots`].
-    pub roots: Vec<PathBuf>,
+    pub roots: Vec<OpenRoot>,
     /// Answers that came with the profile, for where no debug info was found.
     pub stated: Option<Arc<StatedModule>>,
     /// Of universal Mach-O files, the id of the one among their files that is meant.
@@ -283,16 +283,24 @@ impl Search<'_> {
     fn source(&self, path: &Path) -> Result<Arc<FileSource>, Outcome> {
         match self.request.held.as_ref().filter(|held| held.path == path) {
             Some(held) => Ok(Arc::clone(&held.source)),
-            None => open_source(path),
+            None => open_seen(&self.request.roots, path).map(source_of).map_err(unreadable),
         }
     }
 }
 
 /// A path as those see it who have other roots, and as it is here.
-pub(crate) fn seen_from<'a>(roots: &'a [PathBuf], path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+pub(crate) fn seen_from<'a>(roots: &'a [OpenRoot], path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
     let below = path.strip_prefix("/").ok();
-    let inside = below.into_iter().flat_map(|below| roots.iter().map(move |root| root.join(below)));
+    let inside = below.into_iter().flat_map(|below| roots.iter().map(move |root| root.path().join(below)));
     inside.chain([path.to_owned()])
+}
+
+/// Opens a regular file, one in another root as those see it who have that.
+pub(crate) fn open_seen(roots: &[OpenRoot], path: &Path) -> io::Result<File> {
+    match roots.iter().find_map(|root| Some((root, path.strip_prefix(root.path()).ok()?))) {
+        Some((root, inside)) => root.open_file(inside),
+        None => open_regular(path),
+    }
 }
 
 /// The places without those that were there before.
@@ -317,9 +325,17 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 
 /// Opens a regular file.
 pub(crate) fn open_source(path: &Path) -> Result<Arc<FileSource>, Outcome> {
-    let unreadable = |error: io::Error| match error.kind() {
+    open_regular(path).map(source_of).map_err(unreadable)
+}
+
+fn source_of(file: File) -> Arc<FileSource> {
+    Arc::new(FileSource::new(file))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
+fn unreadable(error: io::Error) -> Outcome {
+    match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Outcome::Missing,
         _ => Outcome::Unreadable(error.to_string()),
-    };
-    Ok(Arc::new(FileSource::new(open_regular(path).map_err(unreadable)?)))
+    }
 }

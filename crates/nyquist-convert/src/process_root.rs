@@ -1,0 +1,49 @@
+//! The root folders of processes that see another one than ours: what lies beside their files is looked for there.
+
+use crate::event::Pid;
+use nyquist_object::OpenRoot;
+use rustc_hash::FxHashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Mutex, PoisonError};
+
+/// The most root folders that are held.
+const MOST_ROOTS: usize = 64;
+
+/// The root folders that were met, each held once, so that they can be looked into when their processes have ended.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessRoots(Mutex<FxHashMap<RootId, OpenRoot>>);
+
+/// The device and number of a root folder, and of the mount namespace that it is seen in.
+type RootId = [(u64, u64); 2];
+
+impl ProcessRoots {
+    /// The root of a process; `None` where it is ours, or cannot be looked at.
+    pub(crate) fn of(&self, pid: Pid) -> Option<OpenRoot> {
+        let id = id_of(&pid.0.to_string()).filter(|id| Some(*id) != id_of("self"))?;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(root) = known.get(&id) {
+            return Some(root.clone());
+        }
+        let root = OpenRoot::of_process(pid.0).ok().filter(|_| known.len() < MOST_ROOTS)?;
+        known.insert(id, root.clone());
+        Some(root)
+    }
+}
+
+fn id_of(process: &str) -> Option<RootId> {
+    let id = |name: &str| fs::metadata(format!("/proc/{process}/{name}")).ok().map(|it| (it.dev(), it.ino()));
+    Some([id("root")?, id("ns/mnt")?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_root_is_no_other() {
+        let roots = ProcessRoots::default();
+        assert!(roots.of(Pid(std::process::id())).is_none());
+        assert!(roots.of(Pid(u32::MAX)).is_none());
+    }
+}
