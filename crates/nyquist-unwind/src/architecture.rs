@@ -64,12 +64,6 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// Where the kernel tells the thread's stack for signals (`uc_stack`), from the stack pointer of that frame on.
     const SIGNAL_STACK: u64;
 
-    /// Whether registers are those at the beginning of a context that the C library has made: nothing has called that code.
-    fn begins_context(registers: &FullRegisters<Self>) -> bool {
-        let _ = registers;
-        false
-    }
-
     /// Whether the memory at a frame's stack pointer is what the kernel makes to deliver a signal, as far as
     /// that can be told by the memory alone.
     fn is_signal_frame(frame: &Frame<Self>, memory: &impl StackMemory) -> bool;

@@ -6,8 +6,8 @@ use std::fmt;
 /// The address of one frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameAddress {
-    /// The address itself is the function's: the innermost frame and every one that a signal interrupted, and a function to whose beginning
-    /// the stack returns without a call: what a signal handler returns to, and what begins a context.
+    /// The address itself is the function's: the innermost frame and every one that a signal interrupted, and what a signal
+    /// handler returns to.
     InstructionPointer(Avma),
     /// Where a call will return to.
     ReturnAddress(Avma),

@@ -164,12 +164,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
 
     fn any_step(&mut self, mut rule: Rule, frame: &Frame<A>) -> Result<Frame<A>, Stop> {
         if rule.kind() == Kind::Uncovered {
-            let of_beginning = self.rule_of_beginning(frame);
-            self.begins = of_beginning.is_some();
-            rule = of_beginning.map_or_else(|| self.guess(frame), Ok)?;
-            if self.begins && rule.kind() != Kind::SignalFrame && self.begins_context() {
-                return Err(Stop::Root);
-            }
+            rule = self.guess(frame)?;
         }
         let next = match rule.kind() {
             Kind::End => return Err(Stop::Root),
@@ -191,31 +186,6 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         };
         self.check(frame, &next)?;
         Ok(next)
-    }
-
-    /// The rule of a frame to which no call returns, for its return address is where a function begins: somebody has put it there. Before a
-    /// function there mostly is a gap.
-    fn rule_of_beginning(&mut self, frame: &Frame<A>) -> Option<Rule> {
-        if frame.interrupted {
-            return None;
-        }
-        let (module, address) = self.module_at(frame.ip)?;
-        // Of a gap that is padding there are no instructions.
-        let gap = module.uncovered_around(address.0);
-        if gap.is_some_and(|gap| module.may_change() || A::follows_call(&gap.code, gap.at)) {
-            return None;
-        }
-        Some(module.rule(address)).filter(|rule| !matches!(rule.kind(), Kind::Uncovered | Kind::Slow))
-    }
-
-    /// Whether the frame at hand is the beginning of a context.
-    fn begins_context(&mut self) -> bool {
-        let (mut registers, mut interrupted) = self.base;
-        for _ in 0..self.steps_since_base {
-            let Ok(next) = self.full_step(&registers, interrupted) else { return false };
-            (registers, interrupted) = next;
-        }
-        A::begins_context(&registers)
     }
 
     /// Whether a signal was handled on the thread's stack for signals, and that of the interrupted code is elsewhere and not there.
@@ -452,10 +422,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Ok((self.without_signature(caller), interrupted));
         }
         let rule = match self.rule(&frame) {
-            Rule::UNCOVERED => match self.rule_of_beginning(&frame) {
-                Some(rule) => rule,
-                None => self.guess(&frame)?,
-            },
+            Rule::UNCOVERED => self.guess(&frame)?,
             rule => rule,
         };
         match rule.kind() {

@@ -130,8 +130,14 @@ fn expect_head(session: &Session<'_>, profile: &Profile) -> Verdict {
     let (info, head) = (session.ask(&["profile", "info"])?, session.ask(&["profile", "meta"])?);
     expect_contains("the profile's name", &text(&info["name"]), "shares")?;
     let system = std::fs::read_to_string("/etc/os-release")?;
-    let system = system.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).unwrap_or_default();
-    expect_contains("the platform", &text(&info["platform"]), system.trim_matches('"'))?;
+    let value = |key: &str| {
+        let value = system.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+        value.trim_matches('"').to_owned()
+    };
+    // The title of the page has little room: `Debian 12`.
+    let name = value("NAME=").split(' ').next().unwrap_or_default().to_owned();
+    let system = format!("{name} {}", value("VERSION_ID="));
+    expect_contains("the platform", &text(&info["platform"]), system.trim_end())?;
     expect_contains("the program that recorded", &text(&head["importedFrom"]), "nyquist")?;
     expect_contains("the command", &text(&head["arguments"]), "shares")?;
     expect_eq("symbolicated", head["symbolicated"].as_bool(), Some(true))?;

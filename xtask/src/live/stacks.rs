@@ -52,8 +52,8 @@ pub(super) const TESTS: &[Test] = &[
     }),
     Test::new("a_very_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 4000)),
     Test::new("a_fault_at_the_stack_pointer_has_its_function", fault_at_stack_pointer),
-    Test::new("contexts_of_the_c_library_are_complete", |test| contexts(test, "contexts")),
-    Test::new("what_nothing_calls_has_its_own_name", |test| contexts(test, "contexts-static")),
+    Test::new("a_handler_on_its_own_stack_says_so", |test| own_stack(test, "signal_stack")),
+    Test::new("what_a_handler_returns_to_has_its_name", |test| own_stack(test, "signal_stack-static")),
     Test::new("a_signal_handlers_stack_goes_on_below_it", |test| signal_frame(test, "signal_frame")),
     Test::new("a_signal_handlers_stack_goes_on_below_it_with_frame_pointers", |test| {
         signal_frame(test, "signal_frame-fp")
@@ -242,29 +242,16 @@ fn signal_frame(test: &Context<'_>, workload: &str) -> Verdict {
     )
 }
 
-/// Functions of contexts begin where the C library begins them, and a handler on a stack of its own says where the stack goes on.
-fn contexts(test: &Context<'_>, workload: &str) -> Verdict {
+/// A handler on a stack of its own says where the stack goes on; what it returns to has its name where there are symbols.
+fn own_stack(test: &Context<'_>, workload: &str) -> Verdict {
     const ON_ANOTHER_STACK: &str = "(truncated: interrupted code is on another stack)";
-    let recorded = test.record(&[workload, "800"]).run_well()?;
+    let recorded = test.record(&[workload, "400"]).run_well()?;
     let profile = &recorded.profile;
-    let is_static = workload.ends_with("-static");
-    let share = |fits: &dyn Fn(&[&str]) -> bool| {
-        profile.share_of_stacks(|stack| {
-            fits(&stack.iter().map(|frame| frame.function.as_str()).collect::<Vec<_>>())
-        })
-    };
-    for function in ["in_last", "in_linked", "with_arguments"] {
-        let held = share(&|names| {
-            let begins =
-                if is_static { names[0] == "__start_context" } else { !names[0].starts_with("(truncated") };
-            begins && names.len() >= 2 && names[1..].contains(&function)
-        });
-        let verdict = expect_share(function, held, recorded.true_share(function)?, profile.count());
-        with_note(verdict, format_args!("roots: {:?}", profile.roots()))?;
-    }
-    let held = share(&|names| {
-        let first = if is_static { ["__restore_rt", "handler"] } else { ["handler", "on_own_stack"] };
-        names[0] == ON_ANOTHER_STACK && in_order(names, &first) && names.contains(&"on_own_stack")
+    let first: &[&str] =
+        if workload.ends_with("-static") { &["__restore_rt", "handler"] } else { &["handler"] };
+    let held = profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        names[0] == ON_ANOTHER_STACK && in_order(&names, first) && names.contains(&"on_own_stack")
     });
     let verdict = expect_share("on_own_stack", held, recorded.true_share("on_own_stack")?, profile.count());
     with_note(verdict, format_args!("roots: {:?}", profile.roots()))

@@ -17,8 +17,6 @@ use crate::{AddressSpace, Reason, StackMemory};
 pub(crate) const RCX: usize = 2;
 /// DWARF's number of the frame pointer (System V ABI for AMD64, figure 3.36).
 const RBP: usize = 6;
-/// DWARF's number of the register that functions keep and no step needs but contexts.
-const RBX: usize = 3;
 /// DWARF's number of the stack pointer.
 const RSP: usize = 7;
 /// DWARF's number of the return address column; in [`Registers`](crate::Registers) the instruction pointer.
@@ -74,14 +72,6 @@ impl Architecture for X86_64 {
         _: u64,
     ) -> Result<Frame<Self>, Reason> {
         step::apply(rule, frame, memory)
-    }
-
-    /// The GNU C library's `makecontext` puts `__start_context` where the context's function returns to, and the place of the next context into
-    /// RBX: at the stack pointer, behind the arguments that are on the stack.
-    fn begins_context(registers: &FullRegisters<Self>) -> bool {
-        const MOST_ARGUMENTS: u64 = 64;
-        let place = registers.get(RBX).zip(registers.get(RSP)).and_then(|(rbx, rsp)| rbx.checked_sub(rsp));
-        place.is_some_and(|place| place.is_multiple_of(8) && place <= 8 * MOST_ARGUMENTS)
     }
 
     fn signal_context(frame: &Frame<Self>, memory: &impl StackMemory) -> Result<FullRegisters<Self>, Reason> {

@@ -288,44 +288,6 @@ fn signal_frames_without_unwind_information_by_their_instructions() {
 }
 
 #[test]
-fn a_return_to_where_a_function_begins() {
-    // Before the function is a gap of no calls; its own rules are those of any function.
-    let mut text = vec![0x90; CODE_LEN as usize];
-    let functions =
-        [(0x100, 0x100, &[][..]), (0x210, 0x40, &[]), (0x250, 0x40, &[0x0e, 16]), (ROOT_AT, 0x100, ROOT)];
-    let functions = functions.map(|(start, len, instructions)| Function { start, len, instructions });
-    let section = eh_frame(SECTIONS, "zR", &INITIAL, &functions);
-    let at = |text: &[u8], back: u64, rbx: u64, next: u64| {
-        let space = space(module(file(text, &[(".eh_frame", &section)])));
-        let stack = bytes(&[back, next, 0, code(IN_ROOT)]);
-        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
-        let mut values = registers(code(0x110), STACK, 0);
-        values[3] = rbx;
-        let (frames, end) = walk(&space, values, &memory);
-        (frames[1..].to_vec(), end)
-    };
-    // A context of the C library: RBX is where the next context is named, at the stack pointer or behind arguments there.
-    let context = 0x7fff_0000;
-    let begins = interrupted(code(0x210));
-    for rbx in [STACK + 8, STACK + 24] {
-        assert_eq!(at(&text, code(0x210), rbx, context), (vec![begins], WalkEnd::Root));
-    }
-    // Else it is a function like others, which may be called from elsewhere.
-    let not_code = WalkEnd::Truncated(Reason::NotCode);
-    for rbx in [STACK, STACK + 9, STACK + 0x1000] {
-        assert_eq!(at(&text, code(0x210), rbx, context), (vec![begins], not_code));
-    }
-    assert_eq!(
-        at(&text, code(0x210), 0, code(IN_ROOT)),
-        (vec![begins, returns(code(IN_ROOT))], WalkEnd::Root)
-    );
-    // Where a function ends there, or a call does, that is what is returned to.
-    assert_eq!(at(&text, code(0x250), STACK + 8, context).0[0], returns(code(0x250)));
-    text[0x20b] = 0xe8;
-    assert_eq!(at(&text, code(0x210), STACK + 8, context).0[0], returns(code(0x210)));
-}
-
-#[test]
 fn the_end_of_a_stack_is_told_from_a_failure() {
     let check = |instructions: &[u8], ip: u64, stack: &[u64], expected: WalkEnd| {
         let stack = bytes(stack);
