@@ -79,7 +79,7 @@ const STEPS: &[(&str, bool, Check)] = &[
 ];
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {
-    succeeds_seen(cargo(&["test", "--workspace", "--quiet"]), |line| {
+    succeeds_seen(cargo(&["test", "--workspace", "--no-fail-fast", "--quiet"]), |line| {
         if let Some(count) = ignored(line) {
             tally.skip("unit", format!("{count} tests are marked #[ignore]"));
         }
