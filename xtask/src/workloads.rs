@@ -54,6 +54,10 @@ const fn then(workload: Workload, after: After) -> Workload {
     Workload { after, ..workload }
 }
 
+/// Two libraries of one build id, whose functions have other names.
+const NAMESAKE: &str = "-shared -fPIC -Wl,--build-id=0x00112233445566778899aabbccddeeff00112233 plugin.c";
+const FORGED: &str = "-shared -fPIC -Wl,--build-id=0x00112233445566778899aabbccddeeff00112233 -Dplugin_inner=other_inner plugin.c";
+
 /// Neither unwind information nor frame pointers.
 const NO_CFI: &str = "-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g0 shares.c";
 
@@ -101,6 +105,8 @@ const WORKLOADS: &[Workload] = &[
     c("bpf_program", "bpf_program.c"),
     c("libplugin.so", "-shared -fPIC plugin.c"),
     c("libother.so", "-shared -fPIC -Dplugin_inner=other_inner plugin.c"),
+    c("libnamesake.so", NAMESAKE),
+    c("libforged.so", FORGED),
     c("plugin_host", "plugin_host.c"),
     c("plugin_loop", "plugin_loop.c"),
     c("pool", "-pthread pool.c"),

@@ -83,7 +83,7 @@ fn add_lib(
         let debug_name = match number {
             1 => lib.debug_name.clone(),
             // Nobody has made so many by accident.
-            LAST_NAMESAKE.. => format!("{} ({})", lib.debug_name, makers.len()),
+            LAST_NAMESAKE.. => format!("{} ({})", lib.debug_name, makers.len() + 1),
             _ => format!("{} ({number})", lib.debug_name),
         };
         let id = builder.add_lib(Lib { debug_name, ..lib.clone() });

@@ -153,6 +153,8 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
     match subcommand {
         "record" => &["PROGRAM-MISSING", "-o MISSING/x -- true", "--thread HOSTILE true", "-p HOSTILE"],
         "load" => &["MISSING", "PROGRAM", "FILE --port HOSTILE"],
+        // No folder can be made below a file.
+        "man" => &["PROGRAM/x"],
         "import" => &["FOLDED -o OUT --save-only", "FILE -o OUT --save-only", "MISSING"],
         "report" => &[
             "FILE",
@@ -262,6 +264,7 @@ fn words(call: &str, files: &Files) -> Vec<OsString> {
             "PROGRAM" => files.program.clone().into(),
             "PROGRAM-MISSING" | "MISSING" => missing.into(),
             "MISSING/x" => missing.join("x").into(),
+            "PROGRAM/x" => files.program.join("x").into(),
             "OUT" => files.folder.join(hostile("out")).into(),
             // Bytes that are no UTF-8, too.
             "HOSTILE" => OsString::from_vec([HOSTILE.as_bytes(), b"\x9b\xff"].concat()),

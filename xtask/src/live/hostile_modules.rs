@@ -1,19 +1,23 @@
-//! Programs whose own files are made to take the recorder's memory: the profile is saved all the same.
+//! Programs whose own files are made to do harm: to take the recorder's memory, or to name the code of others.
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::chown;
 use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_measured, need_root};
 use super::harness::Test;
+use super::invocation::PLAIN_USER;
 use super::profile::Profile;
 
-pub(super) const TESTS: &[Test] =
-    &[Test::new("debug_info_beyond_memory_loses_no_profile", debug_info_beyond_memory)];
+pub(super) const TESTS: &[Test] = &[
+    Test::new("debug_info_beyond_memory_loses_no_profile", debug_info_beyond_memory),
+    Test::new("a_file_of_anothers_build_id_names_its_own_code", forged_id),
+];
 
 /// What each section of debug info takes in memory, and in the file a thousandth of that.
 const SECTION: u64 = 400 << 20;
@@ -31,6 +35,35 @@ fn debug_info_beyond_memory(test: &Context<'_>) -> Verdict {
     // The names are in its symbol table.
     let functions = profile.functions();
     expect(functions.contains_key("alpha"), format_args!("no name: {functions:?}"))
+}
+
+/// A plain user's library has the build id of another one. Whichever is mapped first, each names its own code.
+fn forged_id(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let host = test.workload("plugin_host").display().to_string();
+    let [own, forged] = ["libnamesake.so", "libforged.so"].map(|name| test.workload(name));
+    // The same name and id, and another owner.
+    let folder = test.path("forged");
+    fs::create_dir(&folder)?;
+    let copy = folder.join("libnamesake.so");
+    fs::copy(&forged, &copy)?;
+    chown(&copy, Some(PLAIN_USER), None)?;
+    let own = format!("{host} 300 {}", own.display());
+    let forged = format!(
+        "setpriv --reuid {PLAIN_USER} --regid {PLAIN_USER} --clear-groups {host} 300 {}",
+        copy.display()
+    );
+    for script in [format!("{forged}; {own}"), format!("{own}; {forged}")] {
+        let profile = test.record_command(&["sh", "-c", &script]).run_well()?.profile;
+        for function in ["plugin_inner", "other_inner"] {
+            let share = profile.total_share(function);
+            expect_measured(
+                (0.3..0.7).contains(&share),
+                format_args!("{function} has {share:.3} of the time of {script}"),
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// Records a program with less memory than its debug info takes, and expects that to be said.

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn without_a_thread_the_input_is_read_as_it_is() {
-        let input: Vec<u8> = (0..3 * CHUNK_SIZE + 1).map(|index| (index % 251) as u8).collect();
+        let input: Vec<u8> = (0..=3 * CHUNK_SIZE).map(|index| (index % 251) as u8).collect();
         let (mut output, mut chunks) = (Vec::new(), Chunks::of(Source::Input(Box::new(&*input))));
         chunks.read_to_end(&mut output).unwrap();
         assert!(input == output);
