@@ -10,6 +10,7 @@ use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Profile, Thread};
 use super::recorded::{Recorded, Recording};
+use super::recording::expect_named_in_fork_tree;
 use super::rules;
 use super::spare::{watched, with_spare_time};
 use super::targets::is_alive;
@@ -180,8 +181,7 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
         let own = profile.threads.iter().filter(|thread| thread.pid == truth.pid.to_string());
         let weight: f64 = own.map(Thread::total).sum();
         expect_share(&truth.program, weight / profile.total(), truth.cpu / all, profile.total())?;
-        let named = profile.threads.iter().any(|thread| thread.is_main && thread.process == truth.program);
-        expect(named, format_args!("no process named {}: {:?}", truth.program, profile.thread_names()))?;
+        expect_named_in_fork_tree(profile, &truth.program)?;
     }
     Ok(())
 }

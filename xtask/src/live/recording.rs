@@ -96,11 +96,16 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
         let own = profile.threads.iter().filter(|thread| thread.pid == truth.pid.to_string());
         let weight: f64 = own.map(super::profile::Thread::total).sum();
         expect_share(&truth.program, weight / profile.total(), truth.cpu / all, profile.count())?;
-        let named = profile.threads.iter().any(|thread| thread.is_main && thread.process == truth.program);
-        let names = profile.thread_names();
-        expect(named, format_args!("no process named {}, but {names:?}", truth.program))?;
+        expect_named_in_fork_tree(profile, &truth.program)?;
     }
     Ok(())
+}
+
+/// The first process of the tree keeps its program's name beside the one that it took; the others have no program of their own.
+pub(super) fn expect_named_in_fork_tree(profile: &Profile, name: &str) -> Verdict {
+    let expected = [name.to_owned(), format!("fork_tree ({name})")];
+    let named = profile.threads.iter().any(|thread| thread.is_main && expected.contains(&thread.process));
+    expect(named, format_args!("no process named {name}: {:?}", profile.thread_names()))
 }
 
 fn exec_chain(test: &Context<'_>) -> Verdict {
