@@ -101,10 +101,12 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The first process of the tree keeps its program's name beside the one that it took; the others have no program of their own.
+/// The first process of the tree keeps its program's name, and its main thread has the one that it took beside it; the others have no
+/// program of their own.
 pub(super) fn expect_named_in_fork_tree(profile: &Profile, name: &str) -> Verdict {
-    let expected = [name.to_owned(), format!("fork_tree ({name})")];
-    let named = profile.threads.iter().any(|thread| thread.is_main && expected.contains(&thread.process));
+    let beside = format!("fork_tree ({name})");
+    let is_it = |thread: &super::profile::Thread| thread.process == name || thread.name == beside;
+    let named = profile.threads.iter().any(|thread| thread.is_main && is_it(thread));
     expect(named, format_args!("no process named {name}: {:?}", profile.thread_names()))
 }
 
