@@ -15,15 +15,17 @@ const SECRETS: [&str; 7] = ["pass", "pwd", "token", "key", "secret", "auth", "cr
 const MAIN: [&str; 3] = ["MainThread", "main", "Main Thread"];
 
 /// Of a program's arguments those that could tell it apart from others: names of files, without their folders, and plain words.
-/// Options come last, because words without a dash mostly say more.
+/// Options come last, because words without a dash mostly say more. The profile may be passed on, so what can be a password is left
+/// out: what stands behind an option of one letter, or behind one that names a secret, and addresses that can hold one.
 pub(crate) fn telling_words<'a>(arguments: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut words, mut options) = (Vec::new(), Vec::new());
-    let mut is_behind_secret = false;
+    let mut may_be_secret = false;
     for argument in arguments {
         let is_option = argument.starts_with('-');
         let is_secret = (is_option || argument.contains('=')) && names_secret(argument);
-        let is_left_out = is_secret || is_behind_secret;
-        is_behind_secret = is_secret && !argument.contains('=');
+        let is_address = argument.contains("://") || argument.contains('@');
+        let is_left_out = is_secret || is_address || (may_be_secret && !is_option);
+        may_be_secret = is_option && (argument.len() == 2 || (is_secret && !argument.contains('=')));
         let word = if is_option { argument } else { file_name(argument) };
         // Short options may have their values, such as passwords, right behind the letter.
         let is_short = is_option && !argument.starts_with("--");
@@ -50,7 +52,7 @@ fn file_name(path: &str) -> &str {
 }
 
 fn is_plain(word: &str) -> bool {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_.+=:,@".contains(letter);
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_.+=:,".contains(letter);
     !word.is_empty() && word.len() <= MAX_WORD && word.chars().all(is_plain)
 }
 
@@ -125,6 +127,7 @@ mod tests {
         check("-phunter2|DB_PASSWORD=hunter2|x=1", &["x=1"]);
         check("--password|hunter2|db", &["db"]);
         check("--api-token=abc|--type=gpu", &["--type=gpu"]);
+        check("-p|hunter2|ssh|ann@host|https://ann:hunter2@host", &["ssh"]);
         check("/|", &[]);
         check(&["x"; 99].join("|"), &["x"; MAX_WORDS]);
     }
