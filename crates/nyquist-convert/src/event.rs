@@ -268,6 +268,24 @@ pub struct Sample {
     pub user: UserStack,
 }
 
+#[cfg(test)]
+impl Sample {
+    /// A sample of a process's first thread in user code, which its clock has triggered: one that stands for a millisecond.
+    pub(crate) fn in_user_code(pid: Pid, user: UserStack) -> Self {
+        Self {
+            pid,
+            tid: Tid(pid.0),
+            in_kernel: false,
+            state: SampleState::Clocked,
+            period_ns: 1_000_000,
+            cpu_time_ns: None,
+            counts_anew: false,
+            kernel_stack: Vec::new(),
+            user,
+        }
+    }
+}
+
 /// What a thread was doing when it was observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleState {

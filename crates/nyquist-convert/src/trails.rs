@@ -96,7 +96,7 @@ impl Trail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Pid, Registers, Sample, SampleState, UserStack};
+    use crate::event::{Pid, Registers, Sample, UserStack};
     use bytes::Bytes;
 
     /// A sample whose stack copy begins at `start` and has as many bytes, each of the value of its cache line's number in it.
@@ -105,21 +105,12 @@ mod tests {
         // The stack pointer, as DWARF numbers registers.
         registers[7] = start;
         let stack: Vec<u8> = (start..start + bytes).map(|address| (address >> LINE_BITS) as u8).collect();
-        EventKind::Sample(Sample {
-            pid: Pid(tid),
-            tid: Tid(tid),
-            in_kernel: false,
-            state: SampleState::Clocked,
-            period_ns: 1,
-            cpu_time_ns: None,
-            counts_anew: false,
-            kernel_stack: Vec::new(),
-            user: UserStack::Copied {
-                registers: Box::new(Registers::X86_64(registers)),
-                stack: Bytes::from(stack),
-                limited: false,
-            },
-        })
+        let user = UserStack::Copied {
+            registers: Box::new(Registers::X86_64(registers)),
+            stack: Bytes::from(stack),
+            limited: false,
+        };
+        EventKind::Sample(Sample::in_user_code(Pid(tid), user))
     }
 
     fn lines(trails: &Trails, coming: &EventKind) -> Vec<u8> {

@@ -28,17 +28,9 @@ fn on(cpu: u32, event: Event) -> Event {
 }
 
 fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind {
-    EventKind::Sample(Sample {
-        pid: Pid(pid),
-        tid: Tid(tid),
-        in_kernel: false,
-        state: SampleState::Clocked,
-        period_ns: MS,
-        cpu_time_ns: used_ms.map(|used| used * MS),
-        counts_anew: false,
-        kernel_stack: Vec::new(),
-        user: UserStack::Walked(stack.iter().map(|&address| Avma(address)).collect()),
-    })
+    let user = UserStack::Walked(stack.iter().map(|&address| Avma(address)).collect());
+    let cpu_time_ns = used_ms.map(|used| used * MS);
+    EventKind::Sample(Sample { tid: Tid(tid), cpu_time_ns, ..Sample::in_user_code(Pid(pid), user) })
 }
 
 /// Each sample of each thread as "outermost;...;innermost weight".

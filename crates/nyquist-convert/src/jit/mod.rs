@@ -229,7 +229,7 @@ impl ProcessJit {
 #[cfg(test)]
 mod tests {
     use super::test_dump::TestDump;
-    use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
+    use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
     use crate::{Converter, Filter, Options, Progress, Shape, Symbols, symbolicate};
     use nyquist_object::Avma;
     use nyquist_profile::{MarkerTiming, MarkerValue, Meta, Profile, firefox};
@@ -248,17 +248,7 @@ mod tests {
     }
 
     fn sample(pid: u32, address: u64) -> EventKind {
-        EventKind::Sample(Sample {
-            pid: Pid(pid),
-            tid: Tid(pid),
-            in_kernel: false,
-            state: SampleState::Clocked,
-            period_ns: 1_000_000,
-            cpu_time_ns: None,
-            counts_anew: false,
-            kernel_stack: Vec::new(),
-            user: UserStack::Walked(vec![Avma(address)]),
-        })
+        EventKind::Sample(Sample::in_user_code(Pid(pid), UserStack::Walked(vec![Avma(address)])))
     }
 
     /// The function, its category and its file of each sample, by time.

@@ -132,7 +132,7 @@ impl SavedCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
+    use crate::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
     use crate::jit::test_dump::TestDump;
     use crate::{Converter, Options};
     use nyquist_object::Avma;
@@ -145,17 +145,7 @@ mod tests {
         let own = Pid(std::process::id());
         let options = Options { start: Timestamp(0), kernel_permitted: true, meta: Meta::default() };
         let mut converter = Converter::new(options);
-        let sample = Sample {
-            pid: own,
-            tid: Tid(own.0),
-            in_kernel: false,
-            state: SampleState::Clocked,
-            period_ns: 1_000_000,
-            cpu_time_ns: None,
-            counts_anew: false,
-            kernel_stack: Vec::new(),
-            user: UserStack::Walked(vec![Avma(address)]),
-        };
+        let sample = Sample::in_user_code(own, UserStack::Walked(vec![Avma(address)]));
         for (time, kind) in [(1, EventKind::Map(dump.mapping(own))), (100, EventKind::Sample(sample))] {
             converter.push(Event { time: Timestamp(time), cpu: Some(0), kind });
         }

@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::converter::Options;
-    use crate::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
+    use crate::event::{EventKind, Pid, Sample, UserStack};
 
     fn converting() -> Converting {
         let options = Options { start: Timestamp(0), kernel_permitted: true, meta: Meta::default() };
@@ -138,17 +138,7 @@ mod tests {
 
     /// A sample at a time, before which all else has come.
     fn batch(time: u64) -> Vec<Step> {
-        let kind = EventKind::Sample(Sample {
-            pid: Pid(1),
-            tid: Tid(1),
-            in_kernel: false,
-            state: SampleState::Clocked,
-            period_ns: 1,
-            cpu_time_ns: None,
-            counts_anew: false,
-            kernel_stack: Vec::new(),
-            user: UserStack::None,
-        });
+        let kind = EventKind::Sample(Sample::in_user_code(Pid(1), UserStack::None));
         let event = Event { time: Timestamp(time), cpu: None, kind };
         vec![Step::Push(event), Step::Advance(Timestamp(time + 1))]
     }
