@@ -1,7 +1,7 @@
 //! Files that a program wrote beside a recording of it, which is read later: jitdumps, perf maps, marker files.
 
 use crate::event::Mapping;
-use crate::modules::is_same;
+use crate::modules::has_identity;
 use crate::side_file::{Found, Refusal, Root, own_user};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ impl AuxFiles {
     pub(crate) fn open_mapped(&self, mapping: &Mapping) -> Result<Found, Refusal> {
         let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
         let own = self.in_own_place(path).and_then(|found| {
-            if is_same(&found.file, &mapping.identity) { Ok(found) } else { Err(Refusal::Absent) }
+            if has_identity(&found.file, &mapping.identity) { Ok(found) } else { Err(Refusal::Absent) }
         });
         own.and_then(|found| self.believed(found)).or_else(|why| Ok(self.in_folders(path, why)?.0))
     }

@@ -2,9 +2,9 @@
 
 use crate::mappings::Range;
 use crate::modules::{ModuleIndex, ModuleStore};
+use crate::process_view::FileOwner;
 use crate::stages::Truncation;
 use crate::unnamed;
-use crate::view::Maker;
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_profile::{
     CategoryColor, CategoryId, CategoryPair, Frame, FrameId, Func, FuncId, Lib, LibId, ProfileBuilder,
@@ -66,35 +66,35 @@ pub(crate) struct Interner {
     /// The roots of stacks that could not be finished, by the reason.
     truncated: FxHashMap<Truncation, FrameId>,
     libs: FxHashMap<ModuleIndex, LibId>,
-    /// Who has made the files of libs.
-    makers: FxHashMap<LibId, Option<Maker>>,
+    /// Whose the files of libs are.
+    owners: FxHashMap<LibId, Option<FileOwner>>,
     categories: Categories,
 }
 
 /// Adds the lib of a module. Whoever likes can give a file the build id of another one, so that files of one id are one lib only
-/// if they are of one maker; else the names in the one would be those of the other's code.
+/// if they are of one owner; else the names in the one would be those of the other's code.
 fn add_lib(
     builder: &mut ProfileBuilder,
-    makers: &mut FxHashMap<LibId, Option<Maker>>,
-    (lib, maker): (&Lib, Option<Maker>),
+    owners: &mut FxHashMap<LibId, Option<FileOwner>>,
+    (lib, owner): (&Lib, Option<FileOwner>),
 ) -> LibId {
     let mut number = 1;
     loop {
         let debug_name = match number {
             1 => lib.debug_name.clone(),
             // Nobody has made so many by accident.
-            LAST_NAMESAKE.. => format!("{} ({})", lib.debug_name, makers.len() + 1),
+            LAST_NAMESAKE.. => format!("{} ({})", lib.debug_name, owners.len() + 1),
             _ => format!("{} ({number})", lib.debug_name),
         };
         let id = builder.add_lib(Lib { debug_name, ..lib.clone() });
-        if number > LAST_NAMESAKE || *makers.entry(id).or_insert(maker) == maker {
+        if number > LAST_NAMESAKE || *owners.entry(id).or_insert(owner) == owner {
             return id;
         }
         number += 1;
     }
 }
 
-/// So many files of one id and of different makers are looked for.
+/// The last number that is tried for a file of an id that others have; then one is taken that no lib has yet.
 const LAST_NAMESAKE: u32 = 100;
 
 /// The categories of code.
@@ -133,7 +133,7 @@ impl Interner {
             has_forgotten: false,
             truncated: FxHashMap::default(),
             libs: FxHashMap::default(),
-            makers: FxHashMap::default(),
+            owners: FxHashMap::default(),
             categories: Categories {
                 user: builder.add_category(well_known::USER, CategoryColor::Yellow),
                 kernel: builder.add_category(well_known::KERNEL, CategoryColor::Orange),
@@ -171,10 +171,10 @@ impl Interner {
         let new = New { builder, may_be_there: self.has_forgotten, categories: self.categories, mode };
         match place {
             CodePlace::InModule(module, address) => {
-                let makers = &mut self.makers;
+                let owners = &mut self.owners;
                 let new_lib = || {
                     let module = modules.get(module);
-                    add_lib(new.builder, makers, (&module.lib(), module.maker()))
+                    add_lib(new.builder, owners, (&module.lib(), module.owner()))
                 };
                 let lib = *self.libs.entry(module).or_insert_with(new_lib);
                 // One search for both: most addresses that are searched for are new ones.
@@ -265,18 +265,18 @@ impl New<'_> {
 mod tests {
     use super::*;
     use crate::event::Pid;
-    use crate::view::View;
+    use crate::process_view::MountView;
     use nyquist_profile::Meta;
 
     #[test]
-    fn files_of_one_id_are_one_lib_if_they_are_of_one_maker() {
-        let (mut builder, mut makers) = (ProfileBuilder::new(Meta::default()), FxHashMap::default());
+    fn files_of_one_id_are_one_lib_if_they_are_of_one_owner() {
+        let (mut builder, mut owners) = (ProfileBuilder::new(Meta::default()), FxHashMap::default());
         let mut add = |mount, path: &str| {
-            let view = View::Other { mount, folder: 0 };
+            let mounts = MountView::Other { mount, folder: 0 };
             let [name, debug_name, id] = ["lib.so", "lib.so", "7"].map(str::to_owned);
             let lib = Lib { name, debug_name, breakpad_id: id, path: path.to_owned(), ..Lib::default() };
-            let maker = Maker::of_process(Pid(std::process::id()), view);
-            add_lib(&mut builder, &mut makers, (&lib, Some(maker)))
+            let owner = FileOwner::of_process(Pid(std::process::id()), mounts);
+            add_lib(&mut builder, &mut owners, (&lib, Some(owner)))
         };
         let first = add(0, "/a/lib.so");
         assert_eq!(add(0, "/b/lib.so"), first);

@@ -30,7 +30,7 @@ pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
     let descriptors = descriptors(&folder.join("fd"), &mapping.path);
     let mut files =
         [folder.join("exe"), of_mapping].into_iter().chain(descriptors).filter_map(|it| open(&it));
-    files.find(|file| crate::modules::is_same(file, &mapping.identity))
+    files.find(|file| crate::modules::has_identity(file, &mapping.identity))
 }
 
 /// The descriptors in a folder of `/proc` that are files of that name.

@@ -1,95 +1,34 @@
 //! The files that were mapped: opened while the process lives, identified, and read for unwinding once.
 
-use crate::event::{MappedFile, Mapping, Pid};
+mod mapped_file;
+mod module;
+mod shared;
+
+use crate::event::{Mapping, Pid};
 use crate::jit::{self, DumpId, DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::memfd;
 use crate::memory_image;
-use crate::process_root::ProcessRoots;
+use crate::process_view::{FileOwner, MountView, ProcessView};
 use crate::recorded_files::Files;
 use crate::replaced_text::is_memory;
-use crate::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
+use crate::side_file::{Found, user_of};
 use crate::side_news::SideNews;
-use crate::stated_symbols::StatedSymbols;
 use crate::vdso;
-use crate::view::{Maker, Sight, View, is_one, may_read};
-use nyquist_object::Avma;
-use nyquist_object::elf::{Architecture, Segment};
-use nyquist_object::{
-    BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, OpenRoot, Svma,
-};
+pub(crate) use mapped_file::{has_identity, open_mapped, open_mapped_dump};
+use module::Bytes;
+pub use module::LibSource;
+pub(crate) use module::Module;
+use nyquist_object::{Avma, BuildId};
 use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
-use nyquist_profile::Lib;
-use nyquist_symbols::{ModuleRequest, OpenFile};
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::hash::BuildHasher as _;
-use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use rustc_hash::FxHashMap;
+use shared::{Key, SharedModules, Users, key_of};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The place of a module in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ModuleIndex(u32);
-
-/// Where the code and the symbols of a lib come from.
-#[derive(Clone, Debug)]
-pub enum LibSource {
-    /// A file, and how to find it and its debug files.
-    File(ModuleRequest),
-    /// An image that is no file: the vDSO, or what is left of a file in memory.
-    Image(Arc<Vec<u8>>),
-    /// The kernel or one of its modules.
-    Kernel {
-        /// Where its addresses count from.
-        base: Avma,
-        /// The names of code that is not there any more, by its addresses in memory.
-        gone: Arc<PerfMap>,
-    },
-    /// Code that was made while the program ran, and what its compiler says of it.
-    Jit(JitSymbols),
-    /// Nothing is known of the file but its name.
-    Unknown,
-}
-
-/// One mapped file.
-#[derive(Debug)]
-pub(crate) struct Module {
-    path: String,
-    id: Option<ModuleId>,
-    architecture: Option<Architecture>,
-    segments: Vec<Segment>,
-    image_base: Svma,
-    bytes: Bytes,
-    /// Who has made the file that it was read from.
-    maker: Option<Maker>,
-    /// The root of the process that it was opened for, where that is another than ours.
-    root: Option<OpenRoot>,
-    unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
-}
-
-#[derive(Debug)]
-enum Bytes {
-    File(Arc<FileSource>),
-    Image(Arc<Vec<u8>>),
-    /// What a process has loaded of a file that nobody can open any more.
-    Memory(Arc<Vec<u8>>),
-    Kernel(Avma),
-    /// A jitdump, and its id once its header was read.
-    JitDump(DumpIndex, DumpId),
-    /// A perf map, and the address from which the lib counts.
-    PerfMap(Arc<MapFile>, Avma),
-    /// Code that appeared in the kernel while it ran, and the address from which the lib counts.
-    KernelCode(Avma),
-    /// A file that is not here, but whose functions the recording states; and the stated address from which the lib
-    /// counts.
-    Stated(StatedSymbols, u64),
-    /// A kernel that does not run here.
-    OtherKernel(Avma),
-    Missing,
-}
 
 /// The most bytes of files that are kept because nobody can open them any more.
 const MOST_IN_MEMORY: usize = 256 << 20;
@@ -99,7 +38,7 @@ const MOST_IN_MEMORY: usize = 256 << 20;
 pub(crate) struct ModuleStore {
     files: Arc<Files>,
     /// What this store and those beside it have opened.
-    opened: Arc<Opened>,
+    shared: Arc<SharedModules>,
     modules: Vec<Arc<Module>>,
     /// The names of code that appeared in the kernel while it ran, and the libs made of it.
     kernel_code: PerfMap,
@@ -111,117 +50,6 @@ pub(crate) struct ModuleStore {
     budget: Budget,
     /// What there is to say of these files.
     pub(crate) news: SideNews,
-}
-
-/// What the kernel says of a mapped file, and for whom that is the same file.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    /// For processes that see the same at paths.
-    view: View,
-    users: Users,
-    identity: MappedFile,
-    path: String,
-}
-
-/// Of which users the processes are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Users {
-    All,
-    One(u32),
-}
-
-/// The modules that several stores share.
-#[derive(Debug, Default)]
-struct Opened {
-    modules: Mutex<Modules>,
-    /// What the mappings of processes were found to show while these lived, by what the kernel says of them.
-    noted: Mutex<FxHashMap<Pid, FxHashMap<u64, Arc<Module>>>>,
-    roots: ProcessRoots,
-    /// The bytes that are kept of files that nobody can open any more.
-    in_memory: AtomicUsize,
-}
-
-/// Modules by what the kernel says of them, and by the files that they were read from: of one file it may say this or that.
-#[derive(Debug, Default)]
-struct Modules {
-    by_key: FxHashMap<Key, Arc<Module>>,
-    by_file: FxHashMap<(FileState, String), Arc<Module>>,
-}
-
-/// A file as it was when it was opened: device, inode, size, and when it was changed last, in seconds and nanoseconds.
-type FileState = (u64, u64, u64, i64, i64);
-
-impl Opened {
-    /// The build ids of the files, by the paths that they were mapped from. Of a path that several files had there is none.
-    fn build_ids(&self) -> Vec<(String, BuildId)> {
-        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ids: BTreeMap<&str, Option<&BuildId>> = BTreeMap::new();
-        for (key, module) in &modules.by_key {
-            let id = match (&module.bytes, &module.id) {
-                (Bytes::File(_), Some(ModuleId::BuildId(id))) => Some(id),
-                _ => None,
-            };
-            ids.entry(&key.path)
-                .and_modify(|known| *known = known.filter(|known| Some(*known) == id))
-                .or_insert(id);
-        }
-        ids.into_iter().filter_map(|(path, id)| Some((path.to_owned(), id?.clone()))).collect()
-    }
-
-    /// The module of a file, which is opened if none of the stores has done that yet for that process's user, or for all.
-    fn module(
-        &self,
-        key: Key,
-        users: impl FnOnce() -> Option<Users>,
-        open: impl FnOnce() -> Module,
-    ) -> Arc<Module> {
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = modules.by_key.get(&key) {
-            return Arc::clone(module);
-        }
-        let own = users().map(|users| Key { users, ..key.clone() });
-        if let Some(module) = own.as_ref().and_then(|own| modules.by_key.get(own)) {
-            return Arc::clone(module);
-        }
-        let opened = Arc::new(open());
-        let module = match opened.file_state() {
-            Some(state) => {
-                let same = modules.by_file.entry((state, opened.path.clone())).or_insert(opened);
-                Arc::clone(same)
-            }
-            None => opened,
-        };
-        let is_for_all =
-            matches!(module.bytes, Bytes::File(_)) && module.maker.is_some_and(Maker::is_believed_by_all);
-        if let Some(key) = if is_for_all { Some(key) } else { own } {
-            modules.by_key.insert(key, Arc::clone(&module));
-        }
-        module
-    }
-
-    fn noted(&self, mapping: &Mapping) -> Option<Arc<Module>> {
-        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.get(&mapping.pid?)?.get(&hash_of(mapping)).cloned()
-    }
-
-    fn note(&self, mapping: &Mapping, module: &Arc<Module>) {
-        let Some(pid) = mapping.pid else { return };
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.entry(pid).or_default().insert(hash_of(mapping), Arc::clone(module));
-    }
-
-    fn forget(&self, pid: Pid) {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
-    }
-}
-
-fn key_of(mapping: &Mapping, view: View, users: Users) -> Key {
-    Key { view, users, identity: mapping.identity.clone(), path: mapping.path.clone() }
-}
-
-/// Two mappings of one process with the same number are taken for the same: it is the process's own, if it makes such.
-fn hash_of(mapping: &Mapping) -> u64 {
-    FxBuildHasher.hash_one((&mapping.identity, &mapping.path))
 }
 
 impl ModuleStore {
@@ -242,7 +70,7 @@ impl ModuleStore {
 
     /// An empty store that shares with this one what is looked for and what was opened: a file is read once for both.
     pub(crate) fn beside(&self) -> Self {
-        Self { files: Arc::clone(&self.files), opened: Arc::clone(&self.opened), ..Self::default() }
+        Self { files: Arc::clone(&self.files), shared: Arc::clone(&self.shared), ..Self::default() }
     }
 
     /// Whether what processes leave in folders for temporary files, by their numbers, is theirs.
@@ -264,7 +92,7 @@ impl ModuleStore {
 
     /// The build ids of the files that this store and those beside it have opened, by their paths.
     pub(crate) fn build_ids(&self) -> Vec<(String, BuildId)> {
-        self.opened.build_ids()
+        self.shared.build_ids()
     }
 
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
@@ -273,14 +101,14 @@ impl ModuleStore {
         if !self.may_be_module(mapping) {
             return None;
         }
-        match self.opened.noted(mapping) {
+        match self.shared.noted(mapping) {
             Some(module) => self.place(mapping, module),
-            None => self.hear_of(mapping),
+            None => self.of_new_mapping(mapping),
         }
     }
 
     /// As [`ModuleStore::of_mapping`] of one that has just been made: what the process sees is what it sees now.
-    pub(crate) fn hear_of(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
+    pub(crate) fn of_new_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
         if !self.may_be_module(mapping) {
             return None;
         }
@@ -289,31 +117,31 @@ impl ModuleStore {
         {
             return Some(index);
         }
-        let sight = self.files.sight(mapping);
-        if let Some(module) = self.opened.noted(mapping).filter(|_| sight.root.is_none()) {
+        let seen = self.files.process_view(mapping);
+        if let Some(module) = self.shared.noted(mapping).filter(|_| seen.root.is_none()) {
             return self.place(mapping, module);
         }
         let users = || match mapping.pid.filter(|_| self.are_live()) {
             Some(pid) => user_of(pid).map(Users::One),
             None => Some(Users::All),
         };
-        let key = key_of(mapping, sight.view, Users::All);
-        let module = self.opened.module(key, users, || {
-            let mut module = Module::of_mapping(mapping, &self.files, &sight);
+        let key = key_of(mapping, seen.mounts, Users::All);
+        let module = self.shared.module(key, users, || {
+            let mut module = Module::of_mapping(mapping, &self.files, &seen);
             let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
-            module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.opened.roots.of(pid));
+            module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.shared.roots.of(pid));
             let is_missing = matches!(module.bytes, Bytes::Missing);
-            if is_missing { self.of_process(mapping, module, sight.view) } else { module }
+            if is_missing { self.of_process(mapping, module, seen.mounts) } else { module }
         });
         if self.are_live() {
-            self.opened.note(mapping, &module);
+            self.shared.note(mapping, &module);
         }
         self.place(mapping, module)
     }
 
     /// A process has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
-        self.opened.forget(pid);
+        self.shared.forget(pid);
     }
 
     fn may_be_module(&self, mapping: &Mapping) -> bool {
@@ -341,39 +169,40 @@ impl ModuleStore {
     }
 
     /// The module of a file that cannot be opened: what its process shows of it, or at least says.
-    fn of_process(&self, mapping: &Mapping, missing: Module, view: View) -> Module {
-        let module = self.read_memory(mapping).unwrap_or(missing);
+    fn of_process(&self, mapping: &Mapping, missing: Module, mounts: MountView) -> Module {
+        let mut module = self.read_memory(mapping).unwrap_or(missing);
         let process = mapping.pid.filter(|_| self.are_live() && module.id.is_some());
-        Module { maker: process.map(|pid| Maker::of_process(pid, view)), ..module }
+        module.owner = process.map(|pid| FileOwner::of_process(pid, mounts));
+        module
     }
 
     /// The module of a file that cannot be opened, as far as its process has loaded it.
     fn read_memory(&self, mapping: &Mapping) -> Option<Module> {
         let pid = mapping.pid.filter(|_| self.are_live())?;
-        let most = MOST_IN_MEMORY.saturating_sub(self.opened.in_memory.load(Ordering::Relaxed));
+        let most = MOST_IN_MEMORY.saturating_sub(self.shared.in_memory.load(Ordering::Relaxed));
         let image = Arc::new(memory_image::read(mapping, pid, most)?);
-        self.opened.in_memory.fetch_add(Vec::len(&image), Ordering::Relaxed);
+        self.shared.in_memory.fetch_add(Vec::len(&image), Ordering::Relaxed);
         Module::of_image(&mapping.path, &image, Bytes::Memory(Arc::clone(&image)))
     }
 
     /// The module of the file of a mapping, if it was looked for before.
     pub(crate) fn known(&self, mapping: &Mapping) -> Option<ModuleIndex> {
-        let modules = self.opened.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let module = modules.by_key.get(&key_of(mapping, View::Ours, Users::All))?;
-        self.places.get(&Arc::as_ptr(module).addr()).copied()
+        let module = self.shared.known(mapping)?;
+        self.places.get(&Arc::as_ptr(&module).addr()).copied()
     }
 
     /// The module of a jitdump that a process of that user maps, if it was opened before.
     pub(crate) fn known_jitdump(&self, mapping: &Mapping, user: Option<u32>) -> Option<ModuleIndex> {
-        let noted = self.opened.noted(mapping);
+        let noted = self.shared.noted(mapping);
         let noted = noted.and_then(|module| self.places.get(&Arc::as_ptr(&module).addr()).copied());
-        noted
-            .or_else(|| self.known.get(&self.jitdump_key(mapping, user, &self.files.sight(mapping))).copied())
+        noted.or_else(|| {
+            self.known.get(&self.jitdump_key(mapping, user, &self.files.process_view(mapping))).copied()
+        })
     }
 
-    fn jitdump_key(&self, mapping: &Mapping, user: Option<u32>, sight: &Sight) -> Key {
+    fn jitdump_key(&self, mapping: &Mapping, user: Option<u32>, seen: &ProcessView) -> Key {
         let user = mapping.pid.filter(|_| self.are_live()).and_then(user_of).or(user);
-        key_of(mapping, sight.view, user.map_or(Users::All, Users::One))
+        key_of(mapping, seen.mounts, user.map_or(Users::All, Users::One))
     }
 
     /// The module that stands for the code of a jitdump, and the file; `None` where the file cannot be opened, or is not
@@ -384,22 +213,22 @@ impl ModuleStore {
         user: Option<u32>,
         dump: (DumpIndex, DumpId),
     ) -> Option<(ModuleIndex, Found)> {
-        let sight = self.files.sight(mapping);
-        let file = match self.files.open_jitdump(mapping, user, &sight) {
+        let seen = self.files.process_view(mapping);
+        let file = match self.files.open_jitdump(mapping, user, &seen) {
             Ok(file) => file,
             Err(why) => {
                 self.news.refused(mapping.pid?, "jitdump", Path::new(&mapping.path), &why);
                 return None;
             }
         };
-        let maker = mapping.pid.map(Maker::alone);
+        let owner = mapping.pid.map(FileOwner::alone);
         let bytes = Bytes::JitDump(dump.0, dump.1);
-        let module = Module { bytes, maker, ..Module::missing(&mapping.path) };
+        let module = Module::of_made_code(&mapping.path, bytes, owner);
         let module = Arc::new(module);
         if self.are_live() {
-            self.opened.note(mapping, &module);
+            self.shared.note(mapping, &module);
         }
-        let key = self.jitdump_key(mapping, user, &sight);
+        let key = self.jitdump_key(mapping, user, &seen);
         let index = self.place(mapping, module)?;
         self.known.insert(key, index);
         Some((index, file))
@@ -407,8 +236,8 @@ impl ModuleStore {
 
     /// A module for the code that a process's perf map names from `base` on.
     pub(crate) fn add_perf_map(&mut self, map: &Arc<MapFile>, pid: Pid, base: Avma) -> Option<ModuleIndex> {
-        let (bytes, maker) = (Bytes::PerfMap(Arc::clone(map), base), Some(Maker::alone(pid)));
-        self.add(Arc::new(Module { bytes, maker, ..Module::missing(&map.path().to_string_lossy()) }))
+        let (bytes, owner) = (Bytes::PerfMap(Arc::clone(map), base), Some(FileOwner::alone(pid)));
+        self.add(Arc::new(Module::of_made_code(&map.path().to_string_lossy(), bytes, owner)))
     }
 
     /// The perf map of a process that lives, or has just ended, and is that user's; of a recording that is read later, the
@@ -449,7 +278,7 @@ impl ModuleStore {
         if let Some(&index) = self.kernel_windows.get(&base) {
             return Some((index, base));
         }
-        let module = Module { bytes: Bytes::KernelCode(base), ..Module::missing(KERNEL_CODE) };
+        let module = Module::of_made_code(KERNEL_CODE, Bytes::KernelCode(base), None);
         let index = self.add(Arc::new(module))?;
         self.kernel_windows.insert(base, index);
         Some((index, base))
@@ -518,336 +347,12 @@ fn is_file(path: &str) -> bool {
         && !path.starts_with("/SYSV")
 }
 
-impl Module {
-    fn of_mapping(mapping: &Mapping, files: &Files, sight: &Sight) -> Self {
-        let id = files.id_of(mapping);
-        if mapping.pid.is_none() {
-            return Self::stated(mapping, id.as_ref(), files)
-                .unwrap_or_else(|| Self::kernel(mapping, id, files));
-        }
-        if mapping.path == vdso::NAME {
-            return Self::vdso(mapping, id.as_ref(), files);
-        }
-        let source = files.open(mapping, id.as_ref(), sight);
-        let read = source.and_then(|source| Self::read(&mapping.path, source, sight.view));
-        let stated = || Self::stated(mapping, id.as_ref(), files);
-        let missing = || Self { id: id.clone().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
-        read.or_else(stated).unwrap_or_else(missing)
-    }
-
-    fn stated(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Option<Self> {
-        let symbols = files.stated_symbols(&mapping.path)?;
-        let (_, first) = symbols.base(mapping);
-        let bytes = Bytes::Stated(symbols.clone(), first);
-        Some(Self { id: id.cloned().map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) })
-    }
-
-    fn missing(path: &str) -> Self {
-        Self {
-            path: path.to_owned(),
-            id: None,
-            architecture: None,
-            segments: Vec::new(),
-            image_base: Svma(0),
-            bytes: Bytes::Missing,
-            maker: None,
-            root: None,
-            unwind: OnceLock::new(),
-        }
-    }
-
-    fn kernel(mapping: &Mapping, id: Option<BuildId>, files: &Files) -> Self {
-        let running = files.is_running_kernel(id.as_ref());
-        let bytes = if running { Bytes::Kernel(mapping.start) } else { Bytes::OtherKernel(mapping.start) };
-        Self { id: id.map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) }
-    }
-
-    fn vdso(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Self {
-        let missing = Self { id: id.cloned().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
-        let Some(image) = vdso::image() else { return missing };
-        let Some(module) = Self::of_image(&mapping.path, &image, Bytes::Image(Arc::clone(&image))) else {
-            return missing;
-        };
-        let is_this = match id {
-            Some(id) => module.id == Some(ModuleId::BuildId(id.clone())),
-            None => files.is_running_kernel(None),
-        };
-        if is_this { module } else { missing }
-    }
-
-    /// The module of an image that is no file.
-    fn of_image(path: &str, image: &Arc<Vec<u8>>, bytes: Bytes) -> Option<Self> {
-        let elf = Elf::open(image.as_slice()).ok()?;
-        Some(Self {
-            id: elf.build_id().map(ModuleId::BuildId),
-            architecture: Some(elf.architecture()),
-            segments: elf.segments().to_vec(),
-            image_base: elf.image_base(),
-            bytes,
-            ..Self::missing(path)
-        })
-    }
-
-    fn read(path: &str, source: Arc<FileSource>, view: View) -> Option<Self> {
-        let metadata = source.file().metadata().ok()?;
-        let elf = Elf::open(Arc::clone(&source)).ok()?;
-        let id = match elf.build_id() {
-            Some(id) => ModuleId::BuildId(id),
-            None => ModuleId::File(FileIdentity {
-                device: metadata.dev(),
-                inode: metadata.ino(),
-                size: metadata.size(),
-                modified_ns: metadata
-                    .mtime()
-                    .saturating_mul(1_000_000_000)
-                    .saturating_add(metadata.mtime_nsec()),
-                text_hash: elf.text_hash().ok()?,
-            }),
-        };
-        Some(Self {
-            id: Some(id),
-            architecture: Some(elf.architecture()),
-            segments: elf.segments().to_vec(),
-            image_base: elf.image_base(),
-            maker: Maker::of(source.file(), path, view),
-            bytes: Bytes::File(source),
-            ..Self::missing(path)
-        })
-    }
-
-    /// Who has made the file that the module was read from.
-    pub(crate) fn maker(&self) -> Option<Maker> {
-        self.maker
-    }
-
-    /// The file that the module was read from, as it is now.
-    fn file_state(&self) -> Option<FileState> {
-        let Bytes::File(source) = &self.bytes else { return None };
-        let file = source.file().metadata().ok()?;
-        Some((file.dev(), file.ino(), file.size(), file.ctime(), file.ctime_nsec()))
-    }
-
-    /// Where the image base is, given a mapping of the module.
-    pub(crate) fn base(&self, mapping: &Mapping) -> Avma {
-        let start = mapping.start;
-        match &self.bytes {
-            Bytes::Kernel(base) | Bytes::OtherKernel(base) => *base,
-            Bytes::Stated(symbols, _) => symbols.base(mapping).0,
-            // The vDSO's mapping shows the whole image.
-            Bytes::Image(_) => start,
-            // Of a missing file the offset in the file is the best address that there is.
-            Bytes::Missing | Bytes::JitDump(..) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
-                Avma(start.0.wrapping_sub(mapping.offset.0))
-            }
-            Bytes::File(_) | Bytes::Memory(_) => {
-                let mapped = MappedModule::from_mapping(
-                    &self.segments,
-                    self.image_base,
-                    start,
-                    mapping.offset,
-                    mapping.len,
-                );
-                mapped.map_or(Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| mapped.base)
-            }
-        }
-    }
-
-    /// The tables by which the module's frames are unwound; compiled at the first call.
-    pub(crate) fn unwind(&self) -> Option<Arc<nyquist_unwind::Module>> {
-        let compile = || match &self.bytes {
-            Bytes::File(source) => compile(Arc::clone(source)),
-            Bytes::Image(image) | Bytes::Memory(image) => compile(Arc::clone(image)),
-            Bytes::Kernel(_)
-            | Bytes::OtherKernel(_)
-            | Bytes::KernelCode(_)
-            | Bytes::Stated(..)
-            | Bytes::JitDump(..)
-            | Bytes::PerfMap(..)
-            | Bytes::Missing => None,
-        };
-        self.unwind.get_or_init(compile).clone()
-    }
-
-    /// Copies the module's instructions from an address on, given where its image base is, and says how many bytes there
-    /// are.
-    pub(crate) fn read_code(&self, base: Avma, address: Avma, out: &mut [u8]) -> usize {
-        let svma = address.0.wrapping_sub(base.0).wrapping_add(self.image_base.0);
-        let place = self.segments.iter().find_map(|segment| {
-            let into = svma.checked_sub(segment.address.0).filter(|into| *into < segment.file_size)?;
-            Some((segment.offset.0.checked_add(into)?, segment.file_size - into))
-        });
-        let Some((offset, left)) = place else { return 0 };
-        let len = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let Some(out) = out.get_mut(..len) else { return 0 };
-        let read = match &self.bytes {
-            Bytes::File(source) => source.read_exact_at(offset, out).is_ok(),
-            Bytes::Image(image) | Bytes::Memory(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
-            Bytes::Kernel(_)
-            | Bytes::OtherKernel(_)
-            | Bytes::KernelCode(_)
-            | Bytes::Stated(..)
-            | Bytes::JitDump(..)
-            | Bytes::PerfMap(..)
-            | Bytes::Missing => false,
-        };
-        if read { len } else { 0 }
-    }
-
-    /// The module as the profile names it.
-    pub(crate) fn lib(&self) -> Lib {
-        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
-        let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
-        let arch = match self.architecture {
-            Some(Architecture::X86_64) => Some("x86_64"),
-            Some(Architecture::X86) => Some("x86"),
-            Some(Architecture::Aarch64) => Some("arm64"),
-            Some(Architecture::Other(_)) | None => None,
-        };
-        // Libs of the same debug name would be one: a perf map can have several.
-        let debug_name = match &self.bytes {
-            Bytes::PerfMap(_, base) | Bytes::KernelCode(base) => format!("{name}+{base:#x}", base = base.0),
-            _ => name.to_string(),
-        };
-        let breakpad_id = match &self.bytes {
-            Bytes::JitDump(_, id) => id.get().map(DebugId::breakpad),
-            Bytes::PerfMap(map, _) => map.id().map(|id| id.breakpad()),
-            _ => self.id.as_ref().map(|id| id.debug_id().breakpad()),
-        };
-        Lib {
-            name: name.to_string(),
-            path: path.to_owned(),
-            debug_name,
-            debug_path: path.to_owned(),
-            breakpad_id: breakpad_id.unwrap_or_default(),
-            code_id: self.id.as_ref().and_then(ModuleId::code_id),
-            arch: arch.map(str::to_owned),
-        }
-    }
-
-    /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
-    /// found also when it is deleted or replaced meanwhile.
-    pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
-        let by_descriptor = |file: &File| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let held = match &self.bytes {
-            Bytes::Image(image) | Bytes::Memory(image) => return LibSource::Image(Arc::clone(image)),
-            Bytes::Stated(symbols, first) => {
-                return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
-            }
-            Bytes::JitDump(dump, _) => {
-                return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit);
-            }
-            _ if self.id.is_none() => return LibSource::Unknown,
-            Bytes::File(source) => {
-                Some(OpenFile { path: by_descriptor(source.file()), source: Arc::clone(source) })
-            }
-            Bytes::Kernel(_)
-            | Bytes::OtherKernel(_)
-            | Bytes::KernelCode(_)
-            | Bytes::PerfMap(..)
-            | Bytes::Missing => None,
-        };
-        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
-        LibSource::File(ModuleRequest {
-            path: PathBuf::from(path),
-            id: self.id.clone(),
-            alternatives: held.iter().map(|held| held.path.clone()).collect(),
-            held,
-            roots: self.root.iter().cloned().collect(),
-            ..ModuleRequest::default()
-        })
-    }
-}
-
-fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquist_unwind::Module>> {
-    nyquist_unwind::Module::from_shared_elf(Elf::open(source).ok()?).ok().map(Arc::new)
-}
-
-/// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
-/// that was mapped is not used. The kernel has said the path without links: what leads over one now is another file.
-pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, sight: &Sight) -> Option<File> {
-    if memfd::is_name(&mapping.path) {
-        return memfd::open_mapped(mapping, pid);
-    }
-    let is_it = |file: &File| is_same(file, &mapping.identity);
-    let path = Path::new(without_deleted(&mapping.path));
-    let mapped = || open_regular(&map_file(mapping, pid)).ok();
-    let at_path = |root: &Root, view| {
-        let file = root.open(path).ok()?.file;
-        (is_it(&file) && may_read(&file, view, pid, mapped)).then_some(file)
-    };
-    // At this path only others than the process's user can have put another file.
-    let is_named = || {
-        let shown = fs::read_link(map_file(mapping, pid)).unwrap_or_default();
-        sight.view != View::Ours
-            || shown.to_str().is_none_or(|shown| Path::new(without_deleted(shown)) == path)
-    };
-    // And the program's own from here, without privileges; of what is not known to be that, it would be another.
-    let program = || open_regular(Path::new(&format!("/proc/{}/exe", pid.0))).ok();
-    let seen = sight.root.as_ref().and_then(|root| at_path(root, sight.view));
-    seen.or_else(|| mapped().filter(|file| is_it(file) && is_named()))
-        .or_else(|| at_path(&Root::own()?, View::Ours))
-        .or_else(|| program().filter(|file| mapping.identity != MappedFile::Unknown && is_it(file)))
-}
-
-/// The path of a file that may have been deleted since.
-fn without_deleted(path: &str) -> &str {
-    path.strip_suffix(" (deleted)").unwrap_or(path)
-}
-
-/// Where the kernel has a mapped file, deleted or replaced as it may be, for who has the privilege.
-fn map_file(mapping: &Mapping, pid: Pid) -> PathBuf {
-    let end = mapping.start.0.saturating_add(mapping.len);
-    PathBuf::from(format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0))
-}
-
-/// Opens a jitdump that a process of that user, if it is known, maps: the very file, and one that is to be believed.
-pub(crate) fn open_mapped_dump(
-    mapping: &Mapping,
-    pid: Pid,
-    user: Option<u32>,
-    sight: &Sight,
-) -> Result<Found, Refusal> {
-    // Compared in the same terms: on stacked file systems the device that is mapped is another one.
-    let mapped = open_regular(&map_file(mapping, pid)).ok();
-    let is_it = |file: &File| {
-        is_same(file, &mapping.identity) && mapped.as_ref().is_none_or(|mapped| is_one(mapped, file))
-    };
-    let path = Path::new(without_deleted(&mapping.path));
-    let mut why = Refusal::Absent;
-    let mut found = None;
-    for root in [sight.root.as_ref(), Root::own().as_ref()].into_iter().flatten() {
-        match root.open(path) {
-            Ok(file) if is_it(&file.file) => {
-                found = Some(file);
-                break;
-            }
-            Ok(_) if !why.is_worth_telling() => why = Refusal::Other,
-            Err(refusal) if !why.is_worth_telling() => why = refusal,
-            _ => {}
-        }
-    }
-    let deleted = || mapped.as_ref().and_then(|file| file.try_clone().ok()).filter(is_it);
-    let found = found.or_else(|| deleted().map(Found::without_place)).ok_or(why)?;
-    found.believed(&[user_of(pid).or(user).unwrap_or_else(own_user)])
-}
-
-/// Whether an open file can be the one that the kernel mapped. The device is not compared: on stacked file
-/// systems `stat` gives another one than the mapping has.
-pub(crate) fn is_same(file: &File, identity: &MappedFile) -> bool {
-    match identity {
-        MappedFile::Inode { inode, .. } => file.metadata().is_ok_and(|metadata| metadata.ino() == *inode),
-        MappedFile::BuildId(id) => {
-            let elf = file.try_clone().ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
-            elf.and_then(|elf| elf.build_id()).as_ref() == Some(id)
-        }
-        MappedFile::Unknown => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nyquist_object::{Avma, FileOffset};
+    use crate::event::MappedFile;
+    use nyquist_object::{FileOffset, ModuleId};
+    use std::os::unix::fs::MetadataExt as _;
 
     fn mapping(path: &str, identity: MappedFile) -> Mapping {
         let pid = Some(Pid(std::process::id()));

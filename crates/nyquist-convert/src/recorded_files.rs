@@ -3,10 +3,10 @@
 
 use crate::aux_files::AuxFiles;
 use crate::event::{MappedFile, Mapping};
-use crate::modules::{is_same, open_mapped, open_mapped_dump};
+use crate::modules::{has_identity, open_mapped, open_mapped_dump};
+use crate::process_view::ProcessView;
 use crate::side_file::{Found, Refusal, open_regular};
 use crate::stated_symbols::StatedSymbols;
-use crate::view::Sight;
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{BuildId, FileSource, ModuleId};
 use nyquist_symbols::{Finder, ModuleRequest};
@@ -51,10 +51,10 @@ impl Files {
     }
 
     /// What the process of a mapping sees. Of a recording that is read later, all is seen as it is here.
-    pub(crate) fn sight(&self, mapping: &Mapping) -> Sight {
+    pub(crate) fn process_view(&self, mapping: &Mapping) -> ProcessView {
         match (self, mapping.pid) {
-            (Self::Live, Some(pid)) => Sight::of(pid),
-            _ => Sight::default(),
+            (Self::Live, Some(pid)) => ProcessView::of(pid),
+            _ => ProcessView::default(),
         }
     }
 
@@ -63,10 +63,10 @@ impl Files {
         &self,
         mapping: &Mapping,
         id: Option<&BuildId>,
-        sight: &Sight,
+        seen: &ProcessView,
     ) -> Option<Arc<FileSource>> {
         match self {
-            Self::Live => Some(Arc::new(FileSource::new(open_mapped(mapping, mapping.pid?, sight)?))),
+            Self::Live => Some(Arc::new(FileSource::new(open_mapped(mapping, mapping.pid?, seen)?))),
             Self::Recorded(files) => files.open(mapping, id),
         }
     }
@@ -89,10 +89,10 @@ impl Files {
         &self,
         mapping: &Mapping,
         user: Option<u32>,
-        sight: &Sight,
+        seen: &ProcessView,
     ) -> Result<Found, Refusal> {
         match self {
-            Self::Live => open_mapped_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, user, sight),
+            Self::Live => open_mapped_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, user, seen),
             Self::Recorded(files) => files.aux.open_mapped(mapping),
         }
     }
@@ -148,6 +148,6 @@ impl RecordedFiles {
             return None;
         }
         let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
-        open_regular(path.as_ref()).ok().filter(|file| is_same(file, &mapping.identity))
+        open_regular(path.as_ref()).ok().filter(|file| has_identity(file, &mapping.identity))
     }
 }

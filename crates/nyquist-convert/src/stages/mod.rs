@@ -158,7 +158,7 @@ impl Stages {
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
         let user = self.user_of(mapping);
         self.dumps.open(mapping, user, &mut self.modules);
-        self.modules.hear_of(mapping);
+        self.modules.of_new_mapping(mapping);
     }
 
     /// The user whose rights a process has that may make code in what it maps, as it was when that was first heard of: it

@@ -1,0 +1,93 @@
+//! Opens the file of a mapping: the very one that was mapped, where its process sees it.
+
+use crate::event::{MappedFile, Mapping, Pid};
+use crate::memfd;
+use crate::process_view::{MountView, ProcessView, is_same_file, may_be_mapped_by};
+use crate::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
+use nyquist_object::{Elf, FileSource};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
+/// that was mapped is not used. The kernel has said the path without links: what leads over one now is another file.
+pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Option<File> {
+    if memfd::is_name(&mapping.path) {
+        return memfd::open_mapped(mapping, pid);
+    }
+    let is_it = |file: &File| has_identity(file, &mapping.identity);
+    let path = Path::new(without_deleted(&mapping.path));
+    let mapped = || open_regular(&map_file(mapping, pid)).ok();
+    let at_path = |root: &Root, mounts| {
+        let file = root.open(path).ok()?.file;
+        (is_it(&file) && may_be_mapped_by(&file, mounts, pid, mapped)).then_some(file)
+    };
+    // At this path only others than the process's user can have put another file.
+    let is_named = || {
+        let shown = fs::read_link(map_file(mapping, pid)).unwrap_or_default();
+        seen.mounts != MountView::Ours
+            || shown.to_str().is_none_or(|shown| Path::new(without_deleted(shown)) == path)
+    };
+    // And the program's own from here, without privileges; of what is not known to be that, it would be another.
+    let program = || open_regular(Path::new(&format!("/proc/{}/exe", pid.0))).ok();
+    let seen = seen.root.as_ref().and_then(|root| at_path(root, seen.mounts));
+    seen.or_else(|| mapped().filter(|file| is_it(file) && is_named()))
+        .or_else(|| at_path(&Root::own()?, MountView::Ours))
+        .or_else(|| program().filter(|file| mapping.identity != MappedFile::Unknown && is_it(file)))
+}
+
+/// The path of a file that may have been deleted since.
+pub(super) fn without_deleted(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
+/// Where the kernel has a mapped file, deleted or replaced as it may be, for who has the privilege.
+fn map_file(mapping: &Mapping, pid: Pid) -> PathBuf {
+    let end = mapping.start.0.saturating_add(mapping.len);
+    PathBuf::from(format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0))
+}
+
+/// Opens a jitdump that a process of that user, if it is known, maps: the very file, and one that is to be believed.
+pub(crate) fn open_mapped_dump(
+    mapping: &Mapping,
+    pid: Pid,
+    user: Option<u32>,
+    seen: &ProcessView,
+) -> Result<Found, Refusal> {
+    // Compared in the same terms: on stacked file systems the device that is mapped is another one.
+    let mapped = open_regular(&map_file(mapping, pid)).ok();
+    let is_it = |file: &File| {
+        has_identity(file, &mapping.identity)
+            && mapped.as_ref().is_none_or(|mapped| is_same_file(mapped, file))
+    };
+    let path = Path::new(without_deleted(&mapping.path));
+    let mut why = Refusal::Absent;
+    let mut found = None;
+    for root in [seen.root.as_ref(), Root::own().as_ref()].into_iter().flatten() {
+        match root.open(path) {
+            Ok(file) if is_it(&file.file) => {
+                found = Some(file);
+                break;
+            }
+            Ok(_) if !why.is_worth_telling() => why = Refusal::Other,
+            Err(refusal) if !why.is_worth_telling() => why = refusal,
+            _ => {}
+        }
+    }
+    let deleted = || mapped.as_ref().and_then(|file| file.try_clone().ok()).filter(is_it);
+    let found = found.or_else(|| deleted().map(Found::without_place)).ok_or(why)?;
+    found.believed(&[user_of(pid).or(user).unwrap_or_else(own_user)])
+}
+
+/// Whether an open file can be the one that the kernel mapped. The device is not compared: on stacked file
+/// systems `stat` gives another one than the mapping has.
+pub(crate) fn has_identity(file: &File, identity: &MappedFile) -> bool {
+    match identity {
+        MappedFile::Inode { inode, .. } => file.metadata().is_ok_and(|metadata| metadata.ino() == *inode),
+        MappedFile::BuildId(id) => {
+            let elf = file.try_clone().ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
+            elf.and_then(|elf| elf.build_id()).as_ref() == Some(id)
+        }
+        MappedFile::Unknown => true,
+    }
+}

@@ -1,0 +1,331 @@
+//! One module: the file, image or made code that a mapping is, and what can be asked of it.
+
+use super::mapped_file::without_deleted;
+use crate::event::Mapping;
+use crate::jit::{DumpId, DumpIndex, JitDumps, JitSymbols, MapFile};
+use crate::process_view::{FileOwner, MountView, ProcessView};
+use crate::recorded_files::Files;
+use crate::stated_symbols::StatedSymbols;
+use crate::vdso;
+use nyquist_object::elf::{Architecture, Segment};
+use nyquist_object::{
+    Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, OpenRoot, Svma,
+};
+use nyquist_perf::PerfMap;
+use nyquist_profile::Lib;
+use nyquist_symbols::{ModuleRequest, OpenFile};
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// A file as it was when it was opened: device, inode, size, and when it was changed last, in seconds and nanoseconds.
+pub(super) type FileState = (u64, u64, u64, i64, i64);
+
+/// Where the code and the symbols of a lib come from.
+#[derive(Clone, Debug)]
+pub enum LibSource {
+    /// A file, and how to find it and its debug files.
+    File(ModuleRequest),
+    /// An image that is no file: the vDSO, or what is left of a file in memory.
+    Image(Arc<Vec<u8>>),
+    /// The kernel or one of its modules.
+    Kernel {
+        /// Where its addresses count from.
+        base: Avma,
+        /// The names of code that is not there any more, by its addresses in memory.
+        gone: Arc<PerfMap>,
+    },
+    /// Code that was made while the program ran, and what its compiler says of it.
+    Jit(JitSymbols),
+    /// Nothing is known of the file but its name.
+    Unknown,
+}
+
+/// One mapped file.
+#[derive(Debug)]
+pub(crate) struct Module {
+    pub(super) path: String,
+    pub(super) id: Option<ModuleId>,
+    architecture: Option<Architecture>,
+    segments: Vec<Segment>,
+    image_base: Svma,
+    pub(super) bytes: Bytes,
+    /// Whose the file is that it was read from.
+    pub(super) owner: Option<FileOwner>,
+    /// The root of the process that it was opened for, where that is another than ours.
+    pub(super) root: Option<OpenRoot>,
+    unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
+}
+
+/// What a module's code and symbols are read from.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    File(Arc<FileSource>),
+    Image(Arc<Vec<u8>>),
+    /// What a process has loaded of a file that nobody can open any more.
+    Memory(Arc<Vec<u8>>),
+    Kernel(Avma),
+    /// A jitdump, and its id once its header was read.
+    JitDump(DumpIndex, DumpId),
+    /// A perf map, and the address from which the lib counts.
+    PerfMap(Arc<MapFile>, Avma),
+    /// Code that appeared in the kernel while it ran, and the address from which the lib counts.
+    KernelCode(Avma),
+    /// A file that is not here, but whose functions the recording states; and the stated address from which the lib
+    /// counts.
+    Stated(StatedSymbols, u64),
+    /// A kernel that does not run here.
+    OtherKernel(Avma),
+    Missing,
+}
+
+impl Module {
+    pub(super) fn of_mapping(mapping: &Mapping, files: &Files, seen: &ProcessView) -> Self {
+        let id = files.id_of(mapping);
+        if mapping.pid.is_none() {
+            return Self::stated(mapping, id.as_ref(), files)
+                .unwrap_or_else(|| Self::kernel(mapping, id, files));
+        }
+        if mapping.path == vdso::NAME {
+            return Self::vdso(mapping, id.as_ref(), files);
+        }
+        let source = files.open(mapping, id.as_ref(), seen);
+        let read = source.and_then(|source| Self::read(&mapping.path, source, seen.mounts));
+        let stated = || Self::stated(mapping, id.as_ref(), files);
+        let missing = || Self { id: id.clone().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
+        read.or_else(stated).unwrap_or_else(missing)
+    }
+
+    fn stated(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Option<Self> {
+        let symbols = files.stated_symbols(&mapping.path)?;
+        let (_, first) = symbols.base(mapping);
+        let bytes = Bytes::Stated(symbols.clone(), first);
+        Some(Self { id: id.cloned().map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) })
+    }
+
+    /// Code that was made while its program, or the kernel, ran.
+    pub(super) fn of_made_code(path: &str, bytes: Bytes, owner: Option<FileOwner>) -> Self {
+        Self { bytes, owner, ..Self::missing(path) }
+    }
+
+    fn missing(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            id: None,
+            architecture: None,
+            segments: Vec::new(),
+            image_base: Svma(0),
+            bytes: Bytes::Missing,
+            owner: None,
+            root: None,
+            unwind: OnceLock::new(),
+        }
+    }
+
+    fn kernel(mapping: &Mapping, id: Option<BuildId>, files: &Files) -> Self {
+        let running = files.is_running_kernel(id.as_ref());
+        let bytes = if running { Bytes::Kernel(mapping.start) } else { Bytes::OtherKernel(mapping.start) };
+        Self { id: id.map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) }
+    }
+
+    fn vdso(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Self {
+        let missing = Self { id: id.cloned().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
+        let Some(image) = vdso::image() else { return missing };
+        let Some(module) = Self::of_image(&mapping.path, &image, Bytes::Image(Arc::clone(&image))) else {
+            return missing;
+        };
+        let is_this = match id {
+            Some(id) => module.id == Some(ModuleId::BuildId(id.clone())),
+            None => files.is_running_kernel(None),
+        };
+        if is_this { module } else { missing }
+    }
+
+    /// The module of an image that is no file.
+    pub(super) fn of_image(path: &str, image: &Arc<Vec<u8>>, bytes: Bytes) -> Option<Self> {
+        let elf = Elf::open(image.as_slice()).ok()?;
+        Some(Self {
+            id: elf.build_id().map(ModuleId::BuildId),
+            architecture: Some(elf.architecture()),
+            segments: elf.segments().to_vec(),
+            image_base: elf.image_base(),
+            bytes,
+            ..Self::missing(path)
+        })
+    }
+
+    fn read(path: &str, source: Arc<FileSource>, mounts: MountView) -> Option<Self> {
+        let metadata = source.file().metadata().ok()?;
+        let elf = Elf::open(Arc::clone(&source)).ok()?;
+        let id = match elf.build_id() {
+            Some(id) => ModuleId::BuildId(id),
+            None => ModuleId::File(FileIdentity {
+                device: metadata.dev(),
+                inode: metadata.ino(),
+                size: metadata.size(),
+                modified_ns: metadata
+                    .mtime()
+                    .saturating_mul(1_000_000_000)
+                    .saturating_add(metadata.mtime_nsec()),
+                text_hash: elf.text_hash().ok()?,
+            }),
+        };
+        Some(Self {
+            id: Some(id),
+            architecture: Some(elf.architecture()),
+            segments: elf.segments().to_vec(),
+            image_base: elf.image_base(),
+            owner: FileOwner::of(source.file(), path, mounts),
+            bytes: Bytes::File(source),
+            ..Self::missing(path)
+        })
+    }
+
+    /// Whose the file is that the module was read from.
+    pub(crate) fn owner(&self) -> Option<FileOwner> {
+        self.owner
+    }
+
+    /// The file that the module was read from, as it is now.
+    pub(super) fn file_state(&self) -> Option<FileState> {
+        let Bytes::File(source) = &self.bytes else { return None };
+        let file = source.file().metadata().ok()?;
+        Some((file.dev(), file.ino(), file.size(), file.ctime(), file.ctime_nsec()))
+    }
+
+    /// Where the image base is, given a mapping of the module.
+    pub(crate) fn base(&self, mapping: &Mapping) -> Avma {
+        let start = mapping.start;
+        match &self.bytes {
+            Bytes::Kernel(base) | Bytes::OtherKernel(base) => *base,
+            Bytes::Stated(symbols, _) => symbols.base(mapping).0,
+            // The vDSO's mapping shows the whole image.
+            Bytes::Image(_) => start,
+            // Of a missing file the offset in the file is the best address that there is.
+            Bytes::Missing | Bytes::JitDump(..) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
+                Avma(start.0.wrapping_sub(mapping.offset.0))
+            }
+            Bytes::File(_) | Bytes::Memory(_) => {
+                let mapped = MappedModule::from_mapping(
+                    &self.segments,
+                    self.image_base,
+                    start,
+                    mapping.offset,
+                    mapping.len,
+                );
+                mapped.map_or(Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| mapped.base)
+            }
+        }
+    }
+
+    /// The tables by which the module's frames are unwound; compiled at the first call.
+    pub(crate) fn unwind(&self) -> Option<Arc<nyquist_unwind::Module>> {
+        let compile = || match &self.bytes {
+            Bytes::File(source) => compile(Arc::clone(source)),
+            Bytes::Image(image) | Bytes::Memory(image) => compile(Arc::clone(image)),
+            Bytes::Kernel(_)
+            | Bytes::OtherKernel(_)
+            | Bytes::KernelCode(_)
+            | Bytes::Stated(..)
+            | Bytes::JitDump(..)
+            | Bytes::PerfMap(..)
+            | Bytes::Missing => None,
+        };
+        self.unwind.get_or_init(compile).clone()
+    }
+
+    /// Copies the module's instructions from an address on, given where its image base is, and says how many bytes there
+    /// are.
+    pub(crate) fn read_code(&self, base: Avma, address: Avma, out: &mut [u8]) -> usize {
+        let svma = address.0.wrapping_sub(base.0).wrapping_add(self.image_base.0);
+        let place = self.segments.iter().find_map(|segment| {
+            let into = svma.checked_sub(segment.address.0).filter(|into| *into < segment.file_size)?;
+            Some((segment.offset.0.checked_add(into)?, segment.file_size - into))
+        });
+        let Some((offset, left)) = place else { return 0 };
+        let len = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let Some(out) = out.get_mut(..len) else { return 0 };
+        let read = match &self.bytes {
+            Bytes::File(source) => source.read_exact_at(offset, out).is_ok(),
+            Bytes::Image(image) | Bytes::Memory(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
+            Bytes::Kernel(_)
+            | Bytes::OtherKernel(_)
+            | Bytes::KernelCode(_)
+            | Bytes::Stated(..)
+            | Bytes::JitDump(..)
+            | Bytes::PerfMap(..)
+            | Bytes::Missing => false,
+        };
+        if read { len } else { 0 }
+    }
+
+    /// The module as the profile names it.
+    pub(crate) fn lib(&self) -> Lib {
+        let path = without_deleted(&self.path);
+        let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
+        let arch = match self.architecture {
+            Some(Architecture::X86_64) => Some("x86_64"),
+            Some(Architecture::X86) => Some("x86"),
+            Some(Architecture::Aarch64) => Some("arm64"),
+            Some(Architecture::Other(_)) | None => None,
+        };
+        // Libs of the same debug name would be one: a perf map can have several.
+        let debug_name = match &self.bytes {
+            Bytes::PerfMap(_, base) | Bytes::KernelCode(base) => format!("{name}+{base:#x}", base = base.0),
+            _ => name.to_string(),
+        };
+        let breakpad_id = match &self.bytes {
+            Bytes::JitDump(_, id) => id.get().map(DebugId::breakpad),
+            Bytes::PerfMap(map, _) => map.id().map(|id| id.breakpad()),
+            _ => self.id.as_ref().map(|id| id.debug_id().breakpad()),
+        };
+        Lib {
+            name: name.to_string(),
+            path: path.to_owned(),
+            debug_name,
+            debug_path: path.to_owned(),
+            breakpad_id: breakpad_id.unwrap_or_default(),
+            code_id: self.id.as_ref().and_then(ModuleId::code_id),
+            arch: arch.map(str::to_owned),
+        }
+    }
+
+    /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
+    /// found also when it is deleted or replaced meanwhile.
+    pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
+        let by_descriptor = |file: &File| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let held = match &self.bytes {
+            Bytes::Image(image) | Bytes::Memory(image) => return LibSource::Image(Arc::clone(image)),
+            Bytes::Stated(symbols, first) => {
+                return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
+            }
+            Bytes::JitDump(dump, _) => {
+                return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit);
+            }
+            _ if self.id.is_none() => return LibSource::Unknown,
+            Bytes::File(source) => {
+                Some(OpenFile { path: by_descriptor(source.file()), source: Arc::clone(source) })
+            }
+            Bytes::Kernel(_)
+            | Bytes::OtherKernel(_)
+            | Bytes::KernelCode(_)
+            | Bytes::PerfMap(..)
+            | Bytes::Missing => None,
+        };
+        let path = without_deleted(&self.path);
+        LibSource::File(ModuleRequest {
+            path: PathBuf::from(path),
+            id: self.id.clone(),
+            alternatives: held.iter().map(|held| held.path.clone()).collect(),
+            held,
+            roots: self.root.iter().cloned().collect(),
+            ..ModuleRequest::default()
+        })
+    }
+}
+
+fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquist_unwind::Module>> {
+    nyquist_unwind::Module::from_shared_elf(Elf::open(source).ok()?).ok().map(Arc::new)
+}

@@ -1,0 +1,133 @@
+//! The modules that several stores share: each file is opened once, for all processes that may be told by it what their code is.
+
+use super::module::{Bytes, FileState, Module};
+use crate::event::{MappedFile, Mapping, Pid};
+use crate::process_root::ProcessRoots;
+use crate::process_view::{FileOwner, MountView};
+use nyquist_object::{BuildId, ModuleId};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the kernel says of a mapped file, and for whom that is the same file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    /// For processes that see the same at paths.
+    mounts: MountView,
+    users: Users,
+    identity: MappedFile,
+    path: String,
+}
+
+/// Of which users the processes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Users {
+    All,
+    One(u32),
+}
+
+/// The modules that several stores share.
+#[derive(Debug, Default)]
+pub(super) struct SharedModules {
+    modules: Mutex<Modules>,
+    /// What the mappings of processes were found to show while these lived, by what the kernel says of them.
+    noted: Mutex<FxHashMap<Pid, FxHashMap<u64, Arc<Module>>>>,
+    pub(super) roots: ProcessRoots,
+    /// The bytes that are kept of files that nobody can open any more.
+    pub(super) in_memory: AtomicUsize,
+}
+
+/// Modules by what the kernel says of them, and by the files that they were read from: of one file it may say this or that.
+#[derive(Debug, Default)]
+struct Modules {
+    by_key: FxHashMap<Key, Arc<Module>>,
+    by_file: FxHashMap<(FileState, String), Arc<Module>>,
+}
+
+impl SharedModules {
+    fn modules(&self) -> MutexGuard<'_, Modules> {
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The build ids of the files, by the paths that they were mapped from. Of a path that several files had there is none.
+    pub(super) fn build_ids(&self) -> Vec<(String, BuildId)> {
+        let modules = self.modules();
+        let mut ids: BTreeMap<&str, Option<&BuildId>> = BTreeMap::new();
+        for (key, module) in &modules.by_key {
+            let id = match (&module.bytes, &module.id) {
+                (Bytes::File(_), Some(ModuleId::BuildId(id))) => Some(id),
+                _ => None,
+            };
+            ids.entry(&key.path)
+                .and_modify(|known| *known = known.filter(|known| Some(*known) == id))
+                .or_insert(id);
+        }
+        ids.into_iter().filter_map(|(path, id)| Some((path.to_owned(), id?.clone()))).collect()
+    }
+
+    /// The module of a file, which is opened if none of the stores has done that yet for that process's user, or for all.
+    pub(super) fn module(
+        &self,
+        key: Key,
+        users: impl FnOnce() -> Option<Users>,
+        open: impl FnOnce() -> Module,
+    ) -> Arc<Module> {
+        let mut modules = self.modules();
+        if let Some(module) = modules.by_key.get(&key) {
+            return Arc::clone(module);
+        }
+        let own = users().map(|users| Key { users, ..key.clone() });
+        if let Some(module) = own.as_ref().and_then(|own| modules.by_key.get(own)) {
+            return Arc::clone(module);
+        }
+        let opened = Arc::new(open());
+        let module = match opened.file_state() {
+            Some(state) => {
+                let same = modules.by_file.entry((state, opened.path.clone())).or_insert(opened);
+                Arc::clone(same)
+            }
+            None => opened,
+        };
+        let is_for_all =
+            matches!(module.bytes, Bytes::File(_)) && module.owner.is_some_and(FileOwner::is_believed_by_all);
+        if let Some(key) = if is_for_all { Some(key) } else { own } {
+            modules.by_key.insert(key, Arc::clone(&module));
+        }
+        module
+    }
+
+    /// The module of a file that was opened for all processes that see what we see.
+    pub(super) fn known(&self, mapping: &Mapping) -> Option<Arc<Module>> {
+        self.modules().by_key.get(&key_of(mapping, MountView::Ours, Users::All)).cloned()
+    }
+
+    /// What a mapping was found to show while its process lived.
+    pub(super) fn noted(&self, mapping: &Mapping) -> Option<Arc<Module>> {
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.get(&mapping.pid?)?.get(&hash_of(mapping)).cloned()
+    }
+
+    /// Notes what a mapping shows.
+    pub(super) fn note(&self, mapping: &Mapping, module: &Arc<Module>) {
+        let Some(pid) = mapping.pid else { return };
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.entry(pid).or_default().insert(hash_of(mapping), Arc::clone(module));
+    }
+
+    /// Forgets the mappings of a process that has ended.
+    pub(super) fn forget(&self, pid: Pid) {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+    }
+}
+
+/// What is known of the file of a mapping, for these processes.
+pub(super) fn key_of(mapping: &Mapping, mounts: MountView, users: Users) -> Key {
+    Key { mounts, users, identity: mapping.identity.clone(), path: mapping.path.clone() }
+}
+
+/// Two mappings of one process with the same number are taken for the same: it is the process's own, if it makes such.
+fn hash_of(mapping: &Mapping) -> u64 {
+    FxBuildHasher.hash_one((&mapping.identity, &mapping.path))
+}
