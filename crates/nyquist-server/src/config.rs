@@ -13,6 +13,9 @@ pub struct Config {
     /// The address of the front end that shows the profile. Of all pages that a browser shows, only its own may read
     /// answers.
     pub front_end: String,
+    /// The number of the user who is served. Only this user's processes and root's may use the one-time link, and their
+    /// connections have places that others' cannot take. `None`: all users' connections are alike, and there is no such link.
+    pub user: Option<u32>,
     /// The bounds of what a request may cost.
     pub limits: Limits,
 }
@@ -24,6 +27,7 @@ impl Default for Config {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: PortChoice::default(),
             front_end: "https://profiler.firefox.com".to_owned(),
+            user: None,
             limits: Limits::default(),
         }
     }
@@ -66,7 +70,7 @@ pub struct Limits {
     /// How many connections are served at once; more wait to be accepted.
     pub connections: u16,
     /// How many of them may be unauthenticated: those on which no request with the token has come so far. One more closes the
-    /// oldest of them.
+    /// oldest of them. The served user has this many, and all others together.
     pub unauthenticated: u16,
     /// How long a connection may be unauthenticated, from when it is accepted.
     pub unauthenticated_timeout: Duration,

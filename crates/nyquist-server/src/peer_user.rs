@@ -1,119 +1,130 @@
 //! The user whose process is at the other end of a connection from this machine.
 //!
-//! The kernel lists all TCP sockets of a network namespace with their owners, for everybody to read: the peer's socket is
-//! the one whose own address is the connection's peer.
+//! The kernel tells everybody the owners of all TCP sockets of a network namespace: the peer's socket is the one whose own
+//! address is the connection's peer. It answers for one socket at once, where it knows how; it lists all of them everywhere.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+#[cfg(target_os = "linux")]
+mod socket_query;
+mod table;
 
-/// The tables of the sockets of both protocols.
-const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+use std::io;
+use std::net::SocketAddr;
 
-/// The state of an established connection (`TCP_ESTABLISHED`). A socket in another state may have been let go of by its
-/// process, and is listed as root's then.
-const ESTABLISHED: &str = "01";
+#[cfg(target_os = "linux")]
+use socket_query::SocketQuery;
+use tokio::net::TcpStream;
 
-/// The owner of the socket that is at `peer` and connected to `local`; `None` where there is none, for it is not in this
-/// network namespace or not connected any more. O(sockets on this machine).
+use crate::unauthenticated::Owner;
+
+/// Tells the served user's connections from others' as they are accepted.
+pub(crate) struct Owners {
+    user: Option<u32>,
+    #[cfg(target_os = "linux")]
+    query: Option<SocketQuery>,
+}
+
+impl Owners {
+    /// `user` is the number of the user who is served.
+    pub(crate) fn new(user: Option<u32>) -> Self {
+        Self {
+            user,
+            #[cfg(target_os = "linux")]
+            query: user.and_then(|_| SocketQuery::open().ok()),
+        }
+    }
+
+    /// Whose the process at the other end is. O(1): where the kernel answers for no single socket, it is another's.
+    pub(crate) fn of(&self, stream: &TcpStream) -> Owner {
+        match self.user_of(stream) {
+            Some(user) if user == 0 || Some(user) == self.user => Owner::Served,
+            _ => Owner::Other,
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn user_of(&self, stream: &TcpStream) -> Option<u32> {
+        let query = self.query.as_ref()?;
+        query.owner(stream.peer_addr().ok()?, stream.local_addr().ok()?).ok()?
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn user_of(&self, _stream: &TcpStream) -> Option<u32> {
+        None
+    }
+}
+
+/// The owner of the socket that is at `peer` and connected to `local`; `None` where there is none, because it is not in
+/// this network namespace or not connected any more. O(sockets on this machine) where the kernel answers for no single
+/// socket.
 pub(crate) fn of(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
-    for table in TABLES {
-        match File::open(table) {
-            Ok(file) => {
-                if let Some(user) = owner(BufReader::new(file), peer, local)? {
-                    return Ok(Some(user));
-                }
-            }
-            // A kernel without IPv6 has one table.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+    #[cfg(target_os = "linux")]
+    if let Some(user) = SocketQuery::open().and_then(|query| query.owner(peer, local)).ok().flatten() {
+        return Ok(Some(user));
     }
-    Ok(None)
+    table::owner(peer, local)
 }
 
-fn owner(table: impl BufRead, peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
-    for line in table.lines() {
-        let line = line?;
-        let fields: Vec<&str> = line.split_ascii_whitespace().take(8).collect();
-        let &[_, own, remote, ESTABLISHED, _, _, _, user] = fields.as_slice() else { continue };
-        if address(own) == Some(canonical(peer)) && address(remote) == Some(canonical(local)) {
-            return Ok(user.parse().ok());
-        }
-    }
-    Ok(None)
-}
-
-/// An address of either protocol as one: an IPv4 connection may be in the table of the other one.
-fn canonical(address: SocketAddr) -> (IpAddr, u16) {
-    (address.ip().to_canonical(), address.port())
-}
-
-/// `0100007F:0BB8`: the address as words of the machine, in hexadecimal, and the port.
-fn address(text: &str) -> Option<(IpAddr, u16)> {
-    let (address, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let word = |index: usize| {
-        let digits = address.get(index * 8..index * 8 + 8)?;
-        u32::from_str_radix(digits, 16).ok().map(u32::to_ne_bytes)
-    };
-    let ip = match address.len() {
-        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
-        32 => {
-            let words = [word(0)?, word(1)?, word(2)?, word(3)?];
-            IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(words.as_flattened()).ok()?)).to_canonical()
-        }
-        _ => return None,
-    };
-    Some((ip, port))
+/// An address of either protocol as one: an IPv4 connection may be of an IPv6 socket.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
+    use std::fs;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
-    #[cfg(target_endian = "little")]
-    const TABLE: &str = "\
-  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:0BB8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0
-   1: 0100007F:0BB8 0100007F:C001 01 00000000:00000000 00:00000000 00000000     7        0 2 1 0 20 4 30 10 -1
-   2: 0100007F:C001 0100007F:0BB8 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 20 4 30 10 -1
-   3: 0100007F:C002 0100007F:0BB8 05 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4 30 10 -1
-   4: 0000000000000000FFFF00000100007F:C003 0000000000000000FFFF00000100007F:0BB8 01 0:0 00:0 0  1001 0 4
-   5: 00000000000000000000000001000000:C004 00000000000000000000000001000000:0BB8 01 0:0 00:0 0  1002 0 4
-   6: garbage 0100007F:0BB8 01 0 0 0 9
-   7: 0100007F:C005 0100007F:0BB9 01 00000000:00000000 00:00000000 00000000  1003        0 3 1 0 20 4 30 10 -1
-";
-
-    #[test]
-    #[cfg(target_endian = "little")]
-    fn the_peers_socket_tells_whose_it_is() {
-        let check = |peer: &str, local: &str, expected| {
-            let found = owner(TABLE.as_bytes(), peer.parse().unwrap(), local.parse().unwrap()).unwrap();
-            assert_eq!(found, expected, "{peer}");
-        };
-        check("127.0.0.1:49153", "127.0.0.1:3000", Some(1000));
-        check("127.0.0.1:49155", "127.0.0.1:3000", Some(1001));
-        check("[::ffff:127.0.0.1]:49155", "[::ffff:127.0.0.1]:3000", Some(1001));
-        check("[::1]:49156", "[::1]:3000", Some(1002));
-        // One that its process has closed, one that is connected to another server, and one that is not there.
-        check("127.0.0.1:49154", "127.0.0.1:3000", None);
-        check("127.0.0.1:49157", "127.0.0.1:3000", None);
-        check("127.0.0.1:49160", "127.0.0.1:3000", None);
+    /// A connection of this process to itself: the client, and what the server sees of it.
+    fn connection(address: &str) -> (TcpStream, TcpStream, SocketAddr) {
+        let listener = TcpListener::bind(address).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, peer) = listener.accept().unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+        (client, server, peer)
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
-    fn a_connection_of_this_process_is_of_its_user() {
-        use std::net::{TcpListener, TcpStream};
-        use std::os::unix::fs::MetadataExt as _;
+    fn both_ways_tell_this_process_user() {
+        let user = fs::metadata("/proc/self").unwrap().uid();
+        let (_client, server, peer) = connection("127.0.0.1:0");
+        let local = server.local_addr().unwrap();
+        assert_eq!(table::owner(peer, local).unwrap(), Some(user));
+        assert_eq!(SocketQuery::open().unwrap().owner(peer, local).unwrap(), Some(user));
+        assert_eq!(of(peer, local).unwrap(), Some(user));
+    }
 
+    #[test]
+    fn a_socket_that_was_closed_has_no_owner() {
+        let (client, server, peer) = connection("127.0.0.1:0");
+        drop(client);
+        let local = server.local_addr().unwrap();
+        assert_eq!(SocketQuery::open().unwrap().owner(peer, local).unwrap(), None);
+        assert_eq!(of(peer, local).unwrap(), None);
+    }
+
+    /// The kernel answers with the listener of a port where no connection has it.
+    #[test]
+    fn a_listener_at_the_address_is_not_the_peer() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let client = TcpStream::connect(address).unwrap();
-        let (server, peer) = listener.accept().unwrap();
-        assert_eq!(peer, client.local_addr().unwrap());
-        let user = std::fs::metadata("/proc/self").unwrap().uid();
-        assert_eq!(of(peer, server.local_addr().unwrap()).unwrap(), Some(user));
+        let query = SocketQuery::open().unwrap();
+        assert_eq!(query.owner(address, "127.0.0.1:1".parse().unwrap()).unwrap(), None);
+    }
+
+    #[test]
+    fn one_query_asks_again_and_again() {
+        let query = SocketQuery::open().unwrap();
+        let user = fs::metadata("/proc/self").unwrap().uid();
+        let (client, server, peer) = connection("[::1]:0");
+        let local = server.local_addr().unwrap();
+        for _ in 0..3 {
+            assert_eq!(query.owner(peer, local).unwrap(), Some(user));
+            assert_eq!(query.owner("127.0.0.1:1".parse().unwrap(), local).unwrap(), None);
+        }
+        drop(client);
     }
 }

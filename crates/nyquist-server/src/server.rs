@@ -20,11 +20,12 @@ use crate::error::ServerError;
 use crate::hosts::AllowedHosts;
 use crate::links;
 use crate::one_time::{self, OneTimeLink};
+use crate::peer_user::Owners;
 use crate::router::{self, Sender, Site};
 use crate::stall::StallGuard;
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
-use crate::unauthenticated::{Admission, Unauthenticated};
+use crate::unauthenticated::{Admission, Owner, Unauthenticated};
 
 /// The longest head of a request.
 const HEAD_BYTES: usize = 64 << 10;
@@ -37,6 +38,7 @@ pub struct Server {
     listener: TcpListener,
     local_addr: SocketAddr,
     front_end: String,
+    user: Option<u32>,
     site: Arc<Site>,
     shutdown: ShutdownHandle,
 }
@@ -79,7 +81,8 @@ impl Server {
             limits: config.limits,
         };
         let shutdown = ShutdownHandle(Arc::new(watch::Sender::new(false)));
-        Ok(Self { listener, local_addr, front_end: config.front_end, site: Arc::new(site), shutdown })
+        let Config { front_end, user, .. } = config;
+        Ok(Self { listener, local_addr, front_end, user, site: Arc::new(site), shutdown })
     }
 
     /// The address and port that were taken.
@@ -108,9 +111,10 @@ impl Server {
     }
 
     /// An address for the arguments of a browser, which everybody on this machine can read: it leads to
-    /// [`Server::open_url`] once, within a minute, and only connections of the user with the number `user`. The first call
-    /// decides. `None` where no such address can be had.
-    pub fn one_time_url(&self, user: u32) -> Option<String> {
+    /// [`Server::open_url`] once, within a minute, and only connections of [`Config::user`]. `None` where no such address
+    /// can be had.
+    pub fn one_time_url(&self) -> Option<String> {
+        let user = self.user?;
         let link = match self.site.one_time.get() {
             Some(link) => link,
             None => {
@@ -151,7 +155,7 @@ impl Server {
         let connections = Arc::new(Semaphore::new(self.site.limits.connections.into()));
         let mut ended = self.shutdown.0.subscribe();
         tokio::select! {
-            () = accept(&listener, &self.site, &connections, &self.shutdown.0) => {}
+            () = accept(&listener, &self.site, Owners::new(self.user), &connections, &self.shutdown.0) => {}
             _ = ended.wait_for(|ended| *ended) => {}
         }
         drop(listener);
@@ -189,6 +193,7 @@ fn is_taken(error: &io::Error) -> bool {
 async fn accept(
     listener: &tokio::net::TcpListener,
     site: &Arc<Site>,
+    owners: Owners,
     connections: &Arc<Semaphore>,
     ended: &watch::Sender<bool>,
 ) {
@@ -199,8 +204,9 @@ async fn accept(
             sleep(ACCEPT_RETRY).await;
             continue;
         };
-        let admission = unauthenticated.admit();
-        let Some(permit) = place(connections, &unauthenticated).await else { return };
+        let owner = owners.of(&stream);
+        let admission = unauthenticated.admit(owner);
+        let Some(permit) = place(connections, &unauthenticated, owner).await else { return };
         tokio::spawn(serve_connection(stream, admission, Arc::clone(site), ended.subscribe(), permit));
         // What has come on this connection is read before others are accepted, who might make it the oldest.
         yield_now().await;
@@ -210,12 +216,13 @@ async fn accept(
 /// A place for one more connection.
 async fn place(
     connections: &Arc<Semaphore>,
-    unauthenticated: &Arc<Unauthenticated>,
+    unauthenticated: &Unauthenticated,
+    newest: Owner,
 ) -> Option<OwnedSemaphorePermit> {
     if let Ok(permit) = Arc::clone(connections).try_acquire_owned() {
         return Some(permit);
     }
-    unauthenticated.evict_oldest();
+    unauthenticated.evict_for(newest);
     Arc::clone(connections).acquire_owned().await.ok()
 }
 

@@ -1,5 +1,6 @@
 //! Connections on which no request with the token has come so far. Anybody on this machine can open any number of them,
-//! so they get a small share of all connections and a short time: whoever knows the token always finds a place.
+//! so they get a small share of all connections and a short time. Those of the user who is served have a share of their own,
+//! which no other user's connection takes: whoever knows the token always finds a place.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -8,6 +9,15 @@ use std::time::Duration;
 
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 use tokio::time::timeout;
+
+/// Whose process has opened a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The user who is served, or root.
+    Served,
+    /// Another user, or nobody knows whose it is: it comes from another machine or network namespace.
+    Other,
+}
 
 /// All connections of a server that are not authenticated.
 pub(crate) struct Unauthenticated {
@@ -18,51 +28,71 @@ pub(crate) struct Unauthenticated {
 
 #[derive(Default)]
 struct State {
-    /// By the order in which they came: the channel that ends each.
-    evictions: BTreeMap<u64, Sender<()>>,
+    served: Evictions,
+    others: Evictions,
     next: u64,
 }
 
+impl State {
+    fn of(&mut self, owner: Owner) -> &mut Evictions {
+        match owner {
+            Owner::Served => &mut self.served,
+            Owner::Other => &mut self.others,
+        }
+    }
+}
+
+/// By the order in which connections came: the channel that ends each.
+#[derive(Default)]
+struct Evictions(BTreeMap<u64, Sender<()>>);
+
+impl Evictions {
+    /// Ends the oldest one if more than `kept` are there.
+    fn evict_above(&mut self, kept: usize) -> bool {
+        if self.0.len() <= kept {
+            return false;
+        }
+        if let Some((_, evict)) = self.0.pop_first() {
+            // One that has gone already needs no end.
+            let _ = evict.send(());
+        }
+        true
+    }
+}
+
 impl Unauthenticated {
+    /// `limit` is for each owner.
     pub(crate) fn new(limit: u16, timeout_after: Duration) -> Arc<Self> {
         Arc::new(Self { limit: usize::from(limit).max(1), timeout_after, state: Mutex::default() })
     }
 
-    /// Accepts one more; the oldest ones are closed where there are too many.
-    pub(crate) fn admit(self: &Arc<Self>) -> Admission {
+    /// Accepts one more; the owner's oldest one is closed where there are too many.
+    pub(crate) fn admit(self: &Arc<Self>, owner: Owner) -> Admission {
         let (evict, eviction) = channel();
         let mut state = self.state();
         let number = state.next;
         state.next += 1;
-        state.evictions.insert(number, evict);
-        while state.evictions.len() > self.limit {
-            state.evict_oldest();
-        }
+        let connections = state.of(owner);
+        connections.0.insert(number, evict);
+        connections.evict_above(self.limit);
         Admission {
-            standing: Standing { number, all: Arc::clone(self) },
+            standing: Standing { number, owner, all: Arc::clone(self) },
             eviction: Eviction { receiver: eviction, timeout_after: self.timeout_after },
         }
     }
 
-    /// Makes room where all connections are taken. The newest is the one that room is made for.
-    pub(crate) fn evict_oldest(&self) {
+    /// Makes room for the newest connection where all places are taken. Others' connections go first, and none of the
+    /// served user's goes for one of theirs.
+    pub(crate) fn evict_for(&self, newest: Owner) {
         let mut state = self.state();
-        if state.evictions.len() > 1 {
-            state.evict_oldest();
+        let kept_others = usize::from(newest == Owner::Other);
+        if !state.others.evict_above(kept_others) && newest == Owner::Served {
+            state.served.evict_above(1);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn evict_oldest(&mut self) {
-        if let Some((_, evict)) = self.evictions.pop_first() {
-            // One that has gone already needs no end.
-            let _ = evict.send(());
-        }
     }
 }
 
@@ -82,13 +112,14 @@ impl Admission {
 /// What a connection's requests say of who is on it.
 pub(crate) struct Standing {
     number: u64,
+    owner: Owner,
     all: Arc<Unauthenticated>,
 }
 
 impl Standing {
     /// A request with the token has come: the connection is authenticated.
     pub(crate) fn authenticate(&self) {
-        self.all.state().evictions.remove(&self.number);
+        self.all.state().of(self.owner).0.remove(&self.number);
     }
 }
 
@@ -111,5 +142,56 @@ impl Eviction {
         if let Ok(Err(_authenticated)) = timeout(self.timeout_after, self.receiver).await {
             pending::<()>().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_evicted(admission: &mut Admission) -> bool {
+        admission.eviction.receiver.try_recv().is_ok()
+    }
+
+    #[test]
+    fn a_flood_of_others_evicts_no_served_one() {
+        let all = Unauthenticated::new(4, Duration::MAX);
+        let mut served = all.admit(Owner::Served);
+        let mut others: Vec<_> = (0..100).map(|_| all.admit(Owner::Other)).collect();
+        assert!(!is_evicted(&mut served));
+        assert_eq!(others.iter_mut().map(is_evicted).filter(|&evicted| evicted).count(), 96);
+    }
+
+    #[test]
+    fn each_owner_has_the_whole_limit() {
+        let all = Unauthenticated::new(2, Duration::MAX);
+        for owner in [Owner::Served, Owner::Other] {
+            let mut three: Vec<_> = (0..3).map(|_| all.admit(owner)).collect();
+            let evicted: Vec<_> = three.iter_mut().map(is_evicted).collect();
+            assert_eq!(evicted, [true, false, false], "{owner:?}");
+        }
+    }
+
+    #[test]
+    fn room_is_made_by_others_first() {
+        let all = Unauthenticated::new(9, Duration::MAX);
+        let mut older = all.admit(Owner::Served);
+        let mut other = all.admit(Owner::Other);
+        let mut newest = all.admit(Owner::Served);
+        all.evict_for(Owner::Served);
+        assert!(is_evicted(&mut other) && !is_evicted(&mut older));
+        all.evict_for(Owner::Served);
+        assert!(is_evicted(&mut older));
+        all.evict_for(Owner::Served);
+        assert!(!is_evicted(&mut newest));
+    }
+
+    #[test]
+    fn no_served_one_goes_for_another_users() {
+        let all = Unauthenticated::new(9, Duration::MAX);
+        let mut served = [all.admit(Owner::Served), all.admit(Owner::Served)];
+        let mut newest = all.admit(Owner::Other);
+        all.evict_for(Owner::Other);
+        assert!(!served.iter_mut().any(is_evicted) && !is_evicted(&mut newest));
     }
 }

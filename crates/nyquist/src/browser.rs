@@ -2,7 +2,7 @@
 
 use crate::identity;
 use crate::printer::Printer;
-use nyquist_record::linux::{self, Credentials, invoking_environment};
+use nyquist_record::linux::{Credentials, invoking_environment};
 use nyquist_server::Server;
 use std::env;
 use std::os::unix::process::CommandExt as _;
@@ -42,10 +42,8 @@ fn ssh_line(connection: &str, user: &str, port: u16) -> String {
 
 /// Opens the profile by a link that is good once, for the user whose browser it is.
 fn open_once(server: &Server) -> bool {
-    // Root starts none for a user who typed sudo, whosever the profile is.
-    let user = identity::invoking_user().cloned().or_else(linux::invoking_user);
-    let uid = user.as_ref().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
-    server.one_time_url(uid).is_some_and(|url| launch(&url, user.as_ref()))
+    let user = identity::user_at_the_browser();
+    server.one_time_url().is_some_and(|url| launch(&url, user.as_ref()))
 }
 
 /// Starts the first browser or opener that there is. It does not outlive a failed start, and its output goes

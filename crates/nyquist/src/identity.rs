@@ -21,6 +21,12 @@ pub(crate) fn invoking_user() -> Option<&'static Credentials> {
     SERVED.get_or_init(linux::invoking_user).as_ref()
 }
 
+/// The user whose browser shows profiles, where it is not the one that this process runs as: root starts none for a user who
+/// typed sudo, whosever the profile is.
+pub(crate) fn user_at_the_browser() -> Option<Credentials> {
+    invoking_user().cloned().or_else(linux::invoking_user)
+}
+
 /// Serves root alone, whoever typed sudo (`--as-root`): to be called before anything else here.
 pub(crate) fn serve_root() {
     // Who is served already stays it.

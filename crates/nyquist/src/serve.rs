@@ -5,6 +5,7 @@ use crate::browser;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
 use crate::finder::{finder, source_files};
+use crate::identity;
 use crate::made_code::SideFiles;
 use crate::printer::Printer;
 use crate::watch::Watch;
@@ -25,7 +26,9 @@ pub(crate) fn serve(
 ) -> Result<(), Failure> {
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let front_end = args.profiler_url.clone();
-    let config = Config { address: args.address, port, front_end, ..Config::default() };
+    let user =
+        identity::user_at_the_browser().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+    let config = Config { address: args.address, port, front_end, user: Some(user), ..Config::default() };
     let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
     let symbols = ProfileSymbols::new(profile, finder, source_files(symbols));
     let symbols = Arc::new(symbols.with_made_code(SideFiles));

@@ -71,7 +71,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Result<Answer> {
-        let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.host);
+        let mut text = self.head(method, path);
         // Writing to a string cannot fail.
         for (name, value) in headers {
             let _ = write!(text, "{name}: {value}\r\n");
@@ -82,16 +82,32 @@ impl Client {
         self.raw(format!("{text}\r\n{body}").as_bytes())
     }
 
+    fn head(&self, method: &str, path: &str) -> String {
+        format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.host)
+    }
+
     /// Sends these bytes, whatever they are.
     pub(crate) fn raw(&self, request: &[u8]) -> Result<Answer> {
-        let mut stream =
-            TcpStream::connect(("127.0.0.1", self.port)).context("cannot connect to the server")?;
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-        stream.write_all(request)?;
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).context("the server did not answer")?;
-        parse(&bytes)
+        ask_on(self.connect()?, request)
     }
+
+    /// A connection on which nothing has been said.
+    pub(crate) fn connect(&self) -> Result<TcpStream> {
+        TcpStream::connect(("127.0.0.1", self.port)).context("cannot connect to the server")
+    }
+
+    /// Asks on a connection that was made before.
+    pub(crate) fn get_on(&self, connection: TcpStream, path: &str) -> Result<Answer> {
+        ask_on(connection, format!("{}\r\n", self.head("GET", path)).as_bytes())
+    }
+}
+
+fn ask_on(mut stream: TcpStream, request: &[u8]) -> Result<Answer> {
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.write_all(request)?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).context("the server did not answer")?;
+    parse(&bytes)
 }
 
 fn parse(bytes: &[u8]) -> Result<Answer> {

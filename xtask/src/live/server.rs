@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
 use super::harness::Test;
 use super::http::{Answer, Client};
 use super::invocation::Running;
@@ -26,6 +26,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("over_ssh_a_tunnel_line_is_printed", over_ssh).parallel(),
     Test::new("a_browsers_link_is_good_once_for_its_user", browser_link).parallel(),
     Test::new("silent_connections_do_not_block_the_server", silent_connections).parallel(),
+    Test::new("another_users_connections_close_none_of_ours", flood_of_another_user).parallel(),
     Test::new("a_source_that_only_the_profile_names", claimed_source).parallel(),
     Test::new("record_in_a_pipe_saves_and_ends", record_in_a_pipe).parallel(),
     Test::new("record_serves_when_asked_to", record_serves).parallel(),
@@ -410,6 +411,22 @@ fn silent_connections(test: &Context<'_>) -> Verdict {
     let silent: Vec<_> = (0..300).map(connect).collect::<Result<_, _>>()?;
     expect_eq("the profile's status", served.client.get(&served.profile)?.status, 200)?;
     drop(silent);
+    served.expect_alive()
+}
+
+/// More connections of another user than there are places, made while the request on an older one of ours is still to come.
+fn flood_of_another_user(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let served = serve(test)?;
+    let connection = served.client.connect()?;
+    let script =
+        "for i in $(seq 400); do exec {fd}<>/dev/tcp/127.0.0.1/$1 || exit 1; done; echo all made; sleep 60";
+    let port = served.client.port.to_string();
+    let flood = test.program("bash").args(&["-c", script, "bash", &port]).by_plain_user().start()?;
+    flood.wait_until("the connections to be made", || flood.stdout_so_far().contains("all made"))?;
+    let answer = served.client.get_on(connection, &served.profile)?;
+    expect_eq("the profile's status", answer.status, 200)?;
+    flood.signal(libc::SIGTERM)?;
     served.expect_alive()
 }
 

@@ -17,9 +17,9 @@ fn own_user() -> u32 {
 
 /// A server whose one-time link is for `user`; its path, and where it leads.
 fn serving_for(user: u32) -> (Serving, String, String) {
-    let config = Config { port: PortChoice::Fixed(0), ..Config::default() };
+    let config = Config { port: PortChoice::Fixed(0), user: Some(user), ..Config::default() };
     let server = Server::bind(config, PROFILE.to_vec(), Arc::new(FakeSymbols::default())).unwrap();
-    let url = server.one_time_url(user).unwrap();
+    let url = server.one_time_url().unwrap();
     let (_, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let (path, target) = (format!("/{path}"), server.open_url());
     (Serving::of(server), path, target)
