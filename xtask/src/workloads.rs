@@ -135,6 +135,8 @@ const WORKLOADS: &[Workload] = &[
     c("signal_frame-fp", "-fno-omit-frame-pointer signal_frame.c"),
     c("signal_stack", "signal_stack.c"),
     c("signal_stack-static", "-static signal_stack.c"),
+    c("coroutine", "coroutine.c"),
+    c("coroutine-static", "-static coroutine.c"),
     c("trampolines", "trampolines.c"),
     c("no_cfi", "no_cfi.c no_cfi.S"),
     c("no_cfi-fp", "-fno-omit-frame-pointer no_cfi.c no_cfi.S"),

@@ -285,6 +285,14 @@ impl Module {
         Some(address.0 - self.frames.piece_before(address.0)?.start)
     }
 
+    /// Whether a function begins at an address that none reaches up to. A call before it cannot return there: nothing is called
+    /// at the end of what is not there.
+    pub(crate) fn begins_apart(&self, address: RelativeAddress) -> bool {
+        let before = address.0.checked_sub(1);
+        let reaches = |before| self.frames.piece_before(before).is_some_and(|piece| before < piece.end);
+        self.offset_in_function(address) == Some(0) && !before.is_some_and(reaches)
+    }
+
     /// The functions of a PE image, of which those that are not listed call no others.
     pub(crate) fn pe(&self) -> Option<&pe::Functions> {
         self.pe.as_ref()

@@ -221,6 +221,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     #[inline]
     fn check(&mut self, frame: &Frame<A>, next: &Frame<A>) -> Result<(), Stop> {
         if next.ip == 0 {
+            self.begins = self.is_bottom(frame);
             return Err(Stop::Root);
         }
         // The first frame, and one that a signal interrupted, may be switching stacks.
@@ -228,10 +229,29 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Err(Reason::NotAdvancing.into());
         }
         if self.mapping_of(next.lookup()).is_none() && !next.interrupted {
-            // The return from a signal handler can be the first instruction of its mapping.
-            return if A::is_signal_frame(next, self.memory) { Ok(()) } else { Err(Reason::NotCode.into()) };
+            return self.check_without_mapping(frame, next);
         }
         Ok(())
+    }
+
+    /// The same of a caller whose call would be in no code.
+    #[cold]
+    fn check_without_mapping(&mut self, frame: &Frame<A>, next: &Frame<A>) -> Result<(), Stop> {
+        // The return from a signal handler can be the first instruction of its mapping.
+        if A::is_signal_frame(next, self.memory) {
+            return Ok(());
+        }
+        self.begins = self.is_bottom(frame);
+        Err(if self.begins { Stop::Root } else { Reason::NotCode.into() })
+    }
+
+    /// Whether a frame returns to the beginning of a function that no call can return to. Its return address was put there by
+    /// hand, at the bottom of a stack: by `makecontext`, which makes `__start_context` the caller of a coroutine's function.
+    #[cold]
+    fn is_bottom(&self, frame: &Frame<A>) -> bool {
+        let mapping = find(self.mappings, frame.ip).filter(|_| !frame.interrupted);
+        let place = mapping.and_then(|mapping| mapping.module().zip(mapping.relative(frame.ip)));
+        place.is_some_and(|(module, address)| module.begins_apart(address))
     }
 
     /// The rule of a frame that no unwind information describes: by the instructions at hand, or by the frame

@@ -586,3 +586,30 @@ fn a_cached_rule_belongs_to_its_module() {
         assert_eq!(frames_with(&other), returns(code(IN_ROOT + 1)));
     }
 }
+
+/// Walks from a function of that length, whose return address is the beginning of the next function, where this is above it.
+fn walk_to_beginning(len: u32, above: u64) -> (Vec<FrameAddress>, WalkEnd) {
+    let functions = [(0x100, len), (0x200, 0x20)];
+    let functions = functions.map(|(start, len)| Function { start, len, instructions: &[] });
+    let module = module(file(&[], &[(".eh_frame", &eh_frame(SECTIONS, "zR", &INITIAL, &functions))]));
+    let bytes = bytes(&[code(0x200), above]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &bytes };
+    walk(&space(module), registers(code(0x110), STACK, 0), &memory)
+}
+
+/// As `makecontext` lays it: the beginning of `__start_context`, and above it a pointer to what is not code.
+#[test]
+fn a_beginning_nothing_returns_to_is_the_bottom() {
+    for above in [0, 0x1234] {
+        let (frames, end) = walk_to_beginning(0xf8, above);
+        assert_eq!(frames, [interrupted(code(0x110)), interrupted(code(0x200))], "{above:#x}");
+        assert_eq!(end, WalkEnd::Root, "{above:#x}");
+    }
+}
+
+#[test]
+fn a_call_at_a_functions_end_is_no_bottom() {
+    let (frames, end) = walk_to_beginning(0x100, 0x1234);
+    assert_eq!(frames, [interrupted(code(0x110)), returns(code(0x200))]);
+    assert_eq!(end, WalkEnd::Truncated(Reason::NotCode));
+}
