@@ -16,6 +16,9 @@ pub const KERNEL_NOT_PERMITTED: &str = "[kernel: not permitted]";
 /// The function that stands for CPU time of threads that slept or ended before a sample came, or whose samples were lost.
 pub const NOT_SAMPLED: &str = "[not sampled]";
 
+/// The innermost function of a stack whose thread was ready to run, and other threads had the CPU.
+pub const RUNNABLE: &str = "[waiting for a CPU]";
+
 /// The process whose threads are the CPUs. Its samples are those of other threads, shown a second time.
 pub const CPU_PROCESS: &str = "CPU";
 

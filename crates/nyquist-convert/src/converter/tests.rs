@@ -317,7 +317,7 @@ fn looks_by_the_wall_clock_keep_running_and_waiting_apart() {
     // Neither is worth a sample yet.
     converter.push(at(12, look(4, Running { waited_ns: 1 }, 5)));
     let profile = converter.finish().profile;
-    assert_eq!(folded(&profile), ["0x1 1", "0x2 6", "0x3 3", "0x4 2"]);
+    assert_eq!(folded(&profile), ["0x1 1", "0x2 6", "0x3 3", "0x4;[waiting for a CPU] 2"]);
     let samples = &profile.threads()[0].samples;
     let off_cpu: Vec<_> = samples.iter().map(|sample| sample.off_cpu).collect();
     assert_eq!(off_cpu, [false, true, false, true]);

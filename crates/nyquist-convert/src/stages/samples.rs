@@ -13,7 +13,17 @@ use nyquist_profile::{self as profile, CategoryColor, ThreadIndex, well_known};
 struct Share {
     weight: u32,
     cpu_delta: u64,
-    off_cpu: bool,
+    kind: Kind,
+}
+
+/// What a thread did in the time that a sample stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Ran,
+    /// It waited for something to happen.
+    Waited,
+    /// It waited for a CPU alone, in the middle of its code.
+    Runnable,
 }
 
 /// A sample without its stack, and where it goes.
@@ -23,6 +33,8 @@ pub(super) struct Row {
     /// The CPU that has a track of its own, and what the sample is called there.
     pub(super) on_cpu: Option<(u32, String)>,
     pub(super) sample: profile::Sample,
+    /// Whether the thread waited for a CPU alone.
+    pub(super) is_runnable: bool,
 }
 
 impl Stages {
@@ -40,7 +52,8 @@ impl Stages {
         };
         let lost = self.show_lost(now, (cpu, id), Used { ns: used.ns.saturating_sub(period), ..used });
         let used = used.ns - lost;
-        let Some(Share { weight, cpu_delta, off_cpu }) = self.share(now, sample, used) else { return };
+        let Some(Share { weight, cpu_delta, kind }) = self.share(now, sample, used) else { return };
+        let off_cpu = kind != Kind::Ran;
         self.live_stacks.note_sample(sample.tid, now);
         let truncated = self.walk_user_stack(now, sample);
         self.statistics.truncated += u64::from(truncated.is_some());
@@ -51,6 +64,7 @@ impl Stages {
             thread,
             on_cpu: self.cpu_track(now, cpu, id),
             sample: profile::Sample { time: self.profile_time(now), cpu_delta, stack: None, weight, off_cpu },
+            is_runnable: kind == Kind::Runnable,
         };
         let dumps = &self.tracker.process(sample.pid, now).jit.dumps;
         if self.places.iter().any(Place::is_unknown) && !self.dumps.are_read_up_to(dumps, now) {
@@ -74,7 +88,13 @@ impl Stages {
 
     /// Adds a sample with the stack that `places` are.
     pub(super) fn add_row(&mut self, row: Row) {
-        let sample = profile::Sample { stack: self.intern_places(row.thread.index()), ..row.sample };
+        let mut stack = self.intern_places(row.thread.index());
+        if row.is_runnable {
+            // Its function is not one that waits.
+            let other = self.builder.add_category(well_known::OTHER, CategoryColor::Grey);
+            stack = Some(self.builder.intern_label(stack, well_known::RUNNABLE, Some(other)));
+        }
+        let sample = profile::Sample { stack, ..row.sample };
         self.builder.add_sample(row.thread, sample);
         if let Some((cpu, label)) = row.on_cpu {
             self.cpus.add_sample(&mut self.builder, cpu, &label, sample);
@@ -100,7 +120,11 @@ impl Stages {
         (weight > 0).then(|| Share {
             weight,
             cpu_delta: std::mem::take(&mut thread.unshown_ns),
-            off_cpu: on_cpu == 0,
+            kind: match (on_cpu > 0, ran) {
+                (true, _) => Kind::Ran,
+                (false, true) => Kind::Runnable,
+                (false, false) => Kind::Waited,
+            },
         })
     }
 
@@ -116,7 +140,7 @@ impl Stages {
             let shown = self.show_not_permitted(now, id);
             (Balance::default().weigh(period, interval), used.saturating_sub(shown))
         };
-        Share { weight, cpu_delta, off_cpu: false }
+        Share { weight, cpu_delta, kind: Kind::Ran }
     }
 
     /// A thread has left the CPU. What left it before and was not seen to come back must have come back.

@@ -2,7 +2,7 @@
 //! them ("Include idle samples").
 //!
 //! The front end looks at the category of a sample's innermost frame. A function that waits may also run. So the frames in which
-//! threads waited are written a second time, in the category `Idle`; the subcategory is the frame's own category, by which the
+//! threads waited have rows of their own, in the category `Idle`; the subcategory is the frame's own category, by which the
 //! reader takes them for what they are again ([`undo`]).
 
 use std::io::Write;

@@ -7,7 +7,7 @@ use super::FormatVersion;
 use super::idle_category::IdleCategory;
 use crate::category::CategoryPair;
 use crate::code::{Frame, Func, NativeSymbol, Source};
-use crate::id::{FrameId, FuncId, LibId, NativeSymbolId, SourceId, StackId, StringId};
+use crate::id::{CategoryId, FrameId, FuncId, LibId, NativeSymbolId, SourceId, StackId, StringId};
 use crate::marker::{Marker, MarkerFormat, MarkerValue};
 use crate::profile::Profile;
 use crate::thread::Thread;
@@ -119,8 +119,18 @@ impl Iterator for Rows<'_> {
 
 impl ExactSizeIterator for Rows<'_> {}
 
-/// Whether a frame is written with an address.
-type HasAddress = bool;
+/// A row of a function beside its own one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FuncVariant {
+    func: FuncId,
+    /// The file that its lines are in, where that is another than the function's: in version 49, where a function has one file.
+    source: Option<SourceId>,
+    /// The category of its frames, where that is another than that of the function's first frame: the front end would draw the
+    /// function in no colour. So the tiers of a JavaScript function are functions there.
+    category: Option<CategoryId>,
+    /// Whether its frames are written with an address.
+    has_address: bool,
+}
 
 /// The part of a profile's tables that some of its threads need.
 pub(super) struct Subset<'a> {
@@ -128,15 +138,16 @@ pub(super) struct Subset<'a> {
     strings: Renumbering,
     sources: Renumbering,
     libs: Renumbering,
-    /// Two rows a function, then those of `included`: see [`Subset::func_row`].
+    /// Two rows a function, then those of `variants`: see [`Subset::func_row`].
     funcs: Renumbering,
-    /// Functions in other files than their own, of which frames have lines, in order: where a function has one file.
-    included: Vec<(FuncId, SourceId, HasAddress)>,
+    /// In order.
+    variants: Vec<FuncVariant>,
+    version: FormatVersion,
     native_symbols: Renumbering,
     frames: Renumbering,
     stacks: Renumbering,
     idle: Option<IdleCategory>,
-    /// The stacks in which threads waited, and their innermost frames, in order: they come once more behind all others.
+    /// The stacks in which threads waited, and their innermost frames, in order: they come behind all others.
     idle_stacks: Vec<StackId>,
     idle_frames: Vec<FrameId>,
 }
@@ -157,17 +168,15 @@ macro_rules! numbered {
 impl<'a> Subset<'a> {
     /// An empty part of `profile`, as a version of the format wants it.
     pub(super) fn new(profile: &'a Profile, version: FormatVersion) -> Self {
-        let included = match version {
-            FormatVersion::V49 => included(profile),
-            FormatVersion::V66 => Vec::new(),
-        };
+        let variants = variants(profile, version);
         Self {
             profile,
             strings: Renumbering::new(profile.strings().len()),
             sources: Renumbering::new(profile.sources().len()),
             libs: Renumbering::new(profile.libs().len()),
-            funcs: Renumbering::new(2 * profile.funcs().len() + included.len()),
-            included,
+            funcs: Renumbering::new(2 * profile.funcs().len() + variants.len()),
+            variants,
+            version,
             native_symbols: Renumbering::new(profile.native_symbols().len()),
             frames: Renumbering::new(profile.frames().len()),
             stacks: Renumbering::new(profile.stacks().len()),
@@ -192,29 +201,36 @@ impl<'a> Subset<'a> {
     }
 
     /// The functions in the order of their numbers. Those that have frames with and without a written address
-    /// are there twice, and in version 49 once more for each other file that they have lines in: such a one has that file
-    /// and, as nobody knows where in it the function begins, no line.
+    /// are there twice, and once more for each of their variants: one in another file has that file and, as nobody knows where
+    /// in it the function begins, no line.
     pub(super) fn funcs(&self) -> impl ExactSizeIterator<Item = Func> {
         self.funcs.rows().map(|row| {
             let own = 2 * self.profile.funcs().len();
-            match row.checked_sub(own).and_then(|row| self.included.get(row)) {
-                Some(&(func, source, _)) => {
-                    Func { source: Some(source), line: None, column: None, ..*self.profile.func(func) }
-                }
-                None => *self.profile.func(FuncId::from_index(row / 2)),
+            let variant = row.checked_sub(own).and_then(|row| self.variants.get(row));
+            let func = *self.profile.func(variant.map_or(FuncId::from_index(row / 2), |variant| variant.func));
+            match variant.and_then(|variant| variant.source) {
+                Some(source) => Func { source: Some(source), line: None, column: None, ..func },
+                None => func,
             }
         })
     }
 
     /// The row of a frame's function. Frames that are written with an address and those without have one each, as
-    /// the format wants it: the front end, when it symbolicates the former, would rename the latter too. In version 49 a
-    /// line is one of the function's file, so that a function has one more row for each other file.
+    /// the format wants it: the front end, when it symbolicates the former, would rename the latter too.
     fn func_row(&self, frame: &Frame) -> usize {
-        let has_address = written_address(self.profile, frame).is_some();
-        let own = 2 * frame.func.index() + usize::from(!has_address);
-        let Some(source) = frame.source else { return own };
-        let included = self.included.binary_search(&(frame.func, source, has_address));
-        included.map_or(own, |row| 2 * self.profile.funcs().len() + row)
+        let own = || 2 * frame.func.index() + usize::from(written_address(self.profile, frame).is_none());
+        self.variant(frame).map_or_else(own, |row| 2 * self.profile.funcs().len() + row)
+    }
+
+    /// The number of the variant of its function that a frame is of.
+    fn variant(&self, frame: &Frame) -> Option<usize> {
+        if self.variants.is_empty() {
+            return None;
+        }
+        let whole = variant_of(self.profile, frame, self.version);
+        // All frames of the function may be of one category, or this one of the first.
+        let of_one_category = FuncVariant { category: None, ..whole };
+        self.variants.binary_search(&whole).or_else(|_| self.variants.binary_search(&of_one_category)).ok()
     }
 
     /// Makes this the part that `threads` need.
@@ -224,9 +240,10 @@ impl<'a> Subset<'a> {
         for thread in threads {
             for sample in &thread.samples {
                 let Some(stack) = sample.stack else { continue };
-                self.mark_stack(stack);
-                if sample.off_cpu && self.idle_stacks.last() != Some(&stack) {
-                    self.idle_stacks.push(stack);
+                if sample.off_cpu && self.has_idle_row(stack) {
+                    self.mark_idle_stack(stack);
+                } else {
+                    self.mark_stack(stack);
                 }
             }
             for marker in &thread.markers {
@@ -244,21 +261,41 @@ impl<'a> Subset<'a> {
             self.mark_uses(&profile.frames()[frame]);
         }
         self.frames = frames;
-        self.tables().into_iter().for_each(Renumbering::number_rows);
         self.number_idle_rows();
+        let idle_frames = std::mem::take(&mut self.idle_frames);
+        for &frame in &idle_frames {
+            self.mark_uses(profile.frame(frame));
+        }
+        self.idle_frames = idle_frames;
+        self.tables().into_iter().for_each(Renumbering::number_rows);
     }
 
     fn number_idle_rows(&mut self) {
-        let (profile, idle) = (self.profile, self.idle);
-        let frame_of = |stack: &StackId| profile.stack(*stack).frame;
-        let is_written = |frame: FrameId| idle.is_some_and(|idle| idle.frame(profile.frame(frame)).is_some());
-        self.idle_stacks.retain(|stack| is_written(frame_of(stack)));
+        let profile = self.profile;
         self.idle_stacks.sort_unstable();
         self.idle_stacks.dedup();
         self.idle_frames.clear();
-        self.idle_frames.extend(self.idle_stacks.iter().map(frame_of));
+        self.idle_frames.extend(self.idle_stacks.iter().map(|stack| profile.stack(*stack).frame));
         self.idle_frames.sort_unstable();
         self.idle_frames.dedup();
+    }
+
+    /// Whether a stack can be written as one of waiting.
+    fn has_idle_row(&self, stack: StackId) -> bool {
+        let frame = self.profile.frame(self.profile.stack(stack).frame);
+        self.variant(frame).is_none() && self.idle.is_some_and(|idle| idle.frame(frame).is_some())
+    }
+
+    /// Marks a stack in which a thread waited. A row in its own category is written only if the thread also ran there: the front
+    /// end colours a function by all its rows.
+    fn mark_idle_stack(&mut self, stack: StackId) {
+        if self.idle_stacks.last() == Some(&stack) {
+            return;
+        }
+        self.idle_stacks.push(stack);
+        if let Some(prefix) = self.profile.stack(stack).prefix {
+            self.mark_stack(prefix);
+        }
     }
 
     /// The number of a stack in which a thread waited.
@@ -391,13 +428,33 @@ pub(super) fn is_interned(format: MarkerFormat) -> bool {
     matches!(format, MarkerFormat::UniqueString | MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId)
 }
 
-/// The functions of frames whose line is in another file.
-fn included(profile: &Profile) -> Vec<(FuncId, SourceId, HasAddress)> {
-    let place = |frame: &Frame| Some((frame.func, frame.source?, written_address(profile, frame).is_some()));
-    let mut included: Vec<_> = profile.frames().iter().filter_map(place).collect();
-    included.sort_unstable();
-    included.dedup();
-    included
+/// The rows that functions have beside their own ones, in order. O(frames + functions).
+fn variants(profile: &Profile, version: FormatVersion) -> Vec<FuncVariant> {
+    let mut first_categories = vec![None; profile.funcs().len()];
+    let mut variants = Vec::new();
+    for frame in profile.frames() {
+        let mut variant = variant_of(profile, frame, version);
+        if variant.category.is_some() {
+            let first = first_categories[frame.func.index()].get_or_insert(variant.category);
+            variant.category = variant.category.filter(|_| *first != variant.category);
+        }
+        if variant.source.is_some() || variant.category.is_some() {
+            variants.push(variant);
+        }
+    }
+    variants.sort_unstable();
+    variants.dedup();
+    variants
+}
+
+/// The variant of its function that a frame would be of, were its file and its category others than the function's.
+fn variant_of(profile: &Profile, frame: &Frame, version: FormatVersion) -> FuncVariant {
+    FuncVariant {
+        func: frame.func,
+        source: frame.source.filter(|_| version == FormatVersion::V49),
+        category: frame.category.map(|pair| pair.category),
+        has_address: written_address(profile, frame).is_some(),
+    }
 }
 
 /// The address of a frame if it can be written. An address is relative to a lib: without one there is nothing

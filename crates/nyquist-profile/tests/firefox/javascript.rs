@@ -1,7 +1,9 @@
 //! JavaScript is told apart from native code, so that the front end has its switch between them.
 
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
-use nyquist_profile::{Frame, Func, FuncKind, Meta, Process, Profile, ProfileBuilder, Sample, Thread};
+use nyquist_profile::{
+    CategoryColor, Frame, Func, FuncKind, Meta, Process, Profile, ProfileBuilder, Sample, Thread,
+};
 use serde_json::{Value, json};
 
 /// A profile with a stack of functions of these kinds.
@@ -59,5 +61,41 @@ fn whose_code_it_is_comes_back() {
         let read = firefox::read(document.as_bytes()).unwrap();
         let kinds: Vec<_> = read.funcs().iter().map(|func| (read.string(func.name), func.kind)).collect();
         assert_eq!(kinds, MIXED, "{version}");
+    }
+}
+
+/// A profile of two functions, each of which runs in the categories named.
+fn tiers(functions: [(&str, &[&str]); 2]) -> Profile {
+    let mut builder = ProfileBuilder::new(Meta::default());
+    let process = builder.add_process(Process::default());
+    let thread = builder.add_thread(Thread::new(process, "1", "main"));
+    for (name, categories) in functions {
+        let name = builder.intern_string(name);
+        let func = builder.intern_func(Func { kind: FuncKind::JavaScript, ..Func::new(name, None) });
+        for category in categories {
+            let category = builder.add_category(category, CategoryColor::Green);
+            let frame = builder.intern_frame(Frame { category: Some(category.into()), ..Frame::label(func) });
+            let stack = builder.intern_stack(None, frame);
+            builder.add_sample(thread, Sample::new(1, Some(stack), 1));
+        }
+    }
+    builder.finish()
+}
+
+/// The front end draws a function whose rows have several categories in the colour of none of them.
+#[test]
+fn each_tier_of_a_function_is_a_row_of_its_own() {
+    let profile = tiers([("hot", &["Interpreted", "Optimized"]), ("cold", &["Interpreted"])]);
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let document = write(&profile, version);
+        let tables = if version == FormatVersion::V49 { &document["threads"][0] } else { &document["shared"] };
+        let functions: Vec<_> = tables["frameTable"]["func"].as_array().unwrap().iter().collect();
+        assert_eq!(tables["funcTable"]["length"], 3, "{version}");
+        assert!(functions[0] != functions[1], "{version}");
+        let names = &tables["funcTable"]["name"];
+        let name = |function: &Value| &names[function.as_u64().unwrap() as usize];
+        assert_eq!(name(functions[0]), name(functions[1]), "{version}");
+        let read = firefox::read(document.to_string().as_bytes()).unwrap();
+        assert_eq!((read.funcs(), read.frames()), (profile.funcs(), profile.frames()), "{version}");
     }
 }

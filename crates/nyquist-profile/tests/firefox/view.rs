@@ -119,6 +119,23 @@ fn waiting_has_the_front_ends_idle_category() {
     }
 }
 
+/// The front end takes a function's colour away when two rows of its stack disagree, also where no sample uses one of them.
+#[test]
+fn where_a_thread_only_waited_all_rows_are_idle() {
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let document = written(&waiter(), version);
+        let tables =
+            if version == FormatVersion::V49 { &document["threads"][0] } else { &document["shared"] };
+        let column = |table: &str, column: &str| tables[table][column].as_array().unwrap().clone();
+        let idle = document["meta"]["categories"].as_array().unwrap().len() - 1;
+        let (frames, categories) = (column("stackTable", "frame"), column("frameTable", "category"));
+        let of_stacks = frames.iter().map(|frame| categories[frame.as_u64().unwrap() as usize].as_u64());
+        // main and poll, where it ran; then poll and the function without a category, where it waited.
+        let is_idle: Vec<_> = of_stacks.map(|category| category == Some(idle as u64)).collect();
+        assert_eq!(is_idle, [false, false, true, true], "{version:?}");
+    }
+}
+
 #[test]
 fn the_idle_category_is_none_when_read() {
     let profile = waiter();
