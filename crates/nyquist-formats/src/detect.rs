@@ -223,7 +223,7 @@ mod tests {
             write(&mut out).unwrap();
             out
         };
-        let pprof = written(&|out| crate::pprof::write(&profile, out));
+        let pprof = written(&|out| crate::pprof::write(&profile, &crate::as_named, out));
         check(&pprof, "x", Some(Format::Pprof));
         check(&gzip::decompress(&pprof).unwrap().0, "x", Some(Format::Pprof));
         // Go's profiles begin with their time.
@@ -232,7 +232,11 @@ mod tests {
             "x",
             Some(Format::Pprof),
         );
-        check(&written(&|out| crate::speedscope::write(&profile, out)), "x", Some(Format::Speedscope));
+        check(
+            &written(&|out| crate::speedscope::write(&profile, &crate::as_named, out)),
+            "x",
+            Some(Format::Speedscope),
+        );
         check(&written(&|out| perf_script::write(&profile, out)), "x", Some(Format::PerfScript));
         let options = folded::WriteOptions::default();
         check(&written(&|out| folded::write(&profile, out, options)), "x", Some(Format::Folded));

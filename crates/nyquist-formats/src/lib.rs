@@ -29,10 +29,26 @@ pub mod speedscope;
 mod test_profile;
 pub mod v8;
 
+use nyquist_profile::{Profile, SourceId};
 use std::borrow::Cow;
 
 pub use detect::{Format, PREFIX_BYTES, detect};
 pub use error::{Imported, Note, ReadError};
+
+/// How formats of others name a profile's source files: by this path where there is one, else as the profile does. The Firefox
+/// Profiler has names for published files that others would take for paths (`cargo:REGISTRY:NAME-VERSION:PATH`).
+pub type SourcePaths<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Source files are named as the profile does.
+pub fn as_named(_: &str) -> Option<String> {
+    None
+}
+
+/// The path of a source file of a profile.
+fn source_path<'a>(profile: &'a Profile, source: SourceId, paths: SourcePaths<'_>) -> Cow<'a, str> {
+    let named = profile.string(profile.source(source).filename);
+    paths(named).map_or(Cow::Borrowed(named), Cow::Owned)
+}
 
 /// Reads a file of a format that was [detected](detect), compressed with gzip or not.
 ///

@@ -2,6 +2,7 @@
 //!
 //! Its schema is <https://www.speedscope.app/file-format-schema.json>.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use nyquist_profile::{Frame, FrameId, Profile, Sample, StackId, ThreadIndex};
@@ -11,6 +12,7 @@ use crate::error::{Imported, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::json::{nanoseconds, position, write_json};
 use crate::spans::Spans;
+use crate::{SourcePaths, source_path};
 
 const FORMAT: &str = "a speedscope profile";
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
@@ -20,7 +22,7 @@ const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"{\"$schema\":")?;
     write_json(out, &SCHEMA)?;
     out.write_all(b",\"exporter\":")?;
@@ -30,7 +32,7 @@ pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b",\"activeProfileIndex\":0,\"shared\":{\"frames\":[")?;
     for (index, frame) in profile.frames().iter().enumerate() {
         separate(out, index)?;
-        write_json(out, &frame_out(profile, frame))?;
+        write_json(out, &frame_out(profile, paths, frame))?;
     }
     out.write_all(b"]},\"profiles\":[")?;
     let kinds = (0..profile.threads().len()).map(ThreadIndex::from_index);
@@ -51,7 +53,7 @@ fn separate(out: &mut impl Write, index: usize) -> io::Result<()> {
 struct FrameOut<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
+    file: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,15 +61,16 @@ struct FrameOut<'a> {
 }
 
 /// A frame; one without a source file names its lib in its place, as speedscope's own importers do.
-fn frame_out<'a>(profile: &'a Profile, frame: &Frame) -> FrameOut<'a> {
+fn frame_out<'a>(profile: &'a Profile, paths: SourcePaths<'_>, frame: &Frame) -> FrameOut<'a> {
     let func = profile.func(frame.func);
-    let source = profile.frame_source(frame).map(|source| profile.string(profile.source(source).filename));
+    let source = profile.frame_source(frame).map(|source| source_path(profile, source, paths));
     let lib = func.lib.map(|lib| profile.lib(lib).path.as_str());
+    let (line, col) = source.as_ref().map_or((None, None), |_| (frame.line, frame.column));
     FrameOut {
         name: profile.string(func.name),
-        file: source.or(lib).filter(|file| !file.is_empty()),
-        line: frame.line.filter(|_| source.is_some()),
-        col: frame.column.filter(|_| source.is_some()),
+        file: source.or(lib.map(Cow::Borrowed)).filter(|file| !file.is_empty()),
+        line,
+        col,
     }
 }
 
@@ -315,7 +318,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let mut out = Vec::new();
-        write(&profile(), &mut out).unwrap();
+        write(&profile(), &crate::as_named, &mut out).unwrap();
         let read = read(&out).unwrap();
         assert_eq!(stacks_of(&read.profile), stacks_of(&profile()));
         assert_eq!(waits_of(&read.profile), waits_of(&profile()));
@@ -336,7 +339,7 @@ mod tests {
             builder.add_sample(thread, Sample { weight, ..Sample::new(7, Some(stack), 0) });
         }
         let mut out = Vec::new();
-        write(&builder.finish(), &mut out).unwrap();
+        write(&builder.finish(), &crate::as_named, &mut out).unwrap();
         assert!(String::from_utf8(out).unwrap().contains(&format!("\"endValue\":{}", u64::MAX)));
     }
 

@@ -76,9 +76,9 @@ fn files() -> Vec<Vec<u8>> {
         write(&mut out).unwrap();
         written.push(out);
     };
-    add(&|out| nyquist_formats::pprof::write(&profile, out));
-    add(&|out| nyquist_formats::chrome::write(&profile, out));
-    add(&|out| nyquist_formats::speedscope::write(&profile, out));
+    add(&|out| nyquist_formats::pprof::write(&profile, &nyquist_formats::as_named, out));
+    add(&|out| nyquist_formats::chrome::write(&profile, &nyquist_formats::as_named, out));
+    add(&|out| nyquist_formats::speedscope::write(&profile, &nyquist_formats::as_named, out));
     add(&|out| nyquist_formats::perf_script::write(&profile, out));
     add(&|out| {
         nyquist_formats::folded::write(&profile, out, nyquist_formats::folded::WriteOptions::default())
@@ -92,9 +92,10 @@ fn survive(bytes: &[u8]) {
     for format in READ {
         if let Ok(imported) = read(format, bytes) {
             let mut out = Vec::new();
-            nyquist_formats::pprof::write(&imported.profile, &mut out).unwrap();
-            nyquist_formats::chrome::write(&imported.profile, &mut out).unwrap();
-            nyquist_formats::speedscope::write(&imported.profile, &mut out).unwrap();
+            nyquist_formats::pprof::write(&imported.profile, &nyquist_formats::as_named, &mut out).unwrap();
+            nyquist_formats::chrome::write(&imported.profile, &nyquist_formats::as_named, &mut out).unwrap();
+            nyquist_formats::speedscope::write(&imported.profile, &nyquist_formats::as_named, &mut out)
+                .unwrap();
             nyquist_formats::perf_script::write(&imported.profile, &mut out).unwrap();
         }
     }

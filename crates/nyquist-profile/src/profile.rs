@@ -90,6 +90,16 @@ impl Profile {
         &self.strings[id]
     }
 
+    /// Gives source files other paths: those for which `rename` has one. Files that get the same path stay rows of their own.
+    /// O(files).
+    pub fn rename_sources(&mut self, rename: impl Fn(&str) -> Option<String>) {
+        for source in &mut self.sources {
+            if let Some(path) = rename(&self.strings[source.filename]) {
+                source.filename = self.strings.intern(&path);
+            }
+        }
+    }
+
     /// The counters.
     pub fn counters(&self) -> &[Counter] {
         &self.counters

@@ -15,9 +15,9 @@ pub trait MadeCode: Send + Sync {
 
 /// The code of a lib that is no file.
 pub trait MadeLib: Send + Sync {
-    /// Whether the compiler named a source file. What says so must be of this machine and to be believed, because the file is then
-    /// shown.
-    fn names_source(&self, file: &str) -> bool;
+    /// How the compiler spelled a source file, where it named it; `file` may be its special path. What says so must be of this
+    /// machine and to be believed, because the file is then shown.
+    fn named_source(&self, file: &str) -> Option<String>;
 
     /// The instructions of a range.
     ///

@@ -1,5 +1,6 @@
 //! The symbol source over the binaries and debug files of a profile's libs.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use nyquist_object::{DebugId, ModuleId, RelativeAddress};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_symbols::{
     Attempt, Disassembly, Finder, Found, Frame, ModuleRequest, ModuleSymbols, Outcome, SourceFiles,
+    special_source_path,
 };
 
 use crate::made_code::{MadeCode, MadeLib, NoMadeCode};
@@ -36,7 +38,7 @@ pub struct ProfileSymbols {
 struct LibFiles {
     lib: Lib,
     request: ModuleRequest,
-    /// The source files that the profile itself names for the lib.
+    /// The source files that the profile itself names for the lib, by their special paths where they have them.
     sources: HashSet<Box<str>>,
     /// The reason is text, for it is told to every request.
     module: OnceLock<Result<ModuleSymbols, String>>,
@@ -94,12 +96,12 @@ impl ProfileSymbols {
         }
     }
 
-    /// Whether the lib's debug info names the file. That alone lets it be read: a profile may name anything.
-    fn debug_info_names(&self, request: &SourceRequest) -> bool {
+    /// How the lib's debug info spells the file, where it names it. That alone lets it be read: a profile may name anything.
+    fn named(&self, request: &SourceRequest) -> Option<String> {
         if let Ok(Some(made)) = self.made(&request.lib) {
-            return made.names_source(&request.file);
+            return made.named_source(&request.file);
         }
-        self.module(&request.lib).is_ok_and(|module| module.names_source(&request.file, request.address))
+        self.module(&request.lib).ok()?.named_source(&request.file, request.address)
     }
 }
 
@@ -107,8 +109,12 @@ impl ProfileSymbols {
     /// The text of a source file that is not on this machine, from where the lib's debug info can be had.
     fn fetched_source(&self, request: &SourceRequest) -> Option<String> {
         let Some(ModuleId::BuildId(id)) = &self.lib(&request.lib).ok()?.request.id else { return None };
-        let path = self.finder.fetch_source(id, &request.file).path?;
-        self.source_files.read(path.to_str()?, || true).ok().map(|file| file.text)
+        // Servers know the path as the compiler has written it.
+        let named = self.named(request);
+        let named = named.map_or_else(|| self.source_files.place_of(&request.file), Cow::Owned);
+        let path = self.finder.fetch_source(id, &named).path?;
+        let path = path.to_str()?;
+        self.source_files.read(path, || Some(path.to_owned())).ok().map(|file| file.text)
     }
 }
 
@@ -162,7 +168,8 @@ fn sources_by_lib(profile: &Profile) -> Vec<HashSet<Box<str>>> {
     let elsewhere =
         profile.frames().iter().filter_map(|frame| Some((profile.func(frame.func).lib?, frame.source?)));
     for (lib, source) in of_funcs.chain(elsewhere).collect::<HashSet<_>>() {
-        named[LibId::index(lib)].insert(profile.string(profile.source(source).filename).into());
+        let file = profile.string(profile.source(source).filename);
+        named[LibId::index(lib)].insert(special_source_path(file).into());
     }
     named
 }
@@ -179,16 +186,16 @@ impl SymbolSource for ProfileSymbols {
     fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
         let file = &request.file;
         // What neither of them names cannot be asked for, also in a folder that is allowed.
-        if !self.lib(&request.lib)?.sources.contains(&**file) {
+        if !self.lib(&request.lib)?.sources.contains(&*special_source_path(file)) {
             let is_stated = match self.made(&request.lib)? {
                 Some(_) => false,
                 None => self.module(&request.lib)?.states_source(file),
             };
-            if !is_stated && !self.debug_info_names(request) {
+            if !is_stated && self.named(request).is_none() {
                 return Err(LookupError::SourceNotNamed { lib: request.lib.clone(), file: file.clone() });
             }
         }
-        match self.source_files.read(file, || self.debug_info_names(request)) {
+        match self.source_files.read(file, || self.named(request)) {
             Ok(read) => Ok(read.text),
             Err(source) => {
                 let no_source = LookupError::NoSource { file: file.clone(), source };
@@ -223,7 +230,7 @@ impl AddressInfo {
             function: function.as_ref().to_owned(),
             function_offset: symbol.as_ref().and_then(|it| address.offset_from(it.address)).unwrap_or(0),
             function_size: symbol.and_then(|symbol| symbol.size),
-            file: outermost.file.map(|file| file.as_ref().to_owned()),
+            file: outermost.file.as_deref().map(special),
             line: outermost.line,
             inlines: info.frames.into_iter().map(InlineFrame::from).collect(),
         })
@@ -232,9 +239,17 @@ impl AddressInfo {
 
 impl From<Frame> for InlineFrame {
     fn from(frame: Frame) -> Self {
-        let owned = |text: std::sync::Arc<str>| text.as_ref().to_owned();
-        Self { function: frame.function.map(owned), file: frame.file.map(owned), line: frame.line }
+        Self {
+            function: frame.function.as_deref().map(str::to_owned),
+            file: frame.file.as_deref().map(special),
+            line: frame.line,
+        }
     }
+}
+
+/// A file's path as profiles have it, so that the viewer takes both for one file.
+fn special(file: &str) -> String {
+    special_source_path(file).into_owned()
 }
 
 impl From<Disassembly> for Assembly {

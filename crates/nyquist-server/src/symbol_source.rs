@@ -70,7 +70,7 @@ pub struct SourceRequest {
     pub lib: LibKey,
     /// An address whose symbols name the file.
     pub address: RelativeAddress,
-    /// The file, exactly as symbolication spelled it.
+    /// The file, as symbolication spelled it or as the debug info does.
     pub file: String,
 }
 

@@ -224,8 +224,8 @@ impl Breakpad {
     }
 
     /// Whether the file names a source file.
-    pub(crate) fn names_source(&self, file: &str) -> bool {
-        self.files.values().any(|name| &**name == file)
+    pub(crate) fn names_source(&self, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
+        self.files.values().any(|name| is_it(name))
     }
 
     /// The publics as pieces of code.

@@ -42,14 +42,14 @@ impl DebugInfo {
         }
     }
 
-    /// Whether the unit names a source file.
-    pub(crate) fn names_source(&self, unit: u64, file: &str) -> bool {
+    /// Whether the unit names a source file that is the one which is looked for. No more are asked of once it is found.
+    pub(crate) fn names_source(&self, unit: u64, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         match self {
-            Self::Dwarf(dwarf) => dwarf.names_source(unit, file),
-            Self::Objects(objects) => objects.names_source(unit, file),
-            Self::Pdb(pdb) => pdb.names_source(unit, file),
-            Self::Breakpad(breakpad) => breakpad.names_source(file),
-            Self::Go(tables) => tables.names_source(unit, file),
+            Self::Dwarf(dwarf) => dwarf.names_source(unit, is_it),
+            Self::Objects(objects) => objects.names_source(unit, is_it),
+            Self::Pdb(pdb) => pdb.names_source(unit, is_it),
+            Self::Breakpad(breakpad) => breakpad.names_source(is_it),
+            Self::Go(tables) => tables.names_source(unit, is_it),
         }
     }
 

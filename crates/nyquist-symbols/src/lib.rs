@@ -72,7 +72,9 @@ pub use frame_pointers::FramePointers;
 pub use kernel::{KernelError, KernelFiles, KernelModule, KernelSymbols, read_kernel, sealed_kernel};
 pub use macho::MachoContents;
 pub use module::ModuleSymbols;
-pub use source_files::{SourceError, SourceFile, SourceFiles, short_source_path};
+pub use source_files::{
+    SourceError, SourceFile, SourceFiles, disk_source_path, short_source_path, special_source_path,
+};
 pub use stated::{StatedAnswers, StatedModule};
 pub use symbol_table::{read_table, sealed_table};
 pub use windows::{ImageContents, WindowsContents};

@@ -10,6 +10,7 @@ use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles, SplitPlaces};
 use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
 use crate::section::Source;
+use crate::source_files::special_source_path;
 use crate::stated::StatedModule;
 use crate::symbol_table::SymbolTable;
 use crate::windows::WindowsFiles;
@@ -257,12 +258,19 @@ impl ModuleSymbols {
         Some(if offset == 0 { function.name.to_string() } else { format!("{}+{offset:#x}", function.name) })
     }
 
-    /// Whether the debug info of the code at `address` names the source file `file`, spelled as in
-    /// [`crate::Frame::file`].
-    pub fn names_source(&self, file: &str, address: RelativeAddress) -> bool {
+    /// How the debug info of the code at `address` spells the source file `file`, as [`crate::Frame::file`] does; `None` where
+    /// it does not name it. `file` may be spelled so too, or be its special path.
+    pub fn named_source(&self, file: &str, address: RelativeAddress) -> Option<String> {
         let svma = address.to_svma(self.image_base);
-        let named = |info: &DebugInfo| info.unit_of(svma.0).is_some_and(|unit| info.names_source(unit, file));
-        self.opened_debug_info().is_some_and(named)
+        let info = self.opened_debug_info()?;
+        let unit = info.unit_of(svma.0)?;
+        let (special, mut spelled) = (special_source_path(file), None);
+        info.names_source(unit, &mut |named| {
+            let is_it = special_source_path(named) == special;
+            spelled = is_it.then(|| named.to_owned());
+            is_it
+        });
+        spelled
     }
 
     /// The file with the answers that came with the profile, if these are used: where there is no debug info.
@@ -270,9 +278,11 @@ impl ModuleSymbols {
         self.used_answers().map(StatedModule::file)
     }
 
-    /// Whether the answers that came with the profile name the source file `file`.
+    /// Whether the answers that came with the profile name the source file `file`, by its path or by its special path.
     pub fn states_source(&self, file: &str) -> bool {
-        self.used_answers().is_some_and(|stated| stated.names_source(file))
+        let special = special_source_path(file);
+        let is_it = |named: &str| special_source_path(named) == special;
+        self.used_answers().is_some_and(|stated| stated.names_source(is_it))
     }
 
     fn used_answers(&self) -> Option<&StatedModule> {

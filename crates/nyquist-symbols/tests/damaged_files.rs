@@ -35,7 +35,7 @@ fn ask(image: Vec<u8>, addresses: &[RelativeAddress]) -> usize {
     let answers = symbols.symbolicate(addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
     assert_eq!(answers.len(), addresses.len());
     let _ = symbols.disassemble(addresses[0], 64, true);
-    let _ = symbols.names_source("/etc/passwd", addresses[0]);
+    let _ = symbols.named_source("/etc/passwd", addresses[0]);
     answers.iter().filter(|info| !info.frames.is_empty()).count()
 }
 

@@ -66,8 +66,8 @@ fn symbols_are_whole_functions_and_sources_are_known() {
     let symbols = ModuleSymbols::from_image(build(Version::Twenty, Place::Section)).unwrap();
     let symbol = symbols.lookup(RelativeAddress(TEXT + 0x50)).symbol.unwrap();
     assert_eq!((&*symbol.name, symbol.address.0, symbol.size), ("main.main", TEXT, Some(0x100)));
-    assert!(symbols.names_source("/src/inner.go", RelativeAddress(TEXT)));
-    assert!(!symbols.names_source("/src/main.go", RelativeAddress(TEXT + 0x100)));
+    assert!(symbols.named_source("/src/inner.go", RelativeAddress(TEXT)).is_some());
+    assert!(symbols.named_source("/src/main.go", RelativeAddress(TEXT + 0x100)).is_none());
 }
 
 #[test]

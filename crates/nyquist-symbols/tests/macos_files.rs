@@ -92,7 +92,7 @@ fn names_come_from_symbols_exports_and_the_list_of_functions() {
     symbols.push(("_stab", FUN, 1, TEXT + 0x1020));
     let bytes = Image { symbols, starts, exports, ..image() }.build();
     let symbols = ModuleSymbols::from_image(bytes).unwrap();
-    check(&symbols, 0x0fff, "", "", Origin::Unknown(nyquist_symbols::Reason::NotCovered));
+    check(&symbols, 0x0ffe, "", "", Origin::Unknown(nyquist_symbols::Reason::NotCovered));
     check(&symbols, 0x1000, "first", "", Origin::SymbolTable);
     check(&symbols, 0x1025, "first", "", Origin::SymbolTable);
     check(&symbols, 0x105f, "ns::second()", "", Origin::SymbolTable);
@@ -273,8 +273,8 @@ fn check_linked(symbols: &ModuleSymbols) {
     check(symbols, 0x1084, "ns::second()", "", Origin::SymbolTable);
     let symbol = symbols.lookup(RelativeAddress(0x1004)).symbol.unwrap();
     assert_eq!((symbol.address, symbol.size), (RelativeAddress(0x1000), Some(0x40)));
-    assert!(symbols.names_source("/src/app.c", RelativeAddress(0x1004)));
-    assert!(!symbols.names_source("/src/other.c", RelativeAddress(0x1004)));
+    assert!(symbols.named_source("/src/app.c", RelativeAddress(0x1004)).is_some());
+    assert!(symbols.named_source("/src/other.c", RelativeAddress(0x1004)).is_none());
 }
 
 #[test]

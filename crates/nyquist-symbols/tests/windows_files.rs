@@ -283,8 +283,8 @@ fn a_pdb_says_functions_lines_and_inlined_calls() {
         (&*symbol.name, symbol.address, symbol.size),
         ("work(int)", RelativeAddress(0x1000), Some(0x40))
     );
-    assert!(symbols.names_source(file, RelativeAddress(0x1000)));
-    assert!(!symbols.names_source("C:\\secret", RelativeAddress(0x1000)));
+    assert!(symbols.named_source(file, RelativeAddress(0x1000)).is_some());
+    assert!(symbols.named_source("C:\\secret", RelativeAddress(0x1000)).is_none());
 }
 
 /// What the linker itself has made refers to functions of other object files by numbers of those.

@@ -5,11 +5,13 @@ use crate::failure::{Failure, io_reason};
 use crate::form::Named;
 use crate::output::{Destination, Refused};
 use crate::printer::Printer;
+use crate::source_paths::{DiskPaths, name_specially};
 use crate::{export_perf_data, flamegraph, form, input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
-use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
+use nyquist_formats::{SourcePaths, chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -34,7 +36,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let refused = |refused: Refused| refused.failure(&args.output, "-o");
     // Reading the profile may take root's rights away, which are left where the output takes them.
     let destination = (!to_stdout).then(|| Destination::find(&args.output)).transpose().map_err(refused)?;
-    let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
+    let mut profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
+    if format == ExportFormat::Firefox {
+        name_specially(&mut profile);
+    }
     let Some(destination) = destination else {
         return page::write_file_with(format.is_json(), |out| write(&profile, format, options, out));
     };
@@ -108,27 +113,29 @@ pub(crate) fn write(
     options: Options,
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
+    let disk_paths = DiskPaths::of_user();
+    let paths = |file: &str| disk_paths.path(file);
     match format {
-        ExportFormat::Pprof => pprof::write(profile, &mut out),
+        ExportFormat::Pprof => pprof::write(profile, &paths, &mut out),
         ExportFormat::Folded => {
             let options = folded::WriteOptions { thread_names: options.thread_names, libs: options.libs };
             folded::write(profile, &mut out, options)
         }
-        ExportFormat::Speedscope => speedscope::write(profile, &mut out),
-        ExportFormat::Chrome => chrome::write(profile, &mut out),
+        ExportFormat::Speedscope => speedscope::write(profile, &paths, &mut out),
+        ExportFormat::Chrome => chrome::write(profile, &paths, &mut out),
         ExportFormat::Firefox => {
             firefox::write(profile, WriteOptions { version: options.version, gzip: options.gzip }, out)
         }
         ExportFormat::PerfScript => perf_script::write(profile, &mut out),
         // What has to be a file is not written here.
         ExportFormat::PerfData => Err(io::ErrorKind::Unsupported.into()),
-        ExportFormat::Csv => write_csv(profile, &mut out),
+        ExportFormat::Csv => write_csv(profile, &paths, &mut out),
         ExportFormat::Html => flamegraph::write_page(profile, &mut out),
     }
 }
 
 /// The functions by CPU time, or by waiting where nothing else is there.
-fn write_csv(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+fn write_csv(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
     let index = Index::new(profile);
     let mut view = View::new(&index, &Selection::default());
     if view.is_empty() {
@@ -136,13 +143,68 @@ fn write_csv(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         view = View::new(&index, &Selection { state, ..Selection::default() });
     }
     let table = view.functions();
-    let rows = table.functions.iter().map(|function| csv::Row {
+    let files: Vec<_> = table
+        .functions
+        .iter()
+        .map(|it| it.file.map(|file| paths(file).map_or(Cow::Borrowed(file), Cow::Owned)))
+        .collect();
+    let rows = table.functions.iter().zip(&files).map(|(function, file)| csv::Row {
         own: function.self_amount.weight,
         total: function.total.weight,
         function: function.name,
         lib: function.lib,
-        file: function.file,
+        file: file.as_deref(),
         line: function.line,
     });
     csv::write(rows, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_profile::{Frame, Func, Meta, Process, ProfileBuilder, Sample, Source, Thread};
+
+    const COMMIT: &str = "59807616e1fa2540724bfbac14d7976d7e4a3860";
+
+    /// A profile of one sample in a file.
+    fn profile(file: &str) -> Profile {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let filename = builder.intern_string(file);
+        let source = Some(builder.intern_source(Source { filename }));
+        let name = builder.intern_string("function");
+        let func = builder.intern_func(Func { source, ..Func::new(name, None) });
+        let frame = builder.intern_frame(Frame { line: Some(7), ..Frame::label(func) });
+        let stack = builder.intern_stack(None, frame);
+        builder.add_sample(thread, Sample { weight: 1, ..Sample::new(0, Some(stack), 0) });
+        builder.finish()
+    }
+
+    fn written(file: &str, format: ExportFormat) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&profile(file), format, Options::default(), &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn other_formats_have_paths_on_disk() {
+        let library = format!("git:github.com/rust-lang/rust:library/core/src/lib.rs:{COMMIT}");
+        let of_crate = "cargo:index.crates.io-1949cf8c6b5b557f:a-1.0.0:src/lib.rs";
+        let in_home = DiskPaths::of_user().path(of_crate).unwrap_or_else(|| of_crate.to_owned());
+        for (file, expected) in [
+            (&*library, &*format!("/rustc/{COMMIT}/library/core/src/lib.rs")),
+            (of_crate, &*in_home),
+            ("/src/a.c", "/src/a.c"),
+        ] {
+            let read = pprof::read(&written(file, ExportFormat::Pprof)).unwrap().profile;
+            let files: Vec<_> = read.sources().iter().map(|source| read.string(source.filename)).collect();
+            assert_eq!(files, [expected]);
+            for format in [ExportFormat::Speedscope, ExportFormat::Chrome, ExportFormat::Csv] {
+                let text = String::from_utf8(written(file, format)).unwrap();
+                assert!(text.contains(expected), "{text}");
+                assert!(expected == file || !text.contains(file), "{text}");
+            }
+        }
+    }
 }

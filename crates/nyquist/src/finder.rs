@@ -8,7 +8,6 @@ use nyquist_download::{
     Debuginfod, Downloads, Limits, Observer, StoreConfig, SymbolStores, parse_symbol_path,
 };
 use nyquist_symbols::{AnswerCache, Finder, SearchPaths, SourceFiles};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The finder, which gets from servers what is not on this machine. `observer` shows how far that is.
@@ -71,12 +70,7 @@ pub(crate) fn stores(args: &SymbolArgs, folders: &UserFolders) -> StoreConfig {
 /// Which source files may be shown without debug info that names them, and where those are that have moved.
 pub(crate) fn source_files(args: &SymbolArgs) -> SourceFiles {
     let folders = UserFolders::of_user();
-    let home_of = |variable: &str, folder: &str| {
-        let own = folders.var(variable).filter(|own| !own.is_empty()).map(PathBuf::from);
-        own.or_else(|| Some(folders.home()?.join(folder)))
-    };
-    let rust = (home_of("RUSTUP_HOME", ".rustup"), home_of("CARGO_HOME", ".cargo"));
-    let files = SourceFiles::default().with_rust(rust.0, rust.1);
+    let files = SourceFiles::default().with_rust(folders.rustup_home(), folders.cargo_home());
     let allowed = args.source_dir.iter().fold(files, SourceFiles::allowing);
     args.source_map.iter().fold(allowed, |files, (from, to)| files.moving(from, to))
 }

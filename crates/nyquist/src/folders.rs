@@ -46,6 +46,21 @@ impl UserFolders {
         self.var("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
+    /// The folder of rustup, with the toolchains.
+    pub(crate) fn rustup_home(&self) -> Option<PathBuf> {
+        self.own_or_below_home("RUSTUP_HOME", ".rustup")
+    }
+
+    /// The folder of cargo, with the crates.
+    pub(crate) fn cargo_home(&self) -> Option<PathBuf> {
+        self.own_or_below_home("CARGO_HOME", ".cargo")
+    }
+
+    fn own_or_below_home(&self, variable: &str, folder: &str) -> Option<PathBuf> {
+        let own = self.var(variable).filter(|own| !own.is_empty()).map(PathBuf::from);
+        own.or_else(|| Some(self.home()?.join(folder)))
+    }
+
     /// The folder of this program's caches (XDG Base Directory Specification); `None` without a home folder.
     pub(crate) fn cache(&self) -> Option<PathBuf> {
         let folder =

@@ -8,6 +8,7 @@ use crate::memory;
 use crate::printer::Printer;
 use crate::profile_file;
 use crate::sidecar;
+use crate::source_paths::{DiskPaths, name_specially};
 use crate::symbolicate;
 use crate::text::one_line;
 use crate::watch::Watch;
@@ -21,9 +22,11 @@ use std::path::{Path, PathBuf};
 const LIBS_NAMED: usize = 3;
 
 /// Reads a profile for a command that shows functions. Addresses without names are looked up in the files on this
-/// machine that have the recorded identities.
+/// machine that have the recorded identities. Source files are named by their paths on this disk.
 pub(crate) fn read(path: &PathBuf, args: &SymbolArgs, printer: Printer) -> Result<Profile, Failure> {
-    read_as(path, &RecordingArgs::default(), args, printer)
+    let mut profile = read_as(path, &RecordingArgs::default(), args, printer)?;
+    DiskPaths::of_user().name(&mut profile);
+    Ok(profile)
 }
 
 /// Reads several profiles, as [`read`] does. All files are open before any is read.
@@ -32,16 +35,18 @@ pub(crate) fn read_all<'a>(
     args: &SymbolArgs,
     printer: Printer,
 ) -> Result<Vec<Profile>, Failure> {
-    let recording = RecordingArgs::default();
+    let (recording, disk_paths) = (RecordingArgs::default(), DiskPaths::of_user());
     let read = |opened: profile_file::Opened| {
         let path = opened.path.clone();
         let profile = profile_file::read_opened(opened, &recording, args, printer)?;
-        Ok(named(&path, profile, &recording, args, printer))
+        let mut profile = named(&path, profile, &recording, args, printer);
+        disk_paths.name(&mut profile);
+        Ok(profile)
     };
     profile_file::open(paths)?.into_iter().map(read).collect()
 }
 
-/// Reads a profile as [`read`] does, and of a recording what is wanted of it.
+/// Reads a profile with its names, and of a recording what is wanted of it. Source files are named as the Firefox Profiler does.
 pub(crate) fn read_as(
     path: &PathBuf,
     recording: &RecordingArgs,
@@ -49,7 +54,9 @@ pub(crate) fn read_as(
     printer: Printer,
 ) -> Result<Profile, Failure> {
     let profile = profile_file::read(path, recording, args, printer)?;
-    Ok(named(path, profile, recording, args, printer))
+    let mut profile = named(path, profile, recording, args, printer);
+    name_specially(&mut profile);
+    Ok(profile)
 }
 
 /// Looks up the names that a profile has not got.

@@ -8,13 +8,15 @@ use crate::printer::Printer;
 use crate::profile_file;
 use crate::serve::serve;
 use crate::sidecar;
+use crate::source_paths::name_specially;
 use nyquist_record::linux::signals::Requests;
 
 /// Runs the subcommand: serves the profile until Ctrl-C.
 pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
     // Until it is served, Ctrl-C ends it as it ends any program.
-    let profile = profile_file::read(&args.file, &args.recording, &args.symbols, printer)?;
+    let mut profile = profile_file::read(&args.file, &args.recording, &args.symbols, printer)?;
+    name_specially(&mut profile);
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);

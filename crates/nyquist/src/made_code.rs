@@ -27,8 +27,8 @@ impl MadeCode for SideFiles {
 struct SideFile(SavedCode);
 
 impl MadeLib for SideFile {
-    fn names_source(&self, file: &str) -> bool {
-        self.0.names_source(file)
+    fn named_source(&self, file: &str) -> Option<String> {
+        self.0.named_source(file)
     }
 
     fn disassemble(

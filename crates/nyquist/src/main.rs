@@ -49,6 +49,7 @@ mod selection;
 mod serve;
 mod setup;
 mod sidecar;
+mod source_paths;
 mod summary;
 mod symbolicate;
 mod sys;

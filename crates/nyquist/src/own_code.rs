@@ -15,6 +15,9 @@ const CALLS_ALL: f64 = 0.95;
 /// The least share that is worth a name.
 const WORTH_A_NAME: f64 = 0.01;
 
+/// How the Firefox Profiler names files of Rust's own source and of crates.
+const OTHERS_SPECIAL_PATHS: [&str; 2] = ["git:github.com/rust-lang/rust:", "cargo:"];
+
 /// Where source lies that was not written for the program: Rust's own, crates of registries and repositories, the system's.
 const OTHERS_FILES: [&str; 6] =
     ["/rustc/", "/.cargo/registry/", "/.cargo/git/", "/lib/rustlib/", "/usr/include/", "/usr/lib/"];
@@ -76,7 +79,10 @@ fn is_own(function: &Function<'_>, program: &str) -> bool {
         return false;
     }
     match function.file {
-        Some(file) => !OTHERS_FILES.iter().any(|part| file.contains(part)),
+        Some(file) => {
+            let is_special = OTHERS_SPECIAL_PATHS.iter().any(|start| file.starts_with(start));
+            !is_special && !OTHERS_FILES.iter().any(|part| file.contains(part))
+        }
         // The `main` that calls `app::main`, and what is linked in without debug info.
         None => function.name != "main" && !OTHERS_NAMES.iter().any(|start| function.name.starts_with(start)),
     }
@@ -130,6 +136,21 @@ mod tests {
         ]);
         let stacks = [(&parse[..], 30), (&malloc[..], 40), (&serde[..], 30)];
         assert_eq!(told(&stacks), "app::parse 70.0%, app::write 30.0%");
+    }
+
+    #[test]
+    fn special_paths_of_others_are_not_own_code() {
+        let main = ("app", "/src/main.rs", "app::main");
+        let with = |file: &'static str| [main, ("app", file, "other")];
+        let others = [
+            "git:github.com/rust-lang/rust:library/alloc/src/vec/mod.rs:59807616e1fa2540724bfbac14d7976d7e4a3860",
+            "cargo:index.crates.io-1949cf8c6b5b557f:serde-1.0.0:src/lib.rs",
+        ];
+        for file in others {
+            assert_eq!(told(&[(&with(file), 10)]), "app::main 100.0%", "{file}");
+        }
+        let own = "git:github.com/ann/app:src/lib.rs:59807616e1fa";
+        assert_eq!(told(&[(&with(own), 10)]), "other 100.0%, app::main 100.0%");
     }
 
     #[test]

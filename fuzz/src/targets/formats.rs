@@ -1,7 +1,7 @@
 //! Reading arbitrary bytes as each format of another profiler; the first byte chooses it. What can be read is written in
 //! every format.
 
-use nyquist_formats::{Format, chrome, detect, folded, perf_script, pprof, read, speedscope};
+use nyquist_formats::{Format, as_named, chrome, detect, folded, perf_script, pprof, read, speedscope};
 
 /// The formats that are read.
 const FORMATS: [Format; 7] = [
@@ -21,9 +21,9 @@ pub fn run(bytes: &[u8]) {
     let Ok(imported) = read(FORMATS[usize::from(choice) % FORMATS.len()], bytes) else { return };
     let profile = imported.profile;
     let mut out = Vec::new();
-    let written = pprof::write(&profile, &mut out)
-        .and_then(|()| speedscope::write(&profile, &mut out))
-        .and_then(|()| chrome::write(&profile, &mut out))
+    let written = pprof::write(&profile, &as_named, &mut out)
+        .and_then(|()| speedscope::write(&profile, &as_named, &mut out))
+        .and_then(|()| chrome::write(&profile, &as_named, &mut out))
         .and_then(|()| perf_script::write(&profile, &mut out))
         .and_then(|()| folded::write(&profile, &mut out, folded::WriteOptions::default()));
     written.expect("memory can be written");

@@ -30,5 +30,5 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(infos.len(), addresses.len());
     assert_eq!(module.lookup(addresses[5]), infos[5], "one address alone and among others");
     let _ = module.disassemble(addresses[5], 64, true);
-    let _ = module.names_source("/src/main.go", addresses[5]);
+    let _ = module.named_source("/src/main.go", addresses[5]);
 }

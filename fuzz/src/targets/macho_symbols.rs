@@ -19,5 +19,5 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(infos.len(), addresses.len());
     assert_eq!(module.lookup(addresses[20]), infos[20], "one address alone and among others");
     let _ = module.disassemble(addresses[20], 64, true);
-    let _ = module.names_source("/source.c", addresses[20]);
+    let _ = module.named_source("/source.c", addresses[20]);
 }

@@ -15,5 +15,5 @@ pub fn run(bytes: &[u8]) {
     let first = addresses[10];
     assert_eq!(module.lookup(first), infos[10], "one address alone and among others");
     let _ = module.disassemble(first, 64, true);
-    let _ = module.names_source("/source.c", first);
+    let _ = module.named_source("/source.c", first);
 }

@@ -17,5 +17,5 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(infos.len(), addresses.len());
     assert_eq!(module.lookup(addresses[10]), infos[10], "one address alone and among others");
     let _ = module.disassemble(addresses[10], 64, true);
-    let _ = module.names_source("/source.c", addresses[10]);
+    let _ = module.named_source("/source.c", addresses[10]);
 }

@@ -12,6 +12,6 @@ pub fn run(bytes: &[u8]) {
     let addresses: Vec<_> = (0..0x3000).step_by(5).chain([u32::MAX]).map(RelativeAddress).collect();
     let answers = module.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
     assert_eq!(answers.len(), addresses.len());
-    let _ = module.names_source("C:\\a.cc", RelativeAddress(0x1000));
+    let _ = module.named_source("C:\\a.cc", RelativeAddress(0x1000));
     let _ = module.disassemble(RelativeAddress(0x1000), 64, true);
 }

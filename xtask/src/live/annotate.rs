@@ -153,9 +153,10 @@ fn library_source(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["inlines-v0", "300"]).run_well()?;
     let lib = test.path("rustup/toolchains/built/lib/rustlib");
     let files = recorded.profile.stacks().flat_map(|(stack, _)| stack);
-    let files: BTreeSet<_> =
-        files.filter_map(|frame| frame.file.as_deref()?.strip_prefix("/rustc/")).collect();
-    for (commit, path) in files.into_iter().filter_map(|file| file.split_once('/')) {
+    let special = "git:github.com/rust-lang/rust:";
+    let files: BTreeSet<_> = files.filter_map(|frame| frame.file.as_deref()?.strip_prefix(special)).collect();
+    expect(!files.is_empty(), "no file has a special path")?;
+    for (path, commit) in files.into_iter().filter_map(|file| file.split_once(':')) {
         let source = lib.join("src/rust").join(path);
         fs::create_dir_all(source.parent().unwrap_or(&lib))?;
         fs::write(&source, "of the library\n".repeat(10_000))?;

@@ -6,6 +6,7 @@ use nyquist_object::RelativeAddress;
 use nyquist_profile::{
     CategoryPair, Frame, FrameId, Func, FuncId, FuncKind, LibId, NativeSymbol, ProfileBuilder, Source,
 };
+use nyquist_symbols::special_source_path;
 
 /// The frame with its function and category; with its whole address for a name where the compiler has named nothing there.
 pub(crate) fn name_frame(
@@ -45,7 +46,7 @@ pub(crate) fn name_frame(
 
 fn func(builder: &mut ProfileBuilder, lib: LibId, name: &CodeName<'_>, file: Option<&str>) -> FuncId {
     let source = file.map(|file| {
-        let filename = builder.intern_string(file);
+        let filename = builder.intern_string(&special_source_path(file));
         builder.intern_source(Source { filename })
     });
     let (line, column) = name.position;

@@ -13,6 +13,7 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::{DebugId, RelativeAddress};
 use nyquist_perf::{Budget, CodeNames};
 use nyquist_profile::Lib;
+use nyquist_symbols::special_source_path;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -94,14 +95,21 @@ impl SavedCode {
         Ok(Self(Kind::Map(names)))
     }
 
-    /// Whether the compiler named a source file, spelled so. O(n) in what the file holds.
-    pub fn names_source(&self, file: &str) -> bool {
-        let is_in_name = |name| CodeName::parse(name).file == Some(file);
+    /// How the compiler spelled a source file, where it named it; `file` may be spelled so too, or be its special path. O(n) in what
+    /// the file holds.
+    pub fn named_source(&self, file: &str) -> Option<String> {
+        let special = special_source_path(file);
+        let is_it = |named: &&str| special_source_path(named) == special;
+        let in_name = |name: &str| CodeName::parse(name).file.filter(is_it).map(str::to_owned);
+        let in_lines = |code: &Code| {
+            let mut lines = code.lines.iter().map(|line| &*line.file);
+            lines.find(is_it).map(str::to_owned)
+        };
         match &self.0 {
-            Kind::Dump { codes, .. } => codes
-                .iter()
-                .any(|code| is_in_name(&code.name) || code.lines.iter().any(|line| &*line.file == file)),
-            Kind::Map(names) => names.iter().any(|code| is_in_name(code.name)),
+            Kind::Dump { codes, .. } => {
+                codes.iter().find_map(|code| in_name(&code.name).or_else(|| in_lines(code)))
+            }
+            Kind::Map(names) => names.iter().find_map(|code| in_name(code.name)),
         }
     }
 
@@ -185,7 +193,8 @@ mod tests {
     fn a_jitdump_names_the_files_of_its_code_and_lines() {
         let dump = dump();
         let saved = SavedCode::open(&recorded(&dump, 0x7000_0004).0).unwrap();
-        let named = ["/x.js", "/included.js", "/etc/passwd", ""].map(|file| saved.names_source(file));
+        let named =
+            ["/x.js", "/included.js", "/etc/passwd", ""].map(|file| saved.named_source(file).is_some());
         assert_eq!(named, [true, true, false, false]);
     }
 
@@ -213,7 +222,7 @@ mod tests {
         let id = id::of_map(&File::open(&path).unwrap()).unwrap().breakpad();
         let lib = Lib { path: path.to_str().unwrap().into(), breakpad_id: id, ..Lib::default() };
         let saved = SavedCode::open(&lib).unwrap();
-        assert_eq!(["/y.js", "/z.js"].map(|file| saved.names_source(file)), [true, false]);
+        assert_eq!(["/y.js", "/z.js"].map(|file| saved.named_source(file).is_some()), [true, false]);
         let refused = saved.code(RelativeAddress(0), 1, false).unwrap_err().to_string();
         assert!(refused.starts_with("a perf map has names and no instructions"), "{refused}");
         fs::remove_file(&path).unwrap();

@@ -7,7 +7,7 @@ use nyquist_profile::{
     CodeTables, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, NativeSymbolId, Profile, ProfileBuilder,
     Source, Stack, StackId, StringId,
 };
-use nyquist_symbols::{AddressInfo, Symbol};
+use nyquist_symbols::{AddressInfo, Symbol, special_source_path};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -210,7 +210,7 @@ impl NamedLib<'_> {
                 None => nameless(builder),
             };
             let mut source = |file: &Option<_>| {
-                let filename = texts.string(builder, file.as_ref()?);
+                let filename = texts.path(builder, file.as_ref()?);
                 Some(builder.intern_source(Source { filename }))
             };
             let (of_line, declared_in) = (source(&named.file), source(&named.declared_in));
@@ -322,10 +322,84 @@ fn is_same_symbol(one: &Arc<AddressInfo>, other: &Arc<AddressInfo>) -> bool {
 #[derive(Default)]
 struct Texts {
     known: FxHashMap<*const u8, StringId>,
+    paths: FxHashMap<*const u8, StringId>,
 }
 
 impl Texts {
     fn string(&mut self, builder: &mut ProfileBuilder, text: &Arc<str>) -> StringId {
         *self.known.entry(text.as_ptr()).or_insert_with(|| builder.intern_string(text))
+    }
+
+    /// The same of a source file's path, which a profile has as the Firefox Profiler spells it.
+    fn path(&mut self, builder: &mut ProfileBuilder, path: &Arc<str>) -> StringId {
+        let known = self.paths.entry(path.as_ptr());
+        *known.or_insert_with(|| builder.intern_string(&special_source_path(path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbolicate::{LibSource, Progress, Symbols as Lookup, symbolicate};
+    use nyquist_object::{DebugId, RelativeAddress};
+    use nyquist_profile::{Lib, Meta, Process, Sample, Thread, firefox};
+    use nyquist_symbols::{self as symbols, Finder, KernelError, ModuleRequest, Origin, StatedAnswers};
+    use std::num::NonZeroUsize;
+
+    /// A profile of one address of a lib.
+    fn unnamed(address: RelativeAddress) -> Profile {
+        let mut builder = ProfileBuilder::new(Meta::default());
+        let lib = builder.add_lib(Lib { name: "app".into(), ..Lib::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let name = builder.intern_string("?");
+        let func = builder.intern_func(Func::new(name, Some(lib)));
+        let frame = builder.intern_frame(Frame { address: Some(address.0), ..Frame::label(func) });
+        let stack = builder.intern_stack(None, frame);
+        builder.add_sample(thread, Sample::new(0, Some(stack), 1));
+        builder.finish()
+    }
+
+    /// The source files of a profile with one frame whose function, and the line within it, are of these files.
+    fn written_sources(file: &str, declared_in: Option<&str>) -> Vec<String> {
+        let id = DebugId::from_breakpad("6C974EBE5232EE469D6B7847A670B2A90").unwrap();
+        let frame = symbols::Frame {
+            function: Some("function".into()),
+            file: Some(file.into()),
+            declared_in: declared_in.map(Into::into),
+            line: Some(7),
+            ..symbols::Frame::default()
+        };
+        let symbol = Symbol { name: "function".into(), address: RelativeAddress(0x100), size: Some(0x10) };
+        let info = AddressInfo { symbol: Some(symbol), frames: vec![frame], origin: Origin::Stated };
+        let mut stated = StatedAnswers::of_file("/nonexistent");
+        stated.add("app", id, [(RelativeAddress(0x104), Arc::new(info))]);
+        let finder = Finder::default().with_stated_answers(Some(stated));
+        let request =
+            ModuleRequest { debug_id: Some(id), debug_name: "app".into(), ..ModuleRequest::default() };
+        let sources = [(LibId::from_index(0), LibSource::File(request))];
+        let lookup =
+            Lookup { finder: &finder, kernel: |_| Err(KernelError::Empty), threads: NonZeroUsize::MIN };
+        let named = symbolicate(unnamed(RelativeAddress(0x104)), &sources, lookup, &Progress::default());
+        let mut written = Vec::new();
+        firefox::write(&named.profile, firefox::WriteOptions::default(), &mut written).unwrap();
+        let read = firefox::read(&written[..]).unwrap();
+        let name = |source: &Source| read.string(source.filename).to_owned();
+        read.sources().iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_profile_has_special_paths() {
+        let commit = "59807616e1fa2540724bfbac14d7976d7e4a3860";
+        let of_library = format!("/rustc/{commit}/library/core/src/lib.rs");
+        let special = format!("git:github.com/rust-lang/rust:library/core/src/lib.rs:{commit}");
+        assert_eq!(written_sources(&of_library, None), [&*special]);
+        let of_crate = "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/a-1.0.0/src/lib.rs";
+        let mut both = written_sources(&of_library, Some(of_crate));
+        both.sort();
+        assert_eq!(both, ["cargo:index.crates.io-1949cf8c6b5b557f:a-1.0.0:src/lib.rs", &special]);
+        assert_eq!(written_sources("/src/a.c", None), ["/src/a.c"]);
+        let of_mozilla = "hg:hg.mozilla.org/mozilla-central:a.cpp:997f00815e6b";
+        assert_eq!(written_sources(of_mozilla, None), [of_mozilla]);
     }
 }

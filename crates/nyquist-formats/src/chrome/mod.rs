@@ -20,7 +20,7 @@ mod tests {
 
     fn written() -> Vec<u8> {
         let mut out = Vec::new();
-        write(&profile(), &mut out).unwrap();
+        write(&profile(), &crate::as_named, &mut out).unwrap();
         out
     }
 

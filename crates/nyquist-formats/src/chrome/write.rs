@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::OFF_CPU;
 use crate::json::write_json;
+use crate::{SourcePaths, source_path};
 
 /// Writes each thread's samples as functions that begin and end (`B`, `E`), its markers as instants and intervals (`i`,
 /// `X`), and the names of processes and threads. A sample lasts for its weight, or to the thread's next one; between
@@ -17,12 +18,12 @@ use crate::json::write_json;
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":")?;
     let writer = concat!("nyquist ", env!("CARGO_PKG_VERSION"));
     write_json(out, &json!({ "product": profile.meta().product, "version": writer }))?;
     out.write_all(b",\"traceEvents\":[")?;
-    let mut writer = Writer { profile, out, is_first: true };
+    let mut writer = Writer { profile, paths, out, is_first: true };
     for (index, thread) in profile.threads().iter().enumerate() {
         writer.write_thread(index, thread)?;
     }
@@ -31,6 +32,7 @@ pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
 
 struct Writer<'a, Out> {
     profile: &'a Profile,
+    paths: SourcePaths<'a>,
     out: &'a mut Out,
     is_first: bool,
 }
@@ -140,7 +142,7 @@ impl<Out: Write> Writer<'_, Out> {
         let func = self.profile.func(frame.func);
         let mut position = Map::new();
         if let Some(source) = self.profile.frame_source(frame) {
-            position.insert("file".into(), self.profile.string(self.profile.source(source).filename).into());
+            position.insert("file".into(), source_path(self.profile, source, self.paths).into());
             position.extend(frame.line.map(|line| ("line".to_owned(), line.into())));
         }
         if let Some(lib) = func.lib {

@@ -26,7 +26,7 @@ mod tests {
 
     fn written() -> Vec<u8> {
         let mut out = Vec::new();
-        write(&profile(), &mut out).unwrap();
+        write(&profile(), &crate::as_named, &mut out).unwrap();
         out
     }
 
@@ -81,7 +81,7 @@ mod tests {
             builder.add_sample(thread, Sample { weight: 1, ..Sample::new(time, Some(stack), 0) });
         }
         let mut out = Vec::new();
-        write(&builder.finish(), &mut out).unwrap();
+        write(&builder.finish(), &crate::as_named, &mut out).unwrap();
         let read = read(&out).unwrap().profile;
         let mut places: Vec<_> = (read.frames().iter().filter(|frame| frame.line.is_some()))
             .map(|frame| {
@@ -95,6 +95,16 @@ mod tests {
         let expected =
             [("function", "/included.inc", None, Some(5)), ("function", "/own.c", Some(4), Some(5))];
         assert_eq!(places, expected);
+    }
+
+    #[test]
+    fn files_have_the_paths_that_are_given() {
+        let mut out = Vec::new();
+        let paths = |file: &str| file.strip_prefix("/src/").map(|rest| format!("/elsewhere/{rest}"));
+        write(&profile(), &paths, &mut out).unwrap();
+        let read = read(&out).unwrap().profile;
+        let files = read.sources().iter().map(|source| read.string(source.filename));
+        assert!(files.clone().count() > 0 && files.clone().all(|file| file.starts_with("/elsewhere/")));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::{OFF_CPU, label, message};
 use crate::layout::Layout;
+use crate::{SourcePaths, source_path};
 
 /// Writes the profile, compressed. The stacks of each thread are summed up: pprof has no times. Values are `samples/count`,
 /// `cpu/nanoseconds` and, where threads waited, `off_cpu/nanoseconds`; labels name the process and the thread. O(samples +
@@ -18,10 +19,10 @@ use crate::layout::Layout;
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
     // As pprof's own writers do, it is compressed fast: that takes most of the time, and better takes several times as much.
     let mut encoder = GzEncoder::new(out, Compression::fast());
-    let mut writer = Writer::new(profile);
+    let mut writer = Writer::new(profile, paths);
     writer.write_head();
     writer.flush(&mut encoder)?;
     for index in 0..profile.threads().len() {
@@ -68,6 +69,7 @@ struct Step {
 
 struct Writer<'a> {
     profile: &'a Profile,
+    paths: SourcePaths<'a>,
     layout: Layout,
     /// What is to be written next, in any part that is needed: the parts of a message may come in any order and number.
     message: message::Profile,
@@ -80,11 +82,12 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(profile: &'a Profile) -> Self {
+    fn new(profile: &'a Profile, paths: SourcePaths<'a>) -> Self {
         let has_off_cpu =
             profile.threads().iter().flat_map(|thread| &thread.samples).any(|sample| sample.off_cpu);
         let mut writer = Self {
             profile,
+            paths,
             layout: Layout::new(profile),
             message: message::Profile::default(),
             steps: vec![None; profile.stacks().len()],
@@ -280,10 +283,9 @@ impl<'a> Writer<'a> {
         if is_new {
             let func = self.profile.func(func);
             let source = elsewhere.or(func.source);
-            let source =
-                source.map_or("", |source| self.profile.string(self.profile.source(source).filename));
+            let source = source.map(|source| source_path(self.profile, source, self.paths));
             let name = self.string(self.profile.string(func.name));
-            let filename = self.string(source);
+            let filename = self.string(&source.unwrap_or_default());
             // Where it begins is a line of its own file.
             let start_line = func.line.filter(|_| elsewhere.is_none()).unwrap_or(0).into();
             self.message.function.push(message::Function {

@@ -1,5 +1,6 @@
 //! A real binary with debug info that is there on every machine: this test itself.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use nyquist_object::{
 };
 use nyquist_profile::{Lib, Meta, ProfileBuilder};
 use nyquist_server::{AssemblyRequest, LibKey, ProfileSymbols, SourceRequest, SymbolSource as _};
-use nyquist_symbols::{Finder, SourceFiles};
+use nyquist_symbols::{Finder, SourceFiles, special_source_path};
 
 /// This test as a lib of a profile that names no symbols and no sources.
 struct OwnBinary {
@@ -93,6 +94,41 @@ fn a_file_that_the_debug_info_names_is_served_and_its_neighbour_is_not() {
     for file in refused {
         let message = ask(file.clone()).unwrap_err().to_string();
         assert_eq!(message, format!("the debug info of {} names no source file {file}", own.key));
+    }
+}
+
+/// How many addresses of this test's code are asked for.
+const ASKED: usize = 20_000;
+
+/// Files of Rust's library and of crates have their special paths, by which they are asked for.
+#[test]
+fn published_files_are_named_specially() {
+    let own = OwnBinary::new();
+    let elf = Elf::open(FileSource::new(File::open(std::env::current_exe().unwrap()).unwrap())).unwrap();
+    let code = elf.segments().iter().find(|segment| segment.executable).unwrap();
+    let start = u32::try_from(code.address.offset_from(elf.image_base()).unwrap()).unwrap();
+    let end = start + u32::try_from(code.file_size).unwrap();
+    let addresses: Vec<_> = (start..end).step_by(16).take(ASKED).map(RelativeAddress).collect();
+    let answers = own.symbols.symbolicate(&own.key, &addresses).unwrap();
+    let named = addresses.iter().zip(&answers).flat_map(|(&address, info)| {
+        let inlined = info.iter().flat_map(|info| info.inlines.iter().map(|inlined| &inlined.file));
+        info.iter().map(|info| &info.file).chain(inlined).flatten().map(move |file| (&**file, address))
+    });
+    let named: BTreeMap<_, _> = named.collect();
+    let ask = |file: &str, address| {
+        let request = SourceRequest { lib: own.key.clone(), address, file: file.to_owned() };
+        own.symbols.source(&request).map_err(|error| error.to_string())
+    };
+    assert_eq!(named.keys().find(|file| special_source_path(file) != **file), None);
+    let (of_library, address) = named.iter().find(|(file, _)| file.starts_with("git:")).unwrap();
+    // It is named, and its toolchain's source was not given.
+    assert!(ask(of_library, *address).unwrap_err().contains("no toolchain here has the source"));
+    let neighbour = of_library.replace("library/", "library/no_such/");
+    assert!(ask(&neighbour, *address).unwrap_err().contains("names no source file"));
+    // Built without crates of a registry, there is none.
+    if let Some((of_crate, address)) = named.iter().find(|(file, _)| file.starts_with("cargo:")) {
+        assert!(!ask(of_crate, *address).unwrap().is_empty(), "{of_crate}");
+        assert!(ask(&format!("{of_crate}x"), *address).unwrap_err().contains("names no source file"));
     }
 }
 

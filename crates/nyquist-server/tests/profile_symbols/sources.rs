@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{Func, Lib, Meta, Profile, ProfileBuilder, Source};
-use nyquist_server::{AssemblyRequest, LibKey, ProfileSymbols, SourceRequest, SymbolSource as _};
-use nyquist_symbols::{Finder, SourceFiles};
+use nyquist_server::{
+    AssemblyRequest, LibKey, MadeCode, MadeLib, ProfileSymbols, SourceRequest, SymbolSource as _,
+};
+use nyquist_symbols::{Disassembly, Finder, SourceFiles, special_source_path};
 
 const ID: &str = "6C974EBE5232EE469D6B7847A670B2A90";
 
@@ -130,6 +132,114 @@ fn a_file_is_served_under_the_spelling_of_the_profile_only() {
     assert_eq!(source(&profile(&[&dotted]), "prog", &dotted).unwrap(), "int a;\n");
     for (named, asked) in [(&plain, &dotted), (&dotted, &plain)] {
         assert!(source(&profile(&[named]), "prog", asked).is_err(), "{asked}");
+    }
+}
+
+/// The folder of crates.io in a home of cargo, and one of a company.
+const REGISTRIES: [&str; 2] = ["index.crates.io-1949cf8c6b5b557f", "own.example-1949cf8c6b5b557f"];
+
+/// A crate's file in a registry of a home of cargo, its path and its name as a special path.
+fn in_crate(home: &Path, registry: &str) -> (String, String) {
+    let folder = home.join("registry/src").join(registry).join("a-1.0.0/src");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("lib.rs"), "fn a() {}\n").unwrap();
+    (path(&folder, "lib.rs"), format!("cargo:{registry}:a-1.0.0:src/lib.rs"))
+}
+
+/// Names one file, as debug info on this machine does.
+struct Naming(Option<String>);
+
+impl MadeCode for Naming {
+    fn open(&self, _: &Lib) -> Option<Result<Box<dyn MadeLib>, String>> {
+        Some(Ok(Box::new(Self(self.0.clone()))))
+    }
+
+    fn is_made(&self, _: &Lib) -> bool {
+        true
+    }
+}
+
+impl MadeLib for Naming {
+    fn named_source(&self, file: &str) -> Option<String> {
+        self.0.clone().filter(|named| special_source_path(named) == special_source_path(file))
+    }
+
+    fn disassemble(&self, _: RelativeAddress, _: u32, _: bool) -> Result<Disassembly, String> {
+        Err("there is none".to_owned())
+    }
+}
+
+/// Asks for a file that both the profile and debug info name, where that is given.
+fn ask_named(named: Option<&str>, file: &str, files: SourceFiles) -> Result<String, String> {
+    let symbols = ProfileSymbols::new(&profile(&[file]), Finder::default(), files);
+    let symbols = symbols.with_made_code(Naming(named.map(str::to_owned)));
+    let lib = LibKey { debug_name: "prog".to_owned(), breakpad_id: ID.to_owned() };
+    let request = SourceRequest { lib, address: RelativeAddress(0), file: file.to_owned() };
+    symbols.source(&request).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_crates_file_is_where_debug_info_says() {
+    let home = folder("crate");
+    for registry in REGISTRIES {
+        let (path, special) = in_crate(&home, registry);
+        let here = ask_named(Some(&path), &path, SourceFiles::default());
+        assert_eq!(here.unwrap(), "fn a() {}\n");
+        if registry == REGISTRIES[0] {
+            // Another home of cargo than that of the build, and none.
+            for home in [Some(PathBuf::from("/nonexistent")), None] {
+                let files = SourceFiles::default().with_rust(None, home);
+                assert_eq!(ask_named(Some(&path), &special, files).unwrap(), "fn a() {}\n");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_special_path_alone_opens_no_file() {
+    let home = folder("unnamed-crate");
+    let files = || SourceFiles::default().with_rust(None, Some(home.clone()));
+    let (path, special) = in_crate(&home, REGISTRIES[1]);
+    for file in [&*path, &special] {
+        assert!(ask_named(None, file, files()).is_err(), "{file}");
+        assert!(ask_named(Some("/src/a.c"), file, files()).is_err(), "{file}");
+    }
+    fs::write(home.join("credentials.toml"), "secret").unwrap();
+    for file in ["../../../../credentials.toml", "src/../../../../../credentials.toml"] {
+        for registry in REGISTRIES {
+            let special = format!("cargo:{registry}:a-1.0.0:{file}");
+            assert!(ask_named(None, &special, files()).is_err(), "{special}");
+        }
+    }
+    // What debug info names elsewhere lets nothing else be read that is spelled alike.
+    let (path, _) = in_crate(&home, REGISTRIES[0]);
+    let other = format!("/nonexistent{path}");
+    assert!(ask_named(Some(&other), &path, SourceFiles::default()).is_err());
+}
+
+/// Published text is shown whoever names it.
+#[test]
+fn a_crate_of_crates_io_is_in_cargos_home() {
+    let home = folder("published-crate");
+    let (_, special) = in_crate(&home, REGISTRIES[0]);
+    let files = || SourceFiles::default().with_rust(None, Some(home.clone()));
+    assert_eq!(ask(&profile(&[&special]), "prog", &special, files()).unwrap(), "fn a() {}\n");
+    let built_elsewhere = special.replace("1949cf8c6b5b557f", "6f17d22bba15001f");
+    assert_eq!(ask(&profile(&[&built_elsewhere]), "prog", &built_elsewhere, files()).unwrap(), "fn a() {}\n");
+    assert!(ask(&profile(&["/src/a.c"]), "prog", &special, files()).is_err(), "no one names it");
+}
+
+#[test]
+fn either_name_of_a_file_is_that_of_the_profile() {
+    let home = folder("both-names");
+    let (path, special) = in_crate(&home, REGISTRIES[0]);
+    let files = || SourceFiles::default().allowing(home.as_path()).with_rust(None, Some(home.clone()));
+    for (named, asked) in [(&path, &special), (&special, &path), (&special, &special)] {
+        assert_eq!(
+            ask(&profile(&[named]), "prog", asked, files()).unwrap(),
+            "fn a() {}\n",
+            "{named} {asked}"
+        );
     }
 }
 

@@ -74,11 +74,11 @@ impl<'a> LineProgram<'a> {
         self.paths[at].clone().filter(|path| !path.is_empty())
     }
 
-    /// Whether `path` is the path of a file of the table. Paths are made one at a time: all together they can be
+    /// Whether a path of a file of the table is the one that is looked for. Paths are made one at a time: all together they can be
     /// as long as the square of the table's size.
-    pub(crate) fn names(&self, path: &str) -> bool {
+    pub(crate) fn names(&self, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         let count = self.header.file_names().len() as u64;
-        (0..=count).any(|index| self.build_path(index).is_some_and(|named| *named == *path))
+        (0..=count).any(|index| self.build_path(index).is_some_and(|named| is_it(&named)))
     }
 
     fn build_path(&self, index: u64) -> Option<Arc<str>> {

@@ -131,11 +131,11 @@ impl Dwarf {
         self.split.reads_single_files()
     }
 
-    /// Whether the unit at `offset` names the source file `path`.
-    pub(crate) fn names_source(&self, offset: u64, path: &str) -> bool {
+    /// Whether the unit at `offset` names the source file that is looked for.
+    pub(crate) fn names_source(&self, offset: u64, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         let mut scratch = Vec::new();
         let Some(unit) = Unit::read(&self.main, offset) else { return false };
-        self.line_program(self.view(&unit), &mut scratch).is_some_and(|program| program.names(path))
+        self.line_program(self.view(&unit), &mut scratch).is_some_and(|program| program.names(is_it))
     }
 }
 

@@ -83,12 +83,12 @@ impl GoTables {
     }
 
     /// Whether the function names a source file.
-    pub(crate) fn names_source(&self, number: u64, file: &str) -> bool {
+    pub(crate) fn names_source(&self, number: u64, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         let Some(mut body) = self.body(number) else { return false };
         let mut files: Vec<u32> = body.files.all().collect();
         files.sort_unstable();
         files.dedup();
-        files.into_iter().any(|index| body.path(index).is_some_and(|path| *path == *file))
+        files.into_iter().any(|index| body.path(index).is_some_and(|path| is_it(&path)))
     }
 
     /// Each function's code and the position of its name in the tables.

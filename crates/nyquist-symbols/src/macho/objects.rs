@@ -97,9 +97,9 @@ impl ObjectFiles {
     }
 
     /// Whether an object file names a source file.
-    pub(crate) fn names_source(&self, object: u64, path: &str) -> bool {
+    pub(crate) fn names_source(&self, object: u64, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         self.object(object)
-            .is_some_and(|file| file.dwarf.units().any(|unit| file.dwarf.names_source(unit, path)))
+            .is_some_and(|file| file.dwarf.units().any(|unit| file.dwarf.names_source(unit, is_it)))
     }
 
     fn object(&self, number: u64) -> Option<Arc<ObjectFile>> {

@@ -327,12 +327,12 @@ impl Pdb {
     }
 
     /// Whether a source file is named by the program.
-    pub(crate) fn names_source(&self, unit: u64, file: &str) -> bool {
+    pub(crate) fn names_source(&self, unit: u64, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         let module = usize::try_from(unit).ok().and_then(|unit| self.program.modules.get(unit));
         let Some(stream) = module.and_then(|module| self.msf.read(module.stream).ok()) else { return false };
         let Some(module) = module else { return false };
         let lines = Lines::parse(module.lines(&stream));
-        lines.files().any(|name| self.file(name).is_some_and(|named| &*named == file))
+        lines.files().any(|name| self.file(name).is_some_and(|named| is_it(&named)))
     }
 }
 

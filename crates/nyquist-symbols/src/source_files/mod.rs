@@ -7,17 +7,20 @@
 //!   this looks;
 //! - what is in a folder that the user has named ([`SourceFiles::allowing`]), or to which a path was moved
 //!   ([`SourceFiles::moving`]): the file's real place, all links followed, has to be in there.
-//! - the source of Rust's standard library and of crates, where it is on this machine.
+//! - the source of Rust's standard library and of crates of crates.io, where it is on this machine: both are published.
 //!
 //! Nothing but regular files of a bounded length is read, and nothing that is no text.
 
 mod moved;
 mod rust;
 mod rust_path;
+mod special_path;
 
 use moved::Moved;
 use rust::RustSources;
+use rust_path::RustPath;
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -25,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use rust_path::short_source_path;
+pub use special_path::{disk_source_path, special_source_path};
 
 /// The longest source file that is read, in bytes; amalgamated C reaches 10 MB.
 const LONGEST: u64 = 32 << 20;
@@ -93,24 +97,52 @@ impl SourceFiles {
         Self { rust: RustSources::new(rustup_home, cargo_home), ..self }
     }
 
-    /// Reads the file that is named `file`. Where no folder allows it, `is_named` says whether debug info on this machine
-    /// names it, spelled like this; it is asked last, for that takes long.
+    /// Reads the file that is named `file`, by its path or by its special path. Where no folder allows it, `named` says how
+    /// debug info on this machine spells it, if it names it; it is asked last, for that takes long.
     ///
     /// # Errors
     /// Where it cannot or may not be read.
-    pub fn read(&self, file: &str, is_named: impl FnOnce() -> bool) -> Result<SourceFile, SourceError> {
-        let file = &*local_path(file);
-        if file.chars().any(char::is_control) {
+    pub fn read(
+        &self,
+        file: &str,
+        named: impl FnOnce() -> Option<String>,
+    ) -> Result<SourceFile, SourceError> {
+        let place = &*self.place_of(file);
+        if place.chars().any(char::is_control) {
             return Err(SourceError::Unfit("its path has control characters"));
         }
-        if let Some(read) = self.read_allowed(file) {
+        if let Some(read) = self.read_allowed(place) {
             return read;
         }
-        let error = match read_named(Path::new(file), is_named) {
+        let named = LazyCell::new(named);
+        let error = match read_named(Path::new(place), || named.as_deref()) {
             Ok(read) => return Ok(read),
             Err(error) => error,
         };
-        self.rust.read(file).unwrap_or(Err(error))
+        if let Some(read) = self.rust.read(place) {
+            return read;
+        }
+        self.read_crate_of(place, || named.as_deref()).ok_or(error)
+    }
+
+    /// Where a file is on this machine, as far as its name says.
+    pub fn place_of<'a>(&self, file: &'a str) -> Cow<'a, str> {
+        match disk_source_path(file, self.rust.cargo_home()) {
+            Cow::Borrowed(file) => local_path(file),
+            place @ Cow::Owned(_) => place,
+        }
+    }
+
+    /// A crate's file that is elsewhere than its name says, which debug info must name: it was built with another home of
+    /// cargo, or on another machine with an unpublished crate.
+    fn read_crate_of<'a>(&self, file: &str, named: impl FnOnce() -> Option<&'a str>) -> Option<SourceFile> {
+        if !matches!(RustPath::of(file)?, RustPath::Crate { .. }) {
+            return None;
+        }
+        let named = named()?;
+        let allowed = self.read_allowed(named).and_then(Result::ok);
+        let there = || open_absolute(Path::new(named)).and_then(Opened::text).ok();
+        allowed.or_else(there).or_else(|| self.rust.read_unpublished(file))
     }
 
     /// The file in the folders that the user has named, where it is in one of them.
@@ -148,14 +180,21 @@ fn local_path(file: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads a file that debug info must name.
-fn read_named(path: &Path, is_named: impl FnOnce() -> bool) -> Result<SourceFile, SourceError> {
+/// Reads a file that debug info must name, from where it says that it is.
+fn read_named<'a>(path: &Path, named: impl FnOnce() -> Option<&'a str>) -> Result<SourceFile, SourceError> {
     if !path.is_absolute() {
         return Err(SourceError::NoFolder);
     }
     // What is not there, or is no source, is that whoever names it.
     let opened = open(path, LONGEST)?;
-    if is_named() { opened.text() } else { Err(SourceError::NotAllowed) }
+    let named = local_path(named().ok_or(SourceError::NotAllowed)?);
+    let named = Path::new(&*named);
+    if named == path { opened.text() } else { open_absolute(named)?.text() }
+}
+
+/// Opens a file that debug info names by its whole path.
+fn open_absolute(path: &Path) -> Result<Opened, SourceError> {
+    if path.is_absolute() { open(path, LONGEST) } else { Err(SourceError::NoFolder) }
 }
 
 /// A regular file of a length that is read.
@@ -228,7 +267,7 @@ mod tests {
     }
 
     fn read(sources: &SourceFiles, file: &str, is_named: bool) -> Result<String, String> {
-        let read = sources.read(file, || is_named);
+        let read = sources.read(file, || is_named.then(|| file.to_owned()));
         read.map(|file| file.text).map_err(|error| error.to_string())
     }
 

@@ -3,6 +3,7 @@
 //! A toolchain of rustup has a manifest that gives the commit of its compiler, so that no compiler is run to ask it.
 
 use super::rust_path::RustPath;
+use super::special_path::is_of_crates_io;
 use super::{SourceError, SourceFile, open};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,12 +36,29 @@ impl RustSources {
         Self { rustup_home, cargo_home, toolchains: OnceLock::new() }
     }
 
-    /// Reads a file of the standard library or of a crate; `None` where it is neither. Both are published, so that it does
-    /// not matter who names them.
+    /// The home of cargo.
+    pub(super) fn cargo_home(&self) -> Option<&Path> {
+        self.cargo_home.as_deref()
+    }
+
+    /// Reads a file of the standard library or of a crate of crates.io; `None` where it is neither. Both are published, so that
+    /// it does not matter who names them.
     pub(super) fn read(&self, file: &str) -> Option<Result<SourceFile, SourceError>> {
         match RustPath::of(file)? {
             RustPath::Compiler { commit, path } => Some(self.read_of_compiler(commit, path)),
-            RustPath::Crate { package, path } => self.read_of_crate(package, path).map(Ok),
+            RustPath::Crate { package, path, .. } => {
+                self.read_of_crate(package, path, is_of_crates_io).map(Ok)
+            }
+        }
+    }
+
+    /// Reads a file of a crate that is not published, which debug info must name: the registries of a company have its secrets.
+    pub(super) fn read_unpublished(&self, file: &str) -> Option<SourceFile> {
+        match RustPath::of(file)? {
+            RustPath::Compiler { .. } => None,
+            RustPath::Crate { registry, package, path } => {
+                self.read_of_crate(package, path, |folder| registry == Some(folder))
+            }
         }
     }
 
@@ -65,10 +83,11 @@ impl RustSources {
         of_commit.find_map(|it| read_below(&rust(it), path)).ok_or_else(missing)
     }
 
-    /// A crate is the same in each registry's folder: its version is in its name.
-    fn read_of_crate(&self, package: &str, path: &str) -> Option<SourceFile> {
-        let registries = fs::read_dir(self.cargo_home.as_ref()?.join("registry/src")).ok()?;
-        registries.flatten().find_map(|registry| read_below(&registry.path().join(package), path))
+    /// A crate is the same in each folder of a registry, which has several over time: its version is in its name.
+    fn read_of_crate(&self, package: &str, path: &str, is_in: impl Fn(&str) -> bool) -> Option<SourceFile> {
+        let folders = fs::read_dir(self.cargo_home.as_ref()?.join("registry/src")).ok()?;
+        let mut folders = folders.flatten().filter(|folder| folder.file_name().to_str().is_some_and(&is_in));
+        folders.find_map(|folder| read_below(&folder.path().join(package), path))
     }
 
     fn toolchains(&self) -> &[Toolchain] {
@@ -138,6 +157,7 @@ mod tests {
         write(&toolchain("linked", "src/rust/library/core/src/lib.rs"), "other\n");
         write("cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tokio-1.54.1/src/lib.rs", "tokio\n");
         write("cargo/registry/src/secret", "secret\n");
+        write("cargo/registry/src/own.example-1949cf8c6b5b557f/own-1.0.0/src/lib.rs", "own\n");
         homes
     }
 
@@ -190,10 +210,27 @@ mod tests {
             "/home/ann/.cargo/registry/src/index.crates.io-1/tokio-1.54.2/src/lib.rs",
             "/home/ann/.cargo/registry/src/index.crates.io-1/tokio-1.54.1/../../secret",
             "/home/ann/src/lib.rs",
+            "cargo:own.example-1949cf8c6b5b557f:own-1.0.0:src/lib.rs",
+            "cargo:index.crates.io-1949cf8c6b5b557f:own-1.0.0:src/lib.rs",
+            "/home/ann/.cargo/registry/src/own.example-1949cf8c6b5b557f/own-1.0.0/src/lib.rs",
         ] {
             assert_eq!(read(&homes, file), None, "{file}");
         }
         fs::remove_dir_all(homes).unwrap();
+    }
+
+    #[test]
+    fn an_unpublished_crate_is_of_its_registry() {
+        let homes = homes("unpublished");
+        let read = |file: &str| sources(&homes).read_unpublished(file).map(|file| file.text);
+        let check =
+            |file: &str, expected: Option<&str>| assert_eq!(read(file).as_deref(), expected, "{file}");
+        check("cargo:own.example-1949cf8c6b5b557f:own-1.0.0:src/lib.rs", Some("own\n"));
+        check("/v/registry/src/own.example-1949cf8c6b5b557f/own-1.0.0/src/lib.rs", Some("own\n"));
+        check("cargo:other.example-1949cf8c6b5b557f:own-1.0.0:src/lib.rs", None);
+        check("/rust/deps/own-1.0.0/src/lib.rs", None);
+        check("cargo:..:src-1.0.0:../secret", None);
+        fs::remove_dir_all(&homes).unwrap();
     }
 
     #[test]

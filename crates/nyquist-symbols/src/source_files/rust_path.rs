@@ -1,13 +1,10 @@
-//! What the paths of source files tell of Rust's library and of crates, and how the Firefox Profiler spells them.
-//!
-//! Its forms are `git:github.com/rust-lang/rust:PATH:COMMIT` and `cargo:REGISTRY:NAME-VERSION:PATH`
-//! (<https://github.com/firefox-devtools/profiler/blob/main/src/utils/special-paths.ts>): it shows them short, and gets the
-//! source from the web.
+//! What the paths of source files tell of Rust's library and of crates, as compilers and as the Firefox Profiler spell them.
 
+use super::special_path::path_in_repository;
 use std::borrow::Cow;
 
 /// The repository of the compiler and of the standard library.
-const REPOSITORY: &str = "github.com/rust-lang/rust";
+pub(super) const REPOSITORY: &str = "github.com/rust-lang/rust";
 
 /// A source file that is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +18,8 @@ pub(super) enum RustPath<'a> {
     },
     /// Of a crate.
     Crate {
+        /// The folder of its registry, where that is known: those that the standard library is built with name none.
+        registry: Option<&'a str>,
         /// `NAME-VERSION`
         package: &'a str,
         /// The path in the crate.
@@ -36,17 +35,18 @@ impl<'a> RustPath<'a> {
             Self::Compiler { commit, path }
         } else if let Some(rest) = file.strip_prefix("/rust/deps/") {
             let (package, path) = rest.split_once('/')?;
-            Self::Crate { package, path }
+            Self::Crate { registry: None, package, path }
         } else if let Some(rest) = file.strip_prefix("git:") {
             let (path, commit) = rest.strip_prefix(REPOSITORY)?.strip_prefix(':')?.split_once(':')?;
             Self::Compiler { commit, path }
         } else if let Some(rest) = file.strip_prefix("cargo:") {
-            let (package, path) = rest.split_once(':')?.1.split_once(':')?;
-            Self::Crate { package, path }
+            let (registry, in_registry) = rest.split_once(':')?;
+            let (package, path) = in_registry.split_once(':')?;
+            Self::Crate { registry: Some(registry), package, path }
         } else {
-            let in_registry = file.split_once("/registry/src/")?.1.split_once('/')?.1;
+            let (registry, in_registry) = file.split_once("/registry/src/")?.1.split_once('/')?;
             let (package, path) = in_registry.split_once('/')?;
-            Self::Crate { package, path }
+            Self::Crate { registry: Some(registry), package, path }
         };
         known.is_sound().then_some(known)
     }
@@ -57,7 +57,7 @@ impl<'a> RustPath<'a> {
             Self::Compiler { commit, path } => {
                 is_path(path) && commit.len() >= 7 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
             }
-            Self::Crate { package, path } => is_path(path) && is_package(package),
+            Self::Crate { package, path, .. } => is_path(path) && is_package(package),
         }
     }
 
@@ -65,7 +65,7 @@ impl<'a> RustPath<'a> {
     fn short(self) -> Cow<'a, str> {
         match self {
             Self::Compiler { path, .. } => path.into(),
-            Self::Crate { package, path } => format!("{package}/{path}").into(),
+            Self::Crate { package, path, .. } => format!("{package}/{path}").into(),
         }
     }
 }
@@ -79,9 +79,12 @@ fn is_package(package: &str) -> bool {
 }
 
 /// A source file's path for people: without the folders that say nothing, where it is of the standard library or of a
-/// crate.
+/// crate, and the path in its repository where it is one of the Firefox Profiler's special paths.
 pub fn short_source_path(file: &str) -> Cow<'_, str> {
-    RustPath::of(file).map_or(Cow::Borrowed(file), RustPath::short)
+    match RustPath::of(file) {
+        Some(known) => known.short(),
+        None => path_in_repository(file).unwrap_or(file).into(),
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +107,21 @@ mod tests {
         check("cargo:github.com-1ecc6299db9ec823:a-1.0.0-rc.1+x:src/a.rs", "a-1.0.0-rc.1+x/src/a.rs");
     }
 
+    /// As symbol files of Firefox and Chrome have them.
+    #[test]
+    fn files_of_repositories_are_short() {
+        let check = |file: &str, expected: &str| assert_eq!(short_source_path(file), expected, "{file}");
+        check("hg:hg.mozilla.org/mozilla-central:widget/a.mm:997f00815e6bc28806b7", "widget/a.mm");
+        check(
+            "git:chromium.googlesource.com/chromium/src:content/gpu/a.cc:4dac2548d4812df2",
+            "content/gpu/a.cc",
+        );
+        check("git:github.com/other/rust:a.rs:59807616e1fa", "a.rs");
+        check("git:github.com/rust-lang/rust:library/a.rs:main", "library/a.rs");
+        check("s3:gecko-generated-sources:a5d3747707d6/ipc/ipdl/A.cpp:", "ipc/ipdl/A.cpp");
+        check("s3:bucket:/a.cpp:", "a.cpp");
+    }
+
     #[test]
     fn other_paths_stay_as_they_are() {
         for file in [
@@ -115,8 +133,16 @@ mod tests {
             "/rust/deps/src/a.rs",
             "/x/registry/src/a.rs",
             "/x/registry/src/mirror/lib/a.rs",
-            "git:github.com/other/rust:a.rs:59807616e1fa",
-            "hg:hg.mozilla.org/mozilla-central:a.cpp:997f00815e6b",
+            "git:github.com/rust-lang/rust::59807616e1fa",
+            "git:github.com/other/rust:a.rs",
+            "hg:",
+            "hg:a:b",
+            "s3:bucket:a5d3/",
+            "s3:bucket:a5d3/:",
+            "s3:bucket:a5d3/a.cpp",
+            "s3:bucket:folder/a.cpp:",
+            "s3:bucket:a5d3/a:b.cpp:",
+            "svn:host/repository:a.c:1",
             "cargo:x:tokio-1.0.0",
             "cargo:x:-1.0.0:a.rs",
         ] {

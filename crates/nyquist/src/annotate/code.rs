@@ -2,6 +2,7 @@
 
 use super::places::{Address, Places, Weight};
 use crate::input::module_request;
+use crate::source_paths::DiskPaths;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{NativeSymbol, NativeSymbolId, Profile};
 use nyquist_symbols::{Disassembly, Finder, Found, ModuleSymbols};
@@ -114,9 +115,12 @@ fn instructions(
         .collect();
     let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let infos = module.symbolicate(&addresses, threads, &AtomicBool::new(false));
+    // As the profile has them.
+    let disk_paths = DiskPaths::of_user();
     let place = |info: &nyquist_symbols::AddressInfo| {
         let innermost = info.frames.first()?;
-        Some((innermost.file.as_ref()?.to_string(), innermost.line?))
+        let file = innermost.file.as_deref()?;
+        Some((disk_paths.path(file).unwrap_or_else(|| file.to_owned()), innermost.line?))
     };
     let parts = disassembly.instructions.into_iter().zip(&addresses).zip(&infos);
     let mut instructions: Vec<_> = parts

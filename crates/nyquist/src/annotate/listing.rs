@@ -8,7 +8,7 @@ use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::finder::{offline, source_files};
 use nyquist_object::BuildId;
 use nyquist_profile::{Func, FuncId, LibId, Profile, SourceId};
-use nyquist_symbols::{Finder, SourceFiles, short_source_path};
+use nyquist_symbols::{Finder, SourceFiles, short_source_path, special_source_path};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,8 +86,8 @@ impl Listing {
         let (allowed, named) = (source_files(symbols), Named::new(profile, finder));
         let recorded = profile.meta().start_time;
         self.read_files(|file| {
-            let read = SourceText::read(&allowed, file, recorded, || named.names(file));
-            read.or_else(|reason| fetched(profile, file, finder).ok_or(reason))
+            let read = SourceText::read(&allowed, file, recorded, || named.spelling(file));
+            read.or_else(|reason| fetched(profile, file, &named, finder).ok_or(reason))
         });
         if places.lines.is_empty() {
             self.notes
@@ -136,16 +136,23 @@ impl Listing {
 
 /// The text of a source file that is not on this machine, from where the debug info of the libs that it is compiled
 /// into comes from.
-fn fetched(profile: &Profile, file: &str, finder: &Finder) -> Option<SourceText> {
+fn fetched(profile: &Profile, file: &str, named: &Named<'_>, finder: &Finder) -> Option<SourceText> {
     let is_of_file = |func: &&Func| {
         func.source.is_some_and(|source| profile.string(profile.source(source).filename) == file)
     };
     let libs: BTreeSet<LibId> =
         profile.funcs().iter().filter(is_of_file).filter_map(|func| func.lib).collect();
     let ids = libs.into_iter().filter_map(|lib| BuildId::from_hex(profile.lib(lib).code_id.as_deref()?));
-    let mut paths = ids.filter_map(|id| finder.fetch_source(&id, file).path);
+    // Servers know a crate's file by where it was when it was compiled.
+    let is_of_crate = special_source_path(file).starts_with("cargo:");
+    let spelling = is_of_crate.then(|| named.spelling(file)).flatten();
+    let spelling = spelling.as_deref().unwrap_or(file);
+    let mut paths = ids.filter_map(|id| finder.fetch_source(&id, spelling).path);
     // When it was written here says nothing of when it was changed.
-    paths.find_map(|path| SourceText::read(&SourceFiles::default(), path.to_str()?, 0, || true).ok())
+    paths.find_map(|path| {
+        let path = path.to_str()?;
+        SourceText::read(&SourceFiles::default(), path, 0, || Some(path.to_owned())).ok()
+    })
 }
 
 /// The files of the lines, the function's own first.
@@ -213,7 +220,8 @@ mod tests {
     #[test]
     fn lines_around_those_that_take_time_are_shown_once() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/annotate/listing.rs");
-        let text = SourceText::read(&SourceFiles::default(), &path.to_string_lossy(), 0, || true).unwrap();
+        let path = path.to_str().unwrap();
+        let text = SourceText::read(&SourceFiles::default(), path, 0, || Some(path.to_owned())).unwrap();
         let last = text.len();
         let check = |lines: &[u32], text: Option<&SourceText>, expected: &[Option<u32>]| {
             let weights = lines.iter().map(|&line| (line, Weight { own: 1, total: 1 })).collect();

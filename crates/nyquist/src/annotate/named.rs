@@ -1,4 +1,4 @@
-//! Whether debug info on this machine names a source file. A profile, which anybody may have written, is no proof.
+//! How debug info on this machine names a source file. A profile, which anybody may have written, is no proof.
 
 use crate::input::module_request;
 use nyquist_object::RelativeAddress;
@@ -22,9 +22,10 @@ impl<'a> Named<'a> {
         Self { profile, finder, opened: RefCell::default() }
     }
 
-    /// Whether it does, at one of the addresses that the profile has in the file. O(frames) and the debug info's reading.
-    pub(super) fn names(&self, file: &str) -> bool {
-        self.addresses(file).into_iter().any(|(lib, addresses)| self.lib_names(lib, &addresses, file))
+    /// How it spells the file, at one of the addresses that the profile has in it; `None` where it does not name it. O(frames)
+    /// and the debug info's reading.
+    pub(super) fn spelling(&self, file: &str) -> Option<String> {
+        self.addresses(file).into_iter().find_map(|(lib, addresses)| self.in_lib(lib, &addresses, file))
     }
 
     /// Where the profile has code of the file, by lib.
@@ -43,14 +44,14 @@ impl<'a> Named<'a> {
         addresses
     }
 
-    fn lib_names(&self, lib: LibId, addresses: &BTreeSet<u32>, file: &str) -> bool {
+    fn in_lib(&self, lib: LibId, addresses: &BTreeSet<u32>, file: &str) -> Option<String> {
         let mut opened = self.opened.borrow_mut();
         let module = opened.entry(lib).or_insert_with(|| self.open(lib));
-        let names = |module: &ModuleSymbols| {
+        let spelling = |module: &ModuleSymbols| {
             let mut asked = addresses.iter().take(MOST_ASKED);
-            asked.any(|&address| module.names_source(file, RelativeAddress(address)))
+            asked.find_map(|&address| module.named_source(file, RelativeAddress(address)))
         };
-        module.as_ref().is_some_and(names)
+        module.as_ref().and_then(spelling)
     }
 
     /// The lib's files; of a lib without an identity any file could be said to be it.

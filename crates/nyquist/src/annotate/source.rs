@@ -13,15 +13,15 @@ pub(super) struct SourceText {
 }
 
 impl SourceText {
-    /// Reads a file that may be shown: `is_named` says whether debug info here names it. Otherwise the reason why it
+    /// Reads a file that may be shown: `named` says how debug info here spells it, if it names it. Otherwise the reason why it
     /// cannot be had. `recorded` is when the recording began, in µs since 1970.
     pub(super) fn read(
         files: &SourceFiles,
         file: &str,
         recorded: u64,
-        is_named: impl FnOnce() -> bool,
+        named: impl FnOnce() -> Option<String>,
     ) -> Result<Self, String> {
-        let read = files.read(file, is_named).map_err(|error| match error {
+        let read = files.read(file, named).map_err(|error| match error {
             SourceError::Unreadable(error) => io_reason(&error),
             other => other.to_string(),
         })?;
@@ -59,7 +59,7 @@ mod tests {
     use std::path::Path;
 
     fn read(file: &str, recorded: u64) -> Result<SourceText, String> {
-        SourceText::read(&SourceFiles::default(), file, recorded, || true)
+        SourceText::read(&SourceFiles::default(), file, recorded, || Some(file.to_owned()))
     }
 
     #[test]
@@ -78,7 +78,7 @@ mod tests {
         check("a.c", "its folder is not known; --source-map FROM=TO tells where it is");
         check("/nonexistent/a.c", "no such file or directory");
         check("/dev/zero", "it is no regular file");
-        let not_named = SourceText::read(&SourceFiles::default(), "/etc/passwd", 0, || false).unwrap_err();
+        let not_named = SourceText::read(&SourceFiles::default(), "/etc/passwd", 0, || None).unwrap_err();
         assert_eq!(not_named, "no debug info on this machine names it; --source-dir DIR allows its folder");
         let binary = std::env::temp_dir().join(format!("nyquist-source-{}", std::process::id()));
         fs::write(&binary, b"a\0b").unwrap();

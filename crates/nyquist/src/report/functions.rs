@@ -5,6 +5,7 @@ use super::{Report, TABLE_ROWS};
 use crate::scale::Scale;
 use crate::text::Text;
 use nyquist_analysis::Function;
+use nyquist_symbols::short_source_path;
 use serde_json::{Value, json};
 
 fn functions<'a>(report: &Report<'a>) -> (usize, Vec<Function<'a>>) {
@@ -20,7 +21,7 @@ pub(super) fn text(report: &Report<'_>) -> Text {
         total: function.total.weight,
         name: report.names.show(function.name),
         lib: function.lib.unwrap_or_default().to_owned(),
-        file: place(function.file, function.line),
+        file: place(function.file.map(short_source_path).as_deref(), function.line),
         handle: format!("f-{}", function.func.index()),
     };
     let all = functions(report).1.iter().map(row).collect();

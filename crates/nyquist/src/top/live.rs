@@ -1,5 +1,6 @@
 //! The recording as it grows: events go in at one end, and named profiles of what there is so far come out at the other.
 
+use crate::source_paths::DiskPaths;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::{Converter, CopyCounts, LibSource, Progress, Symbolicator};
 use nyquist_profile::{LibId, Profile};
@@ -141,7 +142,8 @@ impl Unnamed {
     /// The snapshot with names.
     pub(super) fn named(self, symbolicator: &mut Symbolicator<'_>) -> Snapshot {
         let Snapshot { profile, .. } = self.snapshot;
-        let named = symbolicator.symbolicate(profile, &self.sources, &Progress::default());
+        let mut named = symbolicator.symbolicate(profile, &self.sources, &Progress::default());
+        DiskPaths::of_user().name(&mut named.profile);
         Snapshot { profile: named.profile, ..self.snapshot }
     }
 }
