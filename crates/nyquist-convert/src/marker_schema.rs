@@ -32,7 +32,9 @@ impl Kind {
             label: some(label),
             format: MarkerFormat::from_name(format).unwrap_or(MarkerFormat::String),
         };
-        let table_label = some(table_label).or_else(|| label_of_fields(fields));
+        let own_label = some(table_label);
+        let chart_label = own_label.clone().or_else(|| label_of_fields(own_fields(fields)));
+        let table_label = own_label.or_else(|| label_of_fields(fields));
         Self {
             marker_name: marker_name.into(),
             track: some(track).map(Into::into),
@@ -44,7 +46,7 @@ impl Kind {
                 description: some(description),
                 tooltip_label: Some("{marker.name}".to_owned()),
                 // Without a label of its own, a bar is empty.
-                chart_label: Some(table_label.clone().unwrap_or_else(|| "{marker.name}".to_owned())),
+                chart_label: Some(chart_label.unwrap_or_else(|| "{marker.name}".to_owned())),
                 table_label,
                 ..MarkerSchema::default()
             },
@@ -104,14 +106,8 @@ fn label_of_fields(fields: &[[&str; 3]]) -> Option<String> {
     // The front end knows no other characters in the key of a label.
     let can_name =
         |key: &str| !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    let is_shown = |format: &str| {
-        !matches!(
-            MarkerFormat::from_name(format),
-            Some(MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId)
-        )
-    };
     let keys =
-        fields.iter().filter(|[key, _, format]| can_name(key) && is_shown(format)).map(|[key, ..]| *key);
+        fields.iter().filter(|[key, _, format]| can_name(key) && !is_flow(format)).map(|[key, ..]| *key);
     let keys: Vec<_> = keys.take(LABEL_FIELDS).collect();
     match keys.as_slice() {
         [] => None,
@@ -123,6 +119,17 @@ fn label_of_fields(fields: &[[&str; 3]]) -> Option<String> {
             label
         })),
     }
+}
+
+fn is_flow(format: &str) -> bool {
+    matches!(MarkerFormat::from_name(format), Some(MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId))
+}
+
+/// The fields that the program has given a marker: those before the first number of a flow. Behind it is what was measured, such
+/// as for how long a span was busy, for which a bar has no room.
+fn own_fields<'a, 'b>(fields: &'a [[&'b str; 3]]) -> &'a [[&'b str; 3]] {
+    let end = fields.iter().position(|[.., format]| is_flow(format));
+    &fields[..end.unwrap_or(fields.len())]
 }
 
 /// The colour of a category, the same for the same name in every profile.
@@ -202,6 +209,11 @@ mod tests {
         check("", &[["path", "", ""]], Some("{marker.data.path}"), "{marker.data.path}");
         let both = "path={marker.data.path} bytes={marker.data.bytes}";
         check("", &[["path", "", ""], ["bytes", "", "bytes"], ["a.b", "", ""]], Some(both), both);
+        // What was measured of a span has no room in a bar.
+        let task = [["user", "", ""], ["span", "", "terminating-flow-id"], ["busy", "", "duration"]];
+        let both = "user={marker.data.user} busy={marker.data.busy}";
+        check("", &task, Some(both), "{marker.data.user}");
+        check("", &task[1..], Some("{marker.data.busy}"), "{marker.name}");
         check("{marker.data.x}!", &[["x", "", ""]], Some("{marker.data.x}!"), "{marker.data.x}!");
     }
 

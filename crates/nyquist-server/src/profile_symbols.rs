@@ -11,8 +11,8 @@ use std::thread;
 use nyquist_object::{DebugId, ModuleId, RelativeAddress};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_symbols::{
-    Attempt, Disassembly, Finder, Found, Frame, ModuleRequest, ModuleSymbols, Outcome, SourceFiles,
-    special_source_path,
+    Attempt, Disassembly, Finder, Found, Frame, KERNEL_LIB, KernelCode, KernelCodeError, ModuleRequest,
+    ModuleSymbols, Outcome, SourceFiles, special_source_path,
 };
 
 use crate::made_code::{MadeCode, MadeLib, NoMadeCode};
@@ -44,6 +44,8 @@ struct LibFiles {
     module: OnceLock<Result<ModuleSymbols, String>>,
     /// The same of code that was made while the program ran; `None` of all other libs.
     made: OnceLock<Option<Result<Box<dyn MadeLib>, String>>>,
+    /// The same of the kernel's code in memory.
+    kernel: OnceLock<Result<KernelCode, String>>,
 }
 
 impl ProfileSymbols {
@@ -135,7 +137,28 @@ impl LibFiles {
             ..ModuleRequest::default()
         };
         let lib = lib.clone();
-        Self { lib, request, sources: HashSet::new(), module: OnceLock::new(), made: OnceLock::new() }
+        Self {
+            lib,
+            request,
+            sources: HashSet::new(),
+            module: OnceLock::new(),
+            made: OnceLock::new(),
+            kernel: OnceLock::new(),
+        }
+    }
+
+    fn is_kernel(&self) -> bool {
+        self.lib.debug_name == KERNEL_LIB
+    }
+
+    /// The kernel's code in memory, where the lib is the kernel that runs.
+    fn kernel_code(&self) -> Result<&KernelCode, &str> {
+        let open = || match &self.request.id {
+            Some(ModuleId::BuildId(id)) => KernelCode::open(id),
+            _ => Err(KernelCodeError::OtherKernel),
+        };
+        let code = self.kernel.get_or_init(|| open().map_err(|error| error.to_string()));
+        code.as_ref().map_err(String::as_str)
     }
 
     /// The lib's symbols. Requests that come while the files are being opened wait for it.
@@ -206,12 +229,18 @@ impl SymbolSource for ProfileSymbols {
 
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
         let (start, size, whole) = (request.start, request.size, request.continue_until_function_end);
+        let lib = self.lib(&request.lib)?;
         let code = match self.made(&request.lib)? {
             Some(made) => made.disassemble(start, size, whole),
-            None => {
-                let module = self.module(&request.lib)?;
-                module.disassemble(start, size, whole).map_err(|error| error.to_string())
-            }
+            None => match self.module(&request.lib) {
+                Ok(module) => module.disassemble(start, size, whole).map_err(|error| error.to_string()),
+                Err(_) if lib.is_kernel() => {
+                    let no_code = |reason: &str| LookupError::NoKernelCode { reason: reason.to_owned() };
+                    let code = lib.kernel_code().map_err(no_code)?;
+                    code.disassemble(start, size, whole).map_err(|error| error.to_string())
+                }
+                Err(error) => return Err(error),
+            },
         };
         let lib = request.lib.clone();
         code.map(Assembly::from).map_err(|reason| LookupError::NoInstructions { lib, start, reason })

@@ -125,6 +125,12 @@ pub enum LookupError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Neither the kernel's image is here nor its memory can be read.
+    #[error("no code of this kernel is here: {reason}")]
+    NoKernelCode {
+        /// What is wrong with its memory.
+        reason: String,
+    },
     /// The debug info does not name the file, so it is not served.
     #[error("the debug info of {lib} names no source file {file}")]
     SourceNotNamed {

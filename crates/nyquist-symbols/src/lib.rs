@@ -69,7 +69,10 @@ pub use error::SymbolsError;
 pub use fetch::{Fetch, Fetched, RemoteFile};
 pub use find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome, SearchPaths, Wanted};
 pub use frame_pointers::FramePointers;
-pub use kernel::{KernelError, KernelFiles, KernelModule, KernelSymbols, read_kernel, sealed_kernel};
+pub use kernel::{
+    KERNEL_LIB, KernelCode, KernelCodeError, KernelError, KernelFiles, KernelModule, KernelSymbols,
+    read_kernel, sealed_kernel,
+};
 pub use macho::MachoContents;
 pub use module::ModuleSymbols;
 pub use source_files::{

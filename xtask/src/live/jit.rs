@@ -118,11 +118,14 @@ fn attached(test: &Context<'_>) -> Verdict {
             node.wait_for_file(&map)?;
             fs::remove_file(&map)?;
         }
-        let call = test.nyquist(&["record", "-s", "-d", "1", "-p", &pid, "-o"]).path(&output);
-        let said = call.run()?.succeeded()?.stderr;
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"))?;
+        for target in [["-p", &pid], ["--name", name.trim()]] {
+            let call = test.nyquist(&["record", "-s", "-d", "1"]).args(&target).args(&["-o"]).path(&output);
+            let said = call.run()?.succeeded()?.stderr;
+            expect_contains("what is said", &said, expected)?;
+            expect(!said.contains(not), &said)?;
+        }
         node.signal(libc::SIGKILL)?;
-        expect_contains("what is said", &said, expected)?;
-        expect(!said.contains(not), &said)?;
     }
     Ok(())
 }

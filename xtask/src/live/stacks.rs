@@ -263,7 +263,8 @@ fn own_stack(test: &Context<'_>, workload: &str) -> Verdict {
 fn coroutine(test: &Context<'_>, workload: &str) -> Verdict {
     let recorded = test.record(&[workload, "400"]).run_well()?;
     let profile = &recorded.profile;
-    let is_bottom = |name: &str| name == "__start_context" || workload == "coroutine" && name.starts_with("fun_");
+    let is_bottom =
+        |name: &str| name == "__start_context" || workload == "coroutine" && name.starts_with("fun_");
     let held = profile.share_of_stacks(|stack| {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         is_bottom(names[0]) && in_order(&names, &["body", "in_coroutine"])

@@ -480,6 +480,20 @@ fn short_waits_add_up() {
 }
 
 #[test]
+fn the_first_row_is_its_process_without_main_thread() {
+    let mut converter = converter(true);
+    converter.push(at(0, name(1, 1, "rustc", true)));
+    for (tid, own) in [(2, "cgu 0"), (3, "cgu 1")] {
+        converter.push(at(0, fork(1, tid, 1)));
+        converter.push(at(0, name(1, tid, own, false)));
+        converter.push(at(1, sample(1, tid, None, &[1])));
+    }
+    let profile = converter.finish().profile;
+    let rows: Vec<_> = profile.threads().iter().map(|row| (&*row.name, row.is_main)).collect();
+    assert_eq!(rows, [("rustc (cgu 0)", true), ("cgu 1", false)]);
+}
+
+#[test]
 fn only_samples_that_are_wanted_are_converted() {
     let check = |selection: Selection, expected: &[&str]| {
         let mut converter = converter(true).with_selection(selection);

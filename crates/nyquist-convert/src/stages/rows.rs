@@ -84,17 +84,16 @@ pub(super) fn since(zero: Timestamp, time: Timestamp) -> u64 {
     time.0.saturating_sub(zero.0).min(LATEST)
 }
 
-/// Names the rows of main threads so that processes of one name are told apart.
+/// Names the rows of main threads so that processes of one name are told apart. Of a process whose main thread has no row, the
+/// first one is shown as the process's.
 pub(super) fn name_main_threads(builder: &mut ProfileBuilder, processes: &[&Process]) {
     let labels = row_names::told_apart(processes.iter().copied());
     for process in processes {
         let label = process.index.and_then(|index| labels.get(&index)).copied();
-        for thread in process.threads.values() {
-            if let Some(index) = thread.index
-                && builder.profile().thread(index).is_main
-            {
-                builder.thread_mut(index).name = row_names::main_row(process, &thread.name, label);
-            }
+        let rows = process.threads.values().filter_map(|thread| Some((thread.index?, &thread.name)));
+        let first = rows.min_by_key(|(index, _)| (!builder.profile().thread(*index).is_main, *index));
+        if let Some((index, name)) = first {
+            builder.thread_mut(index).name = row_names::main_row(process, name, label);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::well_known::CPU_PROCESS_ID;
 /// How many threads are shown for the CPU time that they used.
 const MAX_BUSY: usize = 15;
 
-/// How many threads are shown for their markers alone, and how many rows of CPUs.
+/// How many threads are shown for the markers in their tracks alone, and how many rows of CPUs.
 const MAX_OTHERS: usize = 10;
 
 /// A thread is shown if it used a twentieth of what the busiest one used.
@@ -49,7 +49,7 @@ impl FirstView {
 
         let mut marked: Vec<_> = threads()
             .filter(|(index, thread)| {
-                !thread.markers.is_empty() && !visible.contains(index) && !is_cpu(thread)
+                shows_markers(profile, thread) && !visible.contains(index) && !is_cpu(thread)
             })
             .map(|(index, thread)| (index, thread.markers.len()))
             .collect();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::builder::ProfileBuilder;
     use crate::category::CategoryColor;
-    use crate::marker::{Marker, MarkerTiming};
+    use crate::marker::{Marker, MarkerSchema, MarkerTiming};
     use crate::meta::Meta;
     use crate::thread::{Process, Sample};
 
@@ -92,6 +92,9 @@ mod tests {
         let mut builder = ProfileBuilder::new(Meta::default());
         let category = builder.add_category("Other", CategoryColor::Grey);
         let name = builder.intern_string("marker");
+        let shown =
+            MarkerSchema { display: vec![MarkerDisplay::TimelineOverview], ..MarkerSchema::default() };
+        let schema = Some(builder.add_marker_schema(shown));
         let processes = ["0", "7"].map(|pid| {
             let pid = pid.to_owned();
             builder.add_process(Process { pid, ..Process::default() })
@@ -102,9 +105,13 @@ mod tests {
             builder.add_sample(thread, Sample { weight, ..Sample::new(1, None, 0) });
             for time in 0..markers {
                 let timing = MarkerTiming::Instant(time as u64);
-                let marker = Marker { name, timing, category, schema: None, values: Vec::new(), stack: None };
+                let marker = Marker { name, timing, category, schema, values: Vec::new(), stack: None };
                 builder.add_marker(thread, marker);
             }
+            // As context switches have, of which a thread has thousands.
+            let timing = MarkerTiming::Instant(0);
+            let marker = Marker { name, timing, category, schema: None, values: Vec::new(), stack: None };
+            builder.add_marker(thread, marker);
         }
         FirstView::of(&builder.finish())
     }

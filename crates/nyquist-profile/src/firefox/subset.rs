@@ -207,7 +207,8 @@ impl<'a> Subset<'a> {
         self.funcs.rows().map(|row| {
             let own = 2 * self.profile.funcs().len();
             let variant = row.checked_sub(own).and_then(|row| self.variants.get(row));
-            let func = *self.profile.func(variant.map_or(FuncId::from_index(row / 2), |variant| variant.func));
+            let func =
+                *self.profile.func(variant.map_or(FuncId::from_index(row / 2), |variant| variant.func));
             match variant.and_then(|variant| variant.source) {
                 Some(source) => Func { source: Some(source), line: None, column: None, ..func },
                 None => func,

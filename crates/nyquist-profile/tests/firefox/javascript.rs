@@ -88,7 +88,8 @@ fn each_tier_of_a_function_is_a_row_of_its_own() {
     let profile = tiers([("hot", &["Interpreted", "Optimized"]), ("cold", &["Interpreted"])]);
     for version in [FormatVersion::V49, FormatVersion::V66] {
         let document = write(&profile, version);
-        let tables = if version == FormatVersion::V49 { &document["threads"][0] } else { &document["shared"] };
+        let tables =
+            if version == FormatVersion::V49 { &document["threads"][0] } else { &document["shared"] };
         let functions: Vec<_> = tables["frameTable"]["func"].as_array().unwrap().iter().collect();
         assert_eq!(tables["funcTable"]["length"], 3, "{version}");
         assert!(functions[0] != functions[1], "{version}");

@@ -103,6 +103,25 @@ fn a_lib_without_a_file_is_one_short_sentence() {
     );
 }
 
+#[test]
+fn a_kernel_without_code_is_one_short_sentence() {
+    let mut builder = ProfileBuilder::new(Meta::default());
+    let lib = Lib {
+        debug_name: "[kernel.kallsyms]".to_owned(),
+        breakpad_id: ID.to_owned(),
+        // Of no kernel that runs anywhere.
+        code_id: Some("be4e976c3252ee469d6b7847a670b2a90000000f".to_owned()),
+        ..Lib::default()
+    };
+    let key = LibKey { debug_name: lib.debug_name.clone(), breakpad_id: lib.breakpad_id.clone() };
+    builder.add_lib(lib);
+    let symbols = ProfileSymbols::new(&builder.finish(), Finder::default(), SourceFiles::default());
+    let request =
+        AssemblyRequest { lib: key, start: RelativeAddress(0), size: 16, continue_until_function_end: true };
+    let message = symbols.assembly(&request).unwrap_err().to_string();
+    assert_eq!(message, "no code of this kernel is here: another kernel runs now");
+}
+
 /// Of a lib without an id any file could be said to be it.
 #[test]
 fn a_lib_without_an_id_is_no_lib() {

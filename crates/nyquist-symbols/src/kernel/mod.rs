@@ -2,6 +2,7 @@
 //! inlined calls of its debug info where that is here.
 
 mod blocks;
+mod code;
 mod files;
 mod functions;
 mod image;
@@ -10,6 +11,7 @@ mod modules;
 mod running;
 
 use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
+pub use code::{KernelCode, KernelCodeError};
 pub use files::KernelFiles;
 use functions::{Around, Function, FunctionTable, Functions};
 use image::{Anchors, KernelImage};
@@ -25,6 +27,9 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+
+/// The name of the lib that the kernel is in profiles.
+pub const KERNEL_LIB: &str = "[kernel.kallsyms]";
 
 /// The name that the kernel itself goes by.
 pub(crate) const KERNEL: &str = "vmlinux";

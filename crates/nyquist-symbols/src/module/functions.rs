@@ -98,7 +98,8 @@ impl<'a> Functions<'a> {
     pub(crate) fn find(&self, address: Svma) -> Option<Place> {
         self.find_around(address).or_else(|| {
             let next = Svma(address.0.checked_add(1)?);
-            self.find_around(next).filter(|place| self.at(*place).is_some_and(|found| found.range.start == next))
+            self.find_around(next)
+                .filter(|place| self.at(*place).is_some_and(|found| found.range.start == next))
         })
     }
 

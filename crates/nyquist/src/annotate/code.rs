@@ -3,9 +3,11 @@
 use super::places::{Address, Places, Weight};
 use crate::input::module_request;
 use crate::source_paths::DiskPaths;
-use nyquist_object::RelativeAddress;
-use nyquist_profile::{NativeSymbol, NativeSymbolId, Profile};
-use nyquist_symbols::{Disassembly, Finder, Found, ModuleSymbols};
+use nyquist_object::{ModuleId, RelativeAddress};
+use nyquist_profile::{Lib, NativeSymbol, NativeSymbolId, Profile};
+use nyquist_symbols::{
+    Disassembly, Finder, Found, KERNEL_LIB, KernelCode, KernelCodeError, ModuleRequest, ModuleSymbols,
+};
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -72,15 +74,8 @@ fn of_symbol(
 ) -> Result<Code, String> {
     let symbol = profile.native_symbol(id);
     let lib = profile.lib(symbol.lib);
-    let found = finder.find(&module_request(lib));
-    let no_code = |reason: &str| format!("no instructions of {}: {reason}", lib.name);
-    let module = finder.open(&found).map_err(|_| no_code(&told(&found)))?;
-    let disassembly =
-        module.disassemble(RelativeAddress(symbol.address), symbol.size.unwrap_or(UNKNOWN_SIZE), false);
-    let disassembly = disassembly.map_err(|error| match &found.binary {
-        None => no_code(&told(&found)),
-        Some(_) => no_code(&error.to_string()),
-    })?;
+    let (module, disassembly) = disassemble(symbol, lib, finder)
+        .map_err(|reason| format!("no instructions of {}: {reason}", lib.name))?;
     let name = profile.string(symbol.name).to_owned();
     let is_whole = functions.contains(&name.as_str());
     let mut instructions = instructions(&module, disassembly, symbol, places);
@@ -91,6 +86,37 @@ fn of_symbol(
         instructions.retain(|one| is_of_function.next().unwrap_or(false) || one.weight.total > 0);
     }
     Ok(Code { name, lib: lib.name.clone(), instructions })
+}
+
+/// The instructions of a symbol, and the file that they are in; that has nothing where they are out of the kernel's memory.
+fn disassemble(
+    symbol: &NativeSymbol,
+    lib: &Lib,
+    finder: &Finder,
+) -> Result<(ModuleSymbols, Disassembly), String> {
+    let request = module_request(lib);
+    let (start, size) = (RelativeAddress(symbol.address), symbol.size.unwrap_or(UNKNOWN_SIZE));
+    let found = finder.find(&request);
+    let module = match finder.open(&found) {
+        Ok(module) => module,
+        Err(_) if lib.debug_name == KERNEL_LIB => {
+            let code = kernel_code(&request).and_then(|code| code.disassemble(start, size, false));
+            return code.map(|code| (ModuleSymbols::default(), code)).map_err(|error| error.to_string());
+        }
+        Err(_) => return Err(told(&found)),
+    };
+    let disassembly = module.disassemble(start, size, false).map_err(|error| match &found.binary {
+        None => told(&found),
+        Some(_) => error.to_string(),
+    })?;
+    Ok((module, disassembly))
+}
+
+fn kernel_code(request: &ModuleRequest) -> Result<KernelCode, KernelCodeError> {
+    match &request.id {
+        Some(ModuleId::BuildId(id)) => KernelCode::open(id),
+        _ => Err(KernelCodeError::OtherKernel),
+    }
 }
 
 /// Where the binary was looked for in vain.

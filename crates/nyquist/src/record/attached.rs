@@ -1,5 +1,6 @@
 //! The command lines of processes that are attached to, as they are at that time: hints are checked against them. They are not saved.
 
+use nyquist_profile::Profile;
 use std::fs::File;
 use std::io::Read as _;
 
@@ -10,6 +11,12 @@ const MOST: usize = 256;
 /// The command lines, one a line, their words parted by spaces. A process that has ended has none.
 pub(super) fn command_lines(pids: &[u32]) -> String {
     pids.iter().take(MOST).map(|pid| command_line(*pid) + "\n").collect()
+}
+
+/// The same of the processes of a profile that still run: which were to be recorded by their names, nobody knew before.
+pub(super) fn command_lines_of_running(profile: &Profile) -> String {
+    let pids = profile.processes().iter().filter_map(|process| process.pid.parse().ok());
+    command_lines(&pids.collect::<Vec<_>>())
 }
 
 fn command_line(pid: u32) -> String {

@@ -209,7 +209,7 @@ fn record(
     let recorder = Recorder { args, printer, control, user };
     let mut kept = None;
     // They may end before the recording does.
-    let command_lines = attached::command_lines(&args.target.pid);
+    let mut command_lines = attached::command_lines(&args.target.pid);
     let Run { mut summary, mut status, mut used, mut living } =
         recorder.run(Whom::Asked, args.duration, &mut kept)?;
     for run in 2..=args.runs.iteration_count {
@@ -249,6 +249,9 @@ fn record(
     }
     let used = used.filter(|_| args.cpu.is_none() && !args.shape.rows.main_thread_only);
     let finished = kept.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
+    if !args.target.is_command() {
+        command_lines += &attached::command_lines_of_running(&finished.profile);
+    }
     Ok(Recorded { finished, summary, status, used, living, command_lines })
 }
 

@@ -1,0 +1,301 @@
+//! The code of the kernel that runs, out of its memory (`/proc/kcore`): its image is rarely on a machine, and the kernel changes
+//! its own code when it starts.
+//!
+//! Sources: Linux's `fs/proc/kcore.c`; the System V ABI, "Program Header".
+
+use super::{KERNEL, KernelError, KernelSymbols, Line, for_each_line};
+use crate::disassemble::{MAX_CODE, disassemble};
+use crate::{Disassembly, DisassemblyError};
+use nyquist_object::elf::{Architecture, build_id_in_notes};
+use nyquist_object::{Avma, BuildId, RelativeAddress, Svma};
+use std::fs::{self, File};
+use std::io::{self, BufReader};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// How many parts of memory are looked at: kernels list some dozens.
+const MOST_PARTS: u16 = 4096;
+
+/// The instructions of the running kernel. Nothing but its code is read: not its data, and not that of its modules.
+#[derive(Debug)]
+pub struct KernelCode {
+    symbols: KernelSymbols,
+    memory: Memory,
+    /// Its code, from `_stext`, which relative addresses count from, to `_etext`.
+    text: Range<Avma>,
+}
+
+/// Why there is no code of the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelCodeError {
+    /// The one that runs has another build id.
+    #[error("another kernel runs now")]
+    OtherKernel,
+    /// It was built without it, or `/proc` is another's.
+    #[error("this kernel does not show its code (/proc/kcore)")]
+    NotThere,
+    /// It takes `CAP_SYS_RAWIO`, and a kernel that is not locked down.
+    #[error("only root may read the kernel's code (/proc/kcore)")]
+    NotPermitted,
+    /// It could not be read.
+    #[error("the kernel's code cannot be read (/proc/kcore)")]
+    Read(#[source] io::Error),
+    /// Where its functions are is hidden.
+    #[error(transparent)]
+    Symbols(#[from] KernelError),
+    /// No function begins there.
+    #[error("no function of the kernel begins at {0}")]
+    NoFunction(RelativeAddress),
+    /// The instructions cannot be told.
+    #[error(transparent)]
+    Disassembly(#[from] DisassemblyError),
+}
+
+impl KernelCode {
+    /// Opens the code of the running kernel, if it has this build id. Reads all of its symbols (30 ms).
+    ///
+    /// # Errors
+    /// Where another kernel runs, or this process may not read its memory.
+    pub fn open(id: &BuildId) -> Result<Self, KernelCodeError> {
+        Self::open_below(Path::new("/"), id)
+    }
+
+    /// `root` is the folder that `proc` and `sys` are in.
+    fn open_below(root: &Path, id: &BuildId) -> Result<Self, KernelCodeError> {
+        let notes = fs::read(root.join("sys/kernel/notes")).unwrap_or_default();
+        if build_id_in_notes(&notes, cfg!(target_endian = "little")).as_ref() != Some(id) {
+            return Err(KernelCodeError::OtherKernel);
+        }
+        let memory = Memory::open(&root.join("proc/kcore"))?;
+        let kallsyms =
+            || File::open(root.join("proc/kallsyms")).map(BufReader::new).map_err(KernelError::Read);
+        let modules = fs::read(root.join("proc/modules")).unwrap_or_default();
+        let symbols = KernelSymbols::parse(kallsyms()?, modules.as_slice(), &notes)?;
+        let text = text(kallsyms()?).ok_or(KernelError::Empty)?;
+        Ok(Self { symbols, memory, text })
+    }
+
+    /// The instructions of the function that begins at `start`, relative to the kernel's first code: `size` bytes, and on to the
+    /// function's end when asked.
+    ///
+    /// # Errors
+    /// Where no function begins there, or it cannot be read.
+    pub fn disassemble(
+        &self,
+        start: RelativeAddress,
+        size: u32,
+        until_function_end: bool,
+    ) -> Result<Disassembly, KernelCodeError> {
+        let no_function = || KernelCodeError::NoFunction(start);
+        let address = Avma(self.text.start.0.checked_add(start.0.into()).ok_or_else(no_function)?);
+        // What lies between functions is no business of who asks.
+        let symbol = self.symbols.lookup(address).symbol.filter(|symbol| symbol.address == start);
+        let rest = symbol.filter(|_| self.text.contains(&address)).and_then(|symbol| symbol.size);
+        let rest = rest.ok_or_else(no_function)?;
+        let len = if until_function_end { rest } else { size.min(rest) };
+        let end = self.text.end.0 - address.0;
+        let len = u64::from(len.min(MAX_CODE)).min(end) as usize;
+        let mut code = vec![0; len];
+        self.memory.read(address, &mut code)?;
+        let name = |target: Svma| self.name(Avma(target.0));
+        Ok(disassemble(Architecture::X86_64, &code, start, Svma(address.0), name)?)
+    }
+
+    /// A function that is called, by its name, or a place within one, as `name+0x10`.
+    fn name(&self, target: Avma) -> Option<String> {
+        let symbol = self.symbols.lookup(target).symbol?;
+        let start = self.symbols.module_of(target)?.range.start;
+        let offset = RelativeAddress::from_avma(target, start)?.offset_from(symbol.address)?;
+        Some(if offset == 0 { symbol.name.to_string() } else { format!("{}+{offset:#x}", symbol.name) })
+    }
+}
+
+/// Where the kernel's code begins and ends.
+fn text(kallsyms: impl io::BufRead) -> Option<Range<Avma>> {
+    let (mut start, mut end) = (None, None);
+    let read = for_each_line(kallsyms, |line| match Line::parse(line) {
+        Some(Line { name: "_stext", module: KERNEL, address, .. }) => start = Some(Avma(address)),
+        Some(Line { name: "_etext", module: KERNEL, address, .. }) => end = Some(Avma(address)),
+        _ => {}
+    });
+    read.ok()?;
+    let (start, end) = start.zip(end)?;
+    (start < end).then_some(start..end)
+}
+
+/// The kernel's memory, as an ELF core file shows it.
+#[derive(Debug)]
+struct Memory {
+    core: File,
+    parts: Vec<Part>,
+}
+
+/// A stretch of memory, and where in the file it is.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    address: u64,
+    offset: u64,
+    len: u64,
+}
+
+impl Memory {
+    fn open(path: &Path) -> Result<Self, KernelCodeError> {
+        let core = File::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => KernelCodeError::NotThere,
+            io::ErrorKind::PermissionDenied => KernelCodeError::NotPermitted,
+            _ => KernelCodeError::Read(error),
+        })?;
+        let parts = parts(&core).map_err(KernelCodeError::Read)?;
+        Ok(Self { core, parts })
+    }
+
+    fn read(&self, address: Avma, bytes: &mut [u8]) -> Result<(), KernelCodeError> {
+        let len = bytes.len() as u64;
+        let holds = |part: &&Part| {
+            let within = address.0.checked_sub(part.address);
+            within.is_some_and(|within| part.len.checked_sub(within).is_some_and(|rest| len <= rest))
+        };
+        let part = self.parts.iter().find(holds);
+        let part = part.ok_or_else(|| KernelCodeError::Read(io::ErrorKind::UnexpectedEof.into()))?;
+        let offset = part.offset.saturating_add(address.0 - part.address);
+        self.core.read_exact_at(bytes, offset).map_err(KernelCodeError::Read)
+    }
+}
+
+/// The loaded parts (`PT_LOAD`) of a 64-bit core file of this machine's byte order.
+fn parts(core: &File) -> io::Result<Vec<Part>> {
+    const MAGIC: [u8; 5] = *b"\x7fELF\x02";
+    const PT_LOAD: u64 = 1;
+    let mut header = [0; 64];
+    core.read_exact_at(&mut header, 0)?;
+    if header[..MAGIC.len()] != MAGIC {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let first = word(&header, 32, 8);
+    let (size, count) = (word(&header, 54, 2), word(&header, 56, 2).min(MOST_PARTS.into()));
+    let mut parts = Vec::new();
+    for number in 0..count {
+        let mut header = [0; 56];
+        core.read_exact_at(&mut header, first.saturating_add(number * size))?;
+        if word(&header, 0, 4) == PT_LOAD {
+            let [offset, address, len] = [8, 16, 32].map(|at| word(&header, at, 8));
+            parts.push(Part { address, offset, len });
+        }
+    }
+    Ok(parts)
+}
+
+/// A number of up to eight bytes in a header.
+fn word(header: &[u8], at: usize, size: usize) -> u64 {
+    let mut bytes = [0; 8];
+    let place = if cfg!(target_endian = "little") { 0 } else { 8 - size };
+    bytes[place..place + size].copy_from_slice(&header[at..at + size]);
+    u64::from_ne_bytes(bytes)
+}
+
+#[cfg(all(test, target_endian = "little"))]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    const KALLSYMS: &str = "\
+ffffffff81000000 T _stext
+ffffffff81000000 t first
+ffffffff81000010 t second
+ffffffff81000020 T _etext
+ffffffff81000020 t behind
+";
+    const ID: [u8; 4] = [1, 2, 3, 4];
+
+    /// A machine whose kernel has this code from its first address on.
+    struct Machine(PathBuf);
+
+    impl Machine {
+        fn new(name: &str, code: &[u8]) -> Self {
+            let root = std::env::temp_dir().join(format!("nyquist-kcore-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&root);
+            for folder in ["proc", "sys/kernel"] {
+                fs::create_dir_all(root.join(folder)).unwrap();
+            }
+            fs::write(root.join("proc/kallsyms"), KALLSYMS).unwrap();
+            fs::write(root.join("proc/kcore"), core(0xffff_ffff_8100_0000, code)).unwrap();
+            let note = [4, ID.len() as u32, 3].into_iter().flat_map(u32::to_le_bytes);
+            let note: Vec<u8> = note.chain(*b"GNU\0").chain(ID).collect();
+            fs::write(root.join("sys/kernel/notes"), note).unwrap();
+            Self(root)
+        }
+
+        fn open(&self) -> Result<KernelCode, KernelCodeError> {
+            KernelCode::open_below(&self.0, &BuildId::new(&ID).unwrap())
+        }
+    }
+
+    impl Drop for Machine {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// A core file of these bytes of memory, behind a part that is none of memory.
+    fn core(address: u64, bytes: &[u8]) -> Vec<u8> {
+        let mut file = vec![0; 64 + 2 * 56];
+        file[..5].copy_from_slice(b"\x7fELF\x02");
+        file[32..40].copy_from_slice(&64_u64.to_le_bytes());
+        file[54..58].copy_from_slice(&[56, 0, 2, 0]);
+        file[64] = 4;
+        let load = 64 + 56;
+        file[load] = 1;
+        for (at, value) in [(8, 64 + 2 * 56), (16, address), (32, bytes.len() as u64)] {
+            file[load + at..load + at + 8].copy_from_slice(&u64::to_le_bytes(value));
+        }
+        [file, bytes.to_vec()].concat()
+    }
+
+    /// `first` calls `second`, and is filled up with `nop`; `second` returns.
+    fn code() -> Vec<u8> {
+        let mut code = vec![0x90; 0x40];
+        code[..5].copy_from_slice(&[0xe8, 0x0b, 0, 0, 0]);
+        code[0x10] = 0xc3;
+        code
+    }
+
+    #[test]
+    fn functions_are_read_out_of_memory() {
+        let machine = Machine::new("functions", &code());
+        let kernel = machine.open().unwrap();
+        let first = kernel.disassemble(RelativeAddress(0), 5, false).unwrap();
+        let texts: Vec<_> = first.instructions.iter().map(|one| &*one.text).collect();
+        assert_eq!((texts, first.size), (vec!["call second"], 5));
+        let whole = kernel.disassemble(RelativeAddress(0), 0, true).unwrap();
+        assert_eq!((whole.size, whole.instructions.len()), (16, 12));
+        // No more than the function, however much is asked for.
+        assert_eq!(kernel.disassemble(RelativeAddress(0x10), u32::MAX, false).unwrap().size, 16);
+    }
+
+    #[test]
+    fn nothing_but_functions_is_read() {
+        let machine = Machine::new("nothing-else", &code());
+        let kernel = machine.open().unwrap();
+        // The middle of a function, what is behind the code, and what is nowhere.
+        for start in [1, 0x20, 0x30, u32::MAX] {
+            let refused = kernel.disassemble(RelativeAddress(start), 1, true);
+            assert!(matches!(refused, Err(KernelCodeError::NoFunction(_))), "{start:#x}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let machine = Machine::new("missing", &code()[..8]);
+        let cut = machine.open().unwrap().disassemble(RelativeAddress(0), 16, false);
+        assert!(matches!(cut, Err(KernelCodeError::Read(_))), "{cut:?}");
+        let other = KernelCode::open_below(&machine.0, &BuildId::new(&[9]).unwrap());
+        assert!(matches!(other, Err(KernelCodeError::OtherKernel)), "{other:?}");
+        for damaged in [&b""[..], b"\x7fELF", &[0; 64], &core(0, &[])[..100]] {
+            fs::write(machine.0.join("proc/kcore"), damaged).unwrap();
+            assert!(matches!(machine.open(), Err(KernelCodeError::Read(_))), "{damaged:?}");
+        }
+        fs::remove_file(machine.0.join("proc/kcore")).unwrap();
+        assert!(matches!(machine.open(), Err(KernelCodeError::NotThere)));
+    }
+}
