@@ -297,6 +297,12 @@ pub enum SampleState {
         /// How long it has waited, for whatever reason, since it was last looked at, in nanoseconds.
         waited_ns: u64,
     },
+    /// It was looked at by the wall clock, and has not run since the last look, although nothing kept it from running but others
+    /// on the CPUs.
+    Runnable {
+        /// How long it has waited since it was last looked at, in nanoseconds.
+        waited_ns: u64,
+    },
     /// It was looked at by the wall clock, and waited for something.
     Waiting {
         /// How long it has waited since it was last looked at, in nanoseconds.

@@ -302,7 +302,7 @@ fn where_the_kernel_is_sampled_a_sample_stands_for_the_time_since_the_last() {
 
 #[test]
 fn looks_by_the_wall_clock_keep_running_and_waiting_apart() {
-    use SampleState::{Running, Waiting};
+    use SampleState::{Runnable, Running, Waiting};
     let mut converter = converter(true);
     let look = |used_ms, state, address| {
         let EventKind::Sample(sample) = sample(1, 1, Some(used_ms), &[address]) else { unreachable!() };
@@ -316,13 +316,18 @@ fn looks_by_the_wall_clock_keep_running_and_waiting_apart() {
     converter.push(at(12, look(4, Running { waited_ns: 2 * MS }, 4)));
     // Neither is worth a sample yet.
     converter.push(at(12, look(4, Running { waited_ns: 1 }, 5)));
+    // It has not run, in the middle of its code; what it ran before is another sample's.
+    converter.push(at(14, look(5, Runnable { waited_ns: 2 * MS }, 6)));
     let profile = converter.finish().profile;
-    assert_eq!(folded(&profile), ["0x1 1", "0x2 6", "0x3 3", "0x4;[waiting for a CPU] 2"]);
+    assert_eq!(
+        folded(&profile),
+        ["0x1 1", "0x2 6", "0x3 3", "0x4;[waiting for a CPU] 2", "0x6;[waiting for a CPU] 2"]
+    );
     let samples = &profile.threads()[0].samples;
     let off_cpu: Vec<_> = samples.iter().map(|sample| sample.off_cpu).collect();
-    assert_eq!(off_cpu, [false, true, false, true]);
+    assert_eq!(off_cpu, [false, true, false, true, true]);
     let deltas: Vec<_> = samples.iter().map(|sample| sample.cpu_delta / MS).collect();
-    assert_eq!(deltas, [1, 2, 1, 0]);
+    assert_eq!(deltas, [1, 2, 1, 0, 1]);
 }
 
 #[test]

@@ -107,23 +107,27 @@ impl Stages {
         let interval = self.interval();
         let waited = match sample.state {
             SampleState::Clocked => return Some(self.clocked_share(now, sample, used)),
-            SampleState::Running { waited_ns } | SampleState::Waiting { waited_ns } => waited_ns,
+            SampleState::Running { waited_ns }
+            | SampleState::Runnable { waited_ns }
+            | SampleState::Waiting { waited_ns } => waited_ns,
         };
         let thread = self.thread(now, id);
         thread.unsampled.add(used);
         thread.waited.add(waited);
         thread.unshown_ns = thread.unshown_ns.saturating_add(used);
-        let ran = matches!(sample.state, SampleState::Running { .. });
-        let on_cpu = if ran { thread.unsampled.take_nearest(interval) } else { 0 };
+        let on_cpu = match sample.state {
+            SampleState::Running { .. } => thread.unsampled.take_nearest(interval),
+            _ => 0,
+        };
         // A thread that has hardly run waits for a CPU, whatever it seemed to do.
         let weight = if on_cpu > 0 { on_cpu } else { thread.waited.take_nearest(interval) };
         (weight > 0).then(|| Share {
             weight,
             cpu_delta: std::mem::take(&mut thread.unshown_ns),
-            kind: match (on_cpu > 0, ran) {
-                (true, _) => Kind::Ran,
-                (false, true) => Kind::Runnable,
-                (false, false) => Kind::Waited,
+            kind: match sample.state {
+                _ if on_cpu > 0 => Kind::Ran,
+                SampleState::Waiting { .. } => Kind::Waited,
+                _ => Kind::Runnable,
             },
         })
     }

@@ -249,8 +249,10 @@ impl Tracer {
         let state = if is_due || asked.ran(schedule, noticed) {
             task.note_seen();
             SampleState::Running { waited_ns }
-        } else {
+        } else if stopped.is_in_call() {
             SampleState::Waiting { waited_ns }
+        } else {
+            SampleState::Runnable { waited_ns }
         };
         let registers = Box::new(stopped.event_registers());
         let user = UserStack::Copied { registers, stack: Bytes::new(), limited };
