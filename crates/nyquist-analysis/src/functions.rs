@@ -6,8 +6,8 @@ use nyquist_profile::FuncId;
 use serde::Serialize;
 
 use crate::amount::Amount;
-use crate::once::{self, SelfAndTotal};
 use crate::parallel;
+use crate::self_and_total::{self, SelfAndTotal};
 use crate::view::View;
 
 /// The functions of a profile, the one with the greatest self weight first.
@@ -47,7 +47,7 @@ impl<'a> View<'a> {
             order.keys.sum_up(self)
         } else {
             let funcs = &self.forest().func;
-            once::by_key(self, self.index.function_count(), |node| Some(funcs[node] as usize))
+            self_and_total::by_key(self, self.index.function_count(), |node| Some(funcs[node] as usize))
         };
         let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
         let mut places: Vec<_> = sampled

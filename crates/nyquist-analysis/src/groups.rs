@@ -6,9 +6,9 @@ use nyquist_profile::{CategoryColor, CategoryId, LibId, ProcessIndex, ThreadInde
 use serde::Serialize;
 
 use crate::amount::Amount;
-use crate::once;
 use crate::parallel;
-use crate::tallies::Count;
+use crate::prefix_sums::Count;
+use crate::self_and_total;
 use crate::view::View;
 
 /// What a thread takes.
@@ -161,7 +161,8 @@ impl<'a> View<'a> {
         // The number after all libs stands for none.
         let of_func = profile.funcs().iter().map(|func| func.lib.map_or(count, LibId::index));
         let lib_of_func: Vec<usize> = of_func.chain(0..count).collect();
-        let amounts = once::by_key(self, count + 1, |node| Some(lib_of_func[forest.func[node] as usize]));
+        let amounts =
+            self_and_total::by_key(self, count + 1, |node| Some(lib_of_func[forest.func[node] as usize]));
         let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
         let mut rows: Vec<_> = sampled
             .map(|(index, amounts)| {
@@ -189,7 +190,7 @@ impl<'a> View<'a> {
         // The number after all categories stands for none.
         let count = categories.len();
         let key = |node: usize| forest.category[node].map_or(count, |pair| pair.category.index());
-        let amounts = once::by_key(self, count + 1, |node| Some(key(node)));
+        let amounts = self_and_total::by_key(self, count + 1, |node| Some(key(node)));
         let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
         let mut rows: Vec<_> = sampled
             .map(|(index, amounts)| {

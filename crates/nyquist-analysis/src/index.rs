@@ -6,8 +6,8 @@ use nyquist_profile::{FuncId, Profile, ThreadIndex};
 
 use crate::forest::Forest;
 use crate::orders::{FunctionOrder, LineOrder};
+use crate::prefix_sums::Tally;
 use crate::sums::IndexedSums;
-use crate::tallies::Tally;
 
 /// What is worked out once for a profile, for all questions that follow.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::forest::Forest;
 use crate::index::Index;
-use crate::once::NodeKeys;
+use crate::self_and_total::NodeKeys;
 
 /// What is known of functions by their names.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::amount::Amount;
 use crate::forest::NONE;
 use crate::functions::Function;
-use crate::once;
+use crate::self_and_total;
 use crate::view::View;
 
 /// A function with its callers and callees.
@@ -40,15 +40,15 @@ impl<'a> View<'a> {
         let forest = self.forest();
         let number = func.index() as u32;
         let is_it = |node: usize| forest.func[node] == number;
-        let own = once::by_key(self, 1, |node| is_it(node).then_some(0));
+        let own = self_and_total::by_key(self, 1, |node| is_it(node).then_some(0));
         // The number after all functions stands for no caller.
         let count = self.index.function_count();
         let caller = |node: usize| match forest.parent[node] {
             NONE => count,
             parent => forest.func[parent as usize] as usize,
         };
-        let callers = once::by_key(self, count + 1, |node| is_it(node).then(|| caller(node)));
-        let callees = once::by_key(self, count, |node| {
+        let callers = self_and_total::by_key(self, count + 1, |node| is_it(node).then(|| caller(node)));
+        let callees = self_and_total::by_key(self, count, |node| {
             let parent = forest.parent[node];
             (parent != NONE && is_it(parent as usize)).then(|| forest.func[node] as usize)
         });
@@ -59,7 +59,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn neighbours(&self, amounts: &[once::SelfAndTotal]) -> Vec<Neighbour<'a>> {
+    fn neighbours(&self, amounts: &[self_and_total::SelfAndTotal]) -> Vec<Neighbour<'a>> {
         let called = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
         let mut neighbours: Vec<_> = called
             .map(|(index, amounts)| {

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::amount::Amount;
 use crate::forest::NONE;
-use crate::once::{self, SelfAndTotal};
 use crate::orders::{self, Position};
 use crate::parallel;
+use crate::self_and_total::{self, SelfAndTotal};
 use crate::view::View;
 
 /// Which code is asked about.
@@ -87,7 +87,7 @@ impl<'a> View<'a> {
             order.keys.sum_up(self)
         } else {
             let count = order.lines.len();
-            once::by_key(self, count, |node| {
+            self_and_total::by_key(self, count, |node| {
                 self.has_code(node).then(|| order.of_frame[self.frame_index_of(node)] as usize)
             })
         };
@@ -161,7 +161,7 @@ impl<'a> View<'a> {
         let key_of_frame: Vec<u32> = frames
             .map(|frame| position(frame).filter(|_| is_asked(frame)).map_or(NONE, &mut key_of))
             .collect();
-        let amounts = once::by_key(self, positions.len(), |node| {
+        let amounts = self_and_total::by_key(self, positions.len(), |node| {
             let key = key_of_frame[self.frame_index_of(node)];
             (key != NONE && self.has_code(node)).then_some(key as usize)
         });

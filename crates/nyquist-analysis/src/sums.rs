@@ -7,8 +7,8 @@ use crate::checkpoints::Checkpoints;
 use crate::columns::Column;
 use crate::derived::Derived;
 use crate::parallel;
+use crate::prefix_sums::{Count, Tallies};
 use crate::selection::{SampleState, Selection};
-use crate::tallies::{Count, Tallies};
 
 /// What samples sum to: by node, and without a stack.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use nyquist_profile::{CategoryColor, CategoryId, ThreadIndex};
 use serde::Serialize;
 
 use crate::parallel;
-use crate::ran::Ran;
+use crate::run_time::Ran;
 use crate::selection::SampleState;
 use crate::spans::Span;
 use crate::view::View;

@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 /// CPU time, in nanoseconds, for which there is no sample yet; negative where samples stand for more than there
 /// was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Balance(i64);
+pub(crate) struct CpuTimeRemainder(i64);
 
-impl Balance {
+impl CpuTimeRemainder {
     /// The weight of a sample after `used_ns` of CPU time: the nearest number of intervals, and at least one, for
     /// the sample is there.
     pub(crate) fn weigh(&mut self, used_ns: u64, interval_ns: u64) -> u32 {
@@ -53,13 +53,13 @@ fn signed(ns: u64) -> i64 {
 /// What threads leave over when they end, by the name of their program: a thousand processes of a millisecond
 /// each have few samples, and together use a second.
 #[derive(Debug, Default)]
-pub(crate) struct Leftovers {
-    by_program: FxHashMap<String, Balance>,
+pub(crate) struct ProgramRemainders {
+    by_program: FxHashMap<String, CpuTimeRemainder>,
 }
 
-impl Leftovers {
+impl ProgramRemainders {
     /// Adds what a thread of the program has left over, and takes out the whole intervals that there are by now.
-    pub(crate) fn settle(&mut self, program: &str, left: &mut Balance, interval_ns: u64) -> u32 {
+    pub(crate) fn settle(&mut self, program: &str, left: &mut CpuTimeRemainder, interval_ns: u64) -> u32 {
         let left = std::mem::take(left);
         let balance = match self.by_program.get_mut(program) {
             Some(balance) => balance,
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn intervals_without_sense_do_not_overflow() {
-        let mut balance = Balance::default();
+        let mut balance = CpuTimeRemainder::default();
         for _ in 0..3 {
             assert_eq!(balance.weigh(0, u64::MAX), 1);
             assert_eq!((balance.take_nearest(u64::MAX), balance.take_intervals(u64::MAX)), (0, 0));
@@ -85,42 +85,43 @@ mod tests {
 
     #[test]
     fn weights_follow_cpu_time() {
-        let mut balance = Balance::default();
+        let mut balance = CpuTimeRemainder::default();
         let weights = [100, 104, 104, 104, 130, 130, 60, 98].map(|used| balance.weigh(used, 100));
         assert_eq!(weights, [1, 1, 1, 1, 1, 2, 1, 1]);
-        assert_eq!(balance, Balance(-70));
+        assert_eq!(balance, CpuTimeRemainder(-70));
         assert_eq!(balance.weigh(370, 100), 3);
     }
 
     #[test]
     fn a_sample_stands_for_one_interval_at_least() {
-        let mut balance = Balance::default();
+        let mut balance = CpuTimeRemainder::default();
         assert_eq!([balance.weigh(0, 100), balance.weigh(0, 100), balance.weigh(290, 100)], [1, 1, 1]);
     }
 
     #[test]
     fn a_look_stands_for_the_time_that_there_was() {
-        let mut balance = Balance::default();
+        let mut balance = CpuTimeRemainder::default();
         let weights = [60, 60, 60, 0, 0, 49, 1, 250].map(|used| {
             balance.add(used);
             balance.take_nearest(100)
         });
         assert_eq!(weights, [1, 0, 1, 0, 0, 0, 0, 3]);
-        assert_eq!(balance, Balance(-20));
+        assert_eq!(balance, CpuTimeRemainder(-20));
     }
 
     #[test]
     fn short_lives_add_up_by_program() {
-        let mut leftovers = Leftovers::default();
-        let taken: Vec<_> = (0..10).map(|_| leftovers.settle("true", &mut Balance(70), 100)).collect();
+        let mut leftovers = ProgramRemainders::default();
+        let taken: Vec<_> =
+            (0..10).map(|_| leftovers.settle("true", &mut CpuTimeRemainder(70), 100)).collect();
         assert_eq!(taken, [0, 1, 1, 0, 1, 1, 0, 1, 1, 1]);
-        assert_eq!(leftovers.settle("false", &mut Balance(70), 100), 0);
-        assert_eq!(leftovers.settle("false", &mut Balance(-70), 100), 0);
+        assert_eq!(leftovers.settle("false", &mut CpuTimeRemainder(70), 100), 0);
+        assert_eq!(leftovers.settle("false", &mut CpuTimeRemainder(-70), 100), 0);
     }
 
     #[test]
     fn absurd_times_do_not_overflow() {
-        let mut balance = Balance::default();
+        let mut balance = CpuTimeRemainder::default();
         assert_eq!(balance.weigh(u64::MAX, 1), u32::MAX);
         balance.add(u64::MAX);
         balance.add(u64::MAX);

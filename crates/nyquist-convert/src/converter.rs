@@ -1,17 +1,17 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
-use crate::copies::CopyCounts;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
 use crate::filter::Filter;
 use crate::incomplete::IncompleteCounts;
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::recorded_files::{Files, RecordedFiles};
+use crate::recycler::SampleRecycler;
 use crate::select::Selection;
 use crate::shape::Shape;
-use crate::spent::Spent;
+use crate::stack_copy_feedback::StackCopyFeedback;
 use crate::stages::Stages;
-use crate::symbolicate::Teller;
+use crate::symbolicate::AddressSender;
 use crate::walks::Walkers;
 use nyquist_object::BuildId;
 use nyquist_perf::Budget;
@@ -58,7 +58,7 @@ pub struct Statistics {
 pub struct Converter {
     order: Order,
     stages: Stages,
-    teller: Option<Teller>,
+    teller: Option<AddressSender>,
     /// Who walks stacks, where that is not done as each sample is converted.
     walkers: Option<Walkers>,
 }
@@ -121,7 +121,7 @@ impl Converter {
 
     /// Tells of addresses as they are met, so that their names can be looked up meanwhile.
     #[must_use]
-    pub fn telling(self, teller: Option<Teller>) -> Self {
+    pub fn telling(self, teller: Option<AddressSender>) -> Self {
         Self { teller, ..self }
     }
 
@@ -176,7 +176,7 @@ impl Converter {
     }
 
     /// Gives samples back when they are converted, to whoever has made them.
-    pub(crate) fn giving_back(mut self, spent: Spent) -> Self {
+    pub(crate) fn giving_back(mut self, spent: SampleRecycler) -> Self {
         self.stages.spent = Some(spent);
         self
     }
@@ -199,7 +199,7 @@ impl Converter {
                 self.order.release(complete_before, |event, _| walkers.follow(event));
                 walkers.give_out(|event| self.stages.convert(event));
                 walkers.use_again(&mut self.stages.spare_walks);
-                for pid in self.stages.take_better_known() {
+                for pid in self.stages.drain_stale_processes() {
                     walkers.leave(pid, complete_before);
                 }
             }
@@ -214,7 +214,7 @@ impl Converter {
         self.stages.mark_jit_functions(complete_before);
         self.stages.place_gaps();
         if let Some(teller) = &mut self.teller {
-            self.stages.tell_met(teller);
+            self.stages.send_seen_addresses(teller);
         }
     }
 
@@ -273,7 +273,7 @@ impl Converter {
     }
 
     /// What came of the copies of stacks since this was last called: for a source that can copy more of them.
-    pub fn take_copy_counts(&mut self) -> CopyCounts {
+    pub fn take_copy_counts(&mut self) -> StackCopyFeedback {
         std::mem::take(&mut self.stages.copies)
     }
 

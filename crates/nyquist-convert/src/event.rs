@@ -8,7 +8,7 @@ use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_profile::{CategoryColor, CounterGraph, GraphColor, MarkerSchema};
 use std::sync::Arc;
 
-pub use crate::walk::Unwound;
+pub use crate::walk::PreUnwound;
 
 /// A point in time: nanoseconds of `CLOCK_MONOTONIC` (or the platform's clock of the same meaning).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -332,7 +332,7 @@ pub enum UserStack {
         limited: bool,
     },
     /// Such a stack, walked ahead of the converter.
-    Unwound(Box<Unwound>),
+    PreUnwound(Box<PreUnwound>),
 }
 
 impl UserStack {
@@ -340,7 +340,7 @@ impl UserStack {
     pub(crate) fn copy(&self) -> Option<(&Registers, &Bytes)> {
         match self {
             Self::Copied { registers, stack, .. } => Some((registers, stack)),
-            Self::Unwound(unwound) => Some((&unwound.registers, unwound.copy_here()?)),
+            Self::PreUnwound(unwound) => Some((&unwound.registers, unwound.copy_here()?)),
             _ => None,
         }
     }

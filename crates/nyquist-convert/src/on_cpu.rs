@@ -6,13 +6,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The stays of threads on CPUs that have not ended.
 #[derive(Debug, Default)]
 pub(crate) struct OnCpu {
-    stays: FxHashMap<u32, Stay>,
+    stays: FxHashMap<u32, OnCpuInterval>,
     /// The threads that were seen to come to a CPU or to leave one.
     seen: FxHashSet<Tid>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Stay {
+struct OnCpuInterval {
     tid: Tid,
     since: Timestamp,
 }
@@ -31,7 +31,7 @@ impl OnCpu {
     pub(crate) fn arrive(&mut self, cpu: u32, tid: Tid, now: Timestamp) {
         self.seen.insert(tid);
         if self.stays.get(&cpu).is_none_or(|stay| stay.tid != tid) {
-            self.stays.insert(cpu, Stay { tid, since: now });
+            self.stays.insert(cpu, OnCpuInterval { tid, since: now });
         }
     }
 

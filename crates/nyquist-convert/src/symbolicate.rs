@@ -6,7 +6,7 @@ mod rebuild;
 
 use crate::jit::JitSymbols;
 use crate::modules::LibSource;
-pub use ahead::{Listener, Teller};
+pub use ahead::{AddressReceiver, AddressSender};
 use answers::{Answers, FramesByAddress, Unknown};
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_perf::PerfMap;

@@ -1,6 +1,6 @@
 //! The track stage: which processes and threads there are, what they are called, and what is mapped in them.
 
-use crate::account::Balance;
+use crate::account::CpuTimeRemainder;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
 use crate::jit::{JitDumps, ProcessJit};
 use crate::mappings::{Mappings, Range};
@@ -55,7 +55,7 @@ pub(crate) struct Process {
     /// What was mapped since the process was last sampled: its tables are not yet in `space`.
     unprepared: Vec<Range>,
     /// The state of the three, where it was asked for since they have changed.
-    code_state: Option<CodeState>,
+    code_state: Option<AddressSpaceHash>,
     /// Whether it was born from another process that is known.
     was_forked: bool,
     /// Whether it called `exec`: then nothing is mapped but what was heard of since.
@@ -73,7 +73,7 @@ pub(crate) struct Process {
 /// What is mapped in a process at a time, as a number: where it is the same, stacks are walked alike. It says nothing of code
 /// that a jitdump describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CodeState(u64);
+pub(crate) struct AddressSpaceHash(u64);
 
 /// One thread.
 #[derive(Debug)]
@@ -90,9 +90,9 @@ pub(crate) struct Thread {
     /// The same of the events that have taken over from the first ones.
     later_cpu_times: Vec<CpuTime>,
     /// CPU time that no sample stands for yet.
-    pub(crate) unsampled: Balance,
+    pub(crate) unsampled: CpuTimeRemainder,
     /// Time off the CPU that no sample stands for yet.
-    pub(crate) waited: Balance,
+    pub(crate) waited: CpuTimeRemainder,
     /// CPU time that no sample's delta holds yet, in nanoseconds.
     pub(crate) unshown_ns: u64,
 }
@@ -128,8 +128,8 @@ impl Thread {
             reuses_row: false,
             cpu_times: Vec::new(),
             later_cpu_times: Vec::new(),
-            unsampled: Balance::default(),
-            waited: Balance::default(),
+            unsampled: CpuTimeRemainder::default(),
+            waited: CpuTimeRemainder::default(),
             unshown_ns: 0,
         }
     }
@@ -275,7 +275,7 @@ impl Process {
 
     /// What is mapped now, in whatever order it was. It is the same in all processes and for all stores that share what they
     /// open. O(n) in the number of mappings after one of them has changed.
-    pub(crate) fn code_state(&mut self, modules: &ModuleStore) -> CodeState {
+    pub(crate) fn code_state(&mut self, modules: &ModuleStore) -> AddressSpaceHash {
         let (mappings, is_another) = (&self.mappings, self.became_another_program);
         *self.code_state.get_or_insert_with(|| {
             let mut hasher = DefaultHasher::new();
@@ -284,7 +284,7 @@ impl Process {
                 let module = module.map(|(module, base)| (std::ptr::from_ref(modules.get(module)), base));
                 (start, end, module).hash(&mut hasher);
             }
-            CodeState(hasher.finish())
+            AddressSpaceHash(hasher.finish())
         })
     }
 

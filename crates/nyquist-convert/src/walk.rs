@@ -4,8 +4,8 @@ use crate::event::{EventKind, Pid, Registers, Sample, Tid, Timestamp};
 use crate::jit::JitDumps;
 use crate::mappings::Mappings;
 use crate::modules::ModuleStore;
-use crate::track::{CodeState, Process};
-use crate::trails::{Trail, Trails};
+use crate::stack_prefetcher::{StackPrefetcher, Trail};
+use crate::track::{AddressSpaceHash, Process};
 use bytes::Bytes;
 use nyquist_object::Avma;
 use nyquist_perf::file::{Place, PlacedFiles};
@@ -16,14 +16,14 @@ use std::cell::Cell;
 /// A stack that was walked before its turn, with what was known then; and what it takes to walk it again, should more be known
 /// when its turn comes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unwound {
+pub struct PreUnwound {
     /// Innermost first.
     pub(crate) frames: Vec<FrameAddress>,
     pub(crate) walked: Walked,
     /// Of the words that the walk has looked at, the outermost one.
     pub(crate) outermost: Avma,
     /// What was mapped, as far as it was known.
-    pub(crate) code: CodeState,
+    pub(crate) code: AddressSpaceHash,
     pub(crate) registers: Box<Registers>,
     pub(crate) copy: KeptCopy,
     /// The size of the copy in bytes.
@@ -41,10 +41,10 @@ pub(crate) enum KeptCopy {
     File(Place),
 }
 
-impl Unwound {
+impl PreUnwound {
     /// A copy that was not walked, for there is no stack where the process is becoming another program; else it is walked later.
-    pub(crate) fn unwalked(
-        code: CodeState,
+    pub(crate) fn pending(
+        code: AddressSpaceHash,
         registers: Box<Registers>,
         (stack, limited): (Bytes, bool),
         frames: Vec<FrameAddress>,
@@ -180,7 +180,7 @@ impl Walker<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct CopyWalker {
     unwinder: Unwinder,
-    trails: Trails,
+    trails: StackPrefetcher,
     /// The frames of the walk at hand; kept to save its memory.
     frames: Vec<FrameAddress>,
 }
@@ -192,8 +192,8 @@ impl CopyWalker {
     }
 
     /// Walks the copy of a thread's stack that is still here, given what is mapped.
-    pub(crate) fn walk(&mut self, tid: Tid, space: &AddressSpace, unwound: &mut Unwound) {
-        let Unwound { frames, walked, outermost, registers, copy, .. } = unwound;
+    pub(crate) fn walk(&mut self, tid: Tid, space: &AddressSpace, unwound: &mut PreUnwound) {
+        let PreUnwound { frames, walked, outermost, registers, copy, .. } = unwound;
         let Some(registers) = unwindable(registers) else {
             frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
             *walked = Walked::Code32;

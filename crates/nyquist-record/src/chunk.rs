@@ -1,7 +1,7 @@
 //! What a backend hands out: records or events of some stretch of time, and how far the past is complete.
 
 use bytes::Bytes;
-use nyquist_convert::Crew;
+use nyquist_convert::ThreadPool;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_convert::sys::{CACHE_LINE, fetch};
@@ -65,7 +65,7 @@ impl Chunk {
 /// Decodes chunks, by several threads where many have come.
 #[derive(Debug)]
 pub struct Decoder {
-    crew: Crew<(Chunk, Vec<Event>), Vec<Event>>,
+    crew: ThreadPool<(Chunk, Vec<Event>), Vec<Event>>,
     /// The events of each chunk; kept to save their memory.
     events: Vec<Vec<Event>>,
 }
@@ -80,7 +80,7 @@ const FIELDS: usize = 384;
 impl Decoder {
     /// With so many threads beside the one that calls.
     pub fn new(threads: usize) -> Self {
-        Self { crew: Crew::new("nyquist-decoder", threads), events: Vec::new() }
+        Self { crew: ThreadPool::new("nyquist-decoder", threads), events: Vec::new() }
     }
 
     /// How many chunks should be decoded at once, where so many are there.

@@ -94,12 +94,12 @@ fn listen() {
     let _ = std::thread::Builder::new().name(control::NAME.to_owned()).spawn(|| {
         if let Ok(area) = Area::create() {
             // The program's children have it, too: it is for ever.
-            heed(Box::leak(Box::new(area)));
+            follow_switch(Box::leak(Box::new(area)));
         }
     });
 }
 
-fn heed(area: &'static Area) -> ! {
+fn follow_switch(area: &'static Area) -> ! {
     let mut seen = control::OFF;
     loop {
         area.wait(seen);

@@ -11,7 +11,7 @@ use crate::symbolicate::{finish, symbolicator};
 use crate::watch::Watch;
 use nyquist_convert::event::{Pid, Tid};
 use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
-use nyquist_convert::{LibSource, Libs, Progress, Selection, Teller, name_by_address};
+use nyquist_convert::{AddressSender, LibSource, Libs, Progress, Selection, name_by_address};
 use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
@@ -36,7 +36,7 @@ pub(crate) fn read(
     let finder = finder(symbols, Watch::new(printer, Some(Arc::clone(&progress)))).with_kernel_files(kernel);
     let mut symbolicator = symbolicator(&finder);
     let imported = thread::scope(|scope| {
-        let (teller, listener) = Teller::new();
+        let (teller, listener) = AddressSender::new();
         let teller = Some(teller).filter(|_| !args.no_symbols);
         // There may be no memory left for its stack.
         let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(listener));

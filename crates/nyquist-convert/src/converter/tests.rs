@@ -4,7 +4,7 @@ mod completing;
 mod frame_pointers;
 mod losses;
 mod nameless;
-mod stack_roots;
+mod stack_bases;
 mod walking_threads;
 
 use super::*;

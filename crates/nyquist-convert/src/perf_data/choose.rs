@@ -26,7 +26,7 @@ pub(crate) enum Meaning {
     /// Threads were observed.
     Samples,
     /// Threads left the CPU (`sched:sched_switch`).
-    Waits,
+    OffCpuIntervals,
     /// Threads were off the CPU, for as long as the period says (`perf record --off-cpu`).
     OffCpu,
     /// Something happened that is worth a marker, or changed a counter: any other tracepoint.
@@ -122,7 +122,7 @@ pub(crate) fn choose(
     let used = |event: &FileEvent| {
         let is_wanted = wanted.iter().any(|name| is_named(event, name));
         if is_switch(event) {
-            (wanted.is_empty() || is_wanted).then_some(Meaning::Waits)
+            (wanted.is_empty() || is_wanted).then_some(Meaning::OffCpuIntervals)
         } else if is_off_cpu(event) {
             (wanted.is_empty() || is_wanted).then_some(Meaning::OffCpu)
         } else if is_wanted || (wanted.is_empty() && is_main(event)) {

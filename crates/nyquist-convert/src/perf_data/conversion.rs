@@ -8,18 +8,18 @@ use nyquist_perf::file::Place;
 use super::converting::{Converting, Step};
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, Sample, Timestamp};
-use crate::spent::{GivenBack, way_back};
+use crate::recycler::{RecycledSamples, recycler};
 use crate::walk::CopyWalker;
-use crate::walks::{Batch, Follower};
+use crate::walks::{Batch, SpeculativeTracker};
 
 /// Takes events in the order in which they are read, and has them walked and converted.
 pub(super) struct Conversion {
-    follower: Option<Follower>,
+    follower: Option<SpeculativeTracker>,
     /// What was taken and not handed over yet: batches that are full, and the one that is being filled.
     full: VecDeque<Batch<Step>>,
     batch: Batch<Step>,
     converting: Arc<Converting>,
-    given_back: GivenBack,
+    given_back: RecycledSamples,
 }
 
 /// A batch whose stacks are to be walked, and where it is handed over then.
@@ -49,8 +49,8 @@ impl Walks {
 impl Conversion {
     /// Converts by a converter that has seen nothing, and walks stacks early or leaves them to it.
     pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
-        let follower = walk_early.then(|| Follower::new(converter.modules_beside()));
-        let (spent, given_back) = way_back();
+        let follower = walk_early.then(|| SpeculativeTracker::new(converter.modules_beside()));
+        let (spent, given_back) = recycler();
         let converting = Arc::new(Converting::new(converter.giving_back(spent)));
         Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, given_back }
     }

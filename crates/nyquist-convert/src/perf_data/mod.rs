@@ -31,7 +31,7 @@ use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::perf::{
     CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
-use crate::{AuxFiles, Filter, Selection, Teller};
+use crate::{AddressSender, AuxFiles, Filter, Selection};
 
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
@@ -76,7 +76,7 @@ pub struct ImportOptions {
     /// How many threads may work at once; as many as the machine has CPUs where nothing is said. The profile is the same.
     pub threads: Option<NonZeroUsize>,
     /// Is told of addresses as they are met.
-    pub teller: Option<Teller>,
+    pub teller: Option<AddressSender>,
 }
 
 /// A converted recording.
@@ -213,7 +213,7 @@ impl Import {
             return self.live_stack(found);
         }
         match self.understood(layout, found) {
-            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
+            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::OffCpuIntervals) => {
                 self.switch(event, found, chosen.attr().config);
             }
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::OffCpu) => {
@@ -430,7 +430,7 @@ impl Import {
             |chosen: &Chosen| chosen.is_used() && chosen.attr().sample_type.contains(SampleType::STACK_USER);
         converter.converts_most()
             && self.chosen.iter().any(has_copies)
-            && self.chosen.iter().all(|chosen| chosen.meaning() != Some(Meaning::Waits))
+            && self.chosen.iter().all(|chosen| chosen.meaning() != Some(Meaning::OffCpuIntervals))
     }
 
     fn finish(mut self, reader: &FileReader) -> Imported {

@@ -18,11 +18,11 @@ use nyquist_unwind::{
 use rustc_hash::FxHashMap;
 
 use super::Stages;
-use crate::copies::CopyCounts;
 use crate::event::{LiveStack, Pid, Tid, Timestamp};
 use crate::incomplete::Incomplete;
 use crate::live_stacks::fits;
 use crate::modules::{ModuleIndex, ModuleStore};
+use crate::stack_copy_feedback::StackCopyFeedback;
 use crate::track::Process;
 
 /// The most calls that are remembered.
@@ -46,7 +46,7 @@ pub(crate) type Calls = FxHashMap<[Code; 2], Option<bool>>;
 pub(crate) type Code = (ModuleIndex, Avma, Avma);
 
 /// A copy, and behind it what was read later.
-struct Joined<'a> {
+struct CopyThenLive<'a> {
     copy: StackCopy<'a>,
     end: u64,
     live: &'a LiveStack,
@@ -62,7 +62,7 @@ struct Joined<'a> {
     has_met_gap: Cell<bool>,
 }
 
-impl Joined<'_> {
+impl CopyThenLive<'_> {
     /// What was read of a word behind the copy.
     fn read_live(&self, address: Avma) -> Option<u64> {
         let page = LiveStack::page_of(address);
@@ -77,7 +77,7 @@ impl Joined<'_> {
     }
 }
 
-impl StackMemory for Joined<'_> {
+impl StackMemory for CopyThenLive<'_> {
     fn read_u64(&self, address: Avma) -> Option<u64> {
         if let Some(word) = self.copy.read_u64(address) {
             if let Some(later) = self.live.read_u64(address) {
@@ -168,7 +168,7 @@ struct Walker<'a> {
     unwinder: &'a mut Unwinder,
     calls: &'a mut Calls,
     /// What is told of the pages that are of use.
-    copies: &'a mut CopyCounts,
+    copies: &'a mut StackCopyFeedback,
 }
 
 impl Walker<'_> {
@@ -179,7 +179,7 @@ impl Walker<'_> {
         if !fits(live, copy) {
             return Err(Incomplete::Misfit);
         }
-        let memory = Joined {
+        let memory = CopyThenLive {
             copy,
             end,
             live,
@@ -282,7 +282,7 @@ mod tests {
         let (pid, tid, read_at, start) = (Pid(1), Tid(1), Timestamp(5), Avma(0x1000));
         let live = LiveStack { pid, tid, read_at, start, pages };
         let copied = [1; 0x800];
-        let joined = || Joined {
+        let joined = || CopyThenLive {
             copy: StackCopy { start: Avma(0x1000), bytes: &copied },
             end: 0x1800,
             live: &live,

@@ -7,10 +7,9 @@ mod rows;
 mod samples;
 mod stacks;
 
-use crate::account::Leftovers;
+use crate::account::ProgramRemainders;
 use crate::condense;
 use crate::converter::{Options, Statistics};
-use crate::copies::CopyCounts;
 use crate::cpus::Cpus;
 use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp};
 use crate::evict;
@@ -20,19 +19,20 @@ use crate::jit::{self, JitDumps};
 use crate::live_stacks::LiveStacks;
 use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
+use crate::off_cpu::OffCpuIntervals;
 use crate::on_cpu::OnCpu;
 use crate::program_arguments::ProgramArguments;
+use crate::recycler::SampleRecycler;
 use crate::reuse::Pool;
 use crate::select::Selection;
 use crate::shape::Shape;
 use crate::side_file::user_of;
-use crate::spent::Spent;
-use crate::stack_roots::StackRoots;
-use crate::symbolicate::Teller;
+use crate::stack_bases::LearnedStackBases;
+use crate::stack_copy_feedback::StackCopyFeedback;
+use crate::stack_prefetcher::StackPrefetcher;
+use crate::symbolicate::AddressSender;
 use crate::track::{Thread, Tracker, with_arguments};
-use crate::trails::Trails;
-use crate::waits::Waits;
-use crate::walks::SpareWalks;
+use crate::walks::WalkPool;
 use complete::Calls;
 use losses::Losses;
 use notes::Reason;
@@ -69,7 +69,7 @@ pub(crate) struct Stages {
     pub(crate) builder: ProfileBuilder,
     pub(crate) statistics: Statistics,
     losses: Losses,
-    leftovers: Leftovers,
+    leftovers: ProgramRemainders,
     pub(crate) filter: Filter,
     /// The thread that has ended last on each CPU.
     last_exits: FxHashMap<u32, (Pid, Tid)>,
@@ -79,15 +79,15 @@ pub(crate) struct Stages {
     cpus: Cpus,
     pub(crate) program_arguments: ProgramArguments,
     pub(crate) selection: Selection,
-    waits: Waits,
+    waits: OffCpuIntervals,
     on_cpu: OnCpu,
-    pub(crate) copies: CopyCounts,
+    pub(crate) copies: StackCopyFeedback,
     /// Where copies of stacks are read again that were walked before their turn.
     pub(crate) copies_in: PlacedFiles,
     live_stacks: LiveStacks,
-    stack_roots: StackRoots,
+    stack_roots: LearnedStackBases,
     calls: Calls,
-    pub(crate) trails: Trails,
+    pub(crate) trails: StackPrefetcher,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// How many of them, at most, a copy of the stack led to; the others were read from the running program.
@@ -99,11 +99,11 @@ pub(crate) struct Stages {
     /// The last stacks of threads, by the threads' numbers.
     paths: [Path; PATHS],
     /// Where samples go that were converted, if somebody wants them back.
-    pub(crate) spent: Option<Spent>,
+    pub(crate) spent: Option<SampleRecycler>,
     /// The processes of which a stack was walked again.
     walked_again: FxHashSet<Pid>,
     /// The memory of walks that are converted, for whoever walks the next.
-    pub(crate) spare_walks: SpareWalks,
+    pub(crate) spare_walks: WalkPool,
     last_time: Timestamp,
 }
 
@@ -116,7 +116,7 @@ impl Stages {
             last_time: options.start,
             spent: None,
             walked_again: FxHashSet::default(),
-            spare_walks: SpareWalks::default(),
+            spare_walks: WalkPool::default(),
             options,
             tracker: Tracker::default(),
             modules: ModuleStore::default(),
@@ -129,7 +129,7 @@ impl Stages {
             builder,
             statistics: Statistics::default(),
             losses: Losses::default(),
-            leftovers: Leftovers::default(),
+            leftovers: ProgramRemainders::default(),
             filter: Filter::All,
             last_exits: FxHashMap::default(),
             shape: Shape::default(),
@@ -137,14 +137,14 @@ impl Stages {
             cpus: Cpus::default(),
             program_arguments: ProgramArguments::default(),
             selection: Selection::default(),
-            waits: Waits::default(),
+            waits: OffCpuIntervals::default(),
             on_cpu: OnCpu::default(),
-            copies: CopyCounts::default(),
+            copies: StackCopyFeedback::default(),
             copies_in: PlacedFiles::default(),
             live_stacks: LiveStacks::default(),
-            stack_roots: StackRoots::default(),
+            stack_roots: LearnedStackBases::default(),
             calls: Calls::default(),
-            trails: Trails::default(),
+            trails: StackPrefetcher::default(),
             frames: Vec::new(),
             found_in_copy: 0,
             places: Vec::new(),
@@ -411,7 +411,7 @@ impl Stages {
     }
 
     /// Tells of the addresses that were met since the last time.
-    pub(crate) fn tell_met(&self, teller: &mut Teller) {
+    pub(crate) fn send_seen_addresses(&self, teller: &mut AddressSender) {
         teller.tell(self.builder.profile(), |lib| {
             let (_, module) = self.interner.libs().find(|(known, _)| *known == lib)?;
             self.modules.early_source(module, &self.dumps)

@@ -2,11 +2,11 @@
 
 use super::Stages;
 use super::stacks::{Place, Waiting};
-use crate::account::Balance;
+use crate::account::CpuTimeRemainder;
 use crate::event::{Pid, Sample, SampleState, Tid, Timestamp};
 use crate::intern::Mode;
+use crate::off_cpu::OffCpuInterval;
 use crate::track::Used;
-use crate::waits::Wait;
 use nyquist_profile::{self as profile, CategoryColor, ThreadIndex, well_known};
 
 /// What a sample stands for.
@@ -142,7 +142,7 @@ impl Stages {
             // What is beyond the sample's own period was spent in the kernel.
             self.thread(now, id).unsampled.add(used.saturating_sub(period));
             let shown = self.show_not_permitted(now, id);
-            (Balance::default().weigh(period, interval), used.saturating_sub(shown))
+            (CpuTimeRemainder::default().weigh(period, interval), used.saturating_sub(shown))
         };
         Share { weight, cpu_delta, kind: Kind::Ran }
     }
@@ -154,7 +154,7 @@ impl Stages {
             let truncated = self.walk_user_stack(now, sample);
             self.place_frames(now, sample, truncated);
             let stack = self.intern_places(sample.tid.0 as usize);
-            self.waits.begin(sample.tid, Wait { pid: sample.pid, since: now, stack });
+            self.waits.begin(sample.tid, OffCpuInterval { pid: sample.pid, since: now, stack });
         }
     }
 
@@ -172,7 +172,7 @@ impl Stages {
     }
 
     /// Adds a sample for the intervals that a thread has waited, at the beginning of its wait.
-    fn add_wait(&mut self, tid: Tid, wait: Wait, end: Timestamp) {
+    fn add_wait(&mut self, tid: Tid, wait: OffCpuInterval, end: Timestamp) {
         let (interval, id) = (self.interval(), (wait.pid, tid));
         let waited = &mut self.thread(wait.since, id).waited;
         waited.add(end.0.saturating_sub(wait.since.0));

@@ -10,7 +10,7 @@ use crate::jit::{DumpIndex, JitDumps};
 use crate::mappings::Range;
 use crate::modules::ModuleStore;
 use crate::track::Process;
-use crate::walk::{Unwound, Walked, Walker, unwindable};
+use crate::walk::{PreUnwound, Walked, Walker, unwindable};
 use nyquist_object::Avma;
 use nyquist_profile::{StackId, well_known};
 use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, WalkEnd};
@@ -193,7 +193,7 @@ impl Stages {
         process.find_replaced_text(sample.pid, &self.modules);
         let lacks_mappings = process.lacks_mappings();
         let truncated = self.frames_of_user_stack(now, sample);
-        let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::Unwound(_));
+        let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::PreUnwound(_));
         match truncated {
             Some(Truncation::Walk(_)) if lacks_mappings => Some(Truncation::UnknownMappings),
             // What looks like a root to who knows nothing of the code is none.
@@ -218,9 +218,9 @@ impl Stages {
             UserStack::Copied { registers, stack, limited } => {
                 self.walk_copy((sample, now), registers, (&stack[..], *limited))
             }
-            UserStack::Unwound(unwound) if self.still_holds(now, sample.pid, unwound) => {
+            UserStack::PreUnwound(unwound) if self.still_holds(now, sample.pid, unwound) => {
                 self.frames.extend_from_slice(&unwound.frames);
-                let Unwound { walked, outermost, registers, copied, limited, .. } = &**unwound;
+                let PreUnwound { walked, outermost, registers, copied, limited, .. } = &**unwound;
                 let copied = Copied { registers, len: *copied, limited: *limited };
                 self.note_walk((sample, now), copied, (*walked, *outermost));
                 if unwound.is_cut() && self.may_complete() {
@@ -231,7 +231,7 @@ impl Stages {
                 }
                 truncation(*walked, *limited, copied.len)
             }
-            UserStack::Unwound(unwound) => {
+            UserStack::PreUnwound(unwound) => {
                 self.statistics.walked_again += 1;
                 self.walked_again.insert(sample.pid);
                 let copy = unwound.copy(&self.copies_in);
@@ -242,7 +242,7 @@ impl Stages {
 
     /// Whether a walk before its turn has given what it would give now: with the same code, nothing more that is known of it, and
     /// nothing that a living process could be asked for.
-    fn still_holds(&mut self, now: Timestamp, pid: Pid, unwound: &Unwound) -> bool {
+    fn still_holds(&mut self, now: Timestamp, pid: Pid, unwound: &PreUnwound) -> bool {
         let process = self.tracker.process(pid, now);
         let lacks_rule = unwound.walked == Walked::To(WalkEnd::Truncated(unwind::Reason::NoUnwindInfo));
         !process.jit.knows_code()
@@ -283,7 +283,7 @@ impl Stages {
 
     /// The processes of whose code more is known than who walks before their turn knows, of those whose stacks were walked again
     /// since this was last called.
-    pub(crate) fn take_better_known(&mut self) -> Vec<Pid> {
+    pub(crate) fn drain_stale_processes(&mut self) -> Vec<Pid> {
         let now = self.last_time;
         let mut walked_again = std::mem::take(&mut self.walked_again);
         walked_again.retain(|pid| self.tracker.process(*pid, now).jit.knows_code());
@@ -357,7 +357,7 @@ impl Stages {
 
     /// The root of a thread's stack is not where it was thought to be.
     fn doubt_root(&mut self, tid: Tid) {
-        if let Some(news) = self.stack_roots.doubt(tid) {
+        if let Some(news) = self.stack_roots.invalidate(tid) {
             self.copies.note_root(tid, news);
         }
     }
@@ -365,7 +365,7 @@ impl Stages {
     /// A walk has ended with a copy. Where the root should have been in it, it is elsewhere: also where the copy ended before its
     /// limit, for it may have been made no longer than up to there.
     fn doubt_copied_root(&mut self, tid: Tid, copied: Copied<'_>) {
-        let root = self.stack_roots.told(tid);
+        let root = self.stack_roots.published(tid);
         if !copied.limited || root.is_some_and(|root| copied.holds_word(root)) {
             self.doubt_root(tid);
         }

@@ -11,29 +11,29 @@ const AT_ONCE: usize = 2048;
 
 /// Addresses that a conversion meets for the first time, told by its converter to a [`Symbolicator`].
 #[derive(Debug)]
-pub struct Teller {
-    to: Sender<Met>,
+pub struct AddressSender {
+    to: Sender<SeenAddresses>,
     /// How many frames and libs of the profile have been told.
     frames: usize,
     libs: usize,
 }
 
-/// The other end of a [`Teller`].
+/// The other end of a [`AddressSender`].
 #[derive(Debug)]
-pub struct Listener(Receiver<Met>);
+pub struct AddressReceiver(Receiver<SeenAddresses>);
 
 /// What was met.
 #[derive(Debug)]
-struct Met {
+struct SeenAddresses {
     libs: Vec<(LibId, LibSource)>,
     addresses: Vec<(LibId, RelativeAddress)>,
 }
 
-impl Teller {
+impl AddressSender {
     /// A teller, and who listens to it.
-    pub fn new() -> (Self, Listener) {
+    pub fn new() -> (Self, AddressReceiver) {
         let (to, met) = mpsc::channel();
-        (Self { to, frames: 0, libs: 0 }, Listener(met))
+        (Self { to, frames: 0, libs: 0 }, AddressReceiver(met))
     }
 
     /// Tells of the frames of a profile that were added since the last time, if they are many. `source` says where a lib's
@@ -51,7 +51,7 @@ impl Teller {
         let addresses = new_frames.iter().filter_map(address).collect();
         (self.frames, self.libs) = (profile.frames().len(), profile.libs().len());
         // Who does not listen any more looks all up himself.
-        let _ = self.to.send(Met { libs, addresses });
+        let _ = self.to.send(SeenAddresses { libs, addresses });
     }
 }
 
@@ -84,11 +84,11 @@ impl Waiting {
 impl Symbolicator<'_> {
     /// Looks up the addresses that a conversion meets, until it is over: those that cost as much now as later. Where files may
     /// be asked for from servers, nothing is done ahead: who waits for one can do nothing else.
-    pub fn listen(&mut self, listener: Listener) {
+    pub fn listen(&mut self, listener: AddressReceiver) {
         if self.symbols.finder.asks_servers() {
             return;
         }
-        let Listener(told) = listener;
+        let AddressReceiver(told) = listener;
         let mut waiting = Waiting::default();
         while let Ok(met) = told.recv() {
             for met in std::iter::once(met).chain(told.try_iter()) {
@@ -187,7 +187,7 @@ mod tests {
         let check = |finder, tells: bool, early: usize| {
             let kernel = |_: &Finder| Err(KernelError::Empty);
             let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: NonZeroUsize::MIN });
-            let (mut teller, listener) = Teller::new();
+            let (mut teller, listener) = AddressSender::new();
             let mut builder = builder();
             let (first, second) = addresses.split_at(AT_ONCE);
             for part in [first, &second[..AT_ONCE - 1], &second[AT_ONCE - 1..]] {

@@ -4,7 +4,7 @@ use nyquist_perf::file::{PIECE_BYTES, Place};
 use nyquist_unwind::AddressSpace;
 
 use crate::event::{Event, EventKind, Sample, UserStack};
-use crate::track::CodeState;
+use crate::track::AddressSpaceHash;
 use crate::walk::{CopyWalker, KeptCopy};
 
 /// How many steps are handed over at once: enough that waking the other thread costs next to nothing.
@@ -36,7 +36,7 @@ pub(crate) struct Batch<S> {
     /// The copied stacks in it.
     bytes: usize,
     /// What is mapped in the processes whose stacks are walked.
-    spaces: Vec<(CodeState, AddressSpace)>,
+    spaces: Vec<(AddressSpaceHash, AddressSpace)>,
     walks: Vec<Walk>,
 }
 
@@ -61,7 +61,7 @@ impl<S: Step> Batch<S> {
     pub(crate) fn add(&mut self, mut step: S) {
         self.bytes += sample_of(&mut step).map_or(0, |sample| match &sample.user {
             UserStack::Copied { stack, .. } => stack.len(),
-            UserStack::Unwound(unwound) => unwound.copied,
+            UserStack::PreUnwound(unwound) => unwound.copied,
             _ => 0,
         });
         self.steps.push(step);
@@ -71,7 +71,7 @@ impl<S: Step> Batch<S> {
     pub(crate) fn add_to_walk(
         &mut self,
         sample: Event,
-        (code, space): (CodeState, &AddressSpace),
+        (code, space): (AddressSpaceHash, &AddressSpace),
         copy_at: Option<Place>,
     ) {
         let known = self.spaces.iter().rposition(|(known, _)| *known == code);
@@ -107,7 +107,7 @@ impl<S: Step> Batch<S> {
             }
             let sample = self.steps.get_mut(walk.step).and_then(sample_of);
             if let Some((sample, (_, space))) = sample.zip(self.spaces.get(walk.space))
-                && let UserStack::Unwound(unwound) = &mut sample.user
+                && let UserStack::PreUnwound(unwound) = &mut sample.user
             {
                 walker.walk(sample.tid, space, unwound);
                 if let Some(place) = walk.copy_at {

@@ -2,11 +2,11 @@
 //! converted, in its turn, is the frames.
 
 mod batch;
-mod follower;
-mod spare;
+mod speculative_tracker;
+mod walk_pool;
 mod walkers;
 
 pub(crate) use batch::{Batch, Step};
-pub(crate) use follower::Follower;
-pub(crate) use spare::SpareWalks;
+pub(crate) use speculative_tracker::SpeculativeTracker;
+pub(crate) use walk_pool::WalkPool;
 pub(crate) use walkers::Walkers;

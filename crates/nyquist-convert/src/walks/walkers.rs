@@ -1,11 +1,11 @@
 //! Several threads that walk the stacks of events that are in order, where so many wait that one thread would not keep up.
 
 use super::batch::Batch;
-use super::follower::Follower;
-use super::spare::SpareWalks;
-use crate::crew::Crew;
+use super::speculative_tracker::SpeculativeTracker;
+use super::walk_pool::WalkPool;
 use crate::event::{Event, Pid, Timestamp};
 use crate::modules::ModuleStore;
+use crate::thread_pool::ThreadPool;
 use crate::walk::CopyWalker;
 
 /// A thread is worth being woken for so many batches.
@@ -14,10 +14,10 @@ const BATCHES_EACH: usize = 2;
 /// Has stacks walked by some threads at once.
 #[derive(Debug)]
 pub(crate) struct Walkers {
-    follower: Follower,
+    follower: SpeculativeTracker,
     /// That of the thread that converts, which walks where it would wait.
     own: CopyWalker,
-    crew: Crew<Batch<Event>, Vec<Event>>,
+    crew: ThreadPool<Batch<Event>, Vec<Event>>,
     full: Vec<Batch<Event>>,
     batch: Batch<Event>,
 }
@@ -26,9 +26,9 @@ impl Walkers {
     /// With so many threads beside the one that converts, and the modules that it opens.
     pub(crate) fn new(threads: usize, modules: ModuleStore) -> Self {
         Self {
-            follower: Follower::new(modules),
+            follower: SpeculativeTracker::new(modules),
             own: CopyWalker::default(),
-            crew: Crew::new("nyquist-walker", threads),
+            crew: ThreadPool::new("nyquist-walker", threads),
             full: Vec::new(),
             batch: Batch::new(),
         }
@@ -40,7 +40,7 @@ impl Walkers {
     }
 
     /// Takes the memory of walks whose samples are converted.
-    pub(crate) fn use_again(&mut self, spare: &mut SpareWalks) {
+    pub(crate) fn use_again(&mut self, spare: &mut WalkPool) {
         self.follower.use_again(spare);
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nyquist_convert::event::Pid;
-use nyquist_convert::{CopyCounts, Filter};
+use nyquist_convert::{Filter, StackCopyFeedback};
 use thiserror::Error;
 
 use super::perf::{self, EndReason, Options, StopHandle, Target};
@@ -297,9 +297,9 @@ impl Recording {
     }
 
     /// Takes heed of what came of the copies of stacks: a recording that can copies more of each where many end too early.
-    pub fn heed(&mut self, counts: &CopyCounts) {
+    pub fn apply_feedback(&mut self, counts: &StackCopyFeedback) {
         if let Self::Perf(recording) = self {
-            recording.heed(counts);
+            recording.apply_feedback(counts);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Abbreviations, compiled to what scanning needs: how to pass over an entry, and where its attributes are.
 
 use super::attribute::Encoding;
-use super::passages::Passages;
+use super::die_skip_table::DieSkipTable;
 use super::scope_layout::ScopeLayout;
 use crate::cursor::Cursor;
 use gimli::constants::{self, DwAt, DwForm, DwTag};
@@ -75,7 +75,7 @@ pub(crate) struct Abbreviations {
     steps: Vec<Step>,
     layouts: Vec<ScopeLayout>,
     /// How entries of the dense abbreviations are passed over, by their code.
-    pub(crate) passages: Passages,
+    pub(crate) passages: DieSkipTable,
 }
 
 impl Abbreviations {

@@ -2,7 +2,7 @@
 
 use super::abbreviations::{Abbreviation, Role};
 use super::attribute::Value;
-use super::passages::{Stop, Walk};
+use super::die_skip_table::{Stop, Walk};
 use super::ranges::{ListBuffers, RangeLists, UnitView};
 use super::scope_layout::CallSite;
 use super::unit::Pc;

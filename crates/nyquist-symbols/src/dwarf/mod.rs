@@ -5,12 +5,12 @@
 
 mod abbreviations;
 mod attribute;
+mod die_skip_table;
 mod file;
 mod functions;
 mod index;
 mod lines;
 mod names;
-mod passages;
 mod ranges;
 mod scope_layout;
 mod shared_map;

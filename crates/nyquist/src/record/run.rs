@@ -323,7 +323,7 @@ fn convert(
         let complete_before = taken.last().map_or(Timestamp(0), |(_, complete_before)| *complete_before);
         // Another run may follow, whose events are younger than now.
         converter.advance(complete_before.min(nyquist_record::linux::now()));
-        recording.heed(&converter.take_copy_counts());
+        recording.apply_feedback(&converter.take_copy_counts());
     }
 }
 

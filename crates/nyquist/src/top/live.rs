@@ -2,7 +2,7 @@
 
 use crate::source_paths::DiskPaths;
 use nyquist_convert::event::{Event, Timestamp};
-use nyquist_convert::{Converter, CopyCounts, LibSource, Progress, Symbolicator};
+use nyquist_convert::{Converter, LibSource, Progress, StackCopyFeedback, Symbolicator};
 use nyquist_profile::{LibId, Profile};
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl Live {
     }
 
     /// What came of the copies of stacks since this was last called.
-    pub(super) fn take_copy_counts(&mut self) -> CopyCounts {
+    pub(super) fn take_copy_counts(&mut self) -> StackCopyFeedback {
         self.converter.take_copy_counts()
     }
 

@@ -132,7 +132,7 @@ impl Session {
         let (orders, ordered) = mpsc::channel();
         let recorder = spawn("top-recorder", {
             let recorder = Recorder { live: Arc::clone(&live), orders: orders.clone() };
-            let messages = Teller(messages.clone());
+            let messages = AddressSender(messages.clone());
             move || recorder.run(recording, decoder, running, &messages)
         })?;
         let refresher = Refresher {
@@ -143,7 +143,7 @@ impl Session {
             interval: args.interval,
             window: Duration::from_secs(args.window),
         };
-        let messages = Teller(messages.clone());
+        let messages = AddressSender(messages.clone());
         spawn("top-refresher", move || refresher.run(&messages))?;
         Ok(Self { about, output, orders, stop, command, recorder })
     }
@@ -212,16 +212,16 @@ fn spawn<T: Send + 'static>(
 }
 
 /// Sends messages, the last of them when it is dropped by a panic: nobody must wait for more.
-struct Teller(Sender<Message>);
+struct AddressSender(Sender<Message>);
 
-impl Teller {
+impl AddressSender {
     /// Whether somebody still listens.
     fn tell(&self, message: Message) -> bool {
         self.0.send(message).is_ok()
     }
 }
 
-impl Drop for Teller {
+impl Drop for AddressSender {
     fn drop(&mut self) {
         if thread::panicking() {
             self.tell(Message::Gone);
@@ -242,7 +242,7 @@ impl Recorder {
         mut recording: Recording,
         mut decoder: Decoder,
         running: Option<Running>,
-        messages: &Teller,
+        messages: &AddressSender,
     ) -> Option<Running> {
         let _preference = Preference::of_this_thread();
         while let Some(chunks) = recording.next_few(decoder.most_at_once()) {
@@ -253,7 +253,7 @@ impl Recorder {
                 live.push(events, complete_before, now());
                 live.take_copy_counts()
             });
-            recording.heed(&counts);
+            recording.apply_feedback(&counts);
         }
         self.with_live(|live| live.end(now()));
         let has_exited = recording.finish().reason == EndReason::Exited;
@@ -279,7 +279,7 @@ struct Refresher {
 }
 
 impl Refresher {
-    fn run(mut self, messages: &Teller) {
+    fn run(mut self, messages: &AddressSender) {
         let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let finder = std::mem::take(&mut self.finder);
         let mut symbolicator =

@@ -1,9 +1,9 @@
 //! Stacks that several threads walk: what comes of it is what one comes to.
 
 use super::*;
-use crate::copies::CopyCounts;
 use crate::event::LiveStack;
 use crate::modules::ModuleStore;
+use crate::stack_copy_feedback::StackCopyFeedback;
 use crate::walk::Walked;
 use crate::walks::Walkers;
 use bytes::Bytes;
@@ -139,7 +139,7 @@ fn map_dump(pid: u32) -> EventKind {
 }
 
 /// What comes of the events where so many threads walk beside the one that converts, and of their copies.
-fn converted(threads: usize) -> (Finished, Vec<CopyCounts>) {
+fn converted(threads: usize) -> (Finished, Vec<StackCopyFeedback>) {
     let mut converter = converter(true).walking_with(threads);
     assert_eq!(converter.walking_threads(), threads);
     let mut counts = Vec::new();
@@ -200,7 +200,7 @@ fn stacks_are_walked_before_whoever_converts_them_has_them() {
     let mut walked = 0;
     walkers.give_out(|event| {
         let EventKind::Sample(sample) = event.kind else { return };
-        let UserStack::Unwound(unwound) = sample.user else { panic!("{:?} was left", event.time) };
+        let UserStack::PreUnwound(unwound) = sample.user else { panic!("{:?} was left", event.time) };
         assert_eq!((unwound.walked, unwound.frames.len()), (Walked::To(WalkEnd::Root), 4));
         walked += 1;
     });

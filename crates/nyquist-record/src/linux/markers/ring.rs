@@ -43,7 +43,7 @@ pub(super) enum State {
     /// Its bytes make no sense.
     Unreadable,
     /// Its file has become shorter.
-    Cut,
+    TruncatedStack,
 }
 
 /// Why a ring is not read.
@@ -115,7 +115,7 @@ impl Ring {
             && let Err(error) = self.try_read(since, ids, open, events)
         {
             let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
-            self.state = if is_cut { State::Cut } else { State::Unreadable };
+            self.state = if is_cut { State::TruncatedStack } else { State::Unreadable };
         }
     }
 

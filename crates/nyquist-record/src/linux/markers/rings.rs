@@ -133,7 +133,7 @@ impl Rings {
                 + self.unreadable_files,
             unknown_processes: self.unknown_processes,
             refused: self.refused,
-            cut: sum(|ring| u64::from(ring.state == State::Cut)),
+            cut: sum(|ring| u64::from(ring.state == State::TruncatedStack)),
             is_full: self.is_full,
         }
     }

@@ -10,13 +10,13 @@ use nyquist_convert::sys::CACHE_LINE;
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat};
 
-use super::cut::CutTeller;
-use super::lineage::{Lineage, task};
+use super::compact_record::{Compacted, SampleLayout, compact, time};
+use super::inherited_events::{InheritedEventFilter, task};
 use super::losses::Losses;
-use super::pool::{Filling, Need, Pool};
-use super::roots::Roots;
-use super::skim::{SampleLayout, Skimmed, skim, time};
+use super::pool::{BufferWriter, Need, Pool};
+use super::stack_bases::StackBases;
 use super::totals::EndedThreads;
+use super::truncated_stack::TruncatedStackSender;
 use crate::linux::sys::ring::Ring;
 
 /// A ring, and the events that its records wake, by their places in [`Events`](super::events::Events).
@@ -32,9 +32,9 @@ pub(crate) struct RingSource {
 
 /// What is handed over: filled memory, and how far the past is complete.
 #[derive(Debug)]
-pub(crate) struct Filled {
+pub(crate) struct FilledBuffer {
     /// Nothing where only the past has become complete.
-    pub(crate) buffer: Option<Filling>,
+    pub(crate) buffer: Option<BufferWriter>,
     pub(crate) complete_before: Timestamp,
 }
 
@@ -52,11 +52,11 @@ const LONGEST_RECORD: usize = 1 << 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Draining {
     pub(crate) format: RecordFormat,
-    pub(crate) out: SyncSender<Vec<Filled>>,
+    pub(crate) out: SyncSender<Vec<FilledBuffer>>,
     /// Whom to tell of copies that do not hold the whole stack, where somebody wants to know.
-    pub(crate) cuts: Option<CutTeller>,
+    pub(crate) cuts: Option<TruncatedStackSender>,
     /// Where stacks have their roots, as far as that is known.
-    pub(crate) roots: Arc<Roots>,
+    pub(crate) roots: Arc<StackBases>,
 }
 
 /// Drains some rings.
@@ -73,27 +73,27 @@ struct Copier {
     draining: Draining,
     layout: SampleLayout,
     pool: Pool,
-    lineage: Option<Lineage>,
+    lineage: Option<InheritedEventFilter>,
     ended: EndedThreads,
     losses: Losses,
-    filling: Option<Filling>,
+    filling: Option<BufferWriter>,
     /// What is filled and was not handed over yet: whoever takes it may get this thread's CPU at once.
-    filled: Vec<Filled>,
+    filled: Vec<FilledBuffer>,
     /// How far the past is complete with what was handed over, and what is filled now.
     complete_before: Timestamp,
-    found: Found,
+    found: DrainStatistics,
 }
 
 /// What one round has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct DrainStatistics {
     /// The most bytes that a ring for samples has given.
     pub(crate) most_sampled: u64,
     /// The time of the oldest record that had to stay, as there was no memory to copy into.
     pub(crate) oldest_left: Option<u64>,
 }
 
-impl Found {
+impl DrainStatistics {
     /// What both have found.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
@@ -105,7 +105,11 @@ impl Found {
 
 impl Drainer {
     /// To drain these rings; given where samples come from, if threads have more events than their own.
-    pub(crate) fn new(rings: Vec<RingSource>, draining: Draining, lineage: Option<Lineage>) -> Self {
+    pub(crate) fn new(
+        rings: Vec<RingSource>,
+        draining: Draining,
+        lineage: Option<InheritedEventFilter>,
+    ) -> Self {
         let format = draining.format;
         let copier = Copier {
             draining,
@@ -117,7 +121,7 @@ impl Drainer {
             filling: None,
             filled: Vec::new(),
             complete_before: Timestamp(0),
-            found: Found::default(),
+            found: DrainStatistics::default(),
         };
         Self { rings, copier }
     }
@@ -128,9 +132,9 @@ impl Drainer {
     }
 
     /// Copies out what the rings hold.
-    pub(crate) fn drain(&mut self) -> Found {
+    pub(crate) fn drain(&mut self) -> DrainStatistics {
         let Self { rings, copier } = self;
-        copier.found = Found::default();
+        copier.found = DrainStatistics::default();
         let mut has_room = true;
         for RingSource { ring, need, .. } in &mut *rings {
             let before = ring.tail();
@@ -194,7 +198,7 @@ impl Drainer {
     /// Hands over how far the past is complete, and nothing else.
     pub(crate) fn hand_over_news(&mut self) {
         let copier = &mut self.copier;
-        copier.filled.push(Filled { buffer: None, complete_before: copier.complete_before });
+        copier.filled.push(FilledBuffer { buffer: None, complete_before: copier.complete_before });
         copier.hand_over();
     }
 
@@ -225,8 +229,8 @@ impl Copier {
             fetch_next(ring, at, header, head);
             let Draining { format, cuts, roots, .. } = &self.draining;
             let room = filling.room();
-            let Skimmed { len, may_go_on } =
-                skim(|position, out| ring.copy(position, out), at, header, (&self.layout, roots), room);
+            let Compacted { len, may_go_on } =
+                compact(|position, out| ring.copy(position, out), at, header, (&self.layout, roots), room);
             let copied = room.get(..len).unwrap_or_default();
             match header.kind {
                 record::READ => self.ended.note(copied),
@@ -254,7 +258,7 @@ impl Copier {
     /// Takes memory with room for a record of any length, if there is some.
     fn make_room(&mut self, need: Need) {
         let is_full =
-            |filling: &mut Filling| filling.is_kept_from(need) || filling.room().len() < LONGEST_RECORD;
+            |filling: &mut BufferWriter| filling.is_kept_from(need) || filling.room().len() < LONGEST_RECORD;
         if self.filling.as_mut().is_some_and(is_full) {
             self.end_filling();
         }
@@ -270,7 +274,7 @@ impl Copier {
     fn end_filling(&mut self) {
         let buffer = self.filling.take().filter(|buffer| !buffer.is_empty());
         let complete_before = self.complete_before;
-        self.filled.extend(buffer.map(|buffer| Filled { buffer: Some(buffer), complete_before }));
+        self.filled.extend(buffer.map(|buffer| FilledBuffer { buffer: Some(buffer), complete_before }));
     }
 
     /// Hands over what is filled, all at once: who takes it is woken once and not for every buffer.

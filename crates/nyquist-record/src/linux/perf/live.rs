@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
-use nyquist_convert::CopyCounts;
+use nyquist_convert::StackCopyFeedback;
 use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 
-use super::cut::Cut;
-use super::looked_at::LookedAt;
+use super::duty_cycle::DutyCycle;
+use super::hot_pages::HotPages;
 use super::pages::Memory;
-use super::peek::Peeks;
-use super::rest::Rest;
-use super::roots::Roots;
+use super::ring_scanner::RingScanner;
+use super::stack_bases::StackBases;
+use super::truncated_stack::TruncatedStack;
 use crate::linux::proc;
 use crate::linux::random::Random;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
@@ -68,22 +68,22 @@ const MOST_THREADS: usize = 512;
 
 /// The state of the thread that reads.
 pub(crate) struct LiveReader {
-    pub(crate) cuts: Receiver<Cut>,
+    pub(crate) cuts: Receiver<TruncatedStack>,
     /// What came of the copies.
-    pub(crate) copies: Receiver<CopyCounts>,
+    pub(crate) copies: Receiver<StackCopyFeedback>,
     pub(crate) out: Sender<Event>,
     /// The rings, while stacks are deep.
-    peeks: Peeks,
+    peeks: RingScanner,
     attentive_until: u64,
     /// How much of the CPU's time it had used when it last began to rest.
     used: u64,
-    roots: Arc<Roots>,
+    roots: Arc<StackBases>,
     threads: HashMap<u32, Thread>,
     /// What is to be read when it has rested.
     wanted: HashMap<u32, Wanted>,
     /// Where stacks are read into.
     memory: Memory,
-    rest: Rest,
+    rest: DutyCycle,
     random: Random,
 }
 
@@ -97,7 +97,7 @@ struct Thread {
     root: u64,
     /// What was read last.
     last: Option<Arc<LiveStack>>,
-    looked_at: LookedAt,
+    looked_at: HotPages,
     /// The innermost end of the copies of some time, and when that was.
     innermost: (u64, u64),
     leave_alone_until: u64,
@@ -128,11 +128,11 @@ struct Wanted {
 
 impl LiveReader {
     pub(crate) fn new(
-        cuts: Receiver<Cut>,
-        copies: Receiver<CopyCounts>,
+        cuts: Receiver<TruncatedStack>,
+        copies: Receiver<StackCopyFeedback>,
         out: Sender<Event>,
-        peeks: Peeks,
-        roots: Arc<Roots>,
+        peeks: RingScanner,
+        roots: Arc<StackBases>,
     ) -> Self {
         Self {
             cuts,
@@ -145,7 +145,7 @@ impl LiveReader {
             threads: HashMap::new(),
             wanted: HashMap::new(),
             memory: Memory::new(),
-            rest: Rest::default(),
+            rest: DutyCycle::default(),
             random: Random::new(monotonic_ns()),
         }
     }
@@ -198,7 +198,7 @@ impl LiveReader {
         peeks.look(|cut| note_cut(threads, wanted, cut));
     }
 
-    fn note_cut(&mut self, cut: Cut) {
+    fn note_cut(&mut self, cut: TruncatedStack) {
         note_cut(&mut self.threads, &mut self.wanted, cut);
     }
 
@@ -292,7 +292,7 @@ impl LiveReader {
 
 /// Takes note of a copy, unless it is of a thread that is known and was told of before: found in a ring, and then by the reader,
 /// who comes later.
-fn note_cut(threads: &mut HashMap<u32, Thread>, wanted: &mut HashMap<u32, Wanted>, cut: Cut) {
+fn note_cut(threads: &mut HashMap<u32, Thread>, wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
     if let Some(thread) = threads.get_mut(&cut.tid) {
         if cut.time_ns <= thread.told_at {
             return;
@@ -303,8 +303,8 @@ fn note_cut(threads: &mut HashMap<u32, Thread>, wanted: &mut HashMap<u32, Wanted
 }
 
 /// Adds a copy to what is to be read for its thread. Of old samples only the thread counts.
-fn add(wanted: &mut HashMap<u32, Wanted>, cut: Cut) {
-    let Cut { pid, start, end, time_ns, .. } = cut;
+fn add(wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
+    let TruncatedStack { pid, start, end, time_ns, .. } = cut;
     let (oldest_ns, newest_ns) = (time_ns, time_ns);
     let new = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_told: true };
     wanted
@@ -392,8 +392,8 @@ mod tests {
 
     use super::*;
 
-    fn cut(time_ns: u64, end: u64) -> Cut {
-        Cut { pid: 1, tid: 2, time_ns, start: end - 0x1000, end }
+    fn cut(time_ns: u64, end: u64) -> TruncatedStack {
+        TruncatedStack { pid: 1, tid: 2, time_ns, start: end - 0x1000, end }
     }
 
     /// A copy that is to be read behind.
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn what_is_wanted_of_a_thread_reaches_from_its_innermost_copy_on() {
-        let check = |cuts: &[Cut], expected| {
+        let check = |cuts: &[TruncatedStack], expected| {
             let mut wanted = HashMap::new();
             for cut in cuts {
                 add(&mut wanted, *cut);
@@ -505,12 +505,12 @@ mod tests {
         let begin = (memory.as_ptr() as u64).next_multiple_of(PAGE);
         let (mut reader, tell, counts, events) = reader();
         let start = begin + 0x1_0000;
-        let copy = Cut { pid: std::process::id(), tid: 2, time_ns: 0, start, end: start + 0x8000 };
+        let copy = TruncatedStack { pid: std::process::id(), tid: 2, time_ns: 0, start, end: start + 0x8000 };
         reader.roots.set(2, Some(begin + 0x8_0000));
-        let mut pages_read = |told: CopyCounts| {
+        let mut pages_read = |told: StackCopyFeedback| {
             counts.send(told).unwrap();
             let now = monotonic_ns();
-            tell.send(Cut { time_ns: now, ..copy }).unwrap();
+            tell.send(TruncatedStack { time_ns: now, ..copy }).unwrap();
             assert!(reader.hear());
             reader.heed_copies(now);
             reader.note_wanted(now);
@@ -524,10 +524,10 @@ mod tests {
         let all = (begin + 0x8_1000 - (copy.end - OVERLAP)) / PAGE;
         let looked_at = [0x5_0000, 0x8_0000].map(|page| (Tid(2), Avma(begin + page))).into_iter().collect();
         let few = (OVERLAP + BEHIND) / PAGE + 2;
-        assert_eq!(pages_read(CopyCounts::default()), all);
-        assert_eq!(pages_read(CopyCounts { looked_at, ..CopyCounts::default() }), few);
-        assert_eq!(pages_read(CopyCounts::default()), few);
-        assert_eq!(pages_read(CopyCounts { gaps: vec![Tid(2)], ..CopyCounts::default() }), all);
+        assert_eq!(pages_read(StackCopyFeedback::default()), all);
+        assert_eq!(pages_read(StackCopyFeedback { looked_at, ..StackCopyFeedback::default() }), few);
+        assert_eq!(pages_read(StackCopyFeedback::default()), few);
+        assert_eq!(pages_read(StackCopyFeedback { gaps: vec![Tid(2)], ..StackCopyFeedback::default() }), all);
     }
 
     #[test]
@@ -551,7 +551,7 @@ mod tests {
         let now = monotonic_ns();
         let mut is_read_after = |start: u64| {
             let (start, end) = (begin + start, begin + start + 0x1_0000);
-            tell.send(Cut { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
+            tell.send(TruncatedStack { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
             assert!(reader.hear());
             reader.note_wanted(now);
             let wanted = reader.wanted.remove(&2).map(|wanted| wanted.end - begin);
@@ -586,11 +586,13 @@ mod tests {
     }
 
     /// A reader, and how to tell it of copies.
-    fn reader() -> (LiveReader, std::sync::mpsc::SyncSender<Cut>, Sender<CopyCounts>, Receiver<Event>) {
+    fn reader()
+    -> (LiveReader, std::sync::mpsc::SyncSender<TruncatedStack>, Sender<StackCopyFeedback>, Receiver<Event>)
+    {
         let (tell, cuts) = std::sync::mpsc::sync_channel(8);
         let (counts, heard) = std::sync::mpsc::channel();
         let (out, events) = std::sync::mpsc::channel();
-        let peeks = Peeks::new([].iter(), &RecordFormat::default(), Arc::default());
+        let peeks = RingScanner::new([].iter(), &RecordFormat::default(), Arc::default());
         (LiveReader::new(cuts, heard, out, peeks, Arc::default()), tell, counts, events)
     }
 
@@ -601,7 +603,7 @@ mod tests {
         let now = monotonic_ns();
         let end = here.as_ptr() as u64 + 64;
         let start = end - 64;
-        tell.send(Cut { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
+        tell.send(TruncatedStack { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
         assert!(reader.hear());
         for (ms, readings) in [(0, 1), (1, 0), (4, 1), (8, 1), (99, 1), (103, 0)] {
             let now = now + ms * 1_000_000;
@@ -633,7 +635,13 @@ mod tests {
         let (mut reader, _tell, counts, _events) = reader();
         let send = |whole: &[u32], cut: &[u32]| {
             let tids = |tids: &[u32]| tids.iter().map(|tid| Tid(*tid)).collect();
-            counts.send(CopyCounts { whole: tids(whole), cut: tids(cut), ..CopyCounts::default() }).unwrap();
+            counts
+                .send(StackCopyFeedback {
+                    whole: tids(whole),
+                    cut: tids(cut),
+                    ..StackCopyFeedback::default()
+                })
+                .unwrap();
         };
         let mut is_left_alone = |ms: u64, tid: u32| {
             let now = 10 * LEAVE_ALONE_NS + ms * 1_000_000;

@@ -16,25 +16,25 @@ use nyquist_object::elf::Architecture;
 use nyquist_perf::RecordFormat;
 
 use super::attr::{CallGraph, Common, Features, Reach, Trigger, period_ns};
-use super::batch::Batching;
-use super::cut::CutTeller;
-use super::deepen::Deepening;
 use super::described::Described;
 use super::drain::{Drainer, Draining, RingSource};
+use super::drain_scheduler::{DrainScheduler, handed_over_at_most, share_out};
 use super::events::Role;
+use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
-use super::lineage::Lineage;
 use super::live::LiveReader;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pace::{Flow, Pace};
-use super::peek::Peeks;
 use super::reader::Reader;
 use super::recording::{Initial, LiveStacks, Recording, StopHandle};
-use super::roots::Roots;
-use super::rounds::{Rounds, handed_over_at_most, share_out};
+use super::ring_scanner::RingScanner;
+use super::sideband_throttle::SidebandThrottle;
+use super::stack_bases::StackBases;
+use super::stack_size_escalation::StackSizeEscalation;
 use super::threads::Threads;
 use super::totals::ThreadTotals;
+use super::truncated_stack::TruncatedStackSender;
 use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, LARGEST_STACK, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::sys::clock::monotonic_ns;
@@ -217,12 +217,13 @@ impl Perf {
         };
         let readers = self.outcome.threads.readers;
         let (out, chunks) = sync_channel(handed_over_at_most(readers));
-        let roots = Arc::new(Roots::default());
-        let (cuts, live): (Option<CutTeller>, _) = self.live_stacks(&format.format, &roots)?.unzip();
+        let roots = Arc::new(StackBases::default());
+        let (cuts, live): (Option<TruncatedStackSender>, _) =
+            self.live_stacks(&format.format, &roots)?.unzip();
         let draining = Draining { format: format.format, out, cuts, roots: Arc::clone(&roots) };
         let rounds = drain_with(self.opened.rings, draining, lineage, readers);
         let pairs = self.opened.sidebands;
-        let batching = (!pairs.is_empty()).then(|| Batching::new(pairs));
+        let batching = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
         let events = Arc::new(self.opened.events);
         let outcome = &self.outcome;
         let flow = Flow {
@@ -271,7 +272,7 @@ impl Perf {
             events,
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(Group::leaf),
-            deepening: Deepening::default(),
+            deepening: StackSizeEscalation::default(),
             began_ns: time.0,
             live,
             roots,
@@ -306,27 +307,29 @@ impl Perf {
     fn live_stacks(
         &self,
         format: &RecordFormat,
-        roots: &Arc<Roots>,
-    ) -> Result<Option<(CutTeller, LiveStacks)>, OpenError> {
+        roots: &Arc<StackBases>,
+    ) -> Result<Option<(TruncatedStackSender, LiveStacks)>, OpenError> {
         if self.options.call_graph != CallGraph::Auto {
             return Ok(None);
         }
         let (tell, cuts) = sync_channel(MOST_CUTS);
         let (copies, copies_heard) = channel();
         let (out, read) = channel();
-        let peeks = Peeks::new(self.opened.rings.iter(), format, Arc::clone(roots));
+        let peeks = RingScanner::new(self.opened.rings.iter(), format, Arc::clone(roots));
         let live = LiveReader::new(cuts, copies_heard, out, peeks, Arc::clone(roots));
         let thread = std::thread::Builder::new().name("nyquist-stacks".into());
         let reader = thread.spawn(move || live.run()).map_err(system("no thread can be started"))?;
-        Ok(Some((CutTeller { out: tell }, LiveStacks { read, copies, reader })))
+        Ok(Some((TruncatedStackSender { out: tell }, LiveStacks { read, copies, reader })))
     }
 
-    fn lineage(&self) -> Result<Option<Lineage>, OpenError> {
+    fn lineage(&self) -> Result<Option<InheritedEventFilter>, OpenError> {
         if !self.opened.late_threads {
             return Ok(None);
         }
         let sampled = self.opened.events.sampled_threads();
-        sampled.map(|sampled| Some(Lineage::new(sampled))).map_err(system("the events have no numbers"))
+        sampled
+            .map(|sampled| Some(InheritedEventFilter::new(sampled)))
+            .map_err(system("the events have no numbers"))
     }
 
     /// Clocks that tick on whole CPUs see a program that works to the same beat always or never.
@@ -349,13 +352,13 @@ impl Group {
 fn drain_with(
     rings: Vec<RingSource>,
     draining: Draining,
-    mut lineage: Option<Lineage>,
+    mut lineage: Option<InheritedEventFilter>,
     readers: usize,
-) -> Rounds {
+) -> DrainScheduler {
     let shares = share_out(rings, |source| source.cpu, readers);
     let each = std::iter::repeat_n(draining, shares.len());
     let drainer = |(rings, draining)| Drainer::new(rings, draining, lineage.take());
-    Rounds::new(shares.into_iter().zip(each).map(drainer).collect())
+    DrainScheduler::new(shares.into_iter().zip(each).map(drainer).collect())
 }
 
 /// The names and mappings of processes, as far as they can be read.

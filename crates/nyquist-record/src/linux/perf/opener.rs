@@ -9,12 +9,12 @@ use std::time::Instant;
 use nyquist_convert::event::Pid;
 
 use super::attr::{CallGraph, Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
-use super::batch::SidebandPair;
 use super::drain::RingSource;
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::outcome::{Attached, Hint, OpenError};
 use super::pace::wake_at;
 use super::pool::Need;
+use super::sideband_throttle::SidebandPair;
 
 use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
 use crate::linux::pmu::CoreUnits;

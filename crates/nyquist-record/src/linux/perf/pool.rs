@@ -69,7 +69,7 @@ impl Pool {
 
     /// Takes a buffer for records, if there is one for this need. It may be filled for the least of all needs that it could have
     /// been taken for.
-    pub(crate) fn take(&self, need: Need) -> Option<Filling> {
+    pub(crate) fn take(&self, need: Need) -> Option<BufferWriter> {
         let all = [Need::Samples, Need::Sideband, Need::Oldest];
         let could_have_it = all.into_iter().filter(|least| *least <= need);
         let (least, mut filling) =
@@ -79,7 +79,7 @@ impl Pool {
     }
 
     /// Takes a buffer, if there are more than so many.
-    pub(crate) fn take_leaving(&self, kept: usize) -> Option<Filling> {
+    pub(crate) fn take_leaving(&self, kept: usize) -> Option<BufferWriter> {
         // Only this thread takes buffers, so there cannot be fewer than it has seen.
         if self.count.load(Ordering::Acquire) <= kept {
             return None;
@@ -91,7 +91,7 @@ impl Pool {
         self.count.fetch_sub(1, Ordering::AcqRel);
         let (back, count) = (self.back.clone(), Arc::clone(&self.count));
         let buffer = PooledBuffer { buffer, len: 0, back, count };
-        Some(Filling { buffer, kept_for: Need::Samples })
+        Some(BufferWriter { buffer, kept_for: Need::Samples })
     }
 }
 
@@ -104,12 +104,12 @@ fn new_buffer(bytes: usize) -> Vec<u8> {
 
 /// A buffer that is being filled.
 #[derive(Debug)]
-pub(crate) struct Filling {
+pub(crate) struct BufferWriter {
     buffer: PooledBuffer,
     kept_for: Need,
 }
 
-impl Filling {
+impl BufferWriter {
     /// Whether it is one of those that are kept for more than this need.
     pub(crate) fn is_kept_from(&self, need: Need) -> bool {
         self.kept_for > need
@@ -164,7 +164,7 @@ impl Drop for PooledBuffer {
 mod tests {
     use super::*;
 
-    fn fill(mut filling: Filling, bytes: &[u8]) -> Bytes {
+    fn fill(mut filling: BufferWriter, bytes: &[u8]) -> Bytes {
         filling.room()[..bytes.len()].copy_from_slice(bytes);
         filling.advance(bytes.len());
         filling.into_bytes()
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn filled_bytes_come_out_and_their_memory_comes_back() {
         let pool = Pool::new();
-        let taken: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Oldest)).collect();
+        let taken: Vec<BufferWriter> = std::iter::from_fn(|| pool.take(Need::Oldest)).collect();
         assert_eq!(taken.len(), BUFFERS);
         let mut bytes: Vec<Bytes> = taken.into_iter().map(|filling| fill(filling, b"record")).collect();
         assert!(pool.take(Need::Oldest).is_none());
@@ -187,14 +187,14 @@ mod tests {
     #[test]
     fn samples_leave_memory_to_the_sideband_and_both_to_what_is_oldest() {
         let pool = Pool::new();
-        let samples: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Samples)).collect();
+        let samples: Vec<BufferWriter> = std::iter::from_fn(|| pool.take(Need::Samples)).collect();
         assert_eq!(samples.len(), BUFFERS - KEPT_FOR_SIDEBAND - KEPT_FOR_OLDEST);
-        let sideband: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Sideband)).collect();
+        let sideband: Vec<BufferWriter> = std::iter::from_fn(|| pool.take(Need::Sideband)).collect();
         assert_eq!(sideband.len(), KEPT_FOR_SIDEBAND);
-        let oldest: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Oldest)).collect();
+        let oldest: Vec<BufferWriter> = std::iter::from_fn(|| pool.take(Need::Oldest)).collect();
         assert_eq!(oldest.len(), KEPT_FOR_OLDEST);
         let kept_from =
-            |filling: &Filling| [Need::Samples, Need::Sideband].map(|need| filling.is_kept_from(need));
+            |filling: &BufferWriter| [Need::Samples, Need::Sideband].map(|need| filling.is_kept_from(need));
         assert!(samples.iter().all(|filling| kept_from(filling) == [false, false]));
         assert!(sideband.iter().all(|filling| kept_from(filling) == [true, false]));
         assert!(oldest.iter().all(|filling| kept_from(filling) == [true, true]));

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, Timestamp};
 
-use super::batch::Batching;
 use super::drain::RingSource;
+use super::drain_scheduler::DrainScheduler;
 use super::events::Events;
 use super::jitter::Jitter;
 use super::pace::Pace;
 use super::pool::Need;
-use super::rounds::Rounds;
+use super::sideband_throttle::SidebandThrottle;
 use super::totals::ThreadTotals;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
@@ -48,7 +48,7 @@ const EXIT_CHECK_MS: u32 = 100;
 /// The state of the reading thread.
 pub(crate) struct Reader {
     pub(crate) events: Arc<Events>,
-    pub(crate) rounds: Rounds,
+    pub(crate) rounds: DrainScheduler,
     pub(crate) stop: Arc<OwnedFd>,
     /// The processes with whose end the recording ends; none where it goes on without them.
     pub(crate) watched: Vec<u32>,
@@ -57,7 +57,7 @@ pub(crate) struct Reader {
     pub(crate) totals: ThreadTotals,
     pub(crate) jitter: Option<Jitter>,
     /// Where the sideband can be taken in batches.
-    pub(crate) batching: Option<Batching>,
+    pub(crate) batching: Option<SidebandThrottle>,
     /// Where rings for samples can be left alone for a while.
     pub(crate) pace: Option<Pace>,
 }
@@ -128,7 +128,7 @@ impl Reader {
             let pause = self.pace.as_ref().and_then(|pace| pace.pauses_until(monotonic_ns()));
             self.wait_for_samples(&mut waiting, pause.is_none());
             let until = [deadline, change, pause];
-            let batch = self.batching.as_ref().and_then(Batching::look_every_ms);
+            let batch = self.batching.as_ref().and_then(SidebandThrottle::look_every_ms);
             let retry = self.rounds.are_blocked().then_some(POOL_RETRY_MS);
             let timeout = waiting.timeout_ms(until, [batch, retry]);
             // A wait that fails would fail again at once, so the rings are then looked at from time to time.

@@ -9,18 +9,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use nyquist_convert::CopyCounts;
+use nyquist_convert::StackCopyFeedback;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
-use super::deepen::Deepening;
 use super::described::Described;
-use super::drain::Filled;
+use super::drain::FilledBuffer;
 use super::events::Events;
-use super::pool::Filling;
+use super::pool::BufferWriter;
 use super::reader::{End, EndReason};
-use super::roots::Roots;
+use super::stack_bases::StackBases;
+use super::stack_size_escalation::StackSizeEscalation;
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
 use crate::linux::sys::clock::monotonic_ns;
@@ -31,9 +31,9 @@ use crate::{Chunk, Source};
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) initial: Option<Initial>,
-    pub(crate) chunks: Receiver<Vec<Filled>>,
+    pub(crate) chunks: Receiver<Vec<FilledBuffer>>,
     /// What was taken over from the reader and not handed out yet.
-    pub(crate) taken: VecDeque<Filled>,
+    pub(crate) taken: VecDeque<FilledBuffer>,
     pub(crate) format: PerfEvents,
     pub(crate) reader: Option<JoinHandle<End>>,
     pub(crate) end: Option<(EndReason, bool)>,
@@ -44,11 +44,11 @@ pub struct Recording {
     pub(crate) counts_time: bool,
     /// The command's own control group.
     pub(crate) leaf: Option<Leaf>,
-    pub(crate) deepening: Deepening,
+    pub(crate) deepening: StackSizeEscalation,
     /// The outer parts of stacks that are read from living processes, where they are.
     pub(crate) live: Option<LiveStacks>,
     /// Where stacks have their roots, which the converter finds out.
-    pub(crate) roots: Arc<Roots>,
+    pub(crate) roots: Arc<StackBases>,
     /// A chunk that others have to be handed out before.
     pub(crate) held: Option<Chunk>,
     /// How far the past has been said to be complete.
@@ -60,7 +60,7 @@ pub struct Recording {
 #[derive(Debug)]
 pub(crate) struct LiveStacks {
     pub(crate) read: Receiver<Event>,
-    pub(crate) copies: Sender<CopyCounts>,
+    pub(crate) copies: Sender<StackCopyFeedback>,
     pub(crate) reader: JoinHandle<()>,
 }
 
@@ -122,7 +122,7 @@ impl Iterator for Recording {
             return Some(held);
         }
         if let Some(filled) = self.next_filled() {
-            let bytes = filled.buffer.map_or_else(Bytes::new, Filling::into_bytes);
+            let bytes = filled.buffer.map_or_else(Bytes::new, BufferWriter::into_bytes);
             let records = Chunk::records(bytes, self.format.clone(), filled.complete_before);
             let live = self.take_live();
             if live.is_empty() {
@@ -156,7 +156,7 @@ impl Recording {
     }
 
     /// The next of what the reader has filled; `None` when it has ended.
-    fn next_filled(&mut self) -> Option<Filled> {
+    fn next_filled(&mut self) -> Option<FilledBuffer> {
         while self.taken.is_empty() {
             self.taken = self.chunks.recv().ok()?.into();
         }
@@ -177,17 +177,17 @@ impl Recording {
 
     /// Takes heed of what came of the copies of stacks: where many ended too early and it was not said how much is to be
     /// copied, more is copied from now on; and of stacks whose roots are known nothing behind these.
-    pub fn heed(&mut self, counts: &CopyCounts) {
+    pub fn apply_feedback(&mut self, counts: &StackCopyFeedback) {
         for (tid, root) in &counts.roots {
             self.roots.set(tid.0, root.map(|root| root.0));
         }
-        let CopyCounts { whole, cut, looked_at, gaps, .. } = counts;
+        let StackCopyFeedback { whole, cut, looked_at, gaps, .. } = counts;
         let names_any = !(whole.is_empty() && cut.is_empty() && looked_at.is_empty() && gaps.is_empty());
         if let Some(live) = self.live.as_ref().filter(|_| names_any) {
             // One that has ended reads nothing more anyway.
             let _ = live.copies.send(counts.clone());
         }
-        if self.events.can_deepen() && self.deepening.heed(counts, monotonic_ns()) {
+        if self.events.can_deepen() && self.deepening.apply_feedback(counts, monotonic_ns()) {
             self.events.deepen();
         }
     }

@@ -174,7 +174,7 @@ impl Tracer {
     /// Asks a thread to stop, and looks at it when it has: at once where it runs, else when it gets a CPU.
     fn hold(&mut self, tid: u32, schedule: Schedule) -> Answer {
         self.prepare_room();
-        self.rehearse(tid);
+        self.warm_stack_pages(tid);
         let at = monotonic_ns();
         let Some(task) = self.tasks.get_mut(tid) else { return Answer::NotAsked };
         if ptrace::interrupt(tid).is_err() {
@@ -196,7 +196,7 @@ impl Tracer {
 
     /// Reads the stack of a thread that runs where it was when it was held the last time. That takes twice as long as to read it
     /// again at once: what the kernel needs for it and most of the words are in this processor's caches then.
-    fn rehearse(&mut self, tid: u32) {
+    fn warm_stack_pages(&mut self, tid: u32) {
         let Some((pid, held)) = self.tasks.get(tid).and_then(|task| Some((task.pid, task.held?))) else {
             return;
         };

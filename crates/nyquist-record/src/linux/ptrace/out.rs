@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use nyquist_convert::event::{Event, EventKind, Timestamp, UserStack};
 
 use crate::Chunk;
-use crate::linux::perf::{Filling, Need, Pool};
+use crate::linux::perf::{BufferWriter, Need, Pool};
 
 /// The most chunks that wait to be taken before samples are dropped.
 const MOST_WAITING: usize = 512;
@@ -17,7 +17,7 @@ const MOST_WAITING: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Out {
     pool: Pool,
-    filling: Option<Filling>,
+    filling: Option<BufferWriter>,
     /// How much of `filling` is filled.
     filled: usize,
     events: Vec<Event>,
@@ -59,7 +59,7 @@ impl Out {
 
     /// Room for a stack; empty where there is none.
     pub(crate) fn room(&mut self) -> &mut [u8] {
-        self.filling.as_mut().map(Filling::room).unwrap_or_default()
+        self.filling.as_mut().map(BufferWriter::room).unwrap_or_default()
     }
 
     /// Adds an event.

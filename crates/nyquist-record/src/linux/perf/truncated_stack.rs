@@ -2,14 +2,14 @@
 
 use std::sync::mpsc::SyncSender;
 
-use super::skim::{SampleLayout, Stack, THREAD_AT, stack, stack_pointer};
+use super::compact_record::{SampleLayout, Stack, THREAD_AT, stack, stack_pointer};
 
 /// Where a sample says whose it is (`PERF_SAMPLE_TID`).
 const PROCESS_AT: usize = THREAD_AT - 4;
 
 /// A copy behind which the stack may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct TruncatedStack {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) time_ns: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Cut {
     pub(crate) end: u64,
 }
 
-impl Cut {
+impl TruncatedStack {
     /// The copy in the sample at `position`, of which `len` bytes are the stack's. `read` copies bytes from a position on.
     pub(super) fn at(
         read: &impl Fn(u64, &mut [u8]),
@@ -40,22 +40,22 @@ impl Cut {
 }
 
 /// Finds the copy in a sample that was copied out of a ring.
-fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<Cut> {
+fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<TruncatedStack> {
     let read = |position: u64, out: &mut [u8]| {
         let from = sample.get(position as usize..).and_then(|from| from.get(..out.len()));
         out.copy_from_slice(from.unwrap_or(&[0; 8][..out.len()]));
     };
     let stack = stack(&read, 0, sample.len(), layout)?;
-    Cut::at(&read, 0, &stack, stack.len, layout)
+    TruncatedStack::at(&read, 0, &stack, stack.len, layout)
 }
 
 /// The reader's end: tells of cut copies.
 #[derive(Clone, Debug)]
-pub(crate) struct CutTeller {
-    pub(crate) out: SyncSender<Cut>,
+pub(crate) struct TruncatedStackSender {
+    pub(crate) out: SyncSender<TruncatedStack>,
 }
 
-impl CutTeller {
+impl TruncatedStackSender {
     /// Tells of a sample that was copied out of a ring, whose stack may go on behind its copy. Never waits: where too many have been
     /// told, one is left out.
     pub(crate) fn notice(&self, sample: &[u8], layout: &SampleLayout) {
@@ -94,7 +94,9 @@ mod tests {
         let check = |abi, room, len, expected| {
             assert_eq!(cut_of(&sample(abi, room, len), &layout()), expected, "{abi} {room} {len}");
         };
-        let cut = |len: u64| Some(Cut { pid: 7, tid: 9, time_ns: 1000, start: 0x5000, end: 0x5000 + len });
+        let cut = |len: u64| {
+            Some(TruncatedStack { pid: 7, tid: 9, time_ns: 1000, start: 0x5000, end: 0x5000 + len })
+        };
         check(2, 4096, 4096, cut(4096));
         check(2, 4096, 4088, cut(4088));
         check(1, 4096, 4096, None);

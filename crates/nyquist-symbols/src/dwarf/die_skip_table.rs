@@ -64,7 +64,7 @@ const SHORT_CODES: usize = 0x80;
 
 /// How to pass over the entries of a unit, by their abbreviation code.
 #[derive(Debug)]
-pub(crate) struct Passages {
+pub(crate) struct DieSkipTable {
     /// Stops at functions and inlined calls.
     at_calls: Vec<Passage>,
     /// Stops at functions that have code alone. Others hold no address, and nothing that is inlined into them is looked
@@ -72,13 +72,13 @@ pub(crate) struct Passages {
     at_functions: Vec<Passage>,
 }
 
-impl Default for Passages {
+impl Default for DieSkipTable {
     fn default() -> Self {
         Self { at_calls: vec![Passage::END], at_functions: vec![Passage::END] }
     }
 }
 
-impl Passages {
+impl DieSkipTable {
     /// Adds the abbreviation with the next code.
     pub(crate) fn push(&mut self, abbreviation: &Abbreviation, steps: &[Step]) {
         let plain = Passage::of(steps, abbreviation.has_children);

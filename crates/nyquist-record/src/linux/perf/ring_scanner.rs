@@ -1,4 +1,4 @@
-//! Peeking into rings: for samples that the reader will come to later, whose stacks are to be read as long as they are as they were.
+//! Scanning rings ahead of the reader, for samples whose stacks are to be read as long as they are as they were.
 //!
 //! Being woken costs the reader far more than the few samples that there are after a moment. Whoever looks after deep stacks is awake
 //! anyway then, and finds in the rings what it needs, and leaves all of it there.
@@ -8,39 +8,39 @@ use std::sync::Arc;
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat};
 
-use super::cut::Cut;
+use super::compact_record::{SampleLayout, stack, stack_bytes};
 use super::drain::RingSource;
-use super::roots::Roots;
-use super::skim::{SampleLayout, stack, stack_bytes};
+use super::stack_bases::StackBases;
+use super::truncated_stack::TruncatedStack;
 use crate::linux::sys::ring::RingView;
 
 /// All rings that samples may come to.
 #[derive(Debug)]
-pub(crate) struct Peeks {
-    rings: Vec<Peek>,
+pub(crate) struct RingScanner {
+    rings: Vec<ScannedRing>,
     layout: SampleLayout,
-    roots: Arc<Roots>,
+    roots: Arc<StackBases>,
 }
 
 /// One ring, and how far it has been looked at.
 #[derive(Debug)]
-struct Peek {
+struct ScannedRing {
     ring: RingView,
     seen: u64,
 }
 
-impl Peeks {
+impl RingScanner {
     pub(crate) fn new<'a>(
         rings: impl Iterator<Item = &'a RingSource>,
         format: &RecordFormat,
-        roots: Arc<Roots>,
+        roots: Arc<StackBases>,
     ) -> Self {
-        let rings = rings.map(|source| Peek { ring: source.ring.view(), seen: 0 }).collect();
+        let rings = rings.map(|source| ScannedRing { ring: source.ring.view(), seen: 0 }).collect();
         Self { rings, layout: SampleLayout::new(format), roots }
     }
 
     /// Tells of the copies behind which the stack may go on, of all samples since the last look that are still in the rings.
-    pub(crate) fn look(&mut self, mut tell: impl FnMut(Cut)) {
+    pub(crate) fn look(&mut self, mut tell: impl FnMut(TruncatedStack)) {
         let Self { rings, layout, roots } = self;
         for peek in rings {
             let head = peek.ring.head();
@@ -54,10 +54,10 @@ impl Peeks {
     }
 }
 
-impl Peek {
+impl ScannedRing {
     /// The size of the next record, and its copy, if it has one behind which the stack may go on. Both are nonsense where the record
     /// was given back meanwhile.
-    fn record(&self, layout: &SampleLayout, roots: &Roots) -> Option<(u64, Option<Cut>)> {
+    fn record(&self, layout: &SampleLayout, roots: &StackBases) -> Option<(u64, Option<TruncatedStack>)> {
         let header = Header::parse(&self.ring.word(self.seen).to_ne_bytes()).ok()?;
         let size = usize::from(header.size);
         if size < Header::LEN {
@@ -67,11 +67,11 @@ impl Peek {
         Some((size as u64, if is_sample { self.cut(size, layout, roots) } else { None }))
     }
 
-    fn cut(&self, size: usize, layout: &SampleLayout, roots: &Roots) -> Option<Cut> {
+    fn cut(&self, size: usize, layout: &SampleLayout, roots: &StackBases) -> Option<TruncatedStack> {
         let read = |position: u64, out: &mut [u8]| self.read(position, out);
         let stack = stack(&read, self.seen, size, layout)?;
         let (len, may_go_on) = stack_bytes(&read, self.seen, &stack, (layout, roots));
-        if may_go_on { Cut::at(&read, self.seen, &stack, len, layout) } else { None }
+        if may_go_on { TruncatedStack::at(&read, self.seen, &stack, len, layout) } else { None }
     }
 
     /// Reads a field, which is no longer than a word and lies within one.
@@ -124,20 +124,20 @@ mod tests {
         header.into_iter().chain(words.into_iter().flat_map(u64::to_ne_bytes)).collect()
     }
 
-    fn found(peeks: &mut Peeks) -> Vec<Cut> {
+    fn found(peeks: &mut RingScanner) -> Vec<TruncatedStack> {
         let mut cuts = Vec::new();
         peeks.look(|cut| cuts.push(cut));
         cuts
     }
 
-    fn cut(time_ns: u64) -> Cut {
-        Cut { pid: 7, tid: 9, time_ns, start: 0x5000, end: 0x5200 }
+    fn cut(time_ns: u64) -> TruncatedStack {
+        TruncatedStack { pid: 7, tid: 9, time_ns, start: 0x5000, end: 0x5200 }
     }
 
     #[test]
     fn copies_that_may_end_too_early_are_found_once_and_nothing_is_taken() {
         let (source, mut kernel) = ring();
-        let mut peeks = Peeks::new([&source].into_iter(), &format(), Arc::default());
+        let mut peeks = RingScanner::new([&source].into_iter(), &format(), Arc::default());
         assert_eq!(found(&mut peeks), []);
         write(&mut kernel, &sample(1, 512));
         write(&mut kernel, &[&record::LOST.to_ne_bytes()[..], &[0, 0, 16, 0], &[0xff; 8]].concat());
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn what_was_given_back_is_passed_over_and_a_record_may_go_on_at_the_rings_start() {
         let (mut source, mut kernel) = ring();
-        let mut peeks = Peeks::new([&source].into_iter(), &format(), Arc::default());
+        let mut peeks = RingScanner::new([&source].into_iter(), &format(), Arc::default());
         for time in 1..50 {
             write(&mut kernel, &sample(time, 512));
             write(&mut kernel, &sample(100 + time, 512));
@@ -168,7 +168,7 @@ mod tests {
     fn a_record_that_was_given_back_while_it_was_looked_at_counts_for_nothing() {
         let (mut source, mut kernel) = ring();
         write(&mut kernel, &sample(1, 512));
-        let peek = Peek { ring: source.ring.view(), seen: 0 };
+        let peek = ScannedRing { ring: source.ring.view(), seen: 0 };
         assert!(peek.is_held());
         source.ring.release(kernel.head);
         assert!(!peek.is_held());
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_record_without_a_size_ends_the_look() {
         let (source, mut kernel) = ring();
-        let mut peeks = Peeks::new([&source].into_iter(), &format(), Arc::default());
+        let mut peeks = RingScanner::new([&source].into_iter(), &format(), Arc::default());
         write(&mut kernel, &[0; 64]);
         write(&mut kernel, &sample(1, 512));
         assert_eq!(found(&mut peeks), []);

@@ -2,23 +2,23 @@
 
 use bytes::Bytes;
 
-use crate::event::{Registers, Unwound, UserStack};
-use crate::track::CodeState;
+use crate::event::{PreUnwound, Registers, UserStack};
+use crate::track::AddressSpaceHash;
 
 /// The most of them that are kept: more than are on their way at once, but for those of a recorder that has fallen behind.
 const MOST: usize = 4096;
 
 /// Such memory.
 #[derive(Debug, Default)]
-pub(crate) struct SpareWalks {
+pub(crate) struct WalkPool {
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
-    walks: Vec<Box<Unwound>>,
+    walks: Vec<Box<PreUnwound>>,
 }
 
-impl SpareWalks {
+impl WalkPool {
     /// Takes the memory of a stack that nobody needs any more, and frees the copy.
     pub(crate) fn put(&mut self, stack: UserStack) {
-        if let UserStack::Unwound(mut unwound) = stack
+        if let UserStack::PreUnwound(mut unwound) = stack
             && self.walks.len() < MOST
         {
             unwound.clear();
@@ -33,19 +33,19 @@ impl SpareWalks {
     }
 
     /// A stack that is to be walked, in memory that another one had, if there is any.
-    pub(crate) fn unwalked(
+    pub(crate) fn pending(
         &mut self,
-        code: CodeState,
+        code: AddressSpaceHash,
         registers: Box<Registers>,
         copy: (Bytes, bool),
     ) -> UserStack {
-        let unwalked = |frames| Unwound::unwalked(code, registers, copy, frames);
-        UserStack::Unwound(match self.walks.pop() {
+        let pending = |frames| PreUnwound::pending(code, registers, copy, frames);
+        UserStack::PreUnwound(match self.walks.pop() {
             Some(mut spare) => {
-                *spare = unwalked(std::mem::take(&mut spare.frames));
+                *spare = pending(std::mem::take(&mut spare.frames));
                 spare
             }
-            None => Box::new(unwalked(Vec::new())),
+            None => Box::new(pending(Vec::new())),
         })
     }
 }

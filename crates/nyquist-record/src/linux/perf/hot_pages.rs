@@ -15,13 +15,13 @@ const MOST: usize = (MOST_READ / PAGE) as usize;
 
 /// The pages of a thread's stack that walks to its root have looked at.
 #[derive(Debug, Default)]
-pub(crate) struct LookedAt {
+pub(crate) struct HotPages {
     /// By their first addresses, when it was last heard of each.
     pages: BTreeMap<u64, u64>,
     whole_until: u64,
 }
 
-impl LookedAt {
+impl HotPages {
     /// A walk has looked at a page.
     pub(crate) fn note(&mut self, page: u64, now: u64) {
         self.pages.insert(page, now);
@@ -65,8 +65,8 @@ mod tests {
 
     const STACK: Range<u64> = 0x10_0000..0x18_0000;
 
-    fn looked_at(pages: &[u64], now: u64) -> LookedAt {
-        let mut looked_at = LookedAt::default();
+    fn looked_at(pages: &[u64], now: u64) -> HotPages {
+        let mut looked_at = HotPages::default();
         for page in pages {
             looked_at.note(*page, now);
         }

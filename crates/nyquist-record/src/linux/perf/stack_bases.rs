@@ -11,11 +11,11 @@ const ADDRESS_BITS: u32 = 47;
 
 /// The roots of the stacks of many threads.
 #[derive(Debug)]
-pub(crate) struct Roots {
+pub(crate) struct StackBases {
     places: Box<[AtomicU64]>,
 }
 
-impl Default for Roots {
+impl Default for StackBases {
     fn default() -> Self {
         Self { places: (0..PLACES).map(|_| AtomicU64::new(0)).collect() }
     }
@@ -27,7 +27,7 @@ fn tag(tid: u32) -> u64 {
     u64::from(tid / PLACES as u32) << (ADDRESS_BITS - 3)
 }
 
-impl Roots {
+impl StackBases {
     fn place(&self, tid: u32) -> &AtomicU64 {
         &self.places[tid as usize % PLACES]
     }
@@ -59,7 +59,7 @@ mod tests {
     fn a_root_is_found_by_its_thread_alone() {
         const ROOT: u64 = 0x7fff_ffff_fff8;
         const LAST: u32 = (1 << 22) - 1;
-        let roots = Roots::default();
+        let roots = StackBases::default();
         assert_eq!(roots.get(0), None);
         for tid in [0, 7, LAST] {
             roots.set(tid, Some(ROOT - u64::from(tid) * 8));

@@ -19,11 +19,11 @@ const MOST_MOVES: u32 = 3;
 const MANY_WALKS: u32 = 1024;
 
 /// What is new of a thread's root: the outermost word that walks to there look at, or that it is not where it was said to be.
-pub(crate) type News = Option<Avma>;
+pub(crate) type StackBaseUpdate = Option<Avma>;
 
 /// The roots of stacks, by thread.
 #[derive(Debug, Default)]
-pub(crate) struct StackRoots {
+pub(crate) struct LearnedStackBases {
     threads: FxHashMap<Tid, Root>,
 }
 
@@ -37,10 +37,10 @@ struct Root {
     is_told: bool,
 }
 
-impl StackRoots {
+impl LearnedStackBases {
     /// A walk has come to the root, and has looked at nothing further out than the word at `outermost`. Gives back what is to
     /// be told of that.
-    pub(crate) fn note(&mut self, tid: Tid, outermost: Avma) -> Option<News> {
+    pub(crate) fn note(&mut self, tid: Tid, outermost: Avma) -> Option<StackBaseUpdate> {
         if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&tid) {
             return None;
         }
@@ -64,23 +64,23 @@ impl StackRoots {
     }
 
     /// The outermost word that walks to the root look at, where that was told.
-    pub(crate) fn told(&self, tid: Tid) -> Option<Avma> {
+    pub(crate) fn published(&self, tid: Tid) -> Option<Avma> {
         self.threads.get(&tid).filter(|root| root.is_told).map(|root| root.outermost)
     }
 
     /// The root of a stack is not where it was said to be, if anything was said.
-    pub(crate) fn doubt(&mut self, tid: Tid) -> Option<News> {
+    pub(crate) fn invalidate(&mut self, tid: Tid) -> Option<StackBaseUpdate> {
         self.threads.get_mut(&tid).filter(|root| root.is_told).and_then(Root::moved)
     }
 
     /// A thread has ended.
-    pub(crate) fn forget(&mut self, tid: Tid) -> Option<News> {
+    pub(crate) fn forget(&mut self, tid: Tid) -> Option<StackBaseUpdate> {
         self.threads.remove(&tid).filter(|root| root.is_told).map(|_| None)
     }
 }
 
 impl Root {
-    fn moved(&mut self) -> Option<News> {
+    fn moved(&mut self) -> Option<StackBaseUpdate> {
         self.walks = 0;
         self.moves = self.moves.saturating_add(1);
         std::mem::take(&mut self.is_told).then_some(None)
@@ -94,44 +94,44 @@ mod tests {
     const ROOT: u64 = 0x7fff_0000_0000;
 
     /// Notes a root so often, and gives back what was told.
-    fn note(roots: &mut StackRoots, times: u32, outermost: u64) -> Vec<Option<u64>> {
+    fn note(roots: &mut LearnedStackBases, times: u32, outermost: u64) -> Vec<Option<u64>> {
         let news = (0..times).filter_map(|_| roots.note(Tid(1), Avma(outermost)));
         news.map(|news| news.map(|root| root.0)).collect()
     }
 
     #[test]
     fn a_root_is_told_of_when_enough_walks_have_come_to_it() {
-        let mut roots = StackRoots::default();
+        let mut roots = LearnedStackBases::default();
         assert_eq!(note(&mut roots, WALKS - 1, ROOT), []);
-        assert_eq!(roots.told(Tid(1)), None);
+        assert_eq!(roots.published(Tid(1)), None);
         assert_eq!(note(&mut roots, 100, ROOT), [Some(ROOT)]);
         assert_eq!(note(&mut roots, 100, ROOT - 64), [], "this is nearer");
         assert_eq!(note(&mut roots, 100, ROOT + 8), [Some(ROOT + 8)]);
-        assert_eq!([1, 2].map(|tid| roots.told(Tid(tid))), [Some(Avma(ROOT + 8)), None]);
+        assert_eq!([1, 2].map(|tid| roots.published(Tid(tid))), [Some(Avma(ROOT + 8)), None]);
         assert_eq!(roots.forget(Tid(1)), Some(None));
         assert_eq!(roots.forget(Tid(1)), None);
     }
 
     #[test]
     fn a_root_that_moves_too_often_is_not_told_of_any_more() {
-        let mut roots = StackRoots::default();
+        let mut roots = LearnedStackBases::default();
         assert_eq!(note(&mut roots, 100, ROOT), [Some(ROOT)]);
-        assert_eq!(roots.doubt(Tid(1)), Some(None));
-        assert_eq!(roots.doubt(Tid(1)), None);
-        assert_eq!(roots.told(Tid(1)), None);
+        assert_eq!(roots.invalidate(Tid(1)), Some(None));
+        assert_eq!(roots.invalidate(Tid(1)), None);
+        assert_eq!(roots.published(Tid(1)), None);
         assert_eq!(note(&mut roots, 100, ROOT), [Some(ROOT)]);
         assert_eq!(note(&mut roots, 100, ROOT - 2 * NEAR), [None, Some(ROOT - 2 * NEAR)]);
         assert_eq!(note(&mut roots, 100, ROOT), [None, Some(ROOT)]);
         assert_eq!(note(&mut roots, 100, ROOT - 2 * NEAR), [None], "this was once too often");
-        assert_eq!(roots.told(Tid(1)), None);
+        assert_eq!(roots.published(Tid(1)), None);
         assert_eq!(note(&mut roots, MANY_WALKS, ROOT - 2 * NEAR), [Some(ROOT - 2 * NEAR)]);
     }
 
     #[test]
     fn so_many_threads_are_remembered_and_not_more() {
-        let mut roots = StackRoots::default();
-        let told = (0..2 * MOST_THREADS as u32)
+        let mut roots = LearnedStackBases::default();
+        let published = (0..2 * MOST_THREADS as u32)
             .filter(|tid| (0..WALKS).any(|_| roots.note(Tid(*tid), Avma(ROOT)).is_some()));
-        assert_eq!(told.count(), MOST_THREADS);
+        assert_eq!(published.count(), MOST_THREADS);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct SidebandPair {
 
 /// The state of the sideband's events.
 #[derive(Debug)]
-pub(crate) struct Batching {
+pub(crate) struct SidebandThrottle {
     pairs: Vec<SidebandPair>,
     state: State,
     last_ns: u64,
@@ -41,7 +41,7 @@ enum State {
     LastLook,
 }
 
-impl Batching {
+impl SidebandThrottle {
     /// Each record wakes the reader at first.
     pub(crate) fn new(pairs: Vec<SidebandPair>) -> Self {
         Self { pairs, state: State::Eager(0), last_ns: 0 }
@@ -103,7 +103,7 @@ mod tests {
     /// Goes through rounds, each at a time in ms, and says at which of them the reader begins or ends to look by the clock.
     fn check(rounds: impl IntoIterator<Item = (u64, bool)>, expected: &[u64]) {
         let events = Events::new(false);
-        let mut batching = Batching::new(Vec::new());
+        let mut batching = SidebandThrottle::new(Vec::new());
         let mut changes = Vec::new();
         for (at, found) in rounds {
             let before = batching.look_every_ms();

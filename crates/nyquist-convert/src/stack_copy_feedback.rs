@@ -4,19 +4,19 @@ use nyquist_object::Avma;
 use rustc_hash::FxHashSet;
 
 use crate::event::Tid;
-use crate::stack_roots;
+use crate::stack_bases;
 
 /// The most threads of each kind that are named between two looks at the counts.
 const MOST_NAMED: usize = 256;
 /// The most threads of whose roots is told between two looks. They are told once, so that there is room for all that are remembered:
 /// where several threads walk, what hundreds of threads were found to have comes between two looks.
-const MOST_ROOTS: usize = stack_roots::MOST_THREADS;
+const MOST_ROOTS: usize = stack_bases::MOST_THREADS;
 /// The most pages of all threads' stacks that are named between two looks.
 const MOST_PAGES: usize = 512;
 
 /// What came of the copies of stacks since it was last asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CopyCounts {
+pub struct StackCopyFeedback {
     /// The copies that were walked.
     pub copies: u64,
     /// Those that ended before the stack did, because their limit was reached.
@@ -34,7 +34,7 @@ pub struct CopyCounts {
     pub gaps: Vec<Tid>,
 }
 
-impl CopyCounts {
+impl StackCopyFeedback {
     /// Counts a copy: whether it had reached its limit (`limited`), and whether the walk ended there.
     pub(crate) fn note(&mut self, tid: Tid, limited: bool, ended_early: bool) {
         self.copies += 1;
@@ -72,24 +72,24 @@ mod tests {
 
     #[test]
     fn copies_are_counted_by_what_came_of_them() {
-        let mut counts = CopyCounts::default();
+        let mut counts = StackCopyFeedback::default();
         for (tid, limited, ended) in [(1, false, false), (2, true, true), (3, true, false), (3, true, false)]
         {
             counts.note(Tid(tid), limited, ended);
         }
-        let expected = CopyCounts {
+        let expected = StackCopyFeedback {
             copies: 4,
             ended_early: 1,
             whole: vec![Tid(3)],
             cut: vec![Tid(2)],
-            ..CopyCounts::default()
+            ..StackCopyFeedback::default()
         };
         assert_eq!(counts, expected);
     }
 
     #[test]
     fn each_page_is_named_once_and_no_more_than_so_many() {
-        let mut counts = CopyCounts::default();
+        let mut counts = StackCopyFeedback::default();
         counts.note_pages(Tid(1), &[Avma(0x1000), Avma(0x3000), Avma(0x1000)], false);
         counts.note_pages(Tid(2), &[Avma(0x1000)], true);
         counts.note_pages(Tid(2), &[], true);

@@ -9,7 +9,7 @@
 use nyquist_perf::file::Place;
 
 use super::batch::{Batch, Step};
-use super::spare::SpareWalks;
+use super::walk_pool::WalkPool;
 use crate::event::{Event, EventKind, Mapping, Pid, Tid, Timestamp, UserStack};
 use crate::jit::{self, JitDumps};
 use crate::modules::ModuleStore;
@@ -19,27 +19,22 @@ use crate::walk::unwindable;
 
 /// Follows what is mapped where, event after event.
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub(crate) struct SpeculativeTracker {
     tracker: Tracker,
     modules: ModuleStore,
     /// None: what is known of them, the converter knows alone.
     dumps: JitDumps,
-    spare: SpareWalks,
+    spare: WalkPool,
 }
 
-impl Follower {
+impl SpeculativeTracker {
     /// With the modules that a converter opens, too.
     pub(crate) fn new(modules: ModuleStore) -> Self {
-        Self {
-            tracker: Tracker::default(),
-            modules,
-            dumps: JitDumps::default(),
-            spare: SpareWalks::default(),
-        }
+        Self { tracker: Tracker::default(), modules, dumps: JitDumps::default(), spare: WalkPool::default() }
     }
 
     /// Takes memory that walks had, for others.
-    pub(crate) fn use_again(&mut self, spare: &mut SpareWalks) {
+    pub(crate) fn use_again(&mut self, spare: &mut WalkPool) {
         self.spare.append(spare);
     }
 
@@ -105,7 +100,7 @@ impl Follower {
             && unwindable(&registers)
                 .is_some_and(|registers| process.is_between_programs(&registers, &stack));
         let code = process.code_state(&self.modules);
-        sample.user = self.spare.unwalked(code, registers, (stack, limited));
+        sample.user = self.spare.pending(code, registers, (stack, limited));
         if between_programs {
             return batch.add(event.into());
         }

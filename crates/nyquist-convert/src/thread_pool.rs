@@ -9,7 +9,7 @@ use std::thread::{Builder, Result};
 /// Threads that do jobs beside the one that has them to do. Each is started when it is first of use, with that one's priority,
 /// and ends with the crew.
 #[derive(Debug)]
-pub struct Crew<J, R> {
+pub struct ThreadPool<J, R> {
     name: &'static str,
     most: usize,
     started: usize,
@@ -34,7 +34,7 @@ struct Waiting<J> {
     is_end: bool,
 }
 
-impl<J: Send + 'static, R: Send + 'static> Crew<J, R> {
+impl<J: Send + 'static, R: Send + 'static> ThreadPool<J, R> {
     /// A crew of so many threads at most, which have this name.
     pub fn new(name: &'static str, most: usize) -> Self {
         let (out, done) = channel();
@@ -126,7 +126,7 @@ impl<J> Jobs<J> {
     }
 }
 
-impl<J, R> Drop for Crew<J, R> {
+impl<J, R> Drop for ThreadPool<J, R> {
     fn drop(&mut self) {
         self.jobs.waiting().is_end = true;
         self.jobs.has_come.notify_all();
@@ -141,7 +141,7 @@ mod tests {
 
     /// What comes of so many jobs, and who has done each, as far as a thread of the crew has.
     fn done(
-        crew: &mut Crew<u32, (u32, Option<ThreadId>)>,
+        crew: &mut ThreadPool<u32, (u32, Option<ThreadId>)>,
         jobs: u32,
         threads: usize,
     ) -> Vec<(u32, Option<ThreadId>)> {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn jobs_are_handed_on_in_their_order_whoever_does_them() {
-        let mut crew = Crew::new("crew", 3);
+        let mut crew = ThreadPool::new("crew", 3);
         for (jobs, threads, started) in
             [(0, 3, 0), (1, 0, 0), (500, 0, 0), (500, 2, 2), (1, 3, 2), (500, 7, 3)]
         {
@@ -168,7 +168,7 @@ mod tests {
     fn as_many_threads_take_part_as_are_asked_for() {
         // All have to be there at once for any of them to go on.
         let barrier = Arc::new(Barrier::new(4));
-        let mut crew = Crew::new("crew", 3);
+        let mut crew = ThreadPool::new("crew", 3);
         for _ in 0..3 {
             let meet = |barrier: &Barrier| usize::from(barrier.wait().is_leader());
             let worker = || {
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn who_has_jobs_hears_of_a_panic() {
-        let mut crew: Crew<u32, u32> = Crew::new("crew", 1);
+        let mut crew: ThreadPool<u32, u32> = ThreadPool::new("crew", 1);
         let (begun, wait) = channel();
         let begun = Mutex::new(begun);
         let outcome = catch_unwind(AssertUnwindSafe(|| {

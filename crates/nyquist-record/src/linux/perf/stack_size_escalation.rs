@@ -1,6 +1,6 @@
 //! When more of each stack is to be copied: by what came of the copies so far.
 
-use nyquist_convert::CopyCounts;
+use nyquist_convert::StackCopyFeedback;
 
 /// So many copies that end too early are no accident.
 const MANY: u64 = 16;
@@ -13,16 +13,16 @@ const AGAIN_AFTER_NS: u64 = 50_000_000;
 
 /// Decides when to switch to larger copies.
 #[derive(Debug, Default)]
-pub(crate) struct Deepening {
+pub(crate) struct StackSizeEscalation {
     copies: u64,
     ended_early: u64,
     switched_ns: Option<u64>,
     is_done: bool,
 }
 
-impl Deepening {
+impl StackSizeEscalation {
     /// Whether the events are to be switched now, given what came of more copies.
-    pub(crate) fn heed(&mut self, counts: &CopyCounts, now_ns: u64) -> bool {
+    pub(crate) fn apply_feedback(&mut self, counts: &StackCopyFeedback, now_ns: u64) -> bool {
         if let Some(switched) = self.switched_ns {
             let again = !self.is_done && now_ns.saturating_sub(switched) >= AGAIN_AFTER_NS;
             self.is_done |= again;
@@ -50,15 +50,16 @@ impl Deepening {
 mod tests {
     use super::*;
 
-    fn counts(copies: u64, ended_early: u64) -> CopyCounts {
-        CopyCounts { copies, ended_early, ..CopyCounts::default() }
+    fn counts(copies: u64, ended_early: u64) -> StackCopyFeedback {
+        StackCopyFeedback { copies, ended_early, ..StackCopyFeedback::default() }
     }
 
     #[test]
     fn many_that_end_early_lead_to_larger_ones() {
         let check = |turns: &[(u64, u64)], expected| {
-            let mut deepening = Deepening::default();
-            let switched = turns.iter().any(|(copies, ended)| deepening.heed(&counts(*copies, *ended), 0));
+            let mut deepening = StackSizeEscalation::default();
+            let switched =
+                turns.iter().any(|(copies, ended)| deepening.apply_feedback(&counts(*copies, *ended), 0));
             assert_eq!(switched, expected, "{turns:?}");
         };
         check(&[(16, 16)], true);
@@ -74,8 +75,8 @@ mod tests {
 
     #[test]
     fn the_switch_is_made_twice_and_no_more() {
-        let mut deepening = Deepening::default();
-        let mut switches = |ms: u64| deepening.heed(&counts(100, 100), ms * 1_000_000);
+        let mut deepening = StackSizeEscalation::default();
+        let mut switches = |ms: u64| deepening.apply_feedback(&counts(100, 100), ms * 1_000_000);
         assert_eq!([0, 10, 49, 50, 51, 200].map(&mut switches), [true, false, false, true, false, false]);
         assert_eq!(deepening.switched_ns(), Some(0));
     }

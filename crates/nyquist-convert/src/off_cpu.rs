@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 /// A thread's wait that has not ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait {
+pub(crate) struct OffCpuInterval {
     pub(crate) pid: Pid,
     pub(crate) since: Timestamp,
     pub(crate) stack: Option<StackId>,
@@ -14,21 +14,21 @@ pub(crate) struct Wait {
 
 /// All waits that have not ended.
 #[derive(Debug, Default)]
-pub(crate) struct Waits {
-    waiting: FxHashMap<Tid, Wait>,
+pub(crate) struct OffCpuIntervals {
+    waiting: FxHashMap<Tid, OffCpuInterval>,
 }
 
-impl Waits {
-    pub(crate) fn begin(&mut self, tid: Tid, wait: Wait) {
+impl OffCpuIntervals {
+    pub(crate) fn begin(&mut self, tid: Tid, wait: OffCpuInterval) {
         self.waiting.insert(tid, wait);
     }
 
-    pub(crate) fn end(&mut self, tid: Tid) -> Option<Wait> {
+    pub(crate) fn end(&mut self, tid: Tid) -> Option<OffCpuInterval> {
         if self.waiting.is_empty() { None } else { self.waiting.remove(&tid) }
     }
 
     /// Ends all, in the order of threads.
-    pub(crate) fn end_all(&mut self) -> Vec<(Tid, Wait)> {
+    pub(crate) fn end_all(&mut self) -> Vec<(Tid, OffCpuInterval)> {
         let mut waits: Vec<_> = self.waiting.drain().collect();
         waits.sort_unstable_by_key(|(tid, _)| *tid);
         waits

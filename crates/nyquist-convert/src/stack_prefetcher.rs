@@ -1,4 +1,4 @@
-//! Trails: where walks have looked at stacks, so that the processor fetches the like of the next ones in time.
+//! Prefetching stacks: where the last walks have looked, so that the processor fetches the like of the next ones in time.
 //!
 //! A copy of a stack was made on another CPU. A walk waits for each word of it, and knows where the next is only when it has one; but
 //! the outer frames of a thread's stack are mostly where they were at its last sample.
@@ -23,7 +23,7 @@ const LINE_BITS: u32 = CACHE_LINE.ilog2();
 
 /// The last trails of threads, by the threads' numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Trails([Trail; TRAILS]);
+pub(crate) struct StackPrefetcher([Trail; TRAILS]);
 
 /// Which cache lines of a stack the last walk over it has looked at.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Default for Trail {
     }
 }
 
-impl Trails {
+impl StackPrefetcher {
     /// The trail of the thread's walk that begins now.
     pub(crate) fn begin(&self, tid: Tid) -> &Trail {
         let trail = self.of(tid);
@@ -113,13 +113,13 @@ mod tests {
         EventKind::Sample(Sample::in_user_code(Pid(tid), user))
     }
 
-    fn lines(trails: &Trails, coming: &EventKind) -> Vec<u8> {
+    fn lines(trails: &StackPrefetcher, coming: &EventKind) -> Vec<u8> {
         trails.wanted(coming).copied().collect()
     }
 
     #[test]
     fn what_the_last_walk_of_the_thread_has_looked_at_is_wanted() {
-        let trails = Trails::default();
+        let trails = StackPrefetcher::default();
         let trail = trails.begin(Tid(7));
         for address in [0x1008, 0x1000, 0x1040, 0x1078, 0x1400] {
             trail.note(Avma(address));
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_trail_has_no_more_lines_than_are_of_use() {
-        let trails = Trails::default();
+        let trails = StackPrefetcher::default();
         let trail = trails.begin(Tid(1));
         (0..1000).for_each(|index| trail.note(Avma(0x1000 + index * 320)));
         assert_eq!(lines(&trails, &sample(1, 0x1000, 320_000)).len(), LINES);

@@ -12,13 +12,13 @@ const MOST_OWED: u64 = 200_000_000;
 
 /// When the next reading may be.
 #[derive(Debug, Default)]
-pub(crate) struct Rest {
+pub(crate) struct DutyCycle {
     until: u64,
     /// Until when it would rest if it rested at once for all that it has used.
     owed_until: u64,
 }
 
-impl Rest {
+impl DutyCycle {
     /// It has used so much of a CPU, in nanoseconds, since this was last said.
     pub(crate) fn note_used(&mut self, used: u64, now: u64) {
         self.owed_until = self.owed_until.max(now).saturating_add(PER_USED.saturating_mul(used));
@@ -43,7 +43,7 @@ mod tests {
 
     /// The times of readings that take so long each, for a second.
     fn readings(costs: impl IntoIterator<Item = u64>) -> Vec<u64> {
-        let (mut rest, mut now, mut times) = (Rest::default(), 1_000_000_000, Vec::new());
+        let (mut rest, mut now, mut times) = (DutyCycle::default(), 1_000_000_000, Vec::new());
         for used in costs {
             now += used;
             times.push(now);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_reading_may_be_put_off() {
-        let mut rest = Rest::default();
+        let mut rest = DutyCycle::default();
         rest.extend_to(50);
         rest.extend_to(40);
         assert_eq!([45, 50, 60].map(|now| rest.left(now)), [5, 0, 0]);

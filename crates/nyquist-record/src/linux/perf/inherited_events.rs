@@ -21,14 +21,14 @@ pub(crate) fn task(record: &[u8], format: &RecordFormat) -> Option<Task> {
 
 /// For each thread, whose events sample it. All others that do are left out, so that none is sampled twice.
 #[derive(Debug)]
-pub(crate) struct Lineage {
+pub(crate) struct InheritedEventFilter {
     /// The thread that an event was opened for.
     opened_for: HashMap<u64, u32>,
     /// The thread whose events sample a thread.
     owners: HashMap<u32, u32>,
 }
 
-impl Lineage {
+impl InheritedEventFilter {
     /// Begins with events, by their numbers, and the threads that they were opened for.
     pub(crate) fn new(opened: impl IntoIterator<Item = (u64, u32)>) -> Self {
         let opened_for: HashMap<u64, u32> = opened.into_iter().collect();
@@ -90,18 +90,18 @@ mod tests {
         Header { kind, misc: 0, size: 32 }
     }
 
-    fn keeps(lineage: &mut Lineage, event: u64, thread: u32) -> bool {
+    fn keeps(lineage: &mut InheritedEventFilter, event: u64, thread: u32) -> bool {
         lineage.keeps(header(record::SAMPLE), &sample(event, thread), || None)
     }
 
-    fn task(lineage: &mut Lineage, kind: u32, tid: u32, parent_tid: u32) {
+    fn task(lineage: &mut InheritedEventFilter, kind: u32, tid: u32, parent_tid: u32) {
         let task = Task { pid: 7, parent_pid: 7, tid, parent_tid, time: 0 };
         assert!(lineage.keeps(header(kind), &[], || Some(task)));
     }
 
     #[test]
     fn a_thread_with_events_of_its_own_is_not_sampled_by_those_that_it_inherited() {
-        let mut lineage = Lineage::new([(100, 1), (200, 2)]);
+        let mut lineage = InheritedEventFilter::new([(100, 1), (200, 2)]);
         assert!(keeps(&mut lineage, 100, 1));
         assert!(keeps(&mut lineage, 200, 2));
         assert!(!keeps(&mut lineage, 100, 2));
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_is_born_from_it_is_sampled_by_one_of_both() {
-        let mut lineage = Lineage::new([(100, 1), (200, 2)]);
+        let mut lineage = InheritedEventFilter::new([(100, 1), (200, 2)]);
         task(&mut lineage, record::FORK, 3, 2);
         assert!(!keeps(&mut lineage, 100, 3));
         assert!(keeps(&mut lineage, 200, 3));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_used_again_is_another_thread() {
-        let mut lineage = Lineage::new([(100, 1), (200, 2)]);
+        let mut lineage = InheritedEventFilter::new([(100, 1), (200, 2)]);
         task(&mut lineage, record::EXIT, 2, 2);
         task(&mut lineage, record::FORK, 2, 1);
         assert!(keeps(&mut lineage, 100, 2));
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_kept() {
-        let mut lineage = Lineage::new([(100, 1)]);
+        let mut lineage = InheritedEventFilter::new([(100, 1)]);
         assert!(keeps(&mut lineage, 555, 1));
         assert!(lineage.keeps(header(record::SAMPLE), &[0; 9], || None));
     }

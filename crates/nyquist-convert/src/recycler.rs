@@ -12,22 +12,22 @@ const AT_ONCE: usize = 256;
 
 /// Where converted samples go.
 #[derive(Debug)]
-pub(crate) struct Spent {
+pub(crate) struct SampleRecycler {
     samples: Vec<Sample>,
     back: Sender<Vec<Sample>>,
 }
 
 /// Where they come back.
 #[derive(Debug)]
-pub(crate) struct GivenBack(Receiver<Vec<Sample>>);
+pub(crate) struct RecycledSamples(Receiver<Vec<Sample>>);
 
 /// A way back for samples.
-pub(crate) fn way_back() -> (Spent, GivenBack) {
+pub(crate) fn recycler() -> (SampleRecycler, RecycledSamples) {
     let (back, receiver) = mpsc::channel();
-    (Spent { samples: Vec::new(), back }, GivenBack(receiver))
+    (SampleRecycler { samples: Vec::new(), back }, RecycledSamples(receiver))
 }
 
-impl Spent {
+impl SampleRecycler {
     /// Takes a sample that nobody needs any more.
     pub(crate) fn take(&mut self, sample: Sample) {
         self.samples.push(sample);
@@ -38,7 +38,7 @@ impl Spent {
     }
 }
 
-impl GivenBack {
+impl RecycledSamples {
     /// What has come back so far.
     pub(crate) fn so_far(&self) -> Vec<Vec<Sample>> {
         self.0.try_iter().collect()

@@ -7,7 +7,7 @@
 use nyquist_perf::abi::{record, x86};
 use nyquist_perf::{Header, ReadFormat, RecordFormat, SampleType};
 
-use super::roots::Roots;
+use super::stack_bases::StackBases;
 
 /// Where a sample says which thread it is of (`PERF_SAMPLE_TID`), after the event's number, the instruction pointer, and the
 /// process.
@@ -96,7 +96,7 @@ pub(crate) fn time(
 
 /// A record that was copied out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Skimmed {
+pub(crate) struct Compacted {
     /// How long the copy of it is.
     pub(crate) len: usize,
     /// Whether it is a sample whose stack may go on behind its copy: that fills all its room, or does not reach the root.
@@ -105,18 +105,18 @@ pub(crate) struct Skimmed {
 
 /// Copies the record at `position` to the start of `out`, which has room for it. `read` copies bytes from a position of
 /// the ring on; `roots` says where stacks end, as far as that is known.
-pub(crate) fn skim(
+pub(crate) fn compact(
     read: impl Fn(u64, &mut [u8]),
     position: u64,
     header: Header,
-    (layout, roots): (&SampleLayout, &Roots),
+    (layout, roots): (&SampleLayout, &StackBases),
     out: &mut [u8],
-) -> Skimmed {
+) -> Compacted {
     let whole = usize::from(header.size).min(out.len());
     let cut = if header.kind == record::SAMPLE { stack(&read, position, whole, layout) } else { None };
     let Some(stack) = cut else {
         read(position, &mut out[..whole]);
-        return Skimmed { len: whole, may_go_on: false };
+        return Compacted { len: whole, may_go_on: false };
     };
     let (len, may_go_on) = stack_bytes(&read, position, &stack, (layout, roots));
     let Stack { size_at, room, .. } = stack;
@@ -129,7 +129,7 @@ pub(crate) fn skim(
     out[6..8].copy_from_slice(&(shorter as u16).to_le_bytes());
     out[size_at..data_at].copy_from_slice(&(kept as u64).to_le_bytes());
     out[data_at + kept..shorter].copy_from_slice(&(len as u64).to_le_bytes());
-    Skimmed { len: shorter, may_go_on }
+    Compacted { len: shorter, may_go_on }
 }
 
 /// How many bytes of a copy are the stack's, and whether the stack may go on behind them.
@@ -137,7 +137,7 @@ pub(super) fn stack_bytes(
     read: &impl Fn(u64, &mut [u8]),
     position: u64,
     stack: &Stack,
-    (layout, roots): (&SampleLayout, &Roots),
+    (layout, roots): (&SampleLayout, &StackBases),
 ) -> (usize, bool) {
     let up_to_root = up_to_root(read, position, stack, layout, roots);
     let lacks_root = up_to_root.is_some_and(|up_to_root| lacks_root(stack, up_to_root));
@@ -212,7 +212,7 @@ fn up_to_root(
     position: u64,
     stack: &Stack,
     layout: &SampleLayout,
-    roots: &Roots,
+    roots: &StackBases,
 ) -> Option<usize> {
     let mut tid = [0; 4];
     read(position + THREAD_AT as u64, &mut tid);
@@ -258,18 +258,18 @@ mod tests {
     }
 
     fn skimmed_and_going_on(bytes: &[u8], format: &RecordFormat) -> (Vec<u8>, bool) {
-        skimmed_up_to(bytes, format, &Roots::default())
+        skimmed_up_to(bytes, format, &StackBases::default())
     }
 
-    fn skimmed_up_to(bytes: &[u8], format: &RecordFormat, roots: &Roots) -> (Vec<u8>, bool) {
+    fn skimmed_up_to(bytes: &[u8], format: &RecordFormat, roots: &StackBases) -> (Vec<u8>, bool) {
         let read = |position: u64, out: &mut [u8]| {
             let at = position as usize - 4096;
             out.copy_from_slice(&bytes[at..at + out.len()]);
         };
         let mut out = vec![0xee; 1 << 16];
         let header = Header::parse(bytes).unwrap();
-        let Skimmed { len, may_go_on } =
-            skim(read, 4096, header, (&SampleLayout::new(format), roots), &mut out);
+        let Compacted { len, may_go_on } =
+            compact(read, 4096, header, (&SampleLayout::new(format), roots), &mut out);
         out.truncate(len);
         (out, may_go_on)
     }
@@ -332,7 +332,7 @@ mod tests {
     fn what_lies_behind_the_root_is_left_out() {
         for format in formats() {
             // The thread is number 0, and the stack pointer 7.
-            let roots = Roots::default();
+            let roots = StackBases::default();
             let check = |root: Option<u64>, registers: bool, len: u64, expected: usize, goes_on: bool| {
                 roots.set(0, root);
                 let whole = sample(&format, 3, registers, 32768, len);
@@ -362,7 +362,7 @@ mod tests {
         let mut whole = sample(&format, 0, true, 32768, 32768);
         let registers_at = whole.len() - 32768 - 16 - 20 * 8;
         whole[registers_at + 7 * 8..][..8].copy_from_slice(&0x9000_u64.to_ne_bytes());
-        let roots = Roots::default();
+        let roots = StackBases::default();
         for (root, goes_on) in [(0x8ff8, true), (0x9000, false)] {
             roots.set(0, Some(root));
             assert_eq!(skimmed_up_to(&whole, &format, &roots).1, goes_on, "{root:#x}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nyquist_convert::event::Timestamp;
 
-use super::drain::{Drainer, Found, RingSource};
+use super::drain::{DrainStatistics, Drainer, RingSource};
 use super::losses::Losses;
 use super::pool::BUFFERS;
 use super::totals::EndedThreads;
@@ -49,7 +49,7 @@ pub(crate) fn share_out<T>(rings: Vec<T>, cpu: impl Fn(&T) -> u32, readers: usiz
 }
 
 /// How far the rounds have come.
-pub(crate) struct Rounds {
+pub(crate) struct DrainScheduler {
     /// None while a helper has it.
     drainers: Vec<Option<Drainer>>,
     /// The threads of all drainers but the first, as far as they could be started.
@@ -57,10 +57,10 @@ pub(crate) struct Rounds {
     /// When the last round began in which every ring was drained.
     started: u64,
     complete_before: u64,
-    found: Found,
+    found: DrainStatistics,
 }
 
-impl Rounds {
+impl DrainScheduler {
     /// Begins with these drainers, each of which gets a thread beside the one that calls where there may be so many threads.
     pub(crate) fn new(drainers: Vec<Drainer>) -> Self {
         let helpers = drainers.iter().skip(1).map_while(|_| Helper::start().ok()).collect();
@@ -69,7 +69,7 @@ impl Rounds {
             helpers,
             started: 0,
             complete_before: 0,
-            found: Found::default(),
+            found: DrainStatistics::default(),
         }
     }
 
@@ -125,7 +125,7 @@ impl Rounds {
     }
 
     /// Drains all rings, those of a drainer in its own thread where much is in them.
-    fn drain(&mut self) -> Found {
+    fn drain(&mut self) -> DrainStatistics {
         for (helper, slot) in self.helpers.iter_mut().zip(self.drainers.iter_mut().skip(1)) {
             let drainer = slot.take_if(|drainer| drainer.waiting_bytes() >= WORTH_HELP);
             helper.is_busy = drainer.is_some();
@@ -133,8 +133,12 @@ impl Rounds {
                 helper.todo.send(drainer).expect("a reader has panicked");
             }
         }
-        let mut found =
-            self.drainers.iter_mut().flatten().map(Drainer::drain).fold(Found::default(), Found::and);
+        let mut found = self
+            .drainers
+            .iter_mut()
+            .flatten()
+            .map(Drainer::drain)
+            .fold(DrainStatistics::default(), DrainStatistics::and);
         for (helper, slot) in self.helpers.iter_mut().zip(self.drainers.iter_mut().skip(1)) {
             if std::mem::take(&mut helper.is_busy) {
                 let (drainer, others) = helper.done.recv().expect("a reader has panicked");
@@ -174,7 +178,7 @@ impl Rounds {
 /// A thread that drains some rings in rounds in which much is in them.
 struct Helper {
     todo: SyncSender<Drainer>,
-    done: Receiver<(Drainer, Found)>,
+    done: Receiver<(Drainer, DrainStatistics)>,
     /// Whether it drains.
     is_busy: bool,
 }
@@ -208,9 +212,9 @@ mod tests {
 
     use super::*;
     use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
-    use crate::linux::perf::drain::{Draining, Filled};
-    use crate::linux::perf::pool::{BUFFER_BYTES, Filling, Need};
-    use crate::linux::perf::skim::SampleLayout;
+    use crate::linux::perf::compact_record::SampleLayout;
+    use crate::linux::perf::drain::{Draining, FilledBuffer};
+    use crate::linux::perf::pool::{BUFFER_BYTES, BufferWriter, Need};
     use crate::linux::sys::ring;
 
     const RECORD: usize = 32 << 10;
@@ -261,9 +265,9 @@ mod tests {
     }
 
     impl Taker {
-        fn take(&mut self, filled: &Receiver<Vec<Filled>>, time_at: usize) {
-            for Filled { buffer, complete_before } in filled.try_iter().flatten() {
-                let bytes = buffer.map(Filling::into_bytes).unwrap_or_default();
+        fn take(&mut self, filled: &Receiver<Vec<FilledBuffer>>, time_at: usize) {
+            for FilledBuffer { buffer, complete_before } in filled.try_iter().flatten() {
+                let bytes = buffer.map(BufferWriter::into_bytes).unwrap_or_default();
                 for at in (0..bytes.len()).step_by(RECORD) {
                     let time = u64::from_le_bytes(bytes[at + time_at..][..8].try_into().unwrap());
                     assert!(time >= self.released_up_to, "{time} comes after all before it was complete");
@@ -283,13 +287,13 @@ mod tests {
     }
 
     /// Rounds of so many readers, with nobody to tell of cut stacks and no thread to leave out; and what they hand over.
-    fn rounds(rings: Vec<RingSource>, readers: usize) -> (Rounds, Receiver<Vec<Filled>>) {
+    fn rounds(rings: Vec<RingSource>, readers: usize) -> (DrainScheduler, Receiver<Vec<FilledBuffer>>) {
         let (out, filled) = sync_channel(handed_over_at_most(readers));
         let draining = Draining { format: format(), out, cuts: None, roots: Arc::default() };
         let shares = share_out(rings, |source| source.cpu, readers);
         assert_eq!(shares.len(), readers);
         let drainers = shares.into_iter().map(|rings| Drainer::new(rings, draining.clone(), None));
-        (Rounds::new(drainers.collect()), filled)
+        (DrainScheduler::new(drainers.collect()), filled)
     }
 
     #[test]
