@@ -13,7 +13,6 @@ use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
 use nyquist_record::linux::backend::{Outcome, Summary};
-use nyquist_record::linux::may_look_into_others;
 use nyquist_record::linux::perf::{self, CallGraph, Coverage, Notice, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
 use std::cmp::Reverse;
@@ -241,12 +240,14 @@ pub(crate) struct Recorded<'a> {
     pub(crate) program: &'a str,
     /// The command lines of processes that were attached to.
     pub(crate) command_lines: &'a str,
+    /// Whether the recorder could look into all processes. This process may have given up the right to since.
+    pub(crate) may_look_into_others: bool,
 }
 
 /// Says what came of a recording.
 pub(crate) fn print(
     printer: Printer,
-    &Recorded { profile, program, command_lines }: &Recorded<'_>,
+    recorded: &Recorded<'_>,
     summary: &Summary,
     statistics: &Statistics,
     ending: &Ending<'_>,
@@ -255,6 +256,7 @@ pub(crate) fn print(
     if printer.is_silent() {
         return;
     }
+    let &Recorded { profile, program, command_lines, may_look_into_others } = recorded;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
@@ -268,7 +270,7 @@ pub(crate) fn print(
     ));
     print_way(printer, summary, ending, duration);
     print_losses(printer, statistics);
-    print_stacks(printer, statistics, &functions, scale);
+    print_stacks(printer, statistics, may_look_into_others, &functions, scale);
     print_not_sampled(printer, profile, statistics, cpu_time);
     print_missing(printer, profile.meta().interval, statistics, ending, cpu_time);
     let hottest = hottest(&functions, scale);
@@ -323,7 +325,13 @@ fn print_losses(printer: Printer, statistics: &Statistics) {
 }
 
 /// Says how many stacks were completed, and how many have no root, for these reasons.
-fn print_stacks(printer: Printer, statistics: &Statistics, functions: &[Function<'_>], scale: Scale) {
+fn print_stacks(
+    printer: Printer,
+    statistics: &Statistics,
+    may_look_into_others: bool,
+    functions: &[Function<'_>],
+    scale: Scale,
+) {
     if statistics.completed > 0 {
         let stacks = counted(statistics.completed, "stack");
         printer.say(format_args!(
@@ -337,7 +345,7 @@ fn print_stacks(printer: Printer, statistics: &Statistics, functions: &[Function
         let stacks = counted(statistics.truncated, "stack");
         printer.say(format_args!("{stacks} {verb}{}", reasons(functions, scale)));
         if functions.iter().any(lacks_mappings) {
-            printer.say(why_mappings_are_unknown(may_look_into_others()));
+            printer.say(why_mappings_are_unknown(may_look_into_others));
         }
     }
 }

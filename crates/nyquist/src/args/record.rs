@@ -184,7 +184,8 @@ pub(crate) struct ShapeArgs {
         hide_default_value = true
     )]
     pub(crate) include_args: usize,
-    /// Remove the files that just-in-time compilers write for profilers (jit-PID.dump) as soon as they are opened
+    /// Remove the files that just-in-time compilers write for profilers (jit-PID.dump) as soon as they are opened; the code in
+    /// them is then shown without source and instructions
     #[arg(long)]
     pub(crate) unlink_aux_files: bool,
 }

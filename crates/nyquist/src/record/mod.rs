@@ -22,7 +22,7 @@ use crate::symbolicate::symbolicate;
 use crate::{flamegraph, identity, launch_advice, page, summary};
 use nyquist_convert::{Converter, Finished, LibSource, Libs};
 use nyquist_profile::Profile;
-use nyquist_record::linux::Credentials;
+use nyquist_record::linux::{self, Credentials};
 use nyquist_record::linux::backend::{OpenError, Summary};
 use nyquist_record::linux::launch::LaunchError;
 use nyquist_record::linux::perf::EndReason;
@@ -55,6 +55,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let Outputs { output, form, picture } = outputs.open(args)?;
+    let may_look_into_others = linux::may_look_into_others();
     let recorded = record(args, printer, &control, identity::invoking_user());
     // The output that is not needed any more is removed by whoever has made it.
     let Recorded { finished, summary, status, used, living, command_lines } =
@@ -75,6 +76,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         profile: &profile,
         program: &subject::target_name(args),
         command_lines: &command_lines,
+        may_look_into_others,
     };
     summary::print(
         printer,
