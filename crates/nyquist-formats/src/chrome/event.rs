@@ -16,6 +16,8 @@ pub(super) struct Event {
     pub pid: Value,
     pub tid: Value,
     pub id: Value,
+    /// An id that holds within a process, or for all of them.
+    pub id2: Value,
     /// In µs.
     pub ts: Value,
     /// In µs.

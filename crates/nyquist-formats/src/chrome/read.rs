@@ -7,8 +7,9 @@ use nyquist_profile::{
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::OFF_CPU;
+use super::asynchronous::{Asynchronous, TraceMarker};
 use super::event::{Event, read_events};
+use super::{OFF_CPU, RESERVED};
 use crate::error::{Imported, Note, ReadError};
 use crate::import::{Code, Importer, ThreadName};
 use crate::json::{id_text, nanoseconds};
@@ -19,7 +20,7 @@ const FORMAT: &str = "a Chrome trace";
 
 /// Reads a trace. Where V8's CPU profiles are in it (`Profile` and `ProfileChunk`), these are the samples, and events are
 /// markers. Else events with a duration (`B` and `E`, `X`) are the samples: each stretch of time counts for the innermost
-/// one. Instants are markers; asynchronous events and counters are left out.
+/// one. Instants and asynchronous events are markers; counters are left out.
 ///
 /// # Errors
 /// If there is no event in it.
@@ -35,7 +36,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     }
     let mut importer = Importer::new("Trace", "Chrome trace");
     reader.read_names(&events);
-    let has_profiles = events.iter().any(|event| event.name == "ProfileChunk");
+    let has_profiles = events.iter().any(|event| event.name == "ProfileChunk" && is_sample(&event.ph));
     let mut by_thread: Vec<(ThreadIndex, Vec<Slice>)> = Vec::new();
     for event in events {
         reader.read_event(&mut importer, event, &mut by_thread);
@@ -47,9 +48,12 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
             add_samples(&mut importer, thread, slices)
         };
     }
+    for marker in std::mem::take(&mut reader.asynchronous).unfinished() {
+        reader.add_marker(&mut importer, &marker);
+    }
     reader.add_profiles(&mut importer);
     importer.note_left_out(reader.left_out, "events that have no begin, no end or an unknown node");
-    importer.note_left_out(reader.others, "asynchronous events, counters and other events without a stack");
+    importer.note_left_out(reader.others, "counters and other events without a stack");
     if let Err(error) = ended {
         // The format allows the last bracket of an array to be missing.
         if !error.is_eof() || bytes.trim_ascii_start().first() != Some(&b'[') {
@@ -96,6 +100,7 @@ struct Reader {
     /// By process and id.
     profiles: FxHashMap<(String, String), Chunks>,
     schema: Option<MarkerSchemaId>,
+    asynchronous: Asynchronous,
     left_out: u64,
     others: u64,
 }
@@ -129,7 +134,7 @@ impl Reader {
         let id = (id_text(&event.pid), id_text(&event.tid));
         let time = microseconds(&event.ts);
         let (kind, order) = match event.ph.as_str() {
-            "P" | "I" | "i" | "R" if matches!(event.name.as_str(), Some("Profile" | "ProfileChunk")) => {
+            phase if is_sample(phase) && matches!(event.name.as_str(), Some("Profile" | "ProfileChunk")) => {
                 return self.read_chunk(importer, &id, &event);
             }
             "B" => (SliceKind::Begin, 1),
@@ -140,15 +145,17 @@ impl Reader {
             }
             "I" | "i" | "R" => {
                 let thread = self.thread(importer, &id);
-                let (name, category) = (text(&event.name), text(&event.cat));
-                return self.add_marker(
-                    importer,
-                    thread,
-                    &name,
-                    &category,
-                    MarkerTiming::Instant(time),
-                    &event.args,
-                );
+                let (name, category) = (name_of(&event.name), text(&event.cat));
+                let timing = MarkerTiming::Instant(time);
+                return self
+                    .add_marker(importer, &TraceMarker { thread, name, category, timing, args: event.args });
+            }
+            phase if Asynchronous::takes(phase) => {
+                let thread = self.thread(importer, &id);
+                if let Some(marker) = self.asynchronous.add(thread, event) {
+                    self.add_marker(importer, &marker);
+                }
+                return;
             }
             "M" => return,
             _ => {
@@ -161,7 +168,7 @@ impl Reader {
             by_thread.push((thread, Vec::new()));
             by_thread.len() - 1
         });
-        let (name, category) = (text(&event.name), text(&event.cat));
+        let (name, category) = (name_of(&event.name), text(&event.cat));
         let slice = Slice { time, order, kind, name, category, args: event.args };
         if let Some((_, slices)) = by_thread.get_mut(index) {
             slices.push(slice);
@@ -223,24 +230,18 @@ impl Reader {
                 },
             };
             let timing = MarkerTiming::Interval(begin.time, end.max(begin.time));
-            self.add_marker(importer, thread, &begin.name, &begin.category, timing, &begin.args);
+            let Slice { name, category, args, .. } = begin;
+            self.add_marker(importer, &TraceMarker { thread, name, category, timing, args });
         }
         left_out + open.len() as u64
     }
 
-    fn add_marker(
-        &mut self,
-        importer: &mut Importer,
-        thread: ThreadIndex,
-        name: &str,
-        category: &str,
-        timing: MarkerTiming,
-        args: &Value,
-    ) {
+    fn add_marker(&mut self, importer: &mut Importer, marker: &TraceMarker) {
         let builder = importer.builder();
         let schema = *self.schema.get_or_insert_with(|| builder.add_marker_schema(trace_events()));
-        let name = builder.intern_string(name);
-        let category = MarkerValue::String(builder.intern_string(category));
+        let name = builder.intern_string(&marker.name);
+        let category = MarkerValue::String(builder.intern_string(&marker.category));
+        let args = &marker.args;
         let is_empty = args.is_null() || args.as_object().is_some_and(serde_json::Map::is_empty);
         let args = if is_empty {
             MarkerValue::Missing
@@ -248,10 +249,10 @@ impl Reader {
             MarkerValue::String(builder.intern_string(&args.to_string()))
         };
         builder.add_marker(
-            thread,
+            marker.thread,
             Marker {
                 name,
-                timing,
+                timing: marker.timing,
                 category: CategoryId::from_index(0),
                 schema: Some(schema),
                 values: vec![category, args],
@@ -259,6 +260,11 @@ impl Reader {
             },
         );
     }
+}
+
+/// Whether V8's CPU profiles are in events of this phase.
+fn is_sample(phase: &str) -> bool {
+    matches!(phase, "P" | "I" | "i" | "R")
 }
 
 fn trace_events() -> MarkerSchema {
@@ -328,12 +334,18 @@ fn close_until(importer: &mut Importer, spans: &mut Spans, ends: &mut Vec<Option
 }
 
 /// A time in µs as ns, a number or one in a string.
-fn microseconds(value: &Value) -> u64 {
+pub(super) fn microseconds(value: &Value) -> u64 {
     let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
     nanoseconds(number.unwrap_or(0.0), 1000.0)
 }
 
-fn text(value: &Value) -> String {
+/// The name of an event, as it was before it was [written](super::written_name).
+pub(super) fn name_of(value: &Value) -> String {
+    let name = value.as_str().unwrap_or_default();
+    name.strip_suffix(' ').filter(|name| RESERVED.contains(name)).unwrap_or(name).to_owned()
+}
+
+pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
@@ -384,6 +396,29 @@ mod tests {
         assert_eq!(read.notes, [], "an array may end without its bracket");
         let thread = read.profile.threads().iter().find(|thread| !thread.samples.is_empty()).unwrap();
         assert_eq!((thread.tid.as_str(), thread.markers.len()), ("8", 1));
+    }
+
+    #[test]
+    fn asynchronous_events_are_markers() {
+        let read = imported(
+            r#"[{"ph":"b","name":"get","cat":"net","id":1,"pid":1,"tid":2,"ts":1,"args":{"a":1}},
+            {"ph":"S","name":"get","cat":"net","id2":{"local":"0x1"},"pid":1,"tid":2,"ts":2},
+            {"ph":"e","name":"get","cat":"net","id":1,"pid":1,"tid":9,"ts":5},
+            {"ph":"n","name":"got","cat":"net","id":1,"pid":1,"tid":2,"ts":4},
+            {"ph":"F","name":"get","cat":"net","id":7,"pid":1,"tid":2,"ts":6}]"#,
+        );
+        let markers = read.profile.threads().iter().flat_map(|thread| &thread.markers);
+        let timings: Vec<_> = markers.map(|marker| marker.timing).collect();
+        assert_eq!(
+            timings,
+            [
+                MarkerTiming::Interval(0, 4000),
+                MarkerTiming::IntervalStart(1000),
+                MarkerTiming::Instant(3000),
+                MarkerTiming::IntervalEnd(5000)
+            ]
+        );
+        assert_eq!(read.notes, []);
     }
 
     #[test]

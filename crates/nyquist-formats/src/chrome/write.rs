@@ -2,19 +2,21 @@
 
 use std::io::{self, Write};
 
-use nyquist_profile::{
-    FrameId, Marker, MarkerTiming, MarkerValue, Process, Profile, Sample, Samples, StackId, Thread,
-};
+use nyquist_profile::{FrameId, Marker, MarkerTiming, MarkerValue, Profile, Sample, StackId, Thread};
+use rustc_hash::FxHashSet;
 use serde_json::{Map, Value, json};
 
-use super::OFF_CPU;
+use super::lanes::{Lane, Placed, place};
+use super::{OFF_CPU, written_name};
 use crate::json::write_json;
 use crate::{SourcePaths, source_path};
 
-/// Writes each thread's samples as functions that begin and end (`B`, `E`), its markers as instants and intervals (`i`,
-/// `X`), and the names of processes and threads. A sample lasts for its weight, or to the thread's next one; between
-/// samples that follow each other within an interval and a half, the functions that they share go on. Waiting is of the
-/// category `off-cpu`, CPU time of `cpu`. O(samples × depth).
+/// Writes each thread's samples as functions that begin and end (`B`, `E`), its markers as instants (`i`) and asynchronous
+/// intervals (`b`, `e`), which need not be nested into functions, and the names of processes and threads. A sample lasts for
+/// its weight; the functions that it shares with the one before it go on. Where a thread ran on several CPUs at a time, what
+/// overlaps is on threads of its own, called `NAME (2)` and so on. Each end has its function's name and category, because
+/// the Firefox Profiler and speedscope match them. Waiting is of the category `off-cpu`, CPU time of `cpu`.
+/// O(samples × depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -23,9 +25,17 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
     let writer = concat!("nyquist ", env!("CARGO_PKG_VERSION"));
     write_json(out, &json!({ "product": profile.meta().product, "version": writer }))?;
     out.write_all(b",\"traceEvents\":[")?;
-    let mut writer = Writer { profile, paths, out, is_first: true };
-    for (index, thread) in profile.threads().iter().enumerate() {
-        writer.write_thread(index, thread)?;
+    let mut writer = Writer {
+        profile,
+        paths,
+        out,
+        is_first: true,
+        used: FxHashSet::default(),
+        made_up: MADE_UP,
+        intervals: 0,
+    };
+    for thread in profile.threads() {
+        writer.write_thread(thread)?;
     }
     out.write_all(b"]}\n")
 }
@@ -35,6 +45,12 @@ struct Writer<'a, Out> {
     paths: SourcePaths<'a>,
     out: &'a mut Out,
     is_first: bool,
+    /// The ids of threads so far.
+    used: FxHashSet<(u64, u64)>,
+    /// The next id for a thread that has none of its own.
+    made_up: u64,
+    /// How many markers with a duration there were.
+    intervals: u64,
 }
 
 /// The numbers of a thread and its process, which this format wants to be numbers.
@@ -44,21 +60,25 @@ struct Ids {
     tid: u64,
 }
 
-impl Ids {
-    /// Ids that are no numbers, or used again, get numbers that no system has.
-    fn new(process: &Process, index: usize, thread: &Thread) -> Self {
-        const MADE_UP: u64 = 1 << 32;
-        Self {
-            pid: process.pid.parse().unwrap_or(MADE_UP + thread.process.index() as u64),
-            tid: thread.tid.parse().unwrap_or(MADE_UP + index as u64),
-        }
-    }
-}
+/// Ids from here on are those that no system has: of threads whose ids are no numbers, or used again.
+const MADE_UP: u64 = 1 << 32;
 
 /// A frame that has begun.
+#[derive(Clone, Copy)]
 struct Open {
     stack: StackId,
     frame: FrameId,
+    off_cpu: bool,
+}
+
+impl Open {
+    fn category(self) -> &'static str {
+        if self.off_cpu { OFF_CPU } else { "cpu" }
+    }
+
+    fn is_continued_by(self, next: &Self) -> bool {
+        self.frame == next.frame && self.off_cpu == next.off_cpu
+    }
 }
 
 impl<Out: Write> Writer<'_, Out> {
@@ -68,72 +88,86 @@ impl<Out: Write> Writer<'_, Out> {
         write_json(self.out, event)
     }
 
-    fn write_thread(&mut self, index: usize, thread: &Thread) -> io::Result<()> {
+    fn write_thread(&mut self, thread: &Thread) -> io::Result<()> {
         let process = self.profile.process(thread.process);
-        let ids = Ids::new(process, index, thread);
+        let pid = process.pid.parse().unwrap_or(MADE_UP + thread.process.index() as u64);
+        let ids = self.ids(pid, thread.tid.parse().ok());
         if thread.is_main {
             self.name(ids, "process_name", &process.name)?;
         }
         self.name(ids, "thread_name", &thread.name)?;
-        self.write_samples(ids, &thread.samples)?;
+        for (index, lane) in place(&thread.samples, self.profile.meta().interval).iter().enumerate() {
+            let mut lane_ids = ids;
+            if index > 0 {
+                lane_ids = self.ids(pid, None);
+                self.name(lane_ids, "thread_name", &format!("{} ({})", thread.name, index + 1))?;
+            }
+            self.write_lane(lane_ids, lane)?;
+        }
         for marker in &thread.markers {
             self.write_marker(ids, marker)?;
         }
         Ok(())
     }
 
+    /// Ids that no thread before has.
+    fn ids(&mut self, pid: u64, tid: Option<u64>) -> Ids {
+        if let Some(tid) = tid
+            && self.used.insert((pid, tid))
+        {
+            return Ids { pid, tid };
+        }
+        loop {
+            let tid = self.made_up;
+            self.made_up += 1;
+            if self.used.insert((pid, tid)) {
+                return Ids { pid, tid };
+            }
+        }
+    }
+
     fn name(&mut self, Ids { pid, tid }: Ids, kind: &str, name: &str) -> io::Result<()> {
         self.event(&json!({ "ph": "M", "pid": pid, "tid": tid, "name": kind, "args": { "name": name } }))
     }
 
-    fn write_samples(&mut self, ids: Ids, samples: &Samples) -> io::Result<()> {
-        let interval = self.profile.meta().interval;
+    fn write_lane(&mut self, ids: Ids, lane: &Lane) -> io::Result<()> {
         let mut open: Vec<Open> = Vec::new();
-        let (mut end, mut was_off_cpu) = (0, false);
-        let weighty: Vec<Sample> = samples.iter().filter(|sample| sample.weight > 0).collect();
-        for (index, sample) in weighty.iter().enumerate() {
-            let has_gap = sample.time > end || sample.off_cpu != was_off_cpu;
-            let kept = if has_gap { 0 } else { self.shared(&open, sample.stack) };
+        let mut end = 0;
+        for placed in lane {
+            let frames = self.outermost_first(&placed.sample);
+            let shared =
+                open.iter().zip(&frames).take_while(|(open, next)| open.is_continued_by(next)).count();
+            let kept = if placed.start > end { 0 } else { shared };
             self.end(ids, &mut open, kept, end)?;
-            self.begin(ids, &mut open, sample)?;
-            let next = weighty.get(index + 1).map_or(u64::MAX, |next| next.time);
-            end = sample.time.saturating_add(u64::from(sample.weight).saturating_mul(interval));
-            // Samples are never quite an interval apart.
-            if next < end || next <= end.saturating_add(interval / 2) {
-                end = next;
+            for &next in frames.iter().skip(kept) {
+                self.begin(ids, next, placed)?;
+                open.push(next);
             }
-            was_off_cpu = sample.off_cpu;
+            end = placed.end;
         }
         self.end(ids, &mut open, 0, end)
     }
 
-    /// How many of the open frames are those of `stack`, too.
-    fn shared(&self, open: &[Open], stack: Option<StackId>) -> usize {
-        let frames = self.outermost_first(stack);
-        open.iter().zip(&frames).take_while(|(open, next)| open.frame == next.frame).count()
-    }
-
-    fn outermost_first(&self, stack: Option<StackId>) -> Vec<Open> {
-        let stacks = stack.into_iter().flat_map(|stack| self.profile.ancestors(stack));
-        let mut frames: Vec<_> =
-            stacks.map(|stack| Open { stack, frame: self.profile.stack(stack).frame }).collect();
+    fn outermost_first(&self, sample: &Sample) -> Vec<Open> {
+        let stacks = sample.stack.into_iter().flat_map(|stack| self.profile.ancestors(stack));
+        let open = |stack| Open { stack, frame: self.profile.stack(stack).frame, off_cpu: sample.off_cpu };
+        let mut frames: Vec<_> = stacks.map(open).collect();
         frames.reverse();
         frames
     }
 
-    fn begin(&mut self, Ids { pid, tid }: Ids, open: &mut Vec<Open>, sample: &Sample) -> io::Result<()> {
-        let category = if sample.off_cpu { OFF_CPU } else { "cpu" };
-        let begun = open.len();
-        for next in self.outermost_first(sample.stack).into_iter().skip(begun) {
-            let mut event = json!({
-                "ph": "B", "pid": pid, "tid": tid, "ts": microseconds(sample.time), "cat": category,
-                "name": self.profile.func_name(self.profile.frame(next.frame).func),
-            });
-            event["args"] = self.position(next.stack);
-            self.event(&event)?;
-            open.push(next);
-        }
-        Ok(())
+    fn begin(&mut self, ids: Ids, next: Open, placed: &Placed) -> io::Result<()> {
+        let mut event = self.edge("B", ids, next, placed.start);
+        event["args"] = self.position(next.stack);
+        self.event(&event)
+    }
+
+    /// Where a function begins or ends.
+    fn edge(&self, phase: &str, Ids { pid, tid }: Ids, open: Open, time: u64) -> Value {
+        json!({
+            "ph": phase, "pid": pid, "tid": tid, "ts": microseconds(time), "cat": open.category(),
+            "name": written_name(self.profile.func_name(self.profile.frame(open.frame).func)),
+        })
     }
 
     /// Where a frame is: its file, line and lib.
@@ -151,34 +185,53 @@ impl<Out: Write> Writer<'_, Out> {
         Value::Object(position)
     }
 
-    fn end(&mut self, Ids { pid, tid }: Ids, open: &mut Vec<Open>, kept: usize, time: u64) -> io::Result<()> {
-        while open.len() > kept {
-            open.pop();
-            self.event(&json!({ "ph": "E", "pid": pid, "tid": tid, "ts": microseconds(time) }))?;
+    fn end(&mut self, ids: Ids, open: &mut Vec<Open>, kept: usize, time: u64) -> io::Result<()> {
+        while open.len() > kept
+            && let Some(last) = open.pop()
+        {
+            self.event(&self.edge("E", ids, last, time))?;
         }
         Ok(())
     }
 
-    fn write_marker(&mut self, Ids { pid, tid }: Ids, marker: &Marker) -> io::Result<()> {
-        let profile = self.profile;
-        let (phase, time) = match marker.timing {
-            MarkerTiming::Instant(time) => ("i", time),
-            MarkerTiming::Interval(start, _) => ("X", start),
-            // Asynchronous ones need not be nested into functions.
-            MarkerTiming::IntervalStart(time) => ("b", time),
-            MarkerTiming::IntervalEnd(time) => ("e", time),
-        };
-        let name = profile.string(marker.name);
-        let mut event = json!({
-            "ph": phase, "pid": pid, "tid": tid, "ts": microseconds(time), "name": name,
-            "cat": "marker", "args": self.fields(marker),
-        });
+    /// The end of an interval follows its begin at once: the Firefox Profiler matches them by their names alone.
+    fn write_marker(&mut self, ids: Ids, marker: &Marker) -> io::Result<()> {
+        let open_id = || format!("name:{}", self.profile.string(marker.name));
         match marker.timing {
-            MarkerTiming::Instant(_) => event["s"] = "t".into(),
-            MarkerTiming::Interval(start, end) => event["dur"] = microseconds(end.saturating_sub(start)),
-            MarkerTiming::IntervalStart(_) | MarkerTiming::IntervalEnd(_) => event["id"] = name.into(),
+            MarkerTiming::Instant(time) => {
+                let mut event = self.marker_event("i", ids, marker, time);
+                event["s"] = "t".into();
+                self.event(&event)
+            }
+            MarkerTiming::Interval(start, end) => {
+                self.intervals += 1;
+                let id = format!("{:#x}", self.intervals);
+                self.asynchronous("b", ids, marker, start, &id)?;
+                self.asynchronous("e", ids, marker, end.max(start), &id)
+            }
+            MarkerTiming::IntervalStart(time) => self.asynchronous("b", ids, marker, time, &open_id()),
+            MarkerTiming::IntervalEnd(time) => self.asynchronous("e", ids, marker, time, &open_id()),
         }
+    }
+
+    fn asynchronous(
+        &mut self,
+        phase: &str,
+        ids: Ids,
+        marker: &Marker,
+        time: u64,
+        id: &str,
+    ) -> io::Result<()> {
+        let mut event = self.marker_event(phase, ids, marker, time);
+        event["id"] = id.into();
         self.event(&event)
+    }
+
+    fn marker_event(&self, phase: &str, Ids { pid, tid }: Ids, marker: &Marker, time: u64) -> Value {
+        json!({
+            "ph": phase, "pid": pid, "tid": tid, "ts": microseconds(time), "cat": "marker",
+            "name": written_name(self.profile.string(marker.name)), "args": self.fields(marker),
+        })
     }
 
     fn fields(&self, marker: &Marker) -> Value {

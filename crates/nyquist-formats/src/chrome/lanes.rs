@@ -1,0 +1,73 @@
+//! Placing a thread's samples on lines of time, on which no two of them overlap.
+
+use std::collections::BTreeSet;
+
+use nyquist_profile::{Sample, Samples};
+
+/// A sample with the time that it is drawn in.
+pub(super) struct Placed {
+    pub sample: Sample,
+    pub start: u64,
+    /// `start` and the sample's whole weight.
+    pub end: u64,
+}
+
+/// A line of time. Its samples are in order.
+pub(super) type Lane = Vec<Placed>;
+
+/// Places all samples that have a weight. Each keeps its whole weight: one that comes early or late by half an interval
+/// follows the one before it at once, and one that overlaps the one before it is moved to its end. What would be moved by
+/// more than the weight of a sample is on another lane, because the thread ran on several CPUs. O(samples × log lanes).
+pub(super) fn place(samples: &Samples, interval: u64) -> Vec<Lane> {
+    let mut weighty: Vec<Sample> = samples.iter().filter(|sample| sample.weight > 0).collect();
+    weighty.sort_by_key(|sample| sample.time);
+    let largest = weighty.iter().filter(|sample| !sample.off_cpu).map(|sample| sample.weight).max();
+    let limit = (u64::from(largest.unwrap_or(0)) + 1).saturating_mul(interval);
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut ends: BTreeSet<(u64, usize)> = BTreeSet::new();
+    for sample in weighty {
+        let latest = (sample.time.saturating_add(limit), usize::MAX);
+        let found = ends.range(..=latest).next_back().copied();
+        let (lane, start) = match found {
+            Some((end, lane)) if sample.time <= end.saturating_add(interval / 2) => (lane, end),
+            Some((_, lane)) => (lane, sample.time),
+            None => (lanes.len(), sample.time),
+        };
+        found.map(|key| ends.remove(&key));
+        let end = start.saturating_add(u64::from(sample.weight).saturating_mul(interval));
+        ends.insert((end, lane));
+        let placed = Placed { sample, start, end };
+        match lanes.get_mut(lane) {
+            Some(lane) => lane.push(placed),
+            None => lanes.push(vec![placed]),
+        }
+    }
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The starts and ends of each lane, of samples with times and weights, at an interval of 10.
+    fn placed(samples: &[(u64, u32)]) -> Vec<Vec<(u64, u64)>> {
+        let mut all = Samples::default();
+        for &(time, weight) in samples {
+            all.push(Sample { weight, ..Sample::new(time, None, 0) });
+        }
+        let times = |lane: &Lane| lane.iter().map(|placed| (placed.start, placed.end)).collect();
+        place(&all, 10).iter().map(times).collect()
+    }
+
+    #[test]
+    fn samples_keep_their_weight() {
+        assert_eq!(placed(&[(0, 1), (9, 1), (24, 1), (50, 0)]), [[(0, 10), (10, 20), (20, 30)]]);
+        assert_eq!(placed(&[(0, 1), (40, 4), (50, 1)]), [[(0, 10), (40, 80), (80, 90)]]);
+    }
+
+    #[test]
+    fn several_cpus_are_several_lanes() {
+        let lanes = placed(&[(0, 1), (0, 1), (0, 1), (0, 1), (30, 1)]);
+        assert_eq!(lanes, [vec![(0, 10), (10, 20), (20, 30), (30, 40)], vec![(0, 10)]][..].to_vec());
+    }
+}
