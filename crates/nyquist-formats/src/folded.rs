@@ -5,15 +5,23 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use nyquist_profile::{FrameId, Profile, Samples, StackId, ThreadIndex};
+use nyquist_profile::{Frame, FrameId, Profile, Samples, StackId, ThreadIndex, well_known};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Imported, Note, ReadError};
 use crate::hidden;
-use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::import::{Code, Importer, JIT, MILLISECOND, ThreadName};
 use crate::select;
 
 const FORMAT: &str = "a file of folded stacks";
+
+/// What profiles have in [`imported_from`](nyquist_profile::Meta::imported_from) that were read from such a file.
+const IMPORTED: &str = "folded stacks";
+
+/// How stackcollapse-perf.pl marks functions of the kernel, of just-in-time compilers, and inlined ones.
+const KERNEL: &str = "_[k]";
+const COMPILED: &str = "_[j]";
+const INLINED: &str = "_[i]";
 
 /// How stacks are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +33,8 @@ pub struct WriteOptions {
 }
 
 /// Writes one line for each distinct stack, sorted. Its count is the weight in sampling intervals: of CPU time, or, of a
-/// profile that has none, of waiting. O(samples + stacks × depth).
+/// profile that has none, of waiting. A profile that was read from folded stacks is written as the file had it: without a
+/// process, with the annotations of its functions and with its counts. O(samples + stacks × depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -39,7 +48,7 @@ pub fn write(profile: &Profile, out: &mut impl Write, options: WriteOptions) -> 
         }
     }
     for (line, weight) in lines {
-        writeln!(out, "{line} {weight}")?;
+        writeln!(out, "{line} {}", count(profile, weight))?;
     }
     Ok(())
 }
@@ -58,7 +67,24 @@ fn weights(profile: &Profile) -> Vec<(ThreadIndex, FxHashMap<Option<StackId>, u6
     threads.map(|(index, thread)| (ThreadIndex::from_index(index), sum(&thread.samples))).collect()
 }
 
+fn is_folded(profile: &Profile) -> bool {
+    profile.meta().imported_from.as_deref() == Some(IMPORTED)
+}
+
+/// A weight as it is written: in sampling intervals, or in the unit of the file that the profile was read from.
+fn count(profile: &Profile, weight: u64) -> String {
+    let interval = profile.meta().interval;
+    if is_folded(profile) && interval != MILLISECOND {
+        (weight as f64 * interval as f64 / MILLISECOND as f64).to_string()
+    } else {
+        weight.to_string()
+    }
+}
+
 fn root_name(profile: &Profile, thread: ThreadIndex, options: WriteOptions) -> String {
+    if is_folded(profile) {
+        return String::new();
+    }
     let thread = profile.thread(thread);
     let process = profile.process(thread.process);
     let name = if process.name.is_empty() { &process.pid } else { &process.name };
@@ -72,8 +98,10 @@ fn root_name(profile: &Profile, thread: ThreadIndex, options: WriteOptions) -> S
 
 fn frame_names(profile: &Profile, options: WriteOptions) -> Vec<String> {
     let name = |index| {
-        let func = profile.func(profile.frame(FrameId::from_index(index)).func);
-        let name = harmless(profile.string(func.name));
+        let frame = profile.frame(FrameId::from_index(index));
+        let func = profile.func(frame.func);
+        let annotation = if is_folded(profile) { annotation(profile, frame) } else { "" };
+        let name = harmless(profile.string(func.name)) + annotation;
         match func.lib.filter(|_| options.libs) {
             Some(lib) => format!("{}`{name}", harmless(&profile.lib(lib).name)),
             None => name,
@@ -82,15 +110,27 @@ fn frame_names(profile: &Profile, options: WriteOptions) -> Vec<String> {
     (0..profile.frames().len()).map(name).collect()
 }
 
+fn annotation(profile: &Profile, frame: &Frame) -> &'static str {
+    let category = frame.category.map(|pair| profile.category(pair.category).name.as_str());
+    match category {
+        _ if frame.inline_depth > 0 => INLINED,
+        Some(well_known::KERNEL) => KERNEL,
+        Some(JIT) => COMPILED,
+        _ => "",
+    }
+}
+
 fn line(profile: &Profile, root: &str, stack: Option<StackId>, names: &[String]) -> String {
     let mut stacks: Vec<_> = stack.into_iter().flat_map(|stack| profile.ancestors(stack)).collect();
     stacks.reverse();
     let mut line = root.to_owned();
     for stack in stacks {
-        line.push(';');
+        if !line.is_empty() {
+            line.push(';');
+        }
         line.push_str(&names[profile.stack(stack).frame.index()]);
     }
-    line
+    if line.is_empty() { harmless("") } else { line }
 }
 
 /// A name without the characters that end a frame or a line, and with hidden ones escaped.
@@ -111,7 +151,7 @@ fn harmless(name: &str) -> String {
 /// # Errors
 /// If no line is a stack.
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
-    let mut importer = Importer::new("Folded stacks", "folded stacks");
+    let mut importer = Importer::new("Folded stacks", IMPORTED);
     let mut time = 0_u64;
     let (mut stacks, mut others) = (0, 0);
     let name = ThreadName { pid: "0", tid: "0", process: "Folded stacks", thread: "Folded stacks" };
@@ -159,13 +199,23 @@ pub(crate) fn split_count(line: &str) -> Option<(&str, f64)> {
 }
 
 fn read_stack(importer: &mut Importer, frames: &str) -> Option<StackId> {
-    frames.split(';').fold(None, |prefix, name| {
-        // stackcollapse-perf.pl marks a kernel function so.
-        let is_kernel = name.ends_with("_[k]");
-        let code = Code { name: name.strip_suffix("_[k]").unwrap_or(name), is_kernel, ..Code::default() };
+    let mut depth = 0_u16;
+    frames.split(';').fold(None, |prefix, frame| {
+        let (name, annotation) = split_annotation(frame);
+        // Only a caller has others inlined into it.
+        depth = if annotation == INLINED && prefix.is_some() { depth.saturating_add(1) } else { 0 };
+        let (is_kernel, is_jit) = (annotation == KERNEL, annotation == COMPILED);
+        let code = Code { name, is_kernel, is_jit, inline_depth: depth, ..Code::default() };
         let frame = importer.frame(&code);
         Some(importer.stack(prefix, frame))
     })
+}
+
+/// A function's name and what it is marked with, if anything.
+fn split_annotation(frame: &str) -> (&str, &str) {
+    let is_annotation = |end: &str| [KERNEL, COMPILED, INLINED].contains(&end);
+    let split = frame.len().checked_sub(KERNEL.len()).and_then(|at| frame.split_at_checked(at));
+    split.filter(|(name, end)| !name.is_empty() && is_annotation(end)).unwrap_or((frame, ""))
 }
 
 #[cfg(test)]
@@ -210,6 +260,34 @@ mod tests {
         let read = read(text.as_bytes()).unwrap();
         assert_eq!(read.notes, []);
         assert_eq!(stacks_of(&read.profile).join("\n") + "\n", text);
+    }
+
+    /// What is written of a file of folded stacks.
+    fn again(text: &str) -> String {
+        let mut out = Vec::new();
+        write(&read(text.as_bytes()).unwrap().profile, &mut out, WriteOptions::default()).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn folded_stacks_stay_as_they_are() {
+        let text = "[unknown];main 3\nmain;work 170000\nmain;work;do_exit_[k] 20\nmain;work;sum_[i];add_[i] 5\n\
+                    node;run_[j] 7\n";
+        assert_eq!(again(text), text);
+        assert_eq!(again("b;c 2.5\na 1\n"), "a 1\nb;c 2.5\n");
+    }
+
+    #[test]
+    fn annotations_are_no_part_of_names() {
+        let read = read(b"main;run_[j];sum_[i];page_fault_[k] 1\n_[k];a_[x] 2\n").unwrap().profile;
+        assert_eq!(stacks_of(&read), ["_[k];a_[x] 2", "main;run;sum;page_fault 1"]);
+        let frame = |name: &str| {
+            let frame = read.frames().iter().find(|frame| read.func_name(frame.func) == name).unwrap();
+            (read.category(frame.category.unwrap().category).name.as_str(), frame.inline_depth)
+        };
+        assert_eq!(frame("run"), ("JIT", 0));
+        assert_eq!(frame("sum"), ("User", 1));
+        assert_eq!(frame("page_fault"), ("Kernel", 0));
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::error::{Imported, Note};
 /// A millisecond in ns: the interval of a file that has no notion of time.
 pub(crate) const MILLISECOND: u64 = 1_000_000;
 
+/// The category of code that a just-in-time compiler made, of which nothing else is known.
+pub(crate) const JIT: &str = "JIT";
+
 /// Builds a profile out of what a file says.
 pub(crate) struct Importer {
     builder: ProfileBuilder,
@@ -44,6 +47,8 @@ pub(crate) struct Code<'a> {
     pub inline_depth: u16,
     /// Whether it is the kernel's.
     pub is_kernel: bool,
+    /// Whether a just-in-time compiler made it.
+    pub is_jit: bool,
     /// Whose code it is.
     pub kind: FuncKind,
 }
@@ -163,7 +168,7 @@ impl Importer {
         let line = code.start_line.filter(|&line| line > 0);
         let func =
             self.builder.intern_func(Func { source, line, kind: code.kind, ..Func::new(name, code.lib) });
-        let category = if code.is_kernel { self.kernel } else { self.user };
+        let category = self.category(code);
         self.builder.intern_frame(Frame {
             address: code.address.filter(|_| code.lib.is_some()),
             inline_depth: code.inline_depth,
@@ -174,6 +179,14 @@ impl Importer {
             line: code.line.filter(|&line| line > 0),
             column: code.column.filter(|&column| column > 0),
         })
+    }
+
+    fn category(&mut self, code: &Code<'_>) -> CategoryId {
+        match (code.is_kernel, code.is_jit) {
+            (true, _) => self.kernel,
+            (false, true) => self.builder.add_category(JIT, CategoryColor::LightBlue),
+            (false, false) => self.user,
+        }
     }
 
     /// The stack that `frame` makes on top of `prefix`.
