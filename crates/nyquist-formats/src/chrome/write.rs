@@ -158,7 +158,11 @@ impl<Out: Write> Writer<'_, Out> {
 
     fn begin(&mut self, ids: Ids, next: Open, placed: &Placed) -> io::Result<()> {
         let mut event = self.edge("B", ids, next, placed.start);
-        event["args"] = self.position(next.stack);
+        let position = self.position(next.stack);
+        if !position.is_empty() {
+            // speedscope shows them as a part of the name, also if there are none.
+            event["args"] = position.into();
+        }
         self.event(&event)
     }
 
@@ -171,7 +175,7 @@ impl<Out: Write> Writer<'_, Out> {
     }
 
     /// Where a frame is: its file, line and lib.
-    fn position(&self, stack: StackId) -> Value {
+    fn position(&self, stack: StackId) -> Map<String, Value> {
         let frame = self.profile.frame(self.profile.stack(stack).frame);
         let func = self.profile.func(frame.func);
         let mut position = Map::new();
@@ -182,7 +186,7 @@ impl<Out: Write> Writer<'_, Out> {
         if let Some(lib) = func.lib {
             position.insert("lib".into(), self.profile.lib(lib).path.clone().into());
         }
-        Value::Object(position)
+        position
     }
 
     fn end(&mut self, ids: Ids, open: &mut Vec<Open>, kept: usize, time: u64) -> io::Result<()> {
