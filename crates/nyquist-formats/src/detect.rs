@@ -1,11 +1,17 @@
 //! Which format a file has, by its first bytes and its name.
 
+mod json;
+mod lines;
+
+use std::borrow::Cow;
 use std::fmt;
 
-use crate::{folded, gzip, perf_script};
+use crate::{encoding, gzip};
+use json::by_json;
+use lines::by_lines;
 
 /// How many bytes of a file [`detect`] wants to see; fewer do where a file has fewer.
-pub const PREFIX_BYTES: usize = 64 * 1024;
+pub const PREFIX_BYTES: usize = 1024 * 1024;
 
 /// A format that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +37,12 @@ pub enum Format {
     Instruments,
     /// A Windows event trace, which cannot be read yet.
     Etl,
+    /// Counts of callgrind or cachegrind, which are not read.
+    Callgrind,
+    /// A profile of Go as text, which is not read.
+    GoText,
+    /// What `ls -l` prints, which is no profile.
+    FileList,
 }
 
 impl fmt::Display for Format {
@@ -47,25 +59,58 @@ impl fmt::Display for Format {
             Self::ChromeTrace => "a Chrome trace",
             Self::Instruments => "an export of Instruments",
             Self::Etl => "a Windows event trace (.etl)",
+            Self::Callgrind => "a file of callgrind",
+            Self::GoText => "a profile of Go as text",
+            Self::FileList => "a list of files",
         })
     }
 }
 
-/// The format of a file that begins with `prefix` and has that name; `None` where it is none that is known. Contents count
-/// more than names.
-pub fn detect(prefix: &[u8], name: &str) -> Option<Format> {
-    let decompressed;
-    let mut start = prefix;
-    if gzip::is_gzip(prefix) {
-        decompressed = gzip::decompress_start(prefix, PREFIX_BYTES as u64);
-        start = &decompressed;
+impl Format {
+    /// Why a file of this format is not read by [`read`](crate::read), and what to do instead.
+    pub(crate) fn refusal(self) -> String {
+        let advice = match self {
+            Self::Callgrind => "which has counts of instructions and no samples: KCachegrind shows it",
+            Self::GoText => {
+                "which has no names to sum up: get it without debug=1 or debug=2, then it is a pprof profile"
+            }
+            Self::FileList => "as ls -l prints it, and no profile",
+            _ => "which cannot be read here",
+        };
+        format!("it is {self}, {advice}")
     }
+}
+
+/// The format of a file that begins with `prefix` and has that name; `None` where it is none that is known. Contents count
+/// more than names. Text may be in UTF-16, or have a byte order mark.
+pub fn detect(prefix: &[u8], name: &str) -> Option<Format> {
+    let start = decompressed(prefix);
     let name = name.to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
-    by_magic(start)
-        .or_else(|| by_text(start, name))
-        .or_else(|| is_etl(start, name).then_some(Format::Etl))
-        .or_else(|| is_pprof(start).then_some(Format::Pprof))
+    by_magic(&start)
+        .or_else(|| by_text(&encoding::to_utf8(&start), name))
+        .or_else(|| is_etl(&start, name).then_some(Format::Etl))
+        .or_else(|| is_pprof(&start).then_some(Format::Pprof))
+}
+
+/// Whether a file that begins so may be JSON: it looks like that, or is compressed and cut off before its first byte.
+pub fn may_be_json(prefix: &[u8]) -> bool {
+    let start = decompressed(prefix);
+    start.is_empty() && !prefix.is_empty()
+        || json::is_json(&String::from_utf8_lossy(&encoding::to_utf8(&start)))
+}
+
+/// Whether a file that begins so is text in UTF-16 or with a byte order mark, which [`plain_text`](crate::plain_text) makes UTF-8.
+pub fn is_recoded(prefix: &[u8]) -> bool {
+    encoding::is_recoded(&decompressed(prefix))
+}
+
+fn decompressed(prefix: &[u8]) -> Cow<'_, [u8]> {
+    if gzip::is_gzip(prefix) {
+        Cow::Owned(gzip::decompress_start(prefix, PREFIX_BYTES as u64))
+    } else {
+        Cow::Borrowed(prefix)
+    }
 }
 
 fn by_magic(start: &[u8]) -> Option<Format> {
@@ -75,71 +120,12 @@ fn by_magic(start: &[u8]) -> Option<Format> {
 
 fn by_text(start: &[u8], name: &str) -> Option<Format> {
     let text = String::from_utf8_lossy(start);
-    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = text.trim_start();
     match text.as_bytes().first()? {
-        b'{' | b'[' => by_json(text, name),
-        b'<' => text.contains("<trace-query-result").then_some(Format::Instruments),
+        b'{' | b'[' if json::is_json(text) => by_json(text, name),
+        b'<' if text.contains("<trace-query-result") => Some(Format::Instruments),
         _ => by_lines(text),
     }
-}
-
-fn by_json(text: &str, name: &str) -> Option<Format> {
-    let keys = top_level_keys(text);
-    let has = |wanted: &[&str]| wanted.iter().all(|key| keys.contains(key));
-    if has(&["traceEvents"]) {
-        Some(Format::ChromeTrace)
-    } else if text.starts_with('[') {
-        // Events, of which each has a phase; an empty array may also be a trace that was cut off.
-        has(&["ph"]).then_some(Format::ChromeTrace)
-    } else if is_speedscope(text, &keys) || name.ends_with(".speedscope.json") {
-        Some(Format::Speedscope)
-    } else if has(&["nodes"]) {
-        Some(Format::V8CpuProfile)
-    } else {
-        ["meta", "libs", "threads", "shared"].iter().any(|key| keys.contains(key)).then_some(Format::Firefox)
-    }
-}
-
-fn is_speedscope(text: &str, keys: &[&str]) -> bool {
-    let has = |key| keys.contains(&key);
-    has("shared") && has("profiles") || has("$schema") && text.contains("speedscope.app")
-}
-
-/// The keys of the outermost object, or of the objects in the outermost array, as far as they are in the text.
-fn top_level_keys(text: &str) -> Vec<&str> {
-    let wanted_depth = if text.starts_with('[') { 2 } else { 1 };
-    let (mut keys, mut depth, mut string) = (Vec::new(), 0_usize, None);
-    let mut last = "";
-    let mut is_escaped = false;
-    for (at, byte) in text.bytes().enumerate() {
-        match (string, byte) {
-            (Some(_), _) if is_escaped => is_escaped = false,
-            (Some(_), b'\\') => is_escaped = true,
-            (Some(start), b'"') => {
-                last = text.get(start..at).unwrap_or_default();
-                string = None;
-            }
-            (None, b'"') => string = Some(at + 1),
-            (None, b'{' | b'[') => depth += 1,
-            (None, b'}' | b']') => depth = depth.saturating_sub(1),
-            (None, b':') if depth == wanted_depth => keys.push(last),
-            _ => {}
-        }
-    }
-    keys
-}
-
-/// How many lines are looked at.
-const LINES: usize = 100;
-
-fn by_lines(text: &str) -> Option<Format> {
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).take(LINES);
-    if lines.clone().any(perf_script::is_header) {
-        return Some(Format::PerfScript);
-    }
-    let first = lines.next()?;
-    let is_text = !first.contains('\u{fffd}') && !first.contains('\0');
-    (is_text && folded::split_count(first).is_some()).then_some(Format::Folded)
 }
 
 /// Wire types of protobuf.
@@ -188,6 +174,7 @@ fn is_etl(start: &[u8], name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{folded, perf_script};
 
     fn check(bytes: &[u8], name: &str, expected: Option<Format>) {
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
@@ -240,6 +227,91 @@ mod tests {
         check(&written(&|out| perf_script::write(&profile, out)), "x", Some(Format::PerfScript));
         let options = folded::WriteOptions::default();
         check(&written(&|out| folded::write(&profile, out, options)), "x", Some(Format::Folded));
+    }
+
+    #[test]
+    fn late_keys_are_no_hindrance() {
+        let filler = "1,".repeat(PREFIX_BYTES / 2);
+        let check_cut = |start: &str, expected| {
+            let text = format!("{start}[{filler}");
+            check(&text.as_bytes()[..PREFIX_BYTES], "x", Some(expected));
+        };
+        check_cut(r#"{"metadata":{"a":"#, Format::ChromeTrace);
+        check_cut(r#"{"otherData":"#, Format::ChromeTrace);
+        check_cut(r#"[{"args":"#, Format::ChromeTrace);
+        check_cut(r#"{"startTime":1,"samples":"#, Format::V8CpuProfile);
+        check_cut(r#"{"shared":{"frames":"#, Format::Speedscope);
+        check_cut(r#"{"name":"x","profiles":"#, Format::Speedscope);
+        check_cut(r#"{"shared":{"stringArray":"#, Format::Firefox);
+        check(br#"{"metadata":{"a":1},"traceEvents":[{"#, "x", Some(Format::ChromeTrace));
+        check(br#"{"samples":[1],"timeDeltas":[1],"nodes":[{"#, "x", Some(Format::V8CpuProfile));
+    }
+
+    #[test]
+    fn folded_stacks_may_begin_with_anything() {
+        for text in [
+            "[unknown];main 3\n",
+            "[[vdso]];main 3\n",
+            "[0x7f];main 3\n",
+            "{closure#0};main 3\n",
+            "<module>;main 3\n",
+            "# a comment\n# another 3\n[unknown];main 3\n",
+            "no stack\nmain;x 3\nmain;y 4\n",
+        ] {
+            check(text.as_bytes(), "x", Some(Format::Folded));
+        }
+        let long = "main;".repeat(PREFIX_BYTES / 4);
+        check(&long.as_bytes()[..PREFIX_BYTES], "x", Some(Format::Folded));
+        check(format!("{} 3\na 1\n", &long[..100_000]).as_bytes(), "x", Some(Format::Folded));
+        check(&vec![b'x'; PREFIX_BYTES], "x", None);
+    }
+
+    #[test]
+    fn text_may_be_in_utf16_or_have_a_mark() {
+        for (text, format) in [
+            ("<module>;main 3\n", Format::Folded),
+            (r#"{"nodes":[{"id":1,"#, Format::V8CpuProfile),
+            ("<?xml version=\"1.0\"?>\n<trace-query-result>", Format::Instruments),
+            ("w 28519 13869.022649:    5025125 cpu-clock:u: \n", Format::PerfScript),
+        ] {
+            let little: Vec<u8> =
+                format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+            check(&little, "x", Some(format));
+            check(&big, "x", Some(format));
+            check(format!("\u{feff}{text}").as_bytes(), "x", Some(format));
+            assert!(is_recoded(&little) && !is_recoded(text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn what_looks_like_folded_stacks_is_refused() {
+        let check_refused = |text: &str, expected, sentence| {
+            check(text.as_bytes(), "x", Some(expected));
+            assert_eq!(crate::read(expected, text.as_bytes()).unwrap_err().to_string(), sentence);
+        };
+        let files = "it is a list of files, as ls -l prints it, and no profile";
+        check_refused("total 48\ndrwxr-xr-x  2 u g 4096 Jan  1 12:00 .\n", Format::FileList, files);
+        check_refused("total 0\n-rw-r--r--@ 1 u g 0 Jan  1 2024 a 3\n", Format::FileList, files);
+        let callgrind = "it is a file of callgrind, which has counts of instructions and no samples: KCachegrind shows it";
+        check_refused("version: 1\ncreator: callgrind-3.19\npid: 7\n", Format::Callgrind, callgrind);
+        check_refused("# callgrind format\nevents: Ir\nfn=main\n16 400\n", Format::Callgrind, callgrind);
+        let go = "it is a profile of Go as text, which has no names to sum up: get it without debug=1 or debug=2, then it is a \
+                  pprof profile";
+        check_refused("goroutine profile: total 7\n1 @ 0x43 0x44\n", Format::GoText, go);
+        check_refused("heap profile: 1: 2 [3: 4] @ heap/1048576\n", Format::GoText, go);
+        check_refused("--- contention:\ncycles/second=10\n", Format::GoText, go);
+        check_refused("goroutine 1 [running]:\nmain.main()\n", Format::GoText, go);
+    }
+
+    #[test]
+    fn a_name_in_brackets_is_no_json() {
+        for (text, expected) in
+            [("{\"a\":1}", true), (" [ {", true), ("[unknown];a 1", false), ("{a} 1", false)]
+        {
+            assert_eq!(may_be_json(text.as_bytes()), expected, "{text}");
+        }
+        assert!(may_be_json(b"\x1f\x8b\x08\0\0") && !may_be_json(b""));
     }
 
     #[test]

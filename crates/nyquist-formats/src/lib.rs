@@ -9,6 +9,7 @@
 pub mod chrome;
 pub mod csv;
 mod detect;
+mod encoding;
 mod error;
 pub mod fit;
 pub mod flame;
@@ -32,7 +33,7 @@ pub mod v8;
 use nyquist_profile::{Profile, SourceId};
 use std::borrow::Cow;
 
-pub use detect::{Format, PREFIX_BYTES, detect};
+pub use detect::{Format, PREFIX_BYTES, detect, is_recoded, may_be_json};
 pub use error::{Imported, Note, ReadError};
 
 /// How formats of others name a profile's source files: by this path where there is one, else as the profile does. The Firefox
@@ -56,11 +57,10 @@ fn source_path<'a>(profile: &'a Profile, source: SourceId, paths: SourcePaths<'_
 /// As the format's own reader has it, and for formats that are not read here: those of the Firefox Profiler and of perf
 /// have crates of their own, and event traces of Windows cannot be read yet.
 pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
-    let (bytes, note) = if gzip::is_gzip(bytes) {
-        gzip::decompress(bytes).map(|(bytes, note)| (Cow::Owned(bytes), note))?
-    } else {
-        (Cow::Borrowed(bytes), None)
-    };
+    let (mut bytes, note) = decompressed(bytes)?;
+    if format != Format::Pprof {
+        bytes = recoded(bytes);
+    }
     let mut imported = match format {
         Format::PerfScript => perf_script::read(&bytes),
         Format::Pprof => pprof::read(&bytes),
@@ -69,8 +69,35 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
         Format::ChromeTrace => chrome::read(&bytes),
         Format::V8CpuProfile => v8::read(&bytes),
         Format::Instruments => instruments::read(&bytes),
-        other => Err(ReadError::Unsupported(format!("it is {other}, which cannot be read here"))),
+        other => Err(ReadError::Unsupported(other.refusal())),
     }?;
     imported.notes.extend(note);
     Ok(imported)
+}
+
+/// A text as UTF-8 without a byte order mark, whether it is compressed with gzip or in UTF-16. For readers of other crates,
+/// where [`is_recoded`] says so.
+///
+/// # Errors
+/// If it cannot be decompressed.
+pub fn plain_text(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
+    Ok(recoded(decompressed(bytes)?.0))
+}
+
+fn decompressed(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Option<Note>), ReadError> {
+    if gzip::is_gzip(bytes) {
+        gzip::decompress(bytes).map(|(bytes, note)| (Cow::Owned(bytes), note))
+    } else {
+        Ok((Cow::Borrowed(bytes), None))
+    }
+}
+
+fn recoded(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    match bytes {
+        Cow::Borrowed(bytes) => encoding::to_utf8(bytes),
+        Cow::Owned(bytes) if encoding::is_recoded(&bytes) => {
+            Cow::Owned(encoding::to_utf8(&bytes).into_owned())
+        }
+        Cow::Owned(bytes) => Cow::Owned(bytes),
+    }
 }

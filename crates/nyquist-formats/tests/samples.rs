@@ -67,6 +67,35 @@ fn a_speedscope_profile_of_py_spy_is_read() {
     assert_eq!(profile.meta().interval, 10_000_000);
 }
 
+#[test]
+fn files_in_other_encodings_are_read() {
+    for (bytes, name, format) in [
+        (PERF_SCRIPT, "out.txt", Format::PerfScript),
+        (NODE, "node.cpuprofile", Format::V8CpuProfile),
+        (PY_SPY, "x.json", Format::Speedscope),
+        (b"[unknown];main 3\n", "x", Format::Folded),
+    ] {
+        let expected = imported(bytes, name, format);
+        let text = format!("\u{feff}{}", std::str::from_utf8(bytes).unwrap());
+        assert_eq!(imported(text.as_bytes(), name, format), expected);
+        let units: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(imported(&units, name, format), expected);
+    }
+}
+
+#[test]
+fn members_may_be_in_any_order() {
+    let text = std::str::from_utf8(NODE).unwrap();
+    let mut document: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).unwrap();
+    let nodes = document.remove("nodes").unwrap();
+    let rest = serde_json::to_string(&document).unwrap();
+    let late = format!("{},\"nodes\":{nodes}}}", rest.trim_end_matches('}'));
+    assert_eq!(
+        self_weights(&imported(late.as_bytes(), "x", Format::V8CpuProfile)),
+        self_weights(&imported(NODE, "x", Format::V8CpuProfile))
+    );
+}
+
 /// Each format's file as this crate writes it, and the files of other tools.
 fn files() -> Vec<Vec<u8>> {
     let profile = imported(PERF_SCRIPT, "out.txt", Format::PerfScript);

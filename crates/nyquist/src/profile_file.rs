@@ -84,17 +84,23 @@ pub(crate) fn read_opened(
     if let Some(option) = recording.given() {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
     }
-    let what_to_do = if format.is_none() { source.advice(path) } else { None };
+    let start = match format {
+        None | Some(Format::Firefox) => source.start().map_err(|error| cannot_read(path, &error))?,
+        _ => Vec::new(),
+    };
+    if format.is_none() && !nyquist_formats::may_be_json(&start) {
+        return Err(unknown(path, &start));
+    }
     let mut input = source.bytes().map_err(|error| cannot_read(path, &error))?;
     match format {
-        // What is nothing known gets the error of the format that most files have.
-        None | Some(Format::Firefox) => firefox::read(input).map_err(|error| {
-            let failure = cannot_load(&error);
-            match what_to_do {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
-        }),
+        None | Some(Format::Firefox) if nyquist_formats::is_recoded(&start) => {
+            let mut bytes = Vec::new();
+            input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
+            let text = nyquist_formats::plain_text(&bytes).map_err(|error| cannot_load(&error))?;
+            firefox::read(&*text).map_err(|error| cannot_load(&error))
+        }
+        // JSON that is nothing known gets the error of the format that most files have.
+        None | Some(Format::Firefox) => firefox::read(input).map_err(|error| cannot_load(&error)),
         Some(format @ Format::Etl) => Err(Failure::new(format!(
             "cannot load {}: it is {format}, which cannot be read yet",
             path.display()
@@ -159,21 +165,18 @@ impl Source {
     fn format(&self, path: &Path) -> io::Result<Option<Format>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match self {
-            Self::File(file) => Ok(detect(&start_of(file)?, &name)),
-            Self::Pipe { start, .. } => Ok(detect(start, &name)),
             // The file in it says whether it is a recording's.
             Self::Folder { start, .. } => Ok(detect(start, "")),
+            Self::File(_) | Self::Pipe { .. } => Ok(detect(&self.start()?, &name)),
         }
     }
 
-    /// What to do about a file that is none that is known.
-    fn advice(&self, path: &Path) -> Option<String> {
-        let Self::File(file) = self else { return None };
-        let start = start_of(file).ok()?;
-        let is_program = start.starts_with(b"\x7fELF") || start.starts_with(b"#!");
-        // A shell looks for a name without a folder elsewhere.
-        let folder = if path.components().count() == 1 { "./" } else { "" };
-        is_program.then(|| format!("to record a program: nyquist record {folder}{}", path.display()))
+    /// How the file begins.
+    fn start(&self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::File(file) => start_of(file),
+            Self::Pipe { start, .. } | Self::Folder { start, .. } => Ok(start.clone()),
+        }
     }
 
     fn recording(self) -> Result<FileReader, FileError> {
@@ -200,7 +203,8 @@ pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failur
         && let Ok(bytes) = std::fs::read(path)
     {
         let start = &bytes[..bytes.len().min(PREFIX_BYTES)];
-        if matches!(detect(start, ""), None | Some(Format::Firefox)) {
+        let is_document = matches!(detect(start, ""), None | Some(Format::Firefox));
+        if is_document && !nyquist_formats::is_recoded(start) {
             return Ok(bytes);
         }
     }
@@ -208,6 +212,26 @@ pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failur
     firefox::write(profile, WriteOptions { gzip: true, ..WriteOptions::default() }, &mut document)
         .map_err(|error| Failure::because("cannot convert the profile", &error))?;
     Ok(document)
+}
+
+/// The failure of a file that is none that is known, with what to do about it.
+fn unknown(path: &Path, start: &[u8]) -> Failure {
+    if start.is_empty() {
+        return Failure::new(format!(
+            "cannot load {}: this is not a profile: the file is empty",
+            path.display()
+        ));
+    }
+    let failure = Failure::new(format!(
+        "cannot load {}: this is not a profile of any format that is known",
+        path.display()
+    ));
+    if !start.starts_with(b"\x7fELF") && !start.starts_with(b"#!") {
+        return failure;
+    }
+    // A shell looks for a name without a folder elsewhere.
+    let folder = if path.components().count() == 1 { "./" } else { "" };
+    failure.hint(format!("to record a program: nyquist record {folder}{}", path.display()))
 }
 
 fn archive(path: &Path) -> Failure {

@@ -1,0 +1,68 @@
+//! Which format a text has, by its lines.
+
+use super::Format;
+use crate::{folded, perf_script};
+
+/// How many lines are looked at.
+const LINES: usize = 100;
+
+/// How long the beginning of a line is that is taken for a stack without its count.
+const LONG: usize = 64 * 1024;
+
+/// The format of a text, of which there may be the beginning alone.
+pub(super) fn by_lines(text: &str) -> Option<Format> {
+    let text = text.trim_end_matches('\u{fffd}');
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<_> = lines.filter(|line| !line.starts_with('#')).take(LINES).collect();
+    let first = *lines.first()?;
+    if is_callgrind(text, &lines) {
+        Some(Format::Callgrind)
+    } else if lines.iter().any(|line| perf_script::is_header(line)) {
+        Some(Format::PerfScript)
+    } else if is_go_text(first) {
+        Some(Format::GoText)
+    } else if lines.iter().take(5).any(|line| is_file(line)) {
+        Some(Format::FileList)
+    } else {
+        is_folded(&lines).then_some(Format::Folded)
+    }
+}
+
+/// Whether at least half of the lines are stacks with a count. The last one may be cut off.
+fn is_folded(lines: &[&str]) -> bool {
+    let is_text = |line: &str| !line.contains('\u{fffd}') && !line.contains('\0');
+    match lines {
+        [] => false,
+        [line] => {
+            is_text(line) && (folded::split_count(line).is_some() || line.len() >= LONG && line.contains(';'))
+        }
+        [first, ..] => {
+            let stacks = lines.iter().filter(|line| folded::split_count(line).is_some()).count();
+            is_text(first) && stacks > 0 && stacks * 2 >= lines.len()
+        }
+    }
+}
+
+fn is_callgrind(text: &str, lines: &[&str]) -> bool {
+    let has = |start: &str| lines.iter().any(|line| line.starts_with(start));
+    text.starts_with("# callgrind format") || has("creator: callgrind") || has("events:") && has("fn=")
+}
+
+/// What Go's `net/http/pprof` and `runtime/pprof` write with `debug=1` and `debug=2`.
+fn is_go_text(first: &str) -> bool {
+    let is_heap = first.starts_with("heap profile: ") && first.contains("@ heap/");
+    let is_wait = first == "--- contention:" || first == "--- mutex:";
+    let is_stack = first.starts_with("goroutine ") && first.ends_with("]:");
+    is_heap || is_wait || is_stack || first.contains(" profile: total ")
+}
+
+/// Whether it is a line of `ls -l`, as `drwxr-xr-x 2 user group 4096 Jan 1 12:00 name`.
+fn is_file(line: &str) -> bool {
+    let Some((mode, rest)) = line.split_once(' ') else { return false };
+    let mode = mode.trim_end_matches(['.', '+', '@']);
+    let is_kind = mode.starts_with(['-', 'd', 'l', 'b', 'c', 'p', 's']);
+    let is_right = |letter| matches!(letter, 'r' | 'w' | 'x' | 's' | 'S' | 't' | 'T' | '-');
+    let has_rights = mode.len() == 10 && mode.chars().skip(1).all(is_right);
+    let links = rest.split_whitespace().next();
+    is_kind && has_rights && links.is_some_and(|links| links.parse::<u64>().is_ok())
+}
