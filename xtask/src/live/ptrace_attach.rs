@@ -103,7 +103,7 @@ fn leaderless(test: &Context<'_>) -> Verdict {
         // With the last thread, the recording ends.
         recorder.wait()?.succeeded()?;
         let profile = Profile::read(&output)?;
-        let weight: f64 = profile.threads_named("survivor").map(Thread::total).sum();
+        let weight: f64 = profile.threads_named("leaderless (survivor)").map(Thread::total).sum();
         let names = profile.thread_names();
         expect_measured(weight > 250.0, format_args!("{weight} samples of 300 ms: {names:?}"))?;
         let whole = whole_share(&profile, "survivor_loop");
