@@ -1,6 +1,6 @@
 //! The formats of other profilers: one file a format, reading and writing.
 //!
-//! Writers take a [`Profile`](nyquist_profile::Profile) and a `Write`; they write in small pieces, so that files want a
+//! Writers take a [`Profile`] and a `Write`; they write in small pieces, so that files want a
 //! buffer. Readers take a file's bytes and give a profile with notes on what was left out. Whatever the bytes, no reader
 //! panics, and memory is linear in the (decompressed) input.
 
