@@ -240,7 +240,7 @@ fn read_rows(
     let keeper = answers.filter(|answers| answers.is_known()).zip(file);
     let few = wanted.filter(|wanted| keeper.is_none() && near::pays_off(symbols.count(), wanted.len()));
     let table = match few {
-        Some(wanted) => return Some(Rows::Read(RowTable::of(symbols.near(&with_next(wanted))?))),
+        Some(wanted) => return Some(Rows::Read(RowTable::of(symbols.near(wanted)?))),
         None => RowTable::of(symbols.all()),
     };
     (table.len() > 0).then_some(())?;
@@ -248,14 +248,6 @@ fn read_rows(
         answers.keep_table(&file, &kept::encode(&table, file.seed));
     }
     Some(Rows::Read(table))
-}
-
-/// Lookup addresses, which ascend, and the addresses behind them, at which a function may begin that is meant.
-fn with_next(wanted: &[u64]) -> Vec<u64> {
-    let mut all: Vec<u64> = wanted.iter().flat_map(|&address| [address, address.saturating_add(1)]).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
 }
 
 /// The functions of a section's symbols as they were kept, if they were. Where a block of them is damaged, the symbols are read.

@@ -92,7 +92,7 @@ fn names_come_from_symbols_exports_and_the_list_of_functions() {
     symbols.push(("_stab", FUN, 1, TEXT + 0x1020));
     let bytes = Image { symbols, starts, exports, ..image() }.build();
     let symbols = ModuleSymbols::from_image(bytes).unwrap();
-    check(&symbols, 0x0ffe, "", "", Origin::Unknown(nyquist_symbols::Reason::NotCovered));
+    check(&symbols, 0x0fff, "", "", Origin::Unknown(nyquist_symbols::Reason::NotCovered));
     check(&symbols, 0x1000, "first", "", Origin::SymbolTable);
     check(&symbols, 0x1025, "first", "", Origin::SymbolTable);
     check(&symbols, 0x105f, "ns::second()", "", Origin::SymbolTable);

@@ -34,6 +34,8 @@ impl Default for Unwinder {
 /// Why a walk stops.
 enum Stop {
     Root,
+    /// The return address is zero.
+    NoCaller,
     Truncated(Reason),
 }
 
@@ -99,12 +101,16 @@ impl Unwinder {
             other_stack: false,
         };
         for _ in 0..MAX_FRAMES {
-            let step = walk.step(frame);
-            frames(walk.address_of(&frame));
-            match step {
-                Ok(next) => frame = next,
-                Err(Stop::Root) => return WalkEnd::Root,
-                Err(Stop::Truncated(reason)) => return WalkEnd::Truncated(reason),
+            match walk.step(frame) {
+                Ok(next) => {
+                    frames(walk.address_of(&frame));
+                    frame = next;
+                }
+                Err(stop) => {
+                    let end = walk.end(stop, frame);
+                    frames(walk.address_of(&frame));
+                    return end;
+                }
             }
         }
         WalkEnd::Truncated(Reason::TooManyFrames)
@@ -221,33 +227,38 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     #[inline]
     fn check(&mut self, frame: &Frame<A>, next: &Frame<A>) -> Result<(), Stop> {
         if next.ip == 0 {
-            self.begins = self.is_bottom(frame);
-            return Err(Stop::Root);
+            return Err(Stop::NoCaller);
         }
         // The first frame, and one that a signal interrupted, may be switching stacks.
         if next.sp <= frame.sp && !frame.interrupted && !next.interrupted {
             return Err(Reason::NotAdvancing.into());
         }
         if self.mapping_of(next.lookup()).is_none() && !next.interrupted {
-            return self.check_without_mapping(frame, next);
+            // The return from a signal handler can be the first instruction of its mapping.
+            return if A::is_signal_frame(next, self.memory) { Ok(()) } else { Err(Reason::NotCode.into()) };
         }
         Ok(())
     }
 
-    /// The same of a caller whose call would be in no code.
+    /// What the end of a walk means at its last frame. That is given by value, as to [`Walk::rare_step`].
     #[cold]
-    fn check_without_mapping(&mut self, frame: &Frame<A>, next: &Frame<A>) -> Result<(), Stop> {
-        // The return from a signal handler can be the first instruction of its mapping.
-        if A::is_signal_frame(next, self.memory) {
-            return Ok(());
+    fn end(&mut self, stop: Stop, frame: Frame<A>) -> WalkEnd {
+        match stop {
+            Stop::Root => WalkEnd::Root,
+            Stop::NoCaller => {
+                self.begins = self.is_bottom(&frame);
+                WalkEnd::Root
+            }
+            Stop::Truncated(Reason::NotCode) if self.is_bottom(&frame) => {
+                self.begins = true;
+                WalkEnd::Root
+            }
+            Stop::Truncated(reason) => WalkEnd::Truncated(reason),
         }
-        self.begins = self.is_bottom(frame);
-        Err(if self.begins { Stop::Root } else { Reason::NotCode.into() })
     }
 
     /// Whether a frame returns to the beginning of a function that no call can return to. Its return address was put there by
     /// hand, at the bottom of a stack: by `makecontext`, which makes `__start_context` the caller of a coroutine's function.
-    #[cold]
     fn is_bottom(&self, frame: &Frame<A>) -> bool {
         let mapping = find(self.mappings, frame.ip).filter(|_| !frame.interrupted);
         let place = mapping.and_then(|mapping| mapping.module().zip(mapping.relative(frame.ip)));

@@ -93,17 +93,8 @@ impl<'a> Functions<'a> {
         }
     }
 
-    /// Where the function around a lookup address is. A call does not always come before a return address: where the lookup
-    /// address, which is one less, is in no function and the return address begins one, it is that one.
+    /// Where the function around an address is.
     pub(crate) fn find(&self, address: Svma) -> Option<Place> {
-        self.find_around(address).or_else(|| {
-            let next = Svma(address.0.checked_add(1)?);
-            self.find_around(next)
-                .filter(|place| self.at(*place).is_some_and(|found| found.range.start == next))
-        })
-    }
-
-    fn find_around(&self, address: Svma) -> Option<Place> {
         let find = |tables: &[SymbolTable]| {
             let mut found =
                 tables.iter().enumerate().filter_map(|(table, of)| Some((table, of.find(address)?)));
@@ -207,40 +198,5 @@ impl<'a> Functions<'a> {
         } else {
             Reason::NotCovered
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::symbol_table::NamedRange;
-    use std::sync::OnceLock;
-
-    /// A module with these functions: where each begins and ends, and its name.
-    fn module(functions: &[(u64, u64, &str)]) -> ModuleSymbols {
-        let range = |&(start, end, name): &(_, _, &str)| NamedRange { start, end, name: name.into() };
-        let table = SymbolTable::of_ranges(functions.iter().map(range).collect(), Origin::SymbolTable);
-        ModuleSymbols {
-            tables: OnceLock::from(Vec::from_iter(table)),
-            fallbacks: OnceLock::from(Vec::new()),
-            ..ModuleSymbols::default()
-        }
-    }
-
-    #[test]
-    fn a_return_address_may_begin_its_function() {
-        let module = module(&[(0x100, 0x1f8, "before"), (0x200, 0x220, "bottom"), (0x220, 0x230, "next")]);
-        let check = |lookup, expected: Option<&str>| {
-            let found = module.lookup(RelativeAddress(lookup));
-            assert_eq!(found.symbol.as_ref().map(|symbol| &*symbol.name), expected, "{lookup:#x}");
-            let function = found.frames.first().and_then(|frame| frame.function.as_deref());
-            assert_eq!(function, expected, "{lookup:#x}");
-        };
-        check(0x1f7, Some("before"));
-        check(0x1f8, None);
-        check(0x1fe, None);
-        check(0x1ff, Some("bottom"));
-        // A call can be the last instruction of its function.
-        check(0x21f, Some("bottom"));
     }
 }
