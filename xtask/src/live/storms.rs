@@ -358,7 +358,10 @@ fn bits32(test: &Context<'_>) -> Verdict {
             |stack: &[&Frame]| stack.iter().any(|frame| frame.lib.as_deref() == Some("measured"));
         let misread = own().flat_map(Thread::stacks).find(|(stack, _)| {
             let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
-            let is_user = |frame: &&&Frame| frame.category != "Kernel" && frame.inline_depth == 0;
+            // By ptrace, a thread may be ready and have no CPU.
+            let is_code =
+                |frame: &Frame| frame.category != "Kernel" && frame.function != "[waiting for a CPU]";
+            let is_user = |frame: &&&Frame| is_code(frame) && frame.inline_depth == 0;
             let user = stack.iter().filter(is_user).count();
             // As the kernel begins it and ends it there is no user code; the rest of an interval has no stack.
             user > 0
