@@ -101,16 +101,11 @@ impl Unwinder {
             other_stack: false,
         };
         for _ in 0..MAX_FRAMES {
-            match walk.step(frame) {
-                Ok(next) => {
-                    frames(walk.address_of(&frame));
-                    frame = next;
-                }
-                Err(stop) => {
-                    let end = walk.end(stop, frame);
-                    frames(walk.address_of(&frame));
-                    return end;
-                }
+            let step = walk.step(frame).map_err(|stop| walk.end(stop, frame));
+            frames(walk.address_of(&frame));
+            match step {
+                Ok(next) => frame = next,
+                Err(end) => return end,
             }
         }
         WalkEnd::Truncated(Reason::TooManyFrames)
