@@ -160,12 +160,13 @@ impl Walker<'_> {
     ) -> WalkEnd {
         let Self { unwinder, process, modules, dumps, .. } = self;
         let mut push = |frame| frames.push(frame);
-        if let unwind::Registers::X86_64Partial { .. } = registers {
+        let end = if let unwind::Registers::X86_64Partial { .. } = registers {
             let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
             unwinder.walk(process.address_space(modules, dumps), registers, &memory, &mut push)
         } else {
             unwinder.walk(process.address_space(modules, dumps), registers, copy, &mut push)
-        }
+        };
+        settled(end, frames)
     }
 
     /// Whether a walk that ended at a frame would come further now: what that frame lacked was read of the process.
@@ -204,7 +205,8 @@ impl CopyWalker {
         let copy = Watched { memory: copy, outermost: Cell::new(0), trail: self.trails.begin(tid) };
         self.frames.clear();
         let mut push = |frame| self.frames.push(frame);
-        *walked = Walked::To(self.unwinder.walk(space, &registers, &copy, &mut push));
+        let end = self.unwinder.walk(space, &registers, &copy, &mut push);
+        *walked = Walked::To(settled(end, &mut self.frames));
         *outermost = Avma(copy.outermost.get());
         frames.extend_from_slice(&self.frames);
     }
@@ -261,4 +263,18 @@ impl StackMemory for CopyAndCode<'_> {
         let module = self.mappings.find(address).and_then(|range| range.module);
         module.map_or(0, |(index, base)| self.modules.get(index).read_code(base, address, out))
     }
+}
+
+/// What the end of a walk means, with the address of its last frame put right: nothing has called the function at the bottom of a
+/// coroutine's stack, so that it is not a return address.
+pub(crate) fn settled(end: WalkEnd, frames: &mut [FrameAddress]) -> WalkEnd {
+    if end != WalkEnd::Bottom {
+        return end;
+    }
+    if let Some(last) = frames.last_mut()
+        && let FrameAddress::ReturnAddress(address) = *last
+    {
+        *last = FrameAddress::InstructionPointer(address);
+    }
+    WalkEnd::Root
 }

@@ -36,6 +36,8 @@ impl FrameAddress {
 pub enum WalkEnd {
     /// At the outermost frame: the stack is complete.
     Root,
+    /// The same, and the outermost frame's address is where its function begins: no call returns there.
+    Bottom,
     /// Before the outermost frame.
     Truncated(Reason),
 }

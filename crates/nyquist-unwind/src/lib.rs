@@ -37,7 +37,7 @@
 //! let mut addresses = Vec::new();
 //! let end = Unwinder::new().walk(&space, &registers, &memory, &mut |frame| addresses.push(frame.address()));
 //! match end {
-//!     WalkEnd::Root => println!("{addresses:?}"),
+//!     WalkEnd::Root | WalkEnd::Bottom => println!("{addresses:?}"),
 //!     WalkEnd::Truncated(reason) => println!("{addresses:?}, then {reason}"),
 //! }
 //! # Ok(())

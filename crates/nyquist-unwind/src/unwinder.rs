@@ -101,11 +101,11 @@ impl Unwinder {
             other_stack: false,
         };
         for _ in 0..MAX_FRAMES {
-            let step = walk.step(frame).map_err(|stop| walk.end(stop, frame));
+            let step = walk.step(frame);
             frames(walk.address_of(&frame));
             match step {
                 Ok(next) => frame = next,
-                Err(end) => return end,
+                Err(stop) => return walk.end(stop, frame),
             }
         }
         WalkEnd::Truncated(Reason::TooManyFrames)
@@ -237,17 +237,10 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
 
     /// What the end of a walk means at its last frame. That is given by value, as to [`Walk::rare_step`].
     #[cold]
-    fn end(&mut self, stop: Stop, frame: Frame<A>) -> WalkEnd {
+    fn end(&self, stop: Stop, frame: Frame<A>) -> WalkEnd {
         match stop {
-            Stop::Root => WalkEnd::Root,
-            Stop::NoCaller => {
-                self.begins = self.is_bottom(&frame);
-                WalkEnd::Root
-            }
-            Stop::Truncated(Reason::NotCode) if self.is_bottom(&frame) => {
-                self.begins = true;
-                WalkEnd::Root
-            }
+            Stop::NoCaller | Stop::Truncated(Reason::NotCode) if self.is_bottom(&frame) => WalkEnd::Bottom,
+            Stop::Root | Stop::NoCaller => WalkEnd::Root,
             Stop::Truncated(reason) => WalkEnd::Truncated(reason),
         }
     }

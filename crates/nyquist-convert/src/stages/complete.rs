@@ -24,6 +24,7 @@ use crate::live_stacks::fits;
 use crate::modules::{ModuleIndex, ModuleStore};
 use crate::stack_copy_feedback::StackCopyFeedback;
 use crate::track::Process;
+use crate::walk::settled;
 
 /// The most calls that are remembered.
 const MOST_CALLS: usize = 1 << 16;
@@ -192,6 +193,7 @@ impl Walker<'_> {
         let mut frames = Vec::new();
         let walked =
             self.unwinder.walk(&self.space, sample.registers, &memory, &mut |frame| frames.push(frame));
+        let walked = settled(walked, &mut frames);
         if memory.differs.get() {
             return Err(Incomplete::Misfit);
         }

@@ -400,7 +400,7 @@ fn fold_recursive_prefix(frames: &mut Vec<FrameAddress>) {
 /// Why a walk did not reach the root.
 fn truncation(walked: Walked, limited: bool, stack_len: usize) -> Option<Truncation> {
     match walked {
-        Walked::BetweenPrograms | Walked::To(WalkEnd::Root) => None,
+        Walked::BetweenPrograms | Walked::To(WalkEnd::Root | WalkEnd::Bottom) => None,
         Walked::Code32 => Some(Truncation::Code32),
         Walked::To(WalkEnd::Truncated(_)) if limited && walked.ended_with_copy() => {
             Some(Truncation::CopyLimit { kilobytes: stack_len / 1024 })

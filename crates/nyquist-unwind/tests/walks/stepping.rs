@@ -602,8 +602,8 @@ fn walk_to_beginning(len: u32, above: u64) -> (Vec<FrameAddress>, WalkEnd) {
 fn a_beginning_nothing_returns_to_is_the_bottom() {
     for above in [0, 0x1234] {
         let (frames, end) = walk_to_beginning(0xf8, above);
-        assert_eq!(frames, [interrupted(code(0x110)), interrupted(code(0x200))], "{above:#x}");
-        assert_eq!(end, WalkEnd::Root, "{above:#x}");
+        assert_eq!(frames, [interrupted(code(0x110)), returns(code(0x200))], "{above:#x}");
+        assert_eq!(end, WalkEnd::Bottom, "{above:#x}");
     }
 }
 
