@@ -392,12 +392,22 @@ fn kept(test: &Context<'_>) -> Verdict {
 /// The kernel gives everybody's samples, of which some are wanted.
 fn kept_of_some(test: &Context<'_>) -> Verdict {
     need_root()?;
-    // A recording knows its command's name before the kernel tells of it, so that one that becomes the program later is looked at.
-    let script = format!("exec {} 400", test.workload("shares").display());
-    let recording = test.record_command(&["sh", "-c", &script]).options(&["-a", "--name", "shar?s"]);
-    let recorded = expect_kept(test, recording)?;
-    let others = recorded.profile.threads.iter().map(|thread| &thread.process).find(|name| *name != "shares");
-    expect(others.is_none(), format_args!("{others:?}"))
+    for _ in 0..20 {
+        let file = test.fresh("kept.data");
+        let kept = file.display().to_string();
+        let options = ["-a", "--name", "shar?s", "--perf-data", &kept];
+        let recorded = test.record(&["shares", "400"]).options(&options).run_well()?;
+        // In `exec`, a process is on its way from one name to the other, and not compared.
+        if recorded.profile.share_with(|frame| frame.function == "load_elf_binary") > 0.0 {
+            continue;
+        }
+        let (imported, _) = import(test, &file, &[])?;
+        expect_same_samples(&imported, &recorded.profile)?;
+        let others =
+            recorded.profile.threads.iter().map(|thread| &thread.process).find(|name| *name != "shares");
+        return expect(others.is_none(), format_args!("{others:?}"));
+    }
+    expect(false, "each recording has a sample in exec")
 }
 
 /// Of a program without frame pointers, whose stacks end where they leave code.
