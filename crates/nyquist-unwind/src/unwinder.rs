@@ -32,6 +32,7 @@ impl Default for Unwinder {
 }
 
 /// Why a walk stops.
+#[derive(Clone, Copy)]
 enum Stop {
     Root,
     /// The return address is zero.
