@@ -58,7 +58,7 @@ pub struct Statistics {
 pub struct Converter {
     order: Order,
     stages: Stages,
-    teller: Option<AddressSender>,
+    sender: Option<AddressSender>,
     /// Who walks stacks, where that is not done as each sample is converted.
     walkers: Option<Walkers>,
 }
@@ -66,7 +66,7 @@ pub struct Converter {
 impl Converter {
     /// A converter that has seen nothing.
     pub fn new(options: Options) -> Self {
-        Self { order: Order::default(), stages: Stages::new(options), teller: None, walkers: None }
+        Self { order: Order::default(), stages: Stages::new(options), sender: None, walkers: None }
     }
 
     /// Keeps only some of the samples that will come.
@@ -121,8 +121,8 @@ impl Converter {
 
     /// Tells of addresses as they are met, so that their names can be looked up meanwhile.
     #[must_use]
-    pub fn telling(self, teller: Option<AddressSender>) -> Self {
-        Self { teller, ..self }
+    pub fn telling(self, sender: Option<AddressSender>) -> Self {
+        Self { sender, ..self }
     }
 
     /// Has so many more threads walk the stacks of samples whose turn it is, where many of them come at once: the profile is the
@@ -198,14 +198,14 @@ impl Converter {
             Some(walkers) => {
                 self.order.release(complete_before, |event, _| walkers.follow(event));
                 walkers.give_out(|event| self.stages.convert(event));
-                walkers.use_again(&mut self.stages.spare_walks);
+                walkers.use_again(&mut self.stages.walk_pool);
                 for pid in self.stages.drain_stale_processes() {
                     walkers.leave(pid, complete_before);
                 }
             }
             None => self.order.release(complete_before, |event, coming| {
                 if let Some(coming) = coming {
-                    self.stages.trails.fetch(&coming.kind);
+                    self.stages.prefetcher.fetch(&coming.kind);
                 }
                 self.stages.convert(event);
             }),
@@ -213,8 +213,8 @@ impl Converter {
         self.stages.release_waiting(false);
         self.stages.mark_jit_functions(complete_before);
         self.stages.place_gaps();
-        if let Some(teller) = &mut self.teller {
-            self.stages.send_seen_addresses(teller);
+        if let Some(sender) = &mut self.sender {
+            self.stages.send_seen_addresses(sender);
         }
     }
 
@@ -232,7 +232,7 @@ impl Converter {
     /// The profile of everything that was pushed.
     pub fn finish(mut self) -> Finished {
         self.advance(Timestamp(u64::MAX));
-        self.teller = None;
+        self.sender = None;
         self.stages.end_all_waits();
         self.stages.end_all_stays();
         self.stages.release_waiting(true);

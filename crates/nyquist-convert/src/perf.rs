@@ -10,6 +10,7 @@ use nyquist_perf::{
     Body, Branches, CpuMode, KernelSymbol, Lost, MappedIdentity, Mmap, Read, Record, RecordError,
     RecordFormat, RegisterAbi, Switch, Task, Throttle, Words,
 };
+use nyquist_symbols::KERNEL_LIB;
 
 use crate::event::{
     Event, EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, Timestamp, UserStack,
@@ -389,8 +390,7 @@ pub(crate) fn any_mapping(mmap: &Mmap<'_>) -> Mapping {
 
 /// Perf names the kernel's mapping after the symbol that it begins with.
 fn mapped_name(path: String) -> String {
-    const KERNEL: &str = "[kernel.kallsyms]";
-    if path.starts_with(KERNEL) { KERNEL.to_owned() } else { path }
+    if path.starts_with(KERNEL_LIB) { KERNEL_LIB.to_owned() } else { path }
 }
 
 fn identity(identity: MappedIdentity<'_>) -> MappedFile {

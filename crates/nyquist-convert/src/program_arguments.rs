@@ -31,11 +31,17 @@ pub(crate) struct CommandLine {
     pub(crate) words: Vec<String>,
     /// The first words as they are, with the program's own name.
     first: Vec<String>,
+    /// What the main thread was called just after they were read.
+    main_thread: String,
 }
 
 impl CommandLine {
-    /// The name of a program that ran before it was heard of, whose main thread is called so.
+    /// The name of a program that ran before it was heard of, whose main thread was called so then. If the thread had another
+    /// name when the words were read, they are those of the program that it has become since.
     pub(crate) fn program_name<'a>(&'a self, own_name: &'a str) -> &'a str {
+        if self.main_thread != own_name {
+            return own_name;
+        }
         let words: Vec<&str> = self.first.iter().map(String::as_str).collect();
         program_name(own_name, &words)
     }
@@ -94,8 +100,14 @@ impl ProgramArguments {
         let line = String::from_utf8_lossy(&line[..line.len().min(LOOKED_AT as usize)]);
         let words = || line.trim_end_matches('\0').split('\0');
         let first = words().take(4).map(str::to_owned).collect();
-        CommandLine { arguments, words: telling_words(words().skip(1)), first }
+        CommandLine { arguments, words: telling_words(words().skip(1)), first, main_thread: main_thread(pid) }
     }
+}
+
+/// What a process's main thread is called now; empty where it has ended.
+fn main_thread(pid: Pid) -> String {
+    let name = fs::read(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
+    String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned()
 }
 
 /// The beginning of a file.
@@ -157,9 +169,22 @@ mod tests {
         }
         let taken = [1, 2, 3].map(|time| arguments.take(pid, Timestamp(time)).is_some());
         assert_eq!(taken, [true, false, true]);
-        let own = std::env::args().next().unwrap();
-        let own = own.rsplit('/').next().unwrap();
-        assert_eq!(arguments.read(pid).program_name("MainThread"), own);
+        let (line, own) = (arguments.read(pid), std::env::args().next().unwrap());
+        assert_eq!(line.first.first(), Some(&own));
+        assert!(own.rsplit('/').next().unwrap().starts_with(&line.main_thread), "{line:?}");
+    }
+
+    #[test]
+    fn a_later_programs_words_name_no_earlier_one() {
+        let line = |main_thread: &str| CommandLine {
+            first: vec!["/usr/bin/server".into()],
+            main_thread: main_thread.into(),
+            ..CommandLine::default()
+        };
+        assert_eq!(line("MainThread").program_name("MainThread"), "server");
+        // It was found as a fork of the launcher, and its words were read when it had become the server.
+        assert_eq!(line("server").program_name("launcher"), "launcher");
+        assert_eq!(line("").program_name("launcher"), "launcher");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::side_file::{Found, Refusal, open_regular};
 use crate::stated_symbols::StatedSymbols;
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{BuildId, FileSource, ModuleId};
-use nyquist_symbols::{Finder, ModuleRequest};
+use nyquist_symbols::{Finder, KERNEL_LIB, ModuleRequest};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::PathBuf;
@@ -110,17 +110,14 @@ impl Files {
         match (self, id) {
             (Self::Live, _) => true,
             // Modules have ids of their own.
-            (Self::Recorded(files), _) if files.stated_id(KERNEL).is_some() => {
-                files.stated_id(KERNEL) == running_kernel_id()
+            (Self::Recorded(files), _) if files.stated_id(KERNEL_LIB).is_some() => {
+                files.stated_id(KERNEL_LIB) == running_kernel_id()
             }
             (Self::Recorded(_), Some(id)) if running_kernel_id().as_ref() == Some(id) => true,
             (Self::Recorded(files), _) => files.aux.made_here,
         }
     }
 }
-
-/// What perf calls the kernel's image.
-const KERNEL: &str = "[kernel.kallsyms]";
 
 fn running_kernel_id() -> Option<BuildId> {
     let notes = std::fs::read("/sys/kernel/notes").ok()?;

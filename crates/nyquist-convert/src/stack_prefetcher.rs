@@ -113,32 +113,32 @@ mod tests {
         EventKind::Sample(Sample::in_user_code(Pid(tid), user))
     }
 
-    fn lines(trails: &StackPrefetcher, coming: &EventKind) -> Vec<u8> {
-        trails.wanted(coming).copied().collect()
+    fn lines(prefetcher: &StackPrefetcher, coming: &EventKind) -> Vec<u8> {
+        prefetcher.wanted(coming).copied().collect()
     }
 
     #[test]
     fn what_the_last_walk_of_the_thread_has_looked_at_is_wanted() {
-        let trails = StackPrefetcher::default();
-        let trail = trails.begin(Tid(7));
+        let prefetcher = StackPrefetcher::default();
+        let trail = prefetcher.begin(Tid(7));
         for address in [0x1008, 0x1000, 0x1040, 0x1078, 0x1400] {
             trail.note(Avma(address));
         }
-        assert_eq!(lines(&trails, &sample(7, 0x1000, 0x800)), [0x40, 0x41, 0x50]);
+        assert_eq!(lines(&prefetcher, &sample(7, 0x1000, 0x800)), [0x40, 0x41, 0x50]);
         // Of a stack that is less deep now, what is left of it; of a shorter copy, what is there.
-        assert_eq!(lines(&trails, &sample(7, 0x1048, 0x800)), [0x50]);
-        assert_eq!(lines(&trails, &sample(7, 0x1000, 0x100)), [0x40, 0x41]);
-        assert_eq!(lines(&trails, &sample(8, 0x1000, 0x800)), [0; 0]);
-        assert_eq!(lines(&trails, &EventKind::Throttled), [0; 0]);
-        trails.begin(Tid(7));
-        assert_eq!(lines(&trails, &sample(7, 0x1000, 0x800)), [0; 0]);
+        assert_eq!(lines(&prefetcher, &sample(7, 0x1048, 0x800)), [0x50]);
+        assert_eq!(lines(&prefetcher, &sample(7, 0x1000, 0x100)), [0x40, 0x41]);
+        assert_eq!(lines(&prefetcher, &sample(8, 0x1000, 0x800)), [0; 0]);
+        assert_eq!(lines(&prefetcher, &EventKind::Throttled), [0; 0]);
+        prefetcher.begin(Tid(7));
+        assert_eq!(lines(&prefetcher, &sample(7, 0x1000, 0x800)), [0; 0]);
     }
 
     #[test]
     fn a_trail_has_no_more_lines_than_are_of_use() {
-        let trails = StackPrefetcher::default();
-        let trail = trails.begin(Tid(1));
+        let prefetcher = StackPrefetcher::default();
+        let trail = prefetcher.begin(Tid(1));
         (0..1000).for_each(|index| trail.note(Avma(0x1000 + index * 320)));
-        assert_eq!(lines(&trails, &sample(1, 0x1000, 320_000)).len(), LINES);
+        assert_eq!(lines(&prefetcher, &sample(1, 0x1000, 320_000)).len(), LINES);
     }
 }

@@ -3,7 +3,7 @@
 use nyquist_object::Avma;
 use nyquist_perf::file::{FileSymbol, SimplePerf, SymbolFile, SymbolFileKind};
 use nyquist_perf::{PerfMap, PerfMapEntry};
-use nyquist_symbols::demangle;
+use nyquist_symbols::{KERNEL_LIB, demangle};
 use std::sync::Arc;
 
 use crate::event::Mapping;
@@ -29,11 +29,9 @@ enum Addresses {
 impl StatedSymbols {
     /// Each file of a recording of simpleperf that has functions, and these.
     pub fn of_simpleperf(simpleperf: &SimplePerf) -> impl Iterator<Item = (String, Self)> {
-        /// What simpleperf, too, calls the kernel's image.
-        const KERNEL: &str = "[kernel.kallsyms]";
         let files = simpleperf.files.iter().filter(|file| !file.symbols.is_empty());
         let kallsyms = (!simpleperf.kallsyms.is_empty()).then(|| Self::of_kallsyms(&simpleperf.kallsyms));
-        let kallsyms = kallsyms.map(|symbols| (KERNEL.to_owned(), symbols));
+        let kallsyms = kallsyms.map(|symbols| (KERNEL_LIB.to_owned(), symbols));
         kallsyms.into_iter().chain(files.map(|file| (file.path.clone(), Self::of_file(file))))
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Result};
 
 /// Threads that do jobs beside the one that has them to do. Each is started when it is first of use, with that one's priority,
-/// and ends with the crew.
+/// and ends with the pool.
 #[derive(Debug)]
 pub struct ThreadPool<J, R> {
     name: &'static str,
@@ -141,26 +141,26 @@ mod tests {
 
     /// What comes of so many jobs, and who has done each, as far as a thread of the crew has.
     fn done(
-        crew: &mut ThreadPool<u32, (u32, Option<ThreadId>)>,
+        threads: &mut ThreadPool<u32, (u32, Option<ThreadId>)>,
         jobs: u32,
         threads: usize,
     ) -> Vec<(u32, Option<ThreadId>)> {
         let mut all = Vec::new();
         let worker = || |job: u32| (2 * job, Some(thread::current().id()));
-        crew.do_all((0..jobs).collect(), threads, worker, |job| (2 * job, None), |done| all.push(done));
+        threads.do_all((0..jobs).collect(), threads, worker, |job| (2 * job, None), |done| all.push(done));
         all
     }
 
     #[test]
     fn jobs_are_handed_on_in_their_order_whoever_does_them() {
-        let mut crew = ThreadPool::new("crew", 3);
+        let mut threads = ThreadPool::new("crew", 3);
         for (jobs, threads, started) in
             [(0, 3, 0), (1, 0, 0), (500, 0, 0), (500, 2, 2), (1, 3, 2), (500, 7, 3)]
         {
             let numbers: Vec<u32> =
-                done(&mut crew, jobs, threads).into_iter().map(|(number, _)| number).collect();
+                done(&mut threads, jobs, threads).into_iter().map(|(number, _)| number).collect();
             assert_eq!(numbers, (0..jobs).map(|job| 2 * job).collect::<Vec<_>>(), "{jobs} by {threads}");
-            assert_eq!(crew.started, started);
+            assert_eq!(threads.started, started);
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn as_many_threads_take_part_as_are_asked_for() {
         // All have to be there at once for any of them to go on.
         let barrier = Arc::new(Barrier::new(4));
-        let mut crew = ThreadPool::new("crew", 3);
+        let mut threads = ThreadPool::new("crew", 3);
         for _ in 0..3 {
             let meet = |barrier: &Barrier| usize::from(barrier.wait().is_leader());
             let worker = || {
@@ -176,14 +176,14 @@ mod tests {
                 move |_: u32| meet(&barrier)
             };
             let mut leaders = 0;
-            crew.do_all((0..4).collect(), 3, worker, |_| meet(&barrier), |is_leader| leaders += is_leader);
-            assert_eq!((leaders, crew.started), (1, 3));
+            threads.do_all((0..4).collect(), 3, worker, |_| meet(&barrier), |is_leader| leaders += is_leader);
+            assert_eq!((leaders, threads.started), (1, 3));
         }
     }
 
     #[test]
     fn who_has_jobs_hears_of_a_panic() {
-        let mut crew: ThreadPool<u32, u32> = ThreadPool::new("crew", 1);
+        let mut threads: ThreadPool<u32, u32> = ThreadPool::new("crew", 1);
         let (begun, wait) = channel();
         let begun = Mutex::new(begun);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -196,7 +196,7 @@ mod tests {
             };
             // It does its own job only when the thread has begun another.
             let own = |job| wait.recv().map(|()| job).unwrap();
-            crew.do_all(vec![1, 2], 1, worker, own, |_| {});
+            threads.do_all(vec![1, 2], 1, worker, own, |_| {});
         }));
         let panic = outcome.unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"a job that goes wrong"));

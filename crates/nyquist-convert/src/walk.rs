@@ -181,7 +181,7 @@ impl Walker<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct CopyWalker {
     unwinder: Unwinder,
-    trails: StackPrefetcher,
+    prefetcher: StackPrefetcher,
     /// The frames of the walk at hand; kept to save its memory.
     frames: Vec<FrameAddress>,
 }
@@ -189,7 +189,7 @@ pub(crate) struct CopyWalker {
 impl CopyWalker {
     /// Has the processor fetch what the walk of a stack that comes soon will probably look at.
     pub(crate) fn fetch(&self, coming: &EventKind) {
-        self.trails.fetch(coming);
+        self.prefetcher.fetch(coming);
     }
 
     /// Walks the copy of a thread's stack that is still here, given what is mapped.
@@ -202,7 +202,7 @@ impl CopyWalker {
         };
         let KeptCopy::Memory(bytes) = copy else { return };
         let copy = StackCopy { start: registers.stack_pointer(), bytes };
-        let copy = Watched { memory: copy, outermost: Cell::new(0), trail: self.trails.begin(tid) };
+        let copy = Watched { memory: copy, outermost: Cell::new(0), trail: self.prefetcher.begin(tid) };
         self.frames.clear();
         let mut push = |frame| self.frames.push(frame);
         let end = self.unwinder.walk(space, &registers, &copy, &mut push);

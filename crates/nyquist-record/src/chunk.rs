@@ -65,7 +65,7 @@ impl Chunk {
 /// Decodes chunks, by several threads where many have come.
 #[derive(Debug)]
 pub struct Decoder {
-    crew: ThreadPool<(Chunk, Vec<Event>), Vec<Event>>,
+    threads: ThreadPool<(Chunk, Vec<Event>), Vec<Event>>,
     /// The events of each chunk; kept to save their memory.
     events: Vec<Vec<Event>>,
 }
@@ -80,12 +80,12 @@ const FIELDS: usize = 384;
 impl Decoder {
     /// With so many threads beside the one that calls.
     pub fn new(threads: usize) -> Self {
-        Self { crew: ThreadPool::new("nyquist-decoder", threads), events: Vec::new() }
+        Self { threads: ThreadPool::new("nyquist-decoder", threads), events: Vec::new() }
     }
 
     /// How many chunks should be decoded at once, where so many are there.
     pub fn most_at_once(&self) -> usize {
-        if self.crew.most() > 0 { MOST_AT_ONCE } else { 1 }
+        if self.threads.most() > 0 { MOST_AT_ONCE } else { 1 }
     }
 
     /// The events of each of some chunks, as [`Chunk::decode`] gives them. Whoever takes them leaves the lists to the next ones.
@@ -99,7 +99,7 @@ impl Decoder {
             chunk.decode(&mut events);
             events
         };
-        self.crew.do_all(jobs, count / CHUNKS_EACH, || decode, decode, |events| self.events.push(events));
+        self.threads.do_all(jobs, count / CHUNKS_EACH, || decode, decode, |events| self.events.push(events));
         self.events.append(&mut spare);
         &mut self.events[..count]
     }

@@ -11,8 +11,8 @@ use std::thread;
 use nyquist_object::{DebugId, ModuleId, RelativeAddress};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_symbols::{
-    Attempt, Disassembly, Finder, Found, Frame, KERNEL_LIB, KernelCode, KernelCodeError, ModuleRequest,
-    ModuleSymbols, Outcome, SourceFiles, special_source_path,
+    Attempt, Disassembly, Finder, Found, Frame, KERNEL_LIB, KernelCode, ModuleRequest, ModuleSymbols,
+    Outcome, SourceFiles, special_source_path,
 };
 
 use crate::made_code::{MadeCode, MadeLib, NoMadeCode};
@@ -153,11 +153,8 @@ impl LibFiles {
 
     /// The kernel's code in memory, where the lib is the kernel that runs.
     fn kernel_code(&self) -> Result<&KernelCode, &str> {
-        let open = || match &self.request.id {
-            Some(ModuleId::BuildId(id)) => KernelCode::open(id),
-            _ => Err(KernelCodeError::OtherKernel),
-        };
-        let code = self.kernel.get_or_init(|| open().map_err(|error| error.to_string()));
+        let open = || KernelCode::open(self.request.id.as_ref()).map_err(|error| error.to_string());
+        let code = self.kernel.get_or_init(open);
         code.as_ref().map_err(String::as_str)
     }
 

@@ -36,12 +36,12 @@ pub(crate) fn read(
     let finder = finder(symbols, Watch::new(printer, Some(Arc::clone(&progress)))).with_kernel_files(kernel);
     let mut symbolicator = symbolicator(&finder);
     let imported = thread::scope(|scope| {
-        let (teller, listener) = AddressSender::new();
-        let teller = Some(teller).filter(|_| !args.no_symbols);
+        let (sender, receiver) = AddressSender::new();
+        let sender = Some(sender).filter(|_| !args.no_symbols);
         // There may be no memory left for its stack.
-        let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(listener));
+        let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(receiver));
         listening.map_err(|error| Failure::because("cannot start a thread", &error))?;
-        import(reader, ImportOptions { teller, ..options(path, args, symbols, printer) })
+        import(reader, ImportOptions { sender, ..options(path, args, symbols, printer) })
             .map_err(|error| import_failure(&error))
     });
     let Imported { finished, events, notes, other_machine } = imported?;
@@ -80,7 +80,7 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Pri
         saved_ns: saved.map(|time| time.as_nanos() as u64),
         shape: args.rows.into(),
         threads: None,
-        teller: None,
+        sender: None,
     }
 }
 

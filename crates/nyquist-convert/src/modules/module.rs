@@ -225,13 +225,7 @@ impl Module {
         let compile = || match &self.bytes {
             Bytes::File(source) => compile(Arc::clone(source)),
             Bytes::Image(image) | Bytes::Memory(image) => compile(Arc::clone(image)),
-            Bytes::Kernel(_)
-            | Bytes::OtherKernel(_)
-            | Bytes::KernelCode(_)
-            | Bytes::Stated(..)
-            | Bytes::JitDump(..)
-            | Bytes::PerfMap(..)
-            | Bytes::Missing => None,
+            _ => None,
         };
         self.unwind.get_or_init(compile).clone()
     }
@@ -250,13 +244,7 @@ impl Module {
         let read = match &self.bytes {
             Bytes::File(source) => source.read_exact_at(offset, out).is_ok(),
             Bytes::Image(image) | Bytes::Memory(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
-            Bytes::Kernel(_)
-            | Bytes::OtherKernel(_)
-            | Bytes::KernelCode(_)
-            | Bytes::Stated(..)
-            | Bytes::JitDump(..)
-            | Bytes::PerfMap(..)
-            | Bytes::Missing => false,
+            _ => false,
         };
         if read { len } else { 0 }
     }

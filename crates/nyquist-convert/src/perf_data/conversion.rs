@@ -19,7 +19,7 @@ pub(super) struct Conversion {
     full: VecDeque<Batch<Step>>,
     batch: Batch<Step>,
     converting: Arc<Converting>,
-    given_back: RecycledSamples,
+    recycled: RecycledSamples,
 }
 
 /// A batch whose stacks are to be walked, and where it is handed over then.
@@ -50,9 +50,9 @@ impl Conversion {
     /// Converts by a converter that has seen nothing, and walks stacks early or leaves them to it.
     pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
         let follower = walk_early.then(|| SpeculativeTracker::new(converter.modules_beside()));
-        let (spent, given_back) = recycler();
+        let (spent, recycled) = recycler();
         let converting = Arc::new(Converting::new(converter.giving_back(spent)));
-        Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, given_back }
+        Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
     }
 
     /// Takes an event, and where the copy of a stack stands that it has.
@@ -84,7 +84,7 @@ impl Conversion {
         }
         let batch = self.full.pop_front()?;
         let (place, converting) = (self.converting.next_place(), Arc::clone(&self.converting));
-        Some(Walks { batch, place, converting, spent: self.given_back.so_far() })
+        Some(Walks { batch, place, converting, spent: self.recycled.so_far() })
     }
 
     /// The profile of all that was pushed, when all that was handed over has been walked.

@@ -76,7 +76,7 @@ pub struct ImportOptions {
     /// How many threads may work at once; as many as the machine has CPUs where nothing is said. The profile is the same.
     pub threads: Option<NonZeroUsize>,
     /// Is told of addresses as they are met.
-    pub teller: Option<AddressSender>,
+    pub sender: Option<AddressSender>,
 }
 
 /// A converted recording.
@@ -415,9 +415,9 @@ impl Import {
     }
 
     fn start(&mut self, reader: &FileReader, first: &[(Event, Option<Place>)]) -> Conversion {
-        let teller = self.options.teller.take();
+        let sender = self.options.sender.take();
         let mut converter =
-            describe::new_converter(reader, &self.options, &self.chosen, first).telling(teller);
+            describe::new_converter(reader, &self.options, &self.chosen, first).telling(sender);
         converter.keep_only(Filter::from_words(&reader.features().wanted));
         let walks_early = self.walks_early(&converter);
         Conversion::start(converter, walks_early)

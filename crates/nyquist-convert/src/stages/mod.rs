@@ -87,7 +87,7 @@ pub(crate) struct Stages {
     live_stacks: LiveStacks,
     stack_roots: LearnedStackBases,
     calls: Calls,
-    pub(crate) trails: StackPrefetcher,
+    pub(crate) prefetcher: StackPrefetcher,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// How many of them, at most, a copy of the stack led to; the others were read from the running program.
@@ -103,7 +103,7 @@ pub(crate) struct Stages {
     /// The processes of which a stack was walked again.
     walked_again: FxHashSet<Pid>,
     /// The memory of walks that are converted, for whoever walks the next.
-    pub(crate) spare_walks: WalkPool,
+    pub(crate) walk_pool: WalkPool,
     last_time: Timestamp,
 }
 
@@ -116,7 +116,7 @@ impl Stages {
             last_time: options.start,
             spent: None,
             walked_again: FxHashSet::default(),
-            spare_walks: WalkPool::default(),
+            walk_pool: WalkPool::default(),
             options,
             tracker: Tracker::default(),
             modules: ModuleStore::default(),
@@ -144,7 +144,7 @@ impl Stages {
             live_stacks: LiveStacks::default(),
             stack_roots: LearnedStackBases::default(),
             calls: Calls::default(),
-            trails: StackPrefetcher::default(),
+            prefetcher: StackPrefetcher::default(),
             frames: Vec::new(),
             found_in_copy: 0,
             places: Vec::new(),
@@ -194,7 +194,7 @@ impl Stages {
                 if let Some(spent) = &mut self.spent {
                     spent.take(sample);
                 } else {
-                    self.spare_walks.put(sample.user);
+                    self.walk_pool.put(sample.user);
                 }
             }
             EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
@@ -410,9 +410,9 @@ impl Stages {
         sources
     }
 
-    /// Tells of the addresses that were met since the last time.
-    pub(crate) fn send_seen_addresses(&self, teller: &mut AddressSender) {
-        teller.tell(self.builder.profile(), |lib| {
+    /// Sends the addresses that were met since the last time.
+    pub(crate) fn send_seen_addresses(&self, sender: &mut AddressSender) {
+        sender.send(self.builder.profile(), |lib| {
             let (_, module) = self.interner.libs().find(|(known, _)| *known == lib)?;
             self.modules.early_source(module, &self.dumps)
         });

@@ -269,7 +269,7 @@ impl Stages {
             process: self.tracker.process(sample.pid, now),
             modules: &self.modules,
             dumps: &self.dumps,
-            trail: self.trails.begin(sample.tid),
+            trail: self.prefetcher.begin(sample.tid),
         };
         let walk = walker.walk((sample, now), registers, stack, &mut self.frames);
         let copied = Copied { registers, len: stack.len(), limited };

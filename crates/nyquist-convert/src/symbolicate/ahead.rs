@@ -6,14 +6,14 @@ use nyquist_object::RelativeAddress;
 use nyquist_profile::{LibId, Profile};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// How many addresses are told, and looked up, at once at least.
+/// How many addresses are sent, and looked up, at once at least.
 const AT_ONCE: usize = 2048;
 
-/// Addresses that a conversion meets for the first time, told by its converter to a [`Symbolicator`].
+/// Sends addresses that a conversion meets for the first time from its converter to a [`Symbolicator`].
 #[derive(Debug)]
 pub struct AddressSender {
     to: Sender<SeenAddresses>,
-    /// How many frames and libs of the profile have been told.
+    /// How many frames and libs of the profile have been sent.
     frames: usize,
     libs: usize,
 }
@@ -22,7 +22,7 @@ pub struct AddressSender {
 #[derive(Debug)]
 pub struct AddressReceiver(Receiver<SeenAddresses>);
 
-/// What was met.
+/// What a message holds.
 #[derive(Debug)]
 struct SeenAddresses {
     libs: Vec<(LibId, LibSource)>,
@@ -30,15 +30,15 @@ struct SeenAddresses {
 }
 
 impl AddressSender {
-    /// A teller, and who listens to it.
+    /// A sender, and its receiver.
     pub fn new() -> (Self, AddressReceiver) {
         let (to, met) = mpsc::channel();
         (Self { to, frames: 0, libs: 0 }, AddressReceiver(met))
     }
 
-    /// Tells of the frames of a profile that were added since the last time, if they are many. `source` says where a lib's
+    /// Sends the frames of a profile that were added since the last time, if they are many. `source` says where a lib's
     /// symbols come from, where that is known to be a file.
-    pub(crate) fn tell(&mut self, profile: &Profile, source: impl Fn(LibId) -> Option<LibSource>) {
+    pub(crate) fn send(&mut self, profile: &Profile, source: impl Fn(LibId) -> Option<LibSource>) {
         if profile.frames().len() < self.frames + AT_ONCE {
             return;
         }
@@ -50,7 +50,7 @@ impl AddressSender {
         };
         let addresses = new_frames.iter().filter_map(address).collect();
         (self.frames, self.libs) = (profile.frames().len(), profile.libs().len());
-        // Who does not listen any more looks all up himself.
+        // A receiver that is gone looks all up by itself.
         let _ = self.to.send(SeenAddresses { libs, addresses });
     }
 }
@@ -84,11 +84,11 @@ impl Waiting {
 impl Symbolicator<'_> {
     /// Looks up the addresses that a conversion meets, until it is over: those that cost as much now as later. Where files may
     /// be asked for from servers, nothing is done ahead: who waits for one can do nothing else.
-    pub fn listen(&mut self, listener: AddressReceiver) {
+    pub fn listen(&mut self, receiver: AddressReceiver) {
         if self.symbols.finder.asks_servers() {
             return;
         }
-        let AddressReceiver(told) = listener;
+        let AddressReceiver(told) = receiver;
         let mut waiting = Waiting::default();
         while let Ok(met) = told.recv() {
             for met in std::iter::once(met).chain(told.try_iter()) {
@@ -187,17 +187,17 @@ mod tests {
         let check = |finder, tells: bool, early: usize| {
             let kernel = |_: &Finder| Err(KernelError::Empty);
             let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: NonZeroUsize::MIN });
-            let (mut teller, listener) = AddressSender::new();
+            let (mut sender, receiver) = AddressSender::new();
             let mut builder = builder();
             let (first, second) = addresses.split_at(AT_ONCE);
             for part in [first, &second[..AT_ONCE - 1], &second[AT_ONCE - 1..]] {
                 add_samples(&mut builder, part);
                 if tells {
-                    teller.tell(builder.profile(), |lib| Some(sources[lib.index()].1.clone()));
+                    sender.tell(builder.profile(), |lib| Some(sources[lib.index()].1.clone()));
                 }
             }
-            drop(teller);
-            symbolicator.listen(listener);
+            drop(sender);
+            symbolicator.listen(receiver);
             assert_eq!(symbolicator.answers.count(), early);
             symbolicator.symbolicate(builder.finish(), &sources, &Progress::default()).profile
         };

@@ -17,7 +17,7 @@ pub(crate) struct Walkers {
     follower: SpeculativeTracker,
     /// That of the thread that converts, which walks where it would wait.
     own: CopyWalker,
-    crew: ThreadPool<Batch<Event>, Vec<Event>>,
+    threads: ThreadPool<Batch<Event>, Vec<Event>>,
     full: Vec<Batch<Event>>,
     batch: Batch<Event>,
 }
@@ -28,7 +28,7 @@ impl Walkers {
         Self {
             follower: SpeculativeTracker::new(modules),
             own: CopyWalker::default(),
-            crew: ThreadPool::new("nyquist-walker", threads),
+            threads: ThreadPool::new("nyquist-walker", threads),
             full: Vec::new(),
             batch: Batch::new(),
         }
@@ -36,7 +36,7 @@ impl Walkers {
 
     /// How many threads there may be beside the one that converts.
     pub(crate) fn threads(&self) -> usize {
-        self.crew.most()
+        self.threads.most()
     }
 
     /// Takes the memory of walks whose samples are converted.
@@ -69,6 +69,6 @@ impl Walkers {
             move |batch: Batch<Event>| batch.walked(&mut walker)
         };
         let own = |batch: Batch<Event>| batch.walked(&mut self.own);
-        self.crew.do_all(batches, threads, worker, own, |events| events.into_iter().for_each(&mut take));
+        self.threads.do_all(batches, threads, worker, own, |events| events.into_iter().for_each(&mut take));
     }
 }

@@ -7,7 +7,7 @@ use super::{KERNEL, KernelError, KernelSymbols, Line, for_each_line};
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::{Disassembly, DisassemblyError};
 use nyquist_object::elf::{Architecture, build_id_in_notes};
-use nyquist_object::{Avma, BuildId, RelativeAddress, Svma};
+use nyquist_object::{Avma, ModuleId, RelativeAddress, Svma};
 use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::ops::Range;
@@ -53,18 +53,19 @@ pub enum KernelCodeError {
 }
 
 impl KernelCode {
-    /// Opens the code of the running kernel, if it has this build id. Reads all of its symbols (30 ms).
+    /// Opens the code of the running kernel, if this is its build id. Reads all of its symbols (30 ms).
     ///
     /// # Errors
     /// Where another kernel runs, or this process may not read its memory.
-    pub fn open(id: &BuildId) -> Result<Self, KernelCodeError> {
+    pub fn open(id: Option<&ModuleId>) -> Result<Self, KernelCodeError> {
         Self::open_below(Path::new("/"), id)
     }
 
     /// `root` is the folder that `proc` and `sys` are in.
-    fn open_below(root: &Path, id: &BuildId) -> Result<Self, KernelCodeError> {
+    fn open_below(root: &Path, id: Option<&ModuleId>) -> Result<Self, KernelCodeError> {
         let notes = fs::read(root.join("sys/kernel/notes")).unwrap_or_default();
-        if build_id_in_notes(&notes, cfg!(target_endian = "little")).as_ref() != Some(id) {
+        let running = build_id_in_notes(&notes, cfg!(target_endian = "little")).map(ModuleId::BuildId);
+        if running.is_none() || running.as_ref() != id {
             return Err(KernelCodeError::OtherKernel);
         }
         let memory = Memory::open(&root.join("proc/kcore"))?;
@@ -197,6 +198,7 @@ fn word(header: &[u8], at: usize, size: usize) -> u64 {
 #[cfg(all(test, target_endian = "little"))]
 mod tests {
     use super::*;
+    use nyquist_object::BuildId;
     use std::path::PathBuf;
 
     const KALLSYMS: &str = "\
@@ -227,7 +229,7 @@ ffffffff81000020 t behind
         }
 
         fn open(&self) -> Result<KernelCode, KernelCodeError> {
-            KernelCode::open_below(&self.0, &BuildId::new(&ID).unwrap())
+            KernelCode::open_below(&self.0, id(&ID).as_ref())
         }
     }
 
@@ -235,6 +237,10 @@ ffffffff81000020 t behind
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
+    }
+
+    fn id(bytes: &[u8]) -> Option<ModuleId> {
+        BuildId::new(bytes).map(ModuleId::BuildId)
     }
 
     /// A core file of these bytes of memory, behind a part that is none of memory.
@@ -289,8 +295,12 @@ ffffffff81000020 t behind
         let machine = Machine::new("missing", &code()[..8]);
         let cut = machine.open().unwrap().disassemble(RelativeAddress(0), 16, false);
         assert!(matches!(cut, Err(KernelCodeError::Read(_))), "{cut:?}");
-        let other = KernelCode::open_below(&machine.0, &BuildId::new(&[9]).unwrap());
+        let other = KernelCode::open_below(&machine.0, id(&[9]).as_ref());
         assert!(matches!(other, Err(KernelCodeError::OtherKernel)), "{other:?}");
+        fs::write(machine.0.join("sys/kernel/notes"), b"").unwrap();
+        let unknown = KernelCode::open_below(&machine.0, None);
+        assert!(matches!(unknown, Err(KernelCodeError::OtherKernel)), "{unknown:?}");
+        let machine = Machine::new("damaged", &code());
         for damaged in [&b""[..], b"\x7fELF", &[0; 64], &core(0, &[])[..100]] {
             fs::write(machine.0.join("proc/kcore"), damaged).unwrap();
             assert!(matches!(machine.open(), Err(KernelCodeError::Read(_))), "{damaged:?}");

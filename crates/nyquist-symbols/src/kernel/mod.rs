@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// The name of the lib that the kernel is in profiles.
+/// The name of the kernel's lib in profiles, as perf calls its image.
 pub const KERNEL_LIB: &str = "[kernel.kallsyms]";
 
 /// The name that the kernel itself goes by.

@@ -3,11 +3,9 @@
 use super::places::{Address, Places, Weight};
 use crate::input::module_request;
 use crate::source_paths::DiskPaths;
-use nyquist_object::{ModuleId, RelativeAddress};
+use nyquist_object::RelativeAddress;
 use nyquist_profile::{Lib, NativeSymbol, NativeSymbolId, Profile};
-use nyquist_symbols::{
-    Disassembly, Finder, Found, KERNEL_LIB, KernelCode, KernelCodeError, ModuleRequest, ModuleSymbols,
-};
+use nyquist_symbols::{Disassembly, Finder, Found, KERNEL_LIB, KernelCode, ModuleSymbols};
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -100,7 +98,8 @@ fn disassemble(
     let module = match finder.open(&found) {
         Ok(module) => module,
         Err(_) if lib.debug_name == KERNEL_LIB => {
-            let code = kernel_code(&request).and_then(|code| code.disassemble(start, size, false));
+            let code = KernelCode::open(request.id.as_ref());
+            let code = code.and_then(|code| code.disassemble(start, size, false));
             return code.map(|code| (ModuleSymbols::default(), code)).map_err(|error| error.to_string());
         }
         Err(_) => return Err(told(&found)),
@@ -110,13 +109,6 @@ fn disassemble(
         Some(_) => error.to_string(),
     })?;
     Ok((module, disassembly))
-}
-
-fn kernel_code(request: &ModuleRequest) -> Result<KernelCode, KernelCodeError> {
-    match &request.id {
-        Some(ModuleId::BuildId(id)) => KernelCode::open(id),
-        _ => Err(KernelCodeError::OtherKernel),
-    }
 }
 
 /// Where the binary was looked for in vain.
