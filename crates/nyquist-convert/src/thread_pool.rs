@@ -35,7 +35,7 @@ struct Waiting<J> {
 }
 
 impl<J: Send + 'static, R: Send + 'static> ThreadPool<J, R> {
-    /// A crew of so many threads at most, which have this name.
+    /// A pool of so many threads at most, which have this name.
     pub fn new(name: &'static str, most: usize) -> Self {
         let (out, done) = channel();
         let waiting = Mutex::new(Waiting { jobs: VecDeque::new(), is_end: false });
@@ -139,28 +139,28 @@ mod tests {
     use std::sync::Barrier;
     use std::thread::{self, ThreadId};
 
-    /// What comes of so many jobs, and who has done each, as far as a thread of the crew has.
+    /// What comes of so many jobs, and who has done each, as far as a thread of the pool has.
     fn done(
-        threads: &mut ThreadPool<u32, (u32, Option<ThreadId>)>,
+        pool: &mut ThreadPool<u32, (u32, Option<ThreadId>)>,
         jobs: u32,
         threads: usize,
     ) -> Vec<(u32, Option<ThreadId>)> {
         let mut all = Vec::new();
         let worker = || |job: u32| (2 * job, Some(thread::current().id()));
-        threads.do_all((0..jobs).collect(), threads, worker, |job| (2 * job, None), |done| all.push(done));
+        pool.do_all((0..jobs).collect(), threads, worker, |job| (2 * job, None), |done| all.push(done));
         all
     }
 
     #[test]
     fn jobs_are_handed_on_in_their_order_whoever_does_them() {
-        let mut threads = ThreadPool::new("crew", 3);
+        let mut pool = ThreadPool::new("pool", 3);
         for (jobs, threads, started) in
             [(0, 3, 0), (1, 0, 0), (500, 0, 0), (500, 2, 2), (1, 3, 2), (500, 7, 3)]
         {
             let numbers: Vec<u32> =
-                done(&mut threads, jobs, threads).into_iter().map(|(number, _)| number).collect();
+                done(&mut pool, jobs, threads).into_iter().map(|(number, _)| number).collect();
             assert_eq!(numbers, (0..jobs).map(|job| 2 * job).collect::<Vec<_>>(), "{jobs} by {threads}");
-            assert_eq!(threads.started, started);
+            assert_eq!(pool.started, started);
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn as_many_threads_take_part_as_are_asked_for() {
         // All have to be there at once for any of them to go on.
         let barrier = Arc::new(Barrier::new(4));
-        let mut threads = ThreadPool::new("crew", 3);
+        let mut pool = ThreadPool::new("pool", 3);
         for _ in 0..3 {
             let meet = |barrier: &Barrier| usize::from(barrier.wait().is_leader());
             let worker = || {
@@ -176,14 +176,14 @@ mod tests {
                 move |_: u32| meet(&barrier)
             };
             let mut leaders = 0;
-            threads.do_all((0..4).collect(), 3, worker, |_| meet(&barrier), |is_leader| leaders += is_leader);
-            assert_eq!((leaders, threads.started), (1, 3));
+            pool.do_all((0..4).collect(), 3, worker, |_| meet(&barrier), |is_leader| leaders += is_leader);
+            assert_eq!((leaders, pool.started), (1, 3));
         }
     }
 
     #[test]
     fn who_has_jobs_hears_of_a_panic() {
-        let mut threads: ThreadPool<u32, u32> = ThreadPool::new("crew", 1);
+        let mut pool: ThreadPool<u32, u32> = ThreadPool::new("pool", 1);
         let (begun, wait) = channel();
         let begun = Mutex::new(begun);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -196,7 +196,7 @@ mod tests {
             };
             // It does its own job only when the thread has begun another.
             let own = |job| wait.recv().map(|()| job).unwrap();
-            threads.do_all(vec![1, 2], 1, worker, own, |_| {});
+            pool.do_all(vec![1, 2], 1, worker, own, |_| {});
         }));
         let panic = outcome.unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"a job that goes wrong"));

@@ -193,7 +193,7 @@ mod tests {
             for part in [first, &second[..AT_ONCE - 1], &second[AT_ONCE - 1..]] {
                 add_samples(&mut builder, part);
                 if tells {
-                    sender.tell(builder.profile(), |lib| Some(sources[lib.index()].1.clone()));
+                    sender.send(builder.profile(), |lib| Some(sources[lib.index()].1.clone()));
                 }
             }
             drop(sender);
