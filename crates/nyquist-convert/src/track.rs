@@ -7,7 +7,7 @@ use crate::mappings::{Mappings, Range};
 use crate::modules::{ModuleIndex, ModuleStore};
 use crate::program_arguments::CommandLine;
 use crate::replaced_text::{ReplacedText, is_memory};
-use nyquist_object::Avma;
+use nyquist_object::{Avma, RelativeAddress};
 use nyquist_profile::{ProcessIndex, ThreadIndex};
 use nyquist_unwind::{self as unwind, AddressSpace};
 use rustc_hash::FxHashMap;
@@ -316,6 +316,19 @@ impl Process {
         };
         let in_code = callers.iter().take_while(|address| is_in_code(address)).count();
         &stack[..=in_code]
+    }
+
+    /// Whether the outermost address of a stack is the beginning of a function to which no call returns, such as `__start_context`
+    /// at the bottom of a coroutine's stack. O(log n) in the number of functions of its module.
+    pub(crate) fn is_stack_bottom(&self, address: Avma, modules: &ModuleStore) -> bool {
+        let place = self.find(address).and_then(|range| range.module);
+        place.is_some_and(|(module, base)| {
+            let relative = address.0.checked_sub(base.0).and_then(|relative| u32::try_from(relative).ok());
+            let tables = modules.get(module).unwind();
+            tables
+                .zip(relative)
+                .is_some_and(|(tables, address)| tables.begins_apart(RelativeAddress(address)))
+        })
     }
 
     /// Whether an address is in executable memory that is known. Nobody tells of the page at a fixed address in which old programs

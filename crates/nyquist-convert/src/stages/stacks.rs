@@ -10,7 +10,7 @@ use crate::jit::{DumpIndex, JitDumps};
 use crate::mappings::Range;
 use crate::modules::ModuleStore;
 use crate::track::Process;
-use crate::walk::{PreUnwound, Walked, Walker, unwindable};
+use crate::walk::{PreUnwound, Walked, Walker, settled, unwindable};
 use nyquist_object::Avma;
 use nyquist_profile::{StackId, well_known};
 use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, WalkEnd};
@@ -206,13 +206,13 @@ impl Stages {
         match &sample.user {
             UserStack::None | UserStack::Named(_) => None,
             UserStack::Walked(addresses) => {
-                self.take_walked(addresses);
+                self.take_walked((sample.pid, now), addresses);
                 None
             }
             UserStack::FramePointers(addresses) => {
                 let process = self.tracker.process(sample.pid, now);
                 let in_code = process.part_in_code(addresses, sample.in_kernel);
-                self.take_walked(in_code);
+                self.take_walked((sample.pid, now), in_code);
                 (in_code.len() < addresses.len()).then_some(Truncation::Walk(unwind::Reason::NotCode))
             }
             UserStack::Copied { registers, stack, limited } => {
@@ -251,10 +251,14 @@ impl Stages {
     }
 
     /// Puts the frames of a stack that the source has walked into `frames`.
-    fn take_walked(&mut self, addresses: &[Avma]) {
+    fn take_walked(&mut self, (pid, now): (Pid, Timestamp), addresses: &[Avma]) {
         let Some((first, rest)) = addresses.split_first() else { return };
         self.frames.push(FrameAddress::InstructionPointer(*first));
         self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
+        let process = self.tracker.process(pid, now);
+        if rest.last().is_some_and(|&root| process.is_stack_bottom(root, &self.modules)) {
+            settled(WalkEnd::Bottom, &mut self.frames);
+        }
     }
 
     /// The same of a copy, of which is known whether its limit was reached.
