@@ -206,13 +206,18 @@ impl Stages {
         match &sample.user {
             UserStack::None | UserStack::Named(_) => None,
             UserStack::Walked(addresses) => {
-                self.take_walked((sample.pid, now), addresses);
+                self.take_walked(addresses);
                 None
             }
             UserStack::FramePointers(addresses) => {
                 let process = self.tracker.process(sample.pid, now);
                 let in_code = process.part_in_code(addresses, sample.in_kernel);
-                self.take_walked((sample.pid, now), in_code);
+                let bottom = process.stack_bottom(in_code, &self.modules);
+                self.take_walked(bottom.map_or(in_code, |bottom| &in_code[..=bottom]));
+                if bottom.is_some() {
+                    settled(WalkEnd::Bottom, &mut self.frames);
+                    return None;
+                }
                 (in_code.len() < addresses.len()).then_some(Truncation::Walk(unwind::Reason::NotCode))
             }
             UserStack::Copied { registers, stack, limited } => {
@@ -251,14 +256,10 @@ impl Stages {
     }
 
     /// Puts the frames of a stack that the source has walked into `frames`.
-    fn take_walked(&mut self, (pid, now): (Pid, Timestamp), addresses: &[Avma]) {
+    fn take_walked(&mut self, addresses: &[Avma]) {
         let Some((first, rest)) = addresses.split_first() else { return };
         self.frames.push(FrameAddress::InstructionPointer(*first));
         self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
-        let process = self.tracker.process(pid, now);
-        if rest.last().is_some_and(|&root| process.is_stack_bottom(root, &self.modules)) {
-            settled(WalkEnd::Bottom, &mut self.frames);
-        }
     }
 
     /// The same of a copy, of which is known whether its limit was reached.
