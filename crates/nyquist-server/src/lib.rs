@@ -11,6 +11,8 @@
 //! | `/TOKEN/symbolicate/v5` | POST | names, files, lines and inlined frames of addresses |
 //! | `/TOKEN/source/v1` | POST | the text of a source file that the profile's debug info names |
 //! | `/TOKEN/asm/v1` | POST | the instructions of a function |
+//! | `/TOKEN/`, `/TOKEN/assets/...` | GET | the built-in viewer, where one is served |
+//! | `/TOKEN/api/v1/...` | GET | what the viewer asks |
 //! | `/open/CODE` | GET | once, for the user who is to see it: where the profile is opened |
 //!
 //! What needs binaries comes from a [`SymbolSource`]; [`ProfileSymbols`] is the one over the files of a profile's
@@ -42,13 +44,15 @@ mod stall;
 mod symbol_source;
 mod token;
 mod unauthenticated;
+mod viewer;
 
 pub use config::{Config, Limits, PortChoice};
 pub use error::ServerError;
 pub use made_code::{MadeCode, MadeLib};
 pub use profile_symbols::ProfileSymbols;
-pub use server::{Server, ShutdownHandle};
+pub use server::{Page, Server, ShutdownHandle};
 pub use symbol_source::{
     AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
     SymbolSource,
 };
+pub use viewer::{Asset, Client, Refusal, Viewer};

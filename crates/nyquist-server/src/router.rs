@@ -10,13 +10,14 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::config::Limits;
-use crate::endpoints::{assembly, profile, source, symbolicate};
+use crate::endpoints::{assembly, profile, source, symbolicate, viewer};
 use crate::hosts::AllowedHosts;
 use crate::one_time::OneTimeLink;
 use crate::reply::{ApiError, Reply};
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
 use crate::unauthenticated::Standing;
+use crate::viewer::{Client, Viewer};
 use crate::{body, cors, reply};
 
 /// Everything that answering a request needs; shared by all connections and never changed.
@@ -29,6 +30,10 @@ pub(crate) struct Site {
     pub(crate) front_end_origin: Option<HeaderValue>,
     pub(crate) profile: Bytes,
     pub(crate) symbols: Arc<dyn SymbolSource>,
+    /// The viewer that is served beside the profile, where there is one.
+    pub(crate) viewer: Option<Arc<dyn Viewer>>,
+    /// The address that opens the profile in the front end.
+    pub(crate) open_url: String,
     pub(crate) limits: Limits,
     /// One permit for each request whose body is read or whose answer is worked out.
     pub(crate) lookups: Arc<Semaphore>,
@@ -59,7 +64,9 @@ pub(crate) async fn answer(site: &Site, request: Request<Incoming>, sender: &Sen
 
 /// Answers a request that knows the token; `path` is what follows it.
 async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> Reply {
-    let Some(endpoint) = Endpoint::at(path) else { return ApiError::not_found().into() };
+    let Some(endpoint) = Endpoint::at(path, site.viewer.as_ref()) else {
+        return ApiError::not_found().into();
+    };
     if request.method() == Method::OPTIONS {
         return cors::preflight(request.headers(), endpoint.methods());
     }
@@ -71,6 +78,13 @@ async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> 
         Endpoint::Lookup(lookup) => {
             look_up(site, lookup, request.into_body()).await.map_or_else(Reply::from, reply::json)
         }
+        Endpoint::Asset(viewer, path) => {
+            viewer::asset(&**viewer, path, &site.open_url, &request).unwrap_or_else(Reply::from)
+        }
+        Endpoint::Question(viewer, question) => {
+            let query = request.uri().query().unwrap_or_default();
+            ask(site, viewer, question, query).await.map_or_else(Reply::from, reply::json)
+        }
     }
 }
 
@@ -80,26 +94,33 @@ type Lookup = fn(&[u8], &dyn SymbolSource, &Limits) -> Result<Vec<u8>, ApiError>
 
 /// The paths below the token.
 #[derive(Clone, Copy)]
-enum Endpoint {
+enum Endpoint<'a> {
     Profile,
     Lookup(Lookup),
+    /// A file of the viewer, by its path.
+    Asset(&'a Arc<dyn Viewer>, &'a str),
+    /// A question to the viewer, by its name.
+    Question(&'a Arc<dyn Viewer>, &'a str),
 }
 
-impl Endpoint {
-    fn at(path: &str) -> Option<Self> {
+impl<'a> Endpoint<'a> {
+    fn at(path: &'a str, viewer: Option<&'a Arc<dyn Viewer>>) -> Option<Self> {
         match path {
             "profile.json" => Some(Self::Profile),
             "symbolicate/v5" => Some(Self::Lookup(symbolicate::answer)),
             "source/v1" => Some(Self::Lookup(source::answer)),
             "asm/v1" => Some(Self::Lookup(assembly::answer)),
-            _ => None,
+            path => match path.strip_prefix("api/v1/") {
+                Some(question) => viewer.map(|viewer| Self::Question(viewer, question)),
+                None => viewer.map(|viewer| Self::Asset(viewer, path)),
+            },
         }
     }
 
     /// The methods taken, as `Allow` lists them.
     fn methods(self) -> &'static str {
         match self {
-            Self::Profile => "GET, HEAD, OPTIONS",
+            Self::Profile | Self::Asset(..) | Self::Question(..) => "GET, HEAD, OPTIONS",
             Self::Lookup(_) => "POST, OPTIONS",
         }
     }
@@ -109,7 +130,7 @@ impl Endpoint {
     }
 }
 
-fn method_not_allowed(endpoint: Endpoint) -> Reply {
+fn method_not_allowed(endpoint: Endpoint<'_>) -> Reply {
     let message = format_args!("this path takes {}", endpoint.methods()).to_string();
     let mut reply = Reply::from(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, message));
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(endpoint.methods()));
@@ -125,6 +146,24 @@ async fn look_up(site: &Site, lookup: Lookup, body: Incoming) -> Result<Vec<u8>,
     let worker = spawn_blocking(move || {
         let _permit = permit;
         lookup(&request, &*symbols, &limits)
+    });
+    worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
+}
+
+/// Works out what the viewer asks for. The permit goes along, as with [`look_up`].
+async fn ask(
+    site: &Site,
+    viewer: &Arc<dyn Viewer>,
+    question: &str,
+    query: &str,
+) -> Result<Vec<u8>, ApiError> {
+    let client = Client::default();
+    let _presence = client.presence();
+    let permit = Arc::clone(&site.lookups).acquire_owned().await.map_err(|_| shutting_down())?;
+    let (viewer, question, query) = (Arc::clone(viewer), question.to_owned(), query.to_owned());
+    let worker = spawn_blocking(move || {
+        let _permit = permit;
+        viewer::answer(&*viewer, &question, &query, &client)
     });
     worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
 }

@@ -26,6 +26,7 @@ use crate::stall::StallGuard;
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
 use crate::unauthenticated::{Admission, Owner, Unauthenticated};
+use crate::viewer::Viewer;
 
 /// The longest head of a request.
 const HEAD_BYTES: usize = 64 << 10;
@@ -37,10 +38,18 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 pub struct Server {
     listener: TcpListener,
     local_addr: SocketAddr,
-    front_end: String,
     user: Option<u32>,
     site: Arc<Site>,
     shutdown: ShutdownHandle,
+}
+
+/// A page that shows the profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// The front end of another host, by [`Config::front_end`].
+    FrontEnd,
+    /// The viewer that is served beside the profile.
+    Viewer,
 }
 
 /// Ends a server from another thread.
@@ -69,6 +78,9 @@ impl Server {
         let token = Token::random().map_err(ServerError::NoRandomness)?;
         let listener = listen(config.address, config.port)?;
         let local_addr = listener.local_addr().map_err(ServerError::EventLoop)?;
+        let symbol_server = format!("{}/{}", links::origin(local_addr), token.as_str());
+        let open_url =
+            links::from_url(&config.front_end, &format!("{symbol_server}/profile.json"), &symbol_server);
         let site = Site {
             token,
             hosts: AllowedHosts::new(local_addr.ip()),
@@ -77,12 +89,22 @@ impl Server {
                 .and_then(|origin| HeaderValue::try_from(origin).ok()),
             profile: profile.into(),
             symbols,
+            viewer: None,
+            open_url,
             lookups: Arc::new(Semaphore::new(config.limits.lookups.into())),
             limits: config.limits,
         };
         let shutdown = ShutdownHandle(Arc::new(watch::Sender::new(false)));
-        let Config { front_end, user, .. } = config;
-        Ok(Self { listener, local_addr, front_end, user, site: Arc::new(site), shutdown })
+        Ok(Self { listener, local_addr, user: config.user, site: Arc::new(site), shutdown })
+    }
+
+    /// Serves a viewer beside the profile.
+    #[must_use]
+    pub fn with_viewer(mut self, viewer: Arc<dyn Viewer>) -> Self {
+        if let Some(site) = Arc::get_mut(&mut self.site) {
+            site.viewer = Some(viewer);
+        }
+        self
     }
 
     /// The address and port that were taken.
@@ -107,18 +129,31 @@ impl Server {
 
     /// The address that opens the profile in the front end. It holds the token.
     pub fn open_url(&self) -> String {
-        links::from_url(&self.front_end, &self.profile_url(), &self.symbol_server_url())
+        self.site.open_url.clone()
     }
 
-    /// An address for the arguments of a browser, which everybody on this machine can read: it leads to
-    /// [`Server::open_url`] once, within a minute, and only connections of [`Config::user`]. `None` where no such address
-    /// can be had.
-    pub fn one_time_url(&self) -> Option<String> {
+    /// The address of the viewer that is served beside the profile. It holds the token.
+    pub fn viewer_url(&self) -> String {
+        format!("{}/", self.symbol_server_url())
+    }
+
+    /// The address of a page that shows the profile. It holds the token.
+    fn url_of(&self, page: Page) -> String {
+        match page {
+            Page::FrontEnd => self.open_url(),
+            Page::Viewer => self.viewer_url(),
+        }
+    }
+
+    /// An address for the arguments of a browser, which everybody on this machine can read: it leads to a page that shows the
+    /// profile once, within a minute, and only connections of [`Config::user`]. `None` where no such address can be had.
+    /// There is one of them: asked for again, it leads to the same page.
+    pub fn one_time_url(&self, page: Page) -> Option<String> {
         let user = self.user?;
         let link = match self.site.one_time.get() {
             Some(link) => link,
             None => {
-                let target = HeaderValue::try_from(self.open_url()).ok()?;
+                let target = HeaderValue::try_from(self.url_of(page)).ok()?;
                 let link = OneTimeLink::new(Token::random().ok()?, target, user, one_time::LIFETIME);
                 self.site.one_time.get_or_init(|| link)
             }

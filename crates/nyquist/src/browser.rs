@@ -1,26 +1,43 @@
 //! Showing a served profile: in a browser where there is one, as a link where there is none.
 
+use crate::args::{ServerArgs, Ui};
 use crate::identity;
 use crate::printer::Printer;
+use nyquist_download::accepts_connections;
 use nyquist_record::linux::{Credentials, invoking_environment};
-use nyquist_server::Server;
+use nyquist_server::{Page, Server};
 use std::env;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-/// Opens the served profile, or says its address, with what else is needed to open it from another machine. The browser
+/// How long the Firefox Profiler may take to accept a connection before the built-in viewer is opened in its place.
+const REACHED_WITHIN: Duration = Duration::from_millis(300);
+
+/// Opens the served profile, and says its addresses, with what else is needed to open them from another machine. The browser
 /// gets another address than the person: everybody on this machine can read its arguments.
-pub(crate) fn show(printer: Printer, server: &Server, open: bool) {
+pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs) {
     let port = server.local_addr().port();
     let ssh = env::var("SSH_CONNECTION").ok();
     if let Some(connection) = &ssh {
         let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
         printer.say(format_args!("On your own machine, forward the port and open the link there:"));
         printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
-    } else if open && has_display() && open_once(server) {
+    } else if !args.no_open && has_display() && open_once(server, chosen_page(args)) {
         printer.say("Opening the profile in your browser");
     }
-    printer.say(format_args!("  {}", server.open_url()));
+    printer.say(format_args!("  Firefox Profiler  {}", server.open_url()));
+    printer.say(format_args!("  Built-in viewer   {}", server.viewer_url()));
+}
+
+/// The page that a browser is opened with.
+fn chosen_page(args: &ServerArgs) -> Page {
+    let is_viewer = match args.ui {
+        Ui::Firefox => false,
+        Ui::Builtin => true,
+        Ui::Auto => !accepts_connections(&args.profiler_url, REACHED_WITHIN),
+    };
+    if is_viewer { Page::Viewer } else { Page::FrontEnd }
 }
 
 fn has_display() -> bool {
@@ -41,9 +58,9 @@ fn ssh_line(connection: &str, user: &str, port: u16) -> String {
 }
 
 /// Opens the profile by a link that is good once, for the user whose browser it is.
-fn open_once(server: &Server) -> bool {
+fn open_once(server: &Server, page: Page) -> bool {
     let user = identity::user_at_the_browser();
-    server.one_time_url().is_some_and(|url| launch(&url, user.as_ref()))
+    server.one_time_url(page).is_some_and(|url| launch(&url, user.as_ref()))
 }
 
 /// Starts the first browser or opener that there is. It does not outlive a failed start, and its output goes

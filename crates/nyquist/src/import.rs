@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             // Nothing is left to write that takes root.
             identity::give_up_privileges()?;
             let stated = sidecar::beside(&args.file, &symbols, printer);
-            serve(saved.bytes(&profile)?, &profile, &args.server, &symbols, stated, printer, &control)?;
+            serve(saved.bytes(&profile)?, profile, &args.server, &symbols, stated, printer, &control)?;
         }
     }
     Ok(if saved.as_asked { 0 } else { FAILED })

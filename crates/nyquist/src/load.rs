@@ -23,5 +23,5 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let bytes = profile_file::document(&args.file, &profile)?;
     let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
     let stated = sidecar::beside(&args.file, &symbols, printer);
-    serve(bytes, &profile, &args.server, &symbols, stated, printer, &control)
+    serve(bytes, profile, &args.server, &symbols, stated, printer, &control)
 }

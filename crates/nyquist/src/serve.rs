@@ -10,14 +10,15 @@ use crate::made_code::SideFiles;
 use crate::printer::Printer;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
-use nyquist_server::{Config, PortChoice, ProfileSymbols, Server};
+use nyquist_server::{Config, PortChoice, ProfileSymbols, Server, SymbolSource};
 use nyquist_symbols::StatedAnswers;
+use nyquist_viewer::BuiltinViewer;
 use std::sync::Arc;
 
-/// Serves a profile, whose bytes as a file these are, until Ctrl-C; with the answers that came with it.
+/// Serves a profile, whose bytes as a file these are, and the viewer of it until Ctrl-C; with the answers that came with it.
 pub(crate) fn serve(
     bytes: Vec<u8>,
-    profile: &Profile,
+    profile: Profile,
     args: &ServerArgs,
     symbols: &SymbolArgs,
     stated: Option<StatedAnswers>,
@@ -30,13 +31,15 @@ pub(crate) fn serve(
         identity::user_at_the_browser().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
     let config = Config { address: args.address, port, front_end, user: Some(user), ..Config::default() };
     let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
-    let symbols = ProfileSymbols::new(profile, finder, source_files(symbols));
-    let symbols = Arc::new(symbols.with_made_code(SideFiles));
+    let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
+    let symbols: Arc<dyn SymbolSource> = Arc::new(symbols.with_made_code(SideFiles));
+    let viewer = Arc::new(BuiltinViewer::new(profile, Arc::clone(&symbols)));
     let server = Server::bind(config, bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;
+    let server = server.with_viewer(viewer);
     control.enter(Phase::Serving(server.shutdown_handle()));
-    browser::show(printer, &server, !args.no_open);
+    browser::show(printer, &server, args);
     printer.say("Serving the profile and its symbols; Ctrl-C ends");
     server.run().map_err(|error| Failure::because("the server failed", &error))
 }

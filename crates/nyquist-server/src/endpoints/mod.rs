@@ -5,3 +5,4 @@ mod json;
 pub(crate) mod profile;
 pub(crate) mod source;
 pub(crate) mod symbolicate;
+pub(crate) mod viewer;

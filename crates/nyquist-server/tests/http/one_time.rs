@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::thread;
 
-use nyquist_server::{Config, PortChoice, Server};
+use nyquist_server::{Config, Page, PortChoice, Server};
 
 use crate::client::Client;
 use crate::serving::{FakeSymbols, PROFILE, Serving};
@@ -19,7 +19,7 @@ fn own_user() -> u32 {
 fn serving_for(user: u32) -> (Serving, String, String) {
     let config = Config { port: PortChoice::Fixed(0), user: Some(user), ..Config::default() };
     let server = Server::bind(config, PROFILE.to_vec(), Arc::new(FakeSymbols::default())).unwrap();
-    let url = server.one_time_url().unwrap();
+    let url = server.one_time_url(Page::FrontEnd).unwrap();
     let (_, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let (path, target) = (format!("/{path}"), server.open_url());
     (Serving::of(server), path, target)

@@ -45,7 +45,7 @@ pub(crate) use top::TopArgs;
 use crate::failure::Failure;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use quantity::whole;
 use refusal::refused;
 use std::ffi::OsString;
@@ -224,9 +224,23 @@ pub(crate) struct ServerArgs {
     /// Serve on this address
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) address: IpAddr,
+    /// Which page to open: the Firefox Profiler, the built-in viewer, or the first of them that can be reached
+    #[arg(long, value_enum, value_name = "WHICH", env = "NYQUIST_UI", default_value_t = Ui::Auto)]
+    pub(crate) ui: Ui,
     /// The front end that shows the profile
     #[arg(long, hide = true, env = "PROFILER_URL", default_value = "https://profiler.firefox.com")]
     pub(crate) profiler_url: String,
+}
+
+/// Which page shows a served profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ui {
+    /// The Firefox Profiler, where it can be reached from here; else the built-in viewer
+    Auto,
+    /// The built-in viewer, which needs no network
+    Builtin,
+    /// The Firefox Profiler
+    Firefox,
 }
 
 #[cfg(test)]

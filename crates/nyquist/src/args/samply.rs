@@ -368,6 +368,8 @@ impl ProfileArgs {
 impl ServerArgs {
     fn add(&self, words: &mut Words) -> Result<(), Failure> {
         words.flag("--no-open", self.no_open);
+        // Callers of samply expect its page.
+        words.option("--ui", "firefox");
         words.flag("--verbose", self.verbose);
         words.option("--address", &self.address);
         match self.port.as_str() {
@@ -423,7 +425,7 @@ fn without(set: bool, option: &str, why: &str, printer: Printer) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Command;
+    use crate::args::{Command, Ui};
     use nyquist_profile::firefox::FormatVersion;
 
     fn parsed(line: &str) -> Result<Command, Failure> {
@@ -458,6 +460,7 @@ mod tests {
         assert_eq!(args.profile_version, FormatVersion::V49);
         assert_eq!((args.rate, args.runs.iteration_count), (1000, 1));
         assert!(args.serve && !args.save_only && !args.server.no_open);
+        assert_eq!(args.server.ui, Ui::Firefox);
         assert_eq!(args.output, Path::new("profile.json.gz"));
         assert_eq!(args.command, ["ls", "-l"]);
         assert_eq!(args.server.port, None);

@@ -93,9 +93,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         let bytes = saved.bytes(&profile)?;
         // Nothing is left to write that takes root.
         give_up_privileges(printer);
-        serve(bytes, &profile, &args.server, &args.symbols, None, printer, &control)?;
+        serve(bytes, profile, &args.server, &args.symbols, None, printer, &control)?;
+    } else {
+        let_go(profile, goes_on);
     }
-    let_go(profile, goes_on);
     // A script that finds no file where it asked for one must hear of it.
     Ok(if saved.as_asked { status } else { status.max(FAILED) })
 }

@@ -1,0 +1,67 @@
+//! What the server asks of a viewer that is served with the profile. The server knows nothing of what it shows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hyper::body::Bytes;
+
+/// A viewer: the files of its page, and answers to what the page asks.
+pub trait Viewer: Send + Sync {
+    /// A file of the page, by its path below the token; the page itself is at the empty path. `front_end` is the address that
+    /// opens the profile in the Firefox Profiler.
+    fn asset(&self, path: &str, front_end: &str) -> Option<Asset>;
+
+    /// Answers a question with JSON. Called on a thread of its own, so that it may take its time. A question whose client has
+    /// gone need not be answered.
+    ///
+    /// # Errors
+    /// Where there is no such question, or its parameters cannot be understood.
+    fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Vec<u8>, Refusal>;
+}
+
+/// A file of a viewer's page.
+#[derive(Clone, Debug)]
+pub struct Asset {
+    /// Its media type.
+    pub content_type: &'static str,
+    /// What is the same for as long as the file is, with quotation marks (RFC 9110, section 8.8.3).
+    pub etag: String,
+    /// The file.
+    pub plain: Bytes,
+    /// The file, compressed with gzip.
+    pub gzip: Bytes,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status: 400 or 404, or 500 where the fault is ours.
+    pub status: u16,
+    /// What is wrong, as a sentence for people.
+    pub message: String,
+}
+
+/// Whether the client that asked still waits.
+#[derive(Clone, Debug, Default)]
+pub struct Client(Arc<AtomicBool>);
+
+impl Client {
+    /// Whether it has gone.
+    pub fn has_gone(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// What says that it has gone when it is dropped.
+    pub(crate) fn presence(&self) -> Presence {
+        Presence(Arc::clone(&self.0))
+    }
+}
+
+/// A client that waits for as long as this lives.
+pub(crate) struct Presence(Arc<AtomicBool>);
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

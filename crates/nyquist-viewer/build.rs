@@ -1,0 +1,33 @@
+//! Lists the files of the page, so that a new one is part of the program without being named in the code.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("assets");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut files = Vec::new();
+    collect(&folder, &mut files)?;
+    files.sort();
+    let mut table = "&[\n".to_owned();
+    for file in &files {
+        let name = file.strip_prefix(&folder).unwrap_or(file).to_string_lossy().replace('\\', "/");
+        let _ = writeln!(table, "    ({name:?}, include_bytes!({:?})),", file.display().to_string());
+    }
+    table.push(']');
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    fs::write(out.join("files.rs"), table)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! `functions`, `callers` and `search`: functions without the paths that lead to them.
+
+use nyquist_analysis::{Neighbour, Selection, View};
+use nyquist_server::Refusal;
+use serde::Serialize;
+
+use super::Asked;
+use crate::function_table::FunctionTable;
+use crate::parameters::pattern;
+use crate::refusal::bad_request;
+use crate::selection::function;
+
+/// The most rows of one answer.
+const MOST_ROWS: usize = 1000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct List<'a> {
+    weight: u64,
+    interval_ns: u64,
+    count: usize,
+    /// Function, what it takes itself, and what it takes with all that it calls.
+    rows: Vec<(usize, u64, u64)>,
+    functions: FunctionTable<'a>,
+}
+
+pub(super) fn list<'a>(asked: &Asked<'_, 'a>) -> Result<List<'a>, Refusal> {
+    let offset = asked.parameters.at_most("offset", 0, usize::MAX)?;
+    let limit = asked.parameters.at_most("limit", 200, MOST_ROWS)?;
+    let by_total = match asked.parameters.get("sort") {
+        None | Some("own") => false,
+        Some("total") => true,
+        Some(_) => return Err(bad_request("sort takes own or total")),
+    };
+    let search = asked.parameters.get("search").map(pattern).transpose()?;
+    let mut functions = asked.view.functions().functions;
+    functions.retain(|one| search.as_ref().is_none_or(|search| search.matches(one.name)));
+    if by_total {
+        functions.sort_by_key(|one| std::cmp::Reverse((one.total, one.self_amount)));
+    }
+    let mut table = FunctionTable::with_places();
+    let shown = functions.iter().skip(offset).take(limit);
+    let rows = shown
+        .map(|one| (asked.number(&mut table, one.func), one.self_amount.weight, one.total.weight))
+        .collect();
+    Ok(List {
+        weight: asked.view.total().weight,
+        interval_ns: asked.interval_ns(),
+        count: functions.len(),
+        rows,
+        functions: table,
+    })
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Callers<'a> {
+    weight: u64,
+    interval_ns: u64,
+    function: (usize, u64, u64),
+    callers: Vec<(Option<usize>, u64)>,
+    callees: Vec<(Option<usize>, u64)>,
+    functions: FunctionTable<'a>,
+}
+
+pub(super) fn callers<'a>(asked: &Asked<'_, 'a>) -> Result<Callers<'a>, Refusal> {
+    let func = function(asked.parameters.required("function")?, asked.view.profile())?;
+    let peek = asked.view.peek(func);
+    let mut functions = FunctionTable::with_places();
+    let (own, total) = (peek.function.self_amount.weight, peek.function.total.weight);
+    let function = (asked.number(&mut functions, func), own, total);
+    let mut rows = |neighbours: &[Neighbour<'_>]| -> Vec<_> {
+        let shown = neighbours.iter().take(MOST_ROWS);
+        shown.map(|one| (one.func.map(|func| asked.number(&mut functions, func)), one.total.weight)).collect()
+    };
+    let (callers, callees) = (rows(&peek.callers), rows(&peek.callees));
+    Ok(Callers {
+        weight: asked.view.total().weight,
+        interval_ns: asked.interval_ns(),
+        function,
+        callers,
+        callees,
+        functions,
+    })
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Matched {
+    weight: u64,
+    matched: u64,
+    functions: usize,
+}
+
+pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Matched, Refusal> {
+    let text = asked.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
+    let wanted = pattern(text)?;
+    let functions = asked.view.functions().functions;
+    let functions: Vec<_> = functions.iter().filter(|one| wanted.matches(one.name)).collect();
+    // Names alone count, as the boxes are marked by them; a filter also looks at files and libs.
+    let dropped = functions.iter().map(|one| nyquist_analysis::Transform::DropFunction(one.func));
+    let mut selection: Selection = asked.view.selection().clone();
+    let weight = asked.view.total().weight;
+    let matched = if functions.len() > MOST_DROPPED {
+        selection.focus.push(wanted);
+        View::new(asked.index, &selection).total().weight
+    } else {
+        selection.transforms.extend(dropped);
+        weight - View::new(asked.index, &selection).total().weight.min(weight)
+    };
+    Ok(Matched { weight, matched, functions: functions.len() })
+}
+
+/// How many functions are looked for one by one; each takes a pass over all stacks.
+const MOST_DROPPED: usize = 32;

@@ -1,0 +1,83 @@
+//! `flamegraph` and `chart`: boxes, of which those that are too narrow to see are left out.
+
+use nyquist_analysis::{FlameChartOptions, FlameOptions};
+use nyquist_server::Refusal;
+use serde::Serialize;
+
+use super::Asked;
+use crate::function_table::FunctionTable;
+use crate::selection::thread;
+
+/// The widest picture that is drawn, in pixels: above it, boxes would be left out that can be seen.
+const WIDEST: usize = 16_384;
+
+/// The most boxes of an answer: those of the outer levels come first.
+const MOST_BOXES: usize = 200_000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct FlameGraph<'a> {
+    weight: u64,
+    interval_ns: u64,
+    depth: usize,
+    /// Depth, start, width, function, and what it takes itself.
+    boxes: Vec<(usize, u64, u64, usize, u64)>,
+    functions: FunctionTable<'a>,
+}
+
+pub(super) fn flame_graph<'a>(asked: &Asked<'_, 'a>) -> Result<FlameGraph<'a>, Refusal> {
+    let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1);
+    let options = FlameOptions {
+        inverted: asked.parameters.is_set("inverted"),
+        min_share: 0.5 / width as f64,
+        ..FlameOptions::default()
+    };
+    let graph = asked.view.flame_graph(&options);
+    let mut functions = FunctionTable::new();
+    let mut boxes: Vec<_> = graph
+        .boxes
+        .iter()
+        .map(|one| (one.depth, one.start, one.width, one.func, one.self_amount.weight))
+        .collect();
+    if boxes.len() > MOST_BOXES {
+        boxes.sort_by_key(|one| one.0);
+        boxes.truncate(MOST_BOXES);
+    }
+    let boxes: Vec<_> = boxes
+        .into_iter()
+        .map(|(depth, start, width, func, own)| {
+            (depth, start, width, asked.number(&mut functions, func), own)
+        })
+        .collect();
+    let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
+    Ok(FlameGraph { weight: graph.width, interval_ns: asked.interval_ns(), depth, boxes, functions })
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct StackChart<'a> {
+    start_ns: u64,
+    end_ns: u64,
+    depth: usize,
+    /// Depth, start and end in ns, and function.
+    boxes: Vec<(usize, u64, u64, usize)>,
+    functions: FunctionTable<'a>,
+}
+
+pub(super) fn stack_chart<'a>(asked: &Asked<'_, 'a>) -> Result<StackChart<'a>, Refusal> {
+    let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1);
+    let thread = thread(asked.parameters.required("thread")?, asked.view.profile())?;
+    let times = asked.view.times();
+    let min_ns = (times.end - times.start) / width as u64;
+    let options = FlameChartOptions { min_ns, ..FlameChartOptions::default() };
+    let mut functions = FunctionTable::new();
+    let mut found = asked.view.flame_chart(thread, &options);
+    if found.len() > MOST_BOXES {
+        found.sort_by_key(|one| one.depth);
+        found.truncate(MOST_BOXES);
+    }
+    let boxes: Vec<_> = found
+        .into_iter()
+        .map(|one| (one.depth, one.start_ns, one.end_ns, asked.number(&mut functions, one.func)))
+        .collect();
+    let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
+    Ok(StackChart { start_ns: times.start, end_ns: times.end, depth, boxes, functions })
+}

@@ -1,0 +1,166 @@
+//! `info`: what was recorded, on what, and by which threads.
+
+use nyquist_analysis::{ThreadRow, Transform};
+use nyquist_profile::Profile;
+use serde::Serialize;
+
+use super::Asked;
+use crate::function_table::FunctionTable;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Info<'a> {
+    name: &'a str,
+    product: &'a str,
+    interval_ns: u64,
+    start_ns: u64,
+    end_ns: u64,
+    extra: Vec<Extra<'a>>,
+    summary: Figures,
+    categories: Vec<Category<'a>>,
+    threads: Vec<Thread<'a>>,
+    /// Those that the selection's transforms name.
+    functions: FunctionTable<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Extra<'a> {
+    section: &'a str,
+    label: &'a str,
+    value: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    samples: u64,
+    lost_samples: u64,
+    cpu_ns: u64,
+    weight: u64,
+    user: u64,
+    kernel: u64,
+    not_sampled: u64,
+    truncated: u64,
+    processes: usize,
+    threads: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Category<'a> {
+    name: &'a str,
+    color: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Thread<'a> {
+    thread: usize,
+    name: &'a str,
+    tid: &'a str,
+    process: usize,
+    process_name: &'a str,
+    pid: &'a str,
+    weight: u64,
+    start_ns: u64,
+    end_ns: u64,
+}
+
+pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Info<'a> {
+    let profile = asked.view.profile();
+    let meta = profile.meta();
+    let times = asked.view.times();
+    let categories =
+        profile.categories().iter().map(|one| Category { name: &one.name, color: one.color.as_str() });
+    let mut threads: Vec<_> =
+        asked.view.by_thread().iter().map(|row| thread(profile, row, times.end)).collect();
+    threads.sort_by_key(|thread| (std::cmp::Reverse(thread.weight), thread.thread));
+    Info {
+        name: &meta.product,
+        product: &meta.product,
+        interval_ns: asked.interval_ns(),
+        start_ns: times.start,
+        end_ns: times.end,
+        extra: extra(profile),
+        summary: figures(asked),
+        categories: categories.collect(),
+        threads,
+        functions: functions(asked),
+    }
+}
+
+/// The functions that the transforms name.
+fn functions<'a>(asked: &Asked<'_, 'a>) -> FunctionTable<'a> {
+    let mut table = FunctionTable::new();
+    for transform in &asked.view.selection().transforms {
+        let named = match transform {
+            Transform::MergeFunction(func)
+            | Transform::FocusFunction(func)
+            | Transform::FocusSelf(func)
+            | Transform::CollapseRecursion(func)
+            | Transform::CollapseDirectRecursion(func)
+            | Transform::CollapseFunctionSubtree(func)
+            | Transform::DropFunction(func) => std::slice::from_ref(func),
+            Transform::MergeCallNode(path)
+            | Transform::FocusSubtree(path)
+            | Transform::FocusInvertedSubtree(path) => path,
+            Transform::FocusCategory(_) | Transform::CollapseLib(_) | Transform::DropCategory(_) => &[],
+        };
+        for func in named {
+            asked.number(&mut table, *func);
+        }
+    }
+    table
+}
+
+fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> Thread<'a> {
+    let thread = profile.thread(row.thread);
+    Thread {
+        thread: row.thread.index(),
+        name: row.name,
+        tid: row.tid,
+        process: row.process.index(),
+        process_name: &profile.process(row.process).name,
+        pid: row.pid,
+        weight: row.amount.weight,
+        start_ns: thread.start,
+        end_ns: thread.end.unwrap_or(end),
+    }
+}
+
+fn figures(asked: &Asked<'_, '_>) -> Figures {
+    let summary = asked.view.summary();
+    Figures {
+        samples: summary.samples,
+        lost_samples: summary.lost_samples,
+        cpu_ns: summary.cpu_ns,
+        weight: summary.total.weight,
+        user: summary.user.weight,
+        kernel: summary.kernel.weight,
+        not_sampled: summary.not_sampled.weight,
+        truncated: summary.truncated.weight,
+        processes: summary.processes,
+        threads: summary.threads,
+    }
+}
+
+/// The lines of the information panel: the command and the machine, then what the recording says of itself.
+fn extra(profile: &Profile) -> Vec<Extra<'_>> {
+    let meta = profile.meta();
+    let number = |value: Option<u32>| value.map(|value| value.to_string());
+    let stated = [
+        ("Recording", "Command", meta.arguments.clone()),
+        ("Recording", "Written by", meta.imported_from.clone()),
+        ("Machine", "System", meta.oscpu.clone()),
+        ("Machine", "Platform", meta.platform.clone()),
+        ("Machine", "CPU", meta.cpu_name.clone()),
+        ("Machine", "Logical CPUs", number(meta.logical_cpus)),
+        ("Machine", "Cores", number(meta.physical_cpus)),
+        ("Machine", "Memory", meta.main_memory.map(|bytes| format!("{} MiB", bytes >> 20))),
+    ];
+    let stated = stated.into_iter().filter_map(|(section, label, value)| {
+        value.filter(|value| !value.is_empty()).map(|value| Extra { section, label, value })
+    });
+    let told = meta.extra.iter().map(|one| Extra {
+        section: &one.section,
+        label: &one.label,
+        value: one.value.clone(),
+    });
+    stated.chain(told).collect()
+}

@@ -1,0 +1,85 @@
+//! `markers`: the markers of the selected threads and time.
+
+use nyquist_profile::{Marker, MarkerTiming, MarkerValue, Profile, ThreadIndex};
+use nyquist_server::Refusal;
+use serde::Serialize;
+
+use super::Asked;
+use crate::parameters::pattern;
+
+/// The most rows of one answer.
+const MOST_ROWS: usize = 5000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Markers<'a> {
+    count: usize,
+    kinds: Vec<Kind<'a>>,
+    /// Thread, start and duration in ns, name, and what the fields say.
+    rows: Vec<(usize, u64, Option<u64>, &'a str, String)>,
+}
+
+#[derive(Debug, Serialize)]
+struct Kind<'a> {
+    name: &'a str,
+    count: u64,
+    total_ns: u64,
+}
+
+pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> {
+    let limit = asked.parameters.at_most("limit", 500, MOST_ROWS)?;
+    let search = asked.parameters.get("search").map(pattern).transpose()?;
+    let kind = asked.parameters.get("kind");
+    let (profile, times) = (asked.view.profile(), asked.view.times());
+    let mut found: Vec<(u64, Option<u64>, ThreadIndex, &Marker)> = Vec::new();
+    for (thread, row) in asked.view.selection().select_threads(profile) {
+        for marker in &row.markers {
+            let Some((start, duration)) = moments(marker.timing) else { continue };
+            let is_in_range = start < times.end && start + duration.unwrap_or(0) >= times.start;
+            let name = profile.string(marker.name);
+            let is_wanted = kind.is_none_or(|kind| kind == name)
+                && search
+                    .as_ref()
+                    .is_none_or(|search| search.matches(name) || search.matches(&fields(profile, marker)));
+            if is_in_range && is_wanted {
+                found.push((start, duration, thread, marker));
+            }
+        }
+    }
+    found.sort_by_key(|(start, _, thread, _)| (*start, *thread));
+    let rows = found.iter().take(limit).map(|(start, duration, thread, marker)| {
+        (thread.index(), *start, *duration, profile.string(marker.name), fields(profile, marker))
+    });
+    let kinds = asked.view.markers().into_iter();
+    let kinds = kinds.map(|kind| Kind {
+        name: kind.name,
+        count: kind.count,
+        total_ns: kind.durations.map_or(0, |durations| durations.total_ns),
+    });
+    Ok(Markers { count: found.len(), rows: rows.collect(), kinds: kinds.take(MOST_ROWS).collect() })
+}
+
+/// When a marker begins, and how long it takes. The end of an interval that has a marker of its own is none of them.
+fn moments(timing: MarkerTiming) -> Option<(u64, Option<u64>)> {
+    match timing {
+        MarkerTiming::Instant(time) | MarkerTiming::IntervalStart(time) => Some((time, None)),
+        MarkerTiming::Interval(start, end) => Some((start, Some(end.saturating_sub(start)))),
+        MarkerTiming::IntervalEnd(_) => None,
+    }
+}
+
+/// The fields of a marker, as text.
+fn fields(profile: &Profile, marker: &Marker) -> String {
+    let Some(schema) = marker.schema else { return String::new() };
+    let fields = &profile.marker_schema(schema).fields;
+    let shown = fields.iter().zip(&marker.values).filter_map(|(field, value)| {
+        let value = match value {
+            MarkerValue::Missing => return None,
+            MarkerValue::String(text) => profile.string(*text).to_owned(),
+            MarkerValue::Integer(number) => number.to_string(),
+            MarkerValue::Number(number) => number.to_string(),
+        };
+        let label = field.label.as_deref().unwrap_or(&field.key);
+        Some(if fields.len() == 1 { value } else { format!("{label}: {value}") })
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,167 @@
+//! `source`: the lines of a function's file and the function's instructions, with what each takes.
+
+use std::collections::HashMap;
+
+use nyquist_analysis::{Amount, Code};
+use nyquist_object::RelativeAddress;
+use nyquist_profile::{FuncId, Lib, NativeSymbolId, Profile};
+use nyquist_server::{AssemblyRequest, LibKey, Refusal, SourceRequest};
+use serde::Serialize;
+
+use super::Asked;
+use crate::selection::function;
+
+/// The code that is taken apart where the size of a function is not known, in bytes.
+const UNKNOWN_SIZE: u32 = 256;
+
+/// The most code that is taken apart, in bytes.
+const MOST_CODE: u32 = 1 << 20;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Listing {
+    function: usize,
+    interval_ns: u64,
+    weight: u64,
+    file: Option<String>,
+    text: Option<String>,
+    message: Option<String>,
+    /// Line, what it takes itself, and what it takes with all that it calls.
+    lines: Vec<(u32, u64, u64)>,
+    assembly: Instructions,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Instructions {
+    message: Option<String>,
+    /// Address, text, what it takes itself and with all that it calls, and line.
+    instructions: Vec<(u32, String, u64, u64, Option<u32>)>,
+}
+
+pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<Listing, Refusal> {
+    let func = function(asked.parameters.required("function")?, asked.view.profile())?;
+    let mut listing = Listing {
+        function: func.index(),
+        interval_ns: asked.interval_ns(),
+        weight: asked.view.total().weight,
+        file: None,
+        text: None,
+        message: None,
+        lines: Vec::new(),
+        assembly: Instructions::default(),
+    };
+    fill_lines(asked, func, &mut listing);
+    listing.assembly = instructions(asked, func);
+    Ok(listing)
+}
+
+/// The lines of the file in which the function takes most; without samples, of the one that it is defined in.
+fn fill_lines(asked: &Asked<'_, '_>, func: FuncId, listing: &mut Listing) {
+    let lines = asked.view.lines(Code::Function(func));
+    let mut by_file: HashMap<&str, Amount> = HashMap::new();
+    for line in &lines {
+        if let Some(file) = line.file {
+            *by_file.entry(file).or_default() += line.total;
+        }
+    }
+    let heaviest = by_file.into_iter().max_by_key(|(file, amount)| (*amount, std::cmp::Reverse(*file)));
+    let file = heaviest.map(|(file, _)| file).or_else(|| asked.view.function(func).file);
+    let Some(file) = file else {
+        listing.message = Some("The debug info names no file of this function.".to_owned());
+        return;
+    };
+    let of_file = lines.iter().filter(|line| line.file == Some(file));
+    listing.lines =
+        of_file.filter_map(|line| Some((line.line?, line.self_amount.weight, line.total.weight))).collect();
+    listing.lines.sort_unstable();
+    listing.file = Some(file.to_owned());
+    match text(asked, func, file) {
+        Ok(text) => listing.text = Some(text),
+        Err(message) => listing.message = Some(message),
+    }
+}
+
+fn text(asked: &Asked<'_, '_>, func: FuncId, file: &str) -> Result<String, String> {
+    let profile = asked.view.profile();
+    let place = profile.frames().iter().filter(|frame| frame.func == func).find_map(|frame| {
+        let address = frame.address?;
+        Some((profile.func(func).lib?, address))
+    });
+    let Some((lib, address)) = place else {
+        return Err("The profile does not say which lib this function is in.".to_owned());
+    };
+    let lib = key(profile.lib(lib));
+    let request = SourceRequest { lib, address: RelativeAddress(address), file: file.to_owned() };
+    asked.symbols.source(&request).map_err(|error| error.to_string())
+}
+
+fn instructions(asked: &Asked<'_, '_>, func: FuncId) -> Instructions {
+    let profile = asked.view.profile();
+    let Some(symbol) = busiest_symbol(asked, func) else {
+        let message = "The profile does not say which machine code this function is in.".to_owned();
+        return Instructions { message: Some(message), instructions: Vec::new() };
+    };
+    let symbol = profile.native_symbol(symbol);
+    let request = AssemblyRequest {
+        lib: key(profile.lib(symbol.lib)),
+        start: RelativeAddress(symbol.address),
+        size: symbol.size.unwrap_or(UNKNOWN_SIZE).min(MOST_CODE),
+        continue_until_function_end: symbol.size.is_none(),
+    };
+    let assembly = match asked.symbols.assembly(&request) {
+        Ok(assembly) => assembly,
+        Err(error) => return Instructions { message: Some(error.to_string()), instructions: Vec::new() },
+    };
+    let rows = asked.view.instructions(Code::Function(func));
+    let amounts: HashMap<u32, (u64, u64)> = rows
+        .into_iter()
+        .filter(|row| row.lib == symbol.lib)
+        .map(|row| (row.address, (row.self_amount.weight, row.total.weight)))
+        .collect();
+    let lines = lines_of_addresses(profile, func);
+    let ends: Vec<u32> =
+        assembly.instructions.iter().map(|one| assembly.start.0.saturating_add(one.offset)).collect();
+    let mut listed = Vec::with_capacity(ends.len());
+    for (position, one) in assembly.instructions.into_iter().enumerate() {
+        let address = ends[position];
+        let end = ends.get(position + 1).copied().unwrap_or(address.saturating_add(16));
+        // A return address less one is within the call.
+        let within = (address..end).find(|address| amounts.contains_key(address));
+        let (own, total) = within.and_then(|address| amounts.get(&address).copied()).unwrap_or_default();
+        let line = (address..end).find_map(|address| lines.get(&address).copied());
+        listed.push((address, one.text, own, total, line));
+    }
+    Instructions { message: None, instructions: listed }
+}
+
+/// The symbol whose code takes most of a function's time.
+fn busiest_symbol(asked: &Asked<'_, '_>, func: FuncId) -> Option<NativeSymbolId> {
+    let profile = asked.view.profile();
+    let rows = asked.view.instructions(Code::Function(func));
+    let mut symbol_of: HashMap<(usize, u32), NativeSymbolId> = HashMap::new();
+    for frame in profile.frames().iter().filter(|frame| frame.func == func) {
+        if let (Some(lib), Some(address), Some(symbol)) =
+            (profile.func(func).lib, frame.address, frame.native_symbol)
+        {
+            symbol_of.insert((lib.index(), address), symbol);
+        }
+    }
+    let mut totals: HashMap<NativeSymbolId, (u64, u64)> = HashMap::new();
+    for row in &rows {
+        if let Some(symbol) = symbol_of.get(&(row.lib.index(), row.address)) {
+            let sums = totals.entry(*symbol).or_default();
+            *sums = (sums.0 + row.self_amount.weight, sums.1 + row.total.weight);
+        }
+    }
+    let busiest = totals.into_iter().max_by_key(|(symbol, sums)| (*sums, std::cmp::Reverse(symbol.index())));
+    busiest.map(|(symbol, _)| symbol).or_else(|| symbol_of.into_values().min_by_key(|symbol| symbol.index()))
+}
+
+/// The lines of the addresses that samples were at.
+fn lines_of_addresses(profile: &Profile, func: FuncId) -> HashMap<u32, u32> {
+    let frames = profile.frames().iter().filter(|frame| frame.func == func);
+    frames.filter_map(|frame| Some((frame.address?, frame.line?))).collect()
+}
+
+fn key(lib: &Lib) -> LibKey {
+    LibKey { debug_name: lib.debug_name.clone(), breakpad_id: lib.breakpad_id.clone() }
+}

@@ -1,0 +1,89 @@
+//! `tree`: the children of a node of the call tree, or of the inverted tree.
+
+use nyquist_analysis::{Tree, TreeNode};
+use nyquist_profile::FuncId;
+use nyquist_server::Refusal;
+use serde::Serialize;
+
+use super::Asked;
+use crate::function_table::FunctionTable;
+use crate::selection::path;
+
+/// The most children of a node.
+const MOST_CHILDREN: usize = 2000;
+
+/// The most nodes that are opened at once.
+const MOST_OPENED: usize = 200;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Children<'a> {
+    weight: u64,
+    interval_ns: u64,
+    /// Path, function, what it takes itself, what it takes with all below it, and whether there is anything below it.
+    rows: Vec<(String, usize, u64, u64, bool)>,
+    left_out: usize,
+    functions: FunctionTable<'a>,
+}
+
+pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Children<'a>, Refusal> {
+    let limit = asked.parameters.at_most("limit", 200, MOST_CHILDREN)?;
+    let path = path(asked.parameters.get("path").unwrap_or_default(), asked.view.profile())?;
+    let is_inverted = asked.parameters.is_set("inverted");
+    let tree = if is_inverted { asked.view.inverted_tree() } else { asked.view.call_tree() };
+    let mut answer = Children {
+        weight: asked.view.total().weight,
+        interval_ns: asked.interval_ns(),
+        rows: Vec::new(),
+        left_out: 0,
+        functions: FunctionTable::new(),
+    };
+    let Some(mut children) = children_at(tree, &path) else { return Ok(answer) };
+    let mut prefix = written(&path);
+    answer.left_out = children.len().saturating_sub(limit);
+    answer.add(asked, &prefix, &children[..children.len().min(limit)]);
+    let is_expanding = asked.parameters.is_set("expand");
+    for _ in 0..MOST_OPENED {
+        let Some(heaviest) = children.first().filter(|_| is_expanding) else { break };
+        let below = tree.children(heaviest);
+        if below.is_empty() {
+            break;
+        }
+        let splits = below.first().is_none_or(|one| one.total.weight < heaviest.total.weight / 2);
+        prefix = joined(&prefix, heaviest.func);
+        answer.add(asked, &prefix, &below[..below.len().min(limit)]);
+        if splits {
+            break;
+        }
+        children = below;
+    }
+    Ok(answer)
+}
+
+impl<'a> Children<'a> {
+    fn add(&mut self, asked: &Asked<'_, 'a>, prefix: &str, nodes: &[TreeNode<'_>]) {
+        for node in nodes {
+            let function = asked.number(&mut self.functions, node.func);
+            let amounts = (node.self_amount.weight, node.total.weight);
+            let path = joined(prefix, node.func);
+            self.rows.push((path, function, amounts.0, amounts.1, node.has_children));
+        }
+    }
+}
+
+/// The children at a path; none where there is no such path.
+fn children_at<'v>(tree: Tree<'v>, path: &[FuncId]) -> Option<Vec<TreeNode<'v>>> {
+    let mut nodes = tree.roots();
+    for func in path {
+        let node = nodes.into_iter().find(|node| node.func == *func)?;
+        nodes = tree.children(&node);
+    }
+    Some(nodes)
+}
+
+fn written(path: &[FuncId]) -> String {
+    path.iter().fold(String::new(), |prefix, func| joined(&prefix, *func))
+}
+
+fn joined(prefix: &str, func: FuncId) -> String {
+    if prefix.is_empty() { func.index().to_string() } else { format!("{prefix}.{}", func.index()) }
+}

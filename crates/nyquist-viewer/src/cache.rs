@@ -1,0 +1,89 @@
+//! What was worked out for the last questions, for those that follow.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use nyquist_analysis::{Index, Selection, View};
+
+/// How many selections are kept: what a person steps back to.
+const MOST_VIEWS: usize = 8;
+
+/// How much memory the kept answers take, in bytes.
+const ANSWER_BYTES: usize = 32 << 20;
+
+/// The views of the last selections.
+#[derive(Debug)]
+pub(crate) struct Views<'a> {
+    index: &'a Index<'a>,
+    /// The one that was used last is the last one.
+    kept: VecDeque<Rc<View<'a>>>,
+}
+
+impl<'a> Views<'a> {
+    /// No views of a profile so far.
+    pub(crate) fn new(index: &'a Index<'a>) -> Self {
+        Self { index, kept: VecDeque::new() }
+    }
+
+    /// The view of a selection.
+    pub(crate) fn of(&mut self, selection: &Selection) -> Rc<View<'a>> {
+        let known = self.kept.iter().position(|view| view.selection() == selection);
+        let view = known
+            .and_then(|position| self.kept.remove(position))
+            .unwrap_or_else(|| Rc::new(View::new(self.index, selection)));
+        self.kept.push_back(Rc::clone(&view));
+        if self.kept.len() > MOST_VIEWS {
+            self.kept.pop_front();
+        }
+        view
+    }
+}
+
+/// The last answers, by question and query.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    /// The oldest one first.
+    kept: VecDeque<(String, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Answers {
+    /// What was answered to a question.
+    pub(crate) fn get(&self, question: &str) -> Option<&[u8]> {
+        self.kept.iter().find(|(asked, _)| asked == question).map(|(_, answer)| &**answer)
+    }
+
+    /// Keeps an answer, in place of the oldest ones where there is no room.
+    pub(crate) fn keep(&mut self, question: String, answer: &[u8]) {
+        let size = |(question, answer): &(String, Vec<u8>)| question.len() + answer.len();
+        let new = (question, answer.to_vec());
+        if size(&new) > ANSWER_BYTES / 4 {
+            return;
+        }
+        self.bytes += size(&new);
+        self.kept.push_back(new);
+        while self.bytes > ANSWER_BYTES {
+            let Some(oldest) = self.kept.pop_front() else { return };
+            self.bytes -= size(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_answers_make_room() {
+        let mut answers = Answers::default();
+        answers.keep("too large".to_owned(), &vec![0; ANSWER_BYTES / 2]);
+        for number in 0..6 {
+            answers.keep(number.to_string(), &vec![0; ANSWER_BYTES / 5]);
+        }
+        assert!(
+            answers.get("too large").is_none() && answers.get("0").is_none() && answers.get("1").is_none()
+        );
+        assert!(answers.get("2").is_some() && answers.get("5").is_some());
+        assert!(answers.bytes <= ANSWER_BYTES);
+    }
+}

@@ -1,0 +1,77 @@
+//! The table of functions beside an answer: each function that the answer names by number, once.
+
+use std::collections::BTreeMap;
+
+use nyquist_analysis::View;
+use nyquist_profile::{CategoryId, FuncId, Profile};
+use serde::Serialize;
+
+/// The categories of functions: that of each function's first frame which has one.
+#[derive(Debug)]
+pub(crate) struct FunctionCategories(Vec<Option<CategoryId>>);
+
+impl FunctionCategories {
+    /// Looks at all frames of a profile. O(frames).
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let mut categories = vec![None; profile.funcs().len()];
+        for frame in profile.frames() {
+            if let Some(slot) = categories.get_mut(frame.func.index()) {
+                *slot = slot.or(frame.category.map(|pair| pair.category));
+            }
+        }
+        Self(categories)
+    }
+
+    fn of(&self, func: FuncId) -> Option<usize> {
+        self.0.get(func.index()).copied().flatten().map(CategoryId::index)
+    }
+}
+
+/// What an answer says of a function.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    lib: Option<&'a str>,
+    category: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+/// The functions that an answer names, by number.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct FunctionTable<'a> {
+    rows: BTreeMap<usize, Row<'a>>,
+    #[serde(skip)]
+    has_places: bool,
+}
+
+impl<'a> FunctionTable<'a> {
+    /// A table without functions.
+    pub(crate) fn new() -> Self {
+        Self { rows: BTreeMap::new(), has_places: false }
+    }
+
+    /// The same, whose functions have the file and line that they begin at.
+    pub(crate) fn with_places() -> Self {
+        Self { has_places: true, ..Self::new() }
+    }
+
+    /// The number of a function, which the table has from now on.
+    pub(crate) fn number(&mut self, view: &View<'a>, categories: &FunctionCategories, func: FuncId) -> usize {
+        let has_places = self.has_places;
+        self.rows.entry(func.index()).or_insert_with(|| {
+            let info = view.function(func);
+            Row {
+                name: info.name,
+                lib: info.lib,
+                category: categories.of(func),
+                file: info.file.filter(|_| has_places),
+                line: info.line.filter(|_| has_places),
+            }
+        });
+        func.index()
+    }
+}

@@ -1,0 +1,20 @@
+//! The refusals that several questions share.
+
+use std::fmt;
+
+use nyquist_server::Refusal;
+
+/// A parameter cannot be understood, or names what is not there.
+pub(crate) fn bad_request(message: impl fmt::Display) -> Refusal {
+    Refusal { status: 400, message: message.to_string() }
+}
+
+/// There is no such question.
+pub(crate) fn unknown_question(question: &str) -> Refusal {
+    Refusal { status: 404, message: format!("there is no question {question}") }
+}
+
+/// The fault is ours.
+pub(crate) fn internal() -> Refusal {
+    Refusal { status: 500, message: "the viewer failed; please report this".to_owned() }
+}

@@ -1,0 +1,146 @@
+//! The selection that a question is about, of its parameters.
+
+use std::ops::Range;
+
+use nyquist_analysis::{SampleState, Selection, Transform};
+use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ThreadIndex};
+use nyquist_server::Refusal;
+
+use crate::parameters::{Parameters, number, pattern};
+use crate::refusal::bad_request;
+
+/// The most filters and transforms of one selection: each takes a pass over all stacks.
+const MOST_CHANGES: usize = 64;
+
+/// The selection that parameters ask for.
+pub(crate) fn selection(parameters: &Parameters, profile: &Profile) -> Result<Selection, Refusal> {
+    let mut selection = Selection::default();
+    for (name, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {
+        match name {
+            "threads" => selection.threads = Some(threads(parameters, profile)?),
+            "range" => selection.range = Some(range(value)?),
+            "state" => selection.state = state(value)?,
+            "focus" => selection.focus.push(pattern(value)?),
+            "ignore" => selection.ignore.push(pattern(value)?),
+            "show" => selection.show.push(pattern(value)?),
+            "hide" => selection.hide.push(pattern(value)?),
+            "transform" => selection.transforms.push(transform(value, profile)?),
+            _ => {}
+        }
+    }
+    let Selection { focus, ignore, show, hide, transforms, .. } = &selection;
+    if focus.len() + ignore.len() + show.len() + hide.len() + transforms.len() > MOST_CHANGES {
+        return Err(bad_request(format_args!("more than {MOST_CHANGES} filters and transforms")));
+    }
+    Ok(selection)
+}
+
+fn threads(parameters: &Parameters, profile: &Profile) -> Result<Vec<ThreadIndex>, Refusal> {
+    let indexes = parameters.numbers("threads", ',')?.unwrap_or_default();
+    indexes.into_iter().map(|index| thread(index, profile)).collect()
+}
+
+/// The thread of an index.
+pub(crate) fn thread(index: usize, profile: &Profile) -> Result<ThreadIndex, Refusal> {
+    let is_there = index < profile.threads().len();
+    is_there
+        .then(|| ThreadIndex::from_index(index))
+        .ok_or_else(|| bad_request(format_args!("there is no thread {index}")))
+}
+
+/// The function of an index. Beyond the profile's functions are those that stand for collapsed libs.
+pub(crate) fn function(index: usize, profile: &Profile) -> Result<FuncId, Refusal> {
+    let is_there = index < profile.funcs().len() + profile.libs().len();
+    is_there
+        .then(|| FuncId::from_index(index))
+        .ok_or_else(|| bad_request(format_args!("there is no function {index}")))
+}
+
+fn range(value: &str) -> Result<Range<u64>, Refusal> {
+    let bounds = value.split_once('-').map(|(start, end)| (start.parse(), end.parse()));
+    match bounds {
+        Some((Ok(start), Ok(end))) if start <= end => Ok(start..end),
+        _ => Err(bad_request("range takes START-END in ns, as 0-1000000")),
+    }
+}
+
+fn state(value: &str) -> Result<SampleState, Refusal> {
+    Ok(match value {
+        "running" => SampleState::OnCpu,
+        "waiting" => SampleState::OffCpu,
+        "both" => SampleState::Both,
+        _ => return Err(bad_request("state takes running, waiting or both")),
+    })
+}
+
+fn transform(value: &str, profile: &Profile) -> Result<Transform, Refusal> {
+    let (kind, of) = value.split_once(':').unwrap_or((value, ""));
+    let func = || function(number("transform", of)?, profile);
+    let path = || path(of, profile);
+    Ok(match kind {
+        "focus-function" => Transform::FocusFunction(func()?),
+        "focus-self" => Transform::FocusSelf(func()?),
+        "merge-function" => Transform::MergeFunction(func()?),
+        "drop-function" => Transform::DropFunction(func()?),
+        "collapse-recursion" => Transform::CollapseRecursion(func()?),
+        "collapse-subtree" => Transform::CollapseFunctionSubtree(func()?),
+        "focus-subtree" => Transform::FocusSubtree(path()?),
+        "focus-inverted-subtree" => Transform::FocusInvertedSubtree(path()?),
+        "collapse-lib" => {
+            let index: usize = number("transform", of)?;
+            let is_there = index < profile.libs().len();
+            let lib = is_there.then(|| LibId::from_index(index));
+            Transform::CollapseLib(lib.ok_or_else(|| bad_request(format_args!("there is no lib {index}")))?)
+        }
+        "drop-category" => {
+            let index: usize = number("transform", of)?;
+            let is_there = index < profile.categories().len();
+            let category = is_there.then(|| CategoryId::from_index(index));
+            let missing = || bad_request(format_args!("there is no category {index}"));
+            Transform::DropCategory(category.ok_or_else(missing)?)
+        }
+        _ => return Err(bad_request(format_args!("there is no transform {:?}", shortened(kind)))),
+    })
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// A path of functions, as `4.17.3`.
+pub(crate) fn path(text: &str, profile: &Profile) -> Result<Vec<FuncId>, Refusal> {
+    let functions = text.split('.').filter(|part| !part.is_empty());
+    functions.map(|part| function(number("path", part)?, profile)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(query: &str) -> Result<Selection, Refusal> {
+        selection(&Parameters::parse(query), &Profile::default())
+    }
+
+    #[test]
+    fn what_is_not_given_selects_everything() {
+        assert_eq!(selected("").unwrap(), Selection::default());
+        assert_eq!(selected("threads=&range=&focus=&unknown=1").unwrap(), Selection::default());
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_refused() {
+        let check = |query: &str, message: &str| {
+            assert_eq!(selected(query).unwrap_err(), bad_request(message), "{query}");
+        };
+        check("threads=12", "there is no thread 12");
+        check("range=5", "range takes START-END in ns, as 0-1000000");
+        check("range=9-5", "range takes START-END in ns, as 0-1000000");
+        check("state=asleep", "state takes running, waiting or both");
+        check("transform=explode:1", "there is no transform \"explode\"");
+        check("transform=focus-function:4294967296", "there is no function 4294967296");
+        check("transform=focus-subtree:1.2", "there is no function 1");
+        check("transform=collapse-lib:0", "there is no lib 0");
+        check("transform=drop-category:0", "there is no category 0");
+        check(&"hide=x&".repeat(65), "more than 64 filters and transforms");
+    }
+}
