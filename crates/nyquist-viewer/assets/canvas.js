@@ -79,7 +79,7 @@ export function textWidth(ctx, text) {
  * @param {number} space in CSS pixels
  */
 export function fitText(ctx, name, space) {
-  if (space < 14) return '';
+  if (space < 24) return '';
   let max = Math.floor(space / 5.4);
   for (let tries = 0; tries < 4; tries++) {
     const text = shorten(name, max);

@@ -15,8 +15,8 @@ const DARKER = new Set(['darkgrey', 'blue', 'brown', 'purple']);
 export function graphColor(name, dark) {
   if (name === 'transparent') return 'transparent';
   const [hue, saturation] = NAMED[name] ?? [220, 6];
-  const light = (dark ? 56 : 58) - (DARKER.has(name) ? 8 : 0);
-  return `hsl(${hue} ${saturation}% ${light}%)`;
+  const light = (dark ? 52 : 60) - (DARKER.has(name) ? 8 : 0);
+  return `hsl(${hue} ${Math.round(saturation * (dark ? 0.72 : 0.88))}% ${light}%)`;
 }
 
 /**
@@ -31,14 +31,28 @@ export function categoryBox(name, dark, shade) {
 }
 
 /**
- * The colour of a box that has text on it, by lib.
- * @param {string | null} lib
+ * The colour of a box that has text on it, by what it belongs to: a module or a lib.
+ * @param {string | null} group
  * @param {boolean} dark
  * @param {number} shade
  */
-export function libBox(lib, dark, shade) {
-  if (lib === null) return box(220, 6, dark, shade);
-  return box((hash(lib) % 20) * 18 + 8, 52, dark, shade);
+export function groupBox(group, dark, shade) {
+  if (group === null) return box(220, 6, dark, shade);
+  return box((hash(group) % 24) * 15 + 8, 50, dark, shade);
+}
+
+/**
+ * What a function belongs to by its name: the crate, namespace or package that its path begins with, else its lib.
+ * @param {string} name
+ * @param {string | null} lib
+ */
+export function moduleOf(name, lib) {
+  const start = name.slice(0, 300);
+  const path = /^(?:[<&*\[(]|dyn |mut |impl )*([\w$]+)::/.exec(start);
+  if (path) return path[1] ?? lib;
+  const go = /^([\w.-]+(?:\/[\w.-]+)+?)\.\(?\*?[\w[\]]/.exec(start);
+  if (go) return go[1] ?? lib;
+  return /^([\w$]+\.[\w$]+)\.[\w$.<>]+$/.exec(start)?.[1] ?? lib;
 }
 
 /**
@@ -53,7 +67,7 @@ function box(hue, saturation, dark, shade) {
 }
 
 /**
- * How bright the boxes of a name are among those of their lib, 0 to 1 in five steps.
+ * How bright the boxes of a name are among those of their group, 0 to 1 in five steps.
  * @param {string} name
  */
 export function shadeOf(name) {

@@ -1,6 +1,6 @@
 // The keyboard: which key does what, wherever the focus is.
 
-/** @typedef {{keys: string[], text: string, run: () => void}} Key */
+/** @typedef {{keys: string[], text: string, run: (key: string) => void}} Key */
 /** @typedef {{title: string, keys: Key[]}} KeyGroup */
 
 /**
@@ -36,7 +36,7 @@ export function listenForKeys(groups) {
       const key = group.keys.find((one) => one.keys.includes(name));
       if (!key) continue;
       event.preventDefault();
-      key.run();
+      key.run(name);
       return;
     }
   });

@@ -1,7 +1,7 @@
 // The names of functions by number, as the answers so far have told them. They are made safe to show when they come in.
 
 import { clean } from './format.js';
-import { shadeOf } from './color.js';
+import { moduleOf, shadeOf } from './color.js';
 
 /** @typedef {{name: string, lib: string | null, category: number | null, file?: string | null, line?: number | null}} FunctionRow a row of an answer */
 /**
@@ -10,6 +10,7 @@ import { shadeOf } from './color.js';
  * @property {string} text the name as it is shown
  * @property {string | null} lib as it is shown
  * @property {number | null} category
+ * @property {string | null} module the crate, namespace or package, else the lib
  * @property {number} shade
  * @property {string | null} place its file and line
  */
@@ -26,7 +27,7 @@ export function learnNames(rows) {
     if (known && known.place === place) continue;
     names.set(number, {
       raw: row.name, text: clean(row.name) || '(no name)', lib: row.lib === null ? null : clean(row.lib, 300), category: row.category,
-      shade: shadeOf(row.name), place,
+      module: moduleOf(row.name, row.lib), shade: shadeOf(row.name), place,
     });
   }
 }
@@ -37,7 +38,7 @@ export function learnNames(rows) {
  */
 export function nameOf(number) {
   const text = number === null ? '(start of the stack)' : `function ${number}`;
-  return (number === null ? undefined : names.get(number)) ?? { raw: text, text, lib: null, category: null, shade: 0.5, place: null };
+  return (number === null ? undefined : names.get(number)) ?? { raw: text, text, lib: null, category: null, module: null, shade: 0.5, place: null };
 }
 
 /** @param {number} number */

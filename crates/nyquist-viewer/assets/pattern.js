@@ -23,11 +23,3 @@ function regexMatcher(source) {
     return () => false;
   }
 }
-
-/**
- * The pattern that matches this text and nothing around it, for a filter made from a name.
- * @param {string} name
- */
-export function exactly(name) {
-  return `/^${name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')}$/`;
-}

@@ -17,7 +17,7 @@ import { addTransform, removeTransform } from './transforms.js';
  * @property {Tab} tab
  * @property {boolean} inverted callees before callers
  * @property {boolean} icicle the flame graph has its roots on top
- * @property {'lib' | 'category'} color what the colours of boxes say
+ * @property {'module' | 'lib' | 'category'} color what the colours of boxes say
  * @property {'own' | 'total'} sort
  * @property {string} search
  * @property {number | null} fn the function that is selected
@@ -31,7 +31,7 @@ export const TABS = /** @type {const} */ ([
 
 /** @type {State} */
 export const INITIAL = Object.freeze({
-  threads: [], ranges: [], time: 'running', filters: [], transforms: [], tab: 'flame-graph', inverted: false, icicle: false, color: 'lib',
+  threads: [], ranges: [], time: 'running', filters: [], transforms: [], tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
   sort: 'own', search: '', fn: null, kind: null,
 });
 

@@ -51,7 +51,7 @@ export function fromQuery(text) {
     tab: tab ?? INITIAL.tab,
     inverted: query.get('inverted') === '1',
     icicle: query.get('icicle') === '1',
-    color: pick(query.get('color'), /** @type {const} */ (['lib', 'category'])) ?? INITIAL.color,
+    color: pick(query.get('color'), /** @type {const} */ (['module', 'lib', 'category'])) ?? INITIAL.color,
     sort: pick(query.get('sort'), /** @type {const} */ (['own', 'total'])) ?? INITIAL.sort,
     search: query.get('q') ?? '',
     fn: numbers(query.get('function') ?? '')[0] ?? null,

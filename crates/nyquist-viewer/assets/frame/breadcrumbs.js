@@ -21,12 +21,15 @@ export function createBreadcrumbs(ctx) {
   const list = h('ol', { class: 'crumbs', 'aria-label': 'Selection' });
   const amount = h('span', { class: 'crumbs-amount' });
   const clear = button('Clear', () => store.update(clearSelection), { class: 'crumbs-clear' });
-  const element = h('nav', { class: 'crumbs-bar', 'aria-label': 'Selection' }, list, amount, clear);
+  const hint = h('span', { class: 'crumbs-hint' }, 'The whole profile. Drag over the timeline to select a range, click a thread to select it.');
+  const element = h('nav', { class: 'crumbs-bar', 'aria-label': 'Selection' }, hint, list, amount, clear);
   const draw = () => fill(list, ...crumbs(ctx));
   /** @param {State} state */
   const update = (state) => {
     const narrowed = isNarrowed(state);
-    element.hidden = !narrowed;
+    element.classList.toggle('narrowed', narrowed);
+    hint.hidden = narrowed;
+    clear.hidden = amount.hidden = !narrowed;
     draw();
     if (!narrowed) return;
     const params = selectionParams(state);

@@ -101,7 +101,7 @@ function showShare(share, state) {
   const params = selectionParams(state);
   params.set('q', state.search);
   ask('search', 'search', params).then((/** @type {import('../api.js').SearchResult} */ found) => {
-    fill(share, `${formatPercent(found.matched, found.weight)} in ${formatCounted(found.functions, 'function')}`);
+    fill(share, found.matched > 0 ? `${formatPercent(found.matched, found.weight)} in ${formatCounted(found.functions, 'function')}` : 'no match');
     share.classList.remove('bad');
   }, (error) => {
     if (error.name === 'AbortError') return;

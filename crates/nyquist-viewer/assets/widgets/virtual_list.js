@@ -74,8 +74,11 @@ export function createVirtualList({ rowHeight, attributes, row }) {
   };
 }
 
+/** The keys that move in a list. */
+export const LIST_KEYS = ['ArrowUp', 'ArrowDown', 'PageUp', 'PageDown', 'Home', 'End'];
+
 /**
- * Where a key moves in a list, or nothing when it does not move.
+ * Where a key moves in a list, or nothing when it does not move. `at` is -1 when nothing is selected.
  * @param {string} key
  * @param {number} at
  * @param {number} count

@@ -10,7 +10,7 @@ import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { createChoice } from '../../widgets/choice.js';
 import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
-import { createVirtualList, moveInList } from '../../widgets/virtual_list.js';
+import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
 import { addRows, emptyModel, hottest, parentPath, rowsOf } from './model.js';
 import { moreRow, nodeRow, rowId } from './row.js';
 
@@ -182,30 +182,29 @@ export function createCallTree(ctx) {
     const node = model.nodes.get(selected);
     return node && selected !== '' ? { fn: node.fn, path: selected.split('.').map(Number), inverted: store.get().inverted } : null;
   };
-  list.element.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const node = model.nodes.get(selected);
-    const at = rows.findIndex((row) => row.path === selected && row.more === 0);
-    const to = moveInList(event.key, at, rows.length, list.pageSize());
-    if (to !== null) select(rows[to]?.path ?? '');
-    else if (event.key === 'ArrowRight' && node) {
-      if (!model.expanded.has(selected)) void open(selected);
-      else select(node.children?.[0] ?? selected);
-    } else if (event.key === 'ArrowLeft' && node) {
-      if (model.expanded.has(selected)) close(selected);
-      else select(parentPath(selected));
-    } else if (event.key === 'Enter') sourceOf(selected);
-    else if (event.key === '*') void openAll(selected);
-    else return;
-    event.preventDefault();
-  });
+  /** @param {string} key */
+  const move = (key) => {
+    list.element.focus({ preventScroll: true });
+    const to = moveInList(key, rows.findIndex((row) => row.path === selected && row.more === 0), rows.length, list.pageSize());
+    const row = to === null ? undefined : rows[to];
+    if (row && row.more === 0) select(row.path);
+  };
+  const openOrEnter = () => {
+    if (!model.expanded.has(selected)) void open(selected);
+    else select(model.nodes.get(selected)?.children?.[0] ?? selected);
+  };
+  const closeOrLeave = () => {
+    if (model.expanded.has(selected)) close(selected);
+    else select(parentPath(selected));
+  };
   return {
     element,
     update,
     focus: () => list.element.focus({ preventScroll: true }),
     keys: () => [
-      { keys: ['ArrowUp', 'ArrowDown'], text: 'Previous or next row', run: () => list.element.focus() },
-      { keys: ['ArrowLeft', 'ArrowRight'], text: 'Close or open the row', run: () => list.element.focus() },
+      { keys: LIST_KEYS, text: 'Move in the rows', run: move },
+      { keys: ['ArrowRight'], text: 'Open the row, or go to its first child', run: openOrEnter },
+      { keys: ['ArrowLeft'], text: 'Close the row, or go to its parent', run: closeOrLeave },
       { keys: ['*'], text: 'Open all below', run: () => void openAll(selected) },
       { keys: ['Enter'], text: 'Show source', run: () => sourceOf(selected) },
       ...functionKeys(ctx, targetOf),

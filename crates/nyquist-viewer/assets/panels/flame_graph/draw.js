@@ -1,7 +1,7 @@
 // Draws the boxes of a flame graph.
 
 import { fitText, surface, theme } from '../../canvas.js';
-import { categoryBox, libBox } from '../../color.js';
+import { categoryBox, groupBox } from '../../color.js';
 import { nameOf } from '../../names.js';
 import { ROW, rowTop, rowsInView } from './view.js';
 
@@ -15,7 +15,7 @@ import { ROW, rowTop, rowsInView } from './view.js';
  * @property {import('./view.js').View} view
  * @property {Box | null} hovered
  * @property {Box | null} selected
- * @property {'lib' | 'category'} color
+ * @property {import('../../store.js').State['color']} color
  * @property {string[]} categories their colours by number
  * @property {((fn: number) => boolean) | null} matches what the search finds, where there is one
  */
@@ -23,13 +23,14 @@ import { ROW, rowTop, rowsInView } from './view.js';
 /**
  * The colour of a function's boxes.
  * @param {Name} name
- * @param {'lib' | 'category'} color
+ * @param {import('../../store.js').State['color']} color
  * @param {string[]} categories
  * @param {boolean} dark
  */
 export function boxColor(name, color, categories, dark) {
   if (color === 'category' && name.category !== null) return categoryBox(categories[name.category] ?? 'grey', dark, name.shade);
-  return color === 'category' ? libBox(null, dark, name.shade) : libBox(name.lib, dark, name.shade);
+  if (color === 'category') return groupBox(null, dark, name.shade);
+  return groupBox(color === 'module' ? name.module : name.lib, dark, name.shade);
 }
 
 /**
@@ -70,11 +71,11 @@ function drawBox(ctx, box, scale, top, picture, colors) {
   const name = nameOf(box.fn);
   const found = picture.matches ? picture.matches(box.fn) : null;
   ctx.fillStyle = found ? colors.match : boxColor(name, picture.color, picture.categories, colors.dark);
-  ctx.globalAlpha = found === false ? 0.4 : 1;
+  ctx.globalAlpha = found === false ? 0.5 : 1;
   ctx.fillRect(x, top, Math.max(found ? 1 : 0.4, width > 3 ? width - 1 : width * 0.85), ROW - 1);
   if (width > 20) {
     ctx.fillStyle = colors.text;
-    ctx.globalAlpha = found === false ? 0.65 : 1;
+    ctx.globalAlpha = found === false ? 0.75 : 1;
     const text = fitText(ctx, name.text, width - 9);
     if (text !== '') ctx.fillText(text, Math.max(x, 0) + 4, top + ROW / 2);
   }

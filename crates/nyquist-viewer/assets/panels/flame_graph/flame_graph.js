@@ -142,6 +142,13 @@ export function createFlameGraph(ctx) {
     selected = null;
     store.update((state) => transform(set(state, { fn: box.fn }), `${inverted ? 'focus-inverted-subtree' : 'focus-subtree'}:${pathOf(box).join('.')}`));
   };
+  /** @param {string} key */
+  const move = (key) => {
+    const { icicle: down } = store.get();
+    const ways = /** @type {const} */ ({ ArrowUp: down ? 'out' : 'in', ArrowDown: down ? 'in' : 'out', ArrowLeft: 'left', ArrowRight: 'right' });
+    scroller.focus({ preventScroll: true });
+    select(neighbour(layout, selected, ways[/** @type {keyof typeof ways} */ (key)]) ?? selected);
+  };
   const targetOfSelected = () => (selected ? targetOf(selected) : null);
 
   scroller.addEventListener('scroll', schedule, { passive: true });
@@ -176,15 +183,6 @@ export function createFlameGraph(ctx) {
     select(box);
     openFunctionMenu(ctx, targetOf(box), x, y);
   });
-  scroller.addEventListener('keydown', (event) => {
-    const { icicle: down } = store.get();
-    const ways = /** @type {const} */ ({ ArrowUp: down ? 'out' : 'in', ArrowDown: down ? 'in' : 'out', ArrowLeft: 'left', ArrowRight: 'right' });
-    const way = ways[/** @type {keyof typeof ways} */ (event.key)];
-    if (way) select(neighbour(layout, selected, way) ?? selected);
-    else if (event.key === 'Enter' && selected) zoom(selected);
-    else return;
-    event.preventDefault();
-  });
   onResize(scroller, () => {
     resize(false);
     ask(store.get());
@@ -195,7 +193,7 @@ export function createFlameGraph(ctx) {
     update,
     focus: () => scroller.focus({ preventScroll: true }),
     keys: () => [
-      { keys: ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight'], text: 'Move the selected box', run: () => scroller.focus({ preventScroll: true }) },
+      { keys: ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight'], text: 'Move the selected box', run: move },
       { keys: ['Enter'], text: 'Zoom into the selected box', run: () => selected && zoom(selected) },
       { keys: ['x'], text: 'Roots on top or at the bottom', run: () => store.update((state) => set(state, { icicle: !state.icicle })) },
       ...functionKeys(ctx, targetOfSelected),

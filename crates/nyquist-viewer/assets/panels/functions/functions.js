@@ -9,7 +9,7 @@ import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
-import { createVirtualList, moveInList } from '../../widgets/virtual_list.js';
+import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
 import { createCallers } from '../callers/callers.js';
 import { PAGE, addPage, emptyPages, missingPage } from './pages.js';
 
@@ -123,14 +123,14 @@ export function createFunctions(ctx) {
     event.preventDefault();
     openFunctionMenu(ctx, { fn, path: null, inverted: false }, event.clientX, event.clientY);
   });
-  list.element.addEventListener('keydown', (event) => {
-    const to = moveInList(event.key, indexOfSelected(), pages.count, list.pageSize());
-    if (to === null || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
+  /** @param {string} key */
+  const move = (key) => {
+    list.element.focus({ preventScroll: true });
+    const to = moveInList(key, indexOfSelected(), pages.count, list.pageSize()) ?? 0;
     const row = pages.rows[to];
     if (row) store.update(set, { fn: row[0] });
     list.reveal(to);
-  });
+  };
   const source = () => {
     const { fn } = store.get();
     if (fn !== null) store.update(set, { tab: 'source', fn });
@@ -140,7 +140,7 @@ export function createFunctions(ctx) {
     update,
     focus: () => list.element.focus({ preventScroll: true }),
     keys: () => [
-      { keys: ['ArrowUp', 'ArrowDown'], text: 'Previous or next function', run: () => list.element.focus() },
+      { keys: LIST_KEYS, text: 'Move in the functions', run: move },
       { keys: ['s'], text: 'By self or by total time', run: () => store.update((state) => set(state, { sort: state.sort === 'own' ? 'total' : 'own' })) },
       { keys: ['Enter'], text: 'Show source', run: source },
       ...functionKeys(ctx, targetOf),
@@ -159,7 +159,7 @@ function functionRow([fn, own, total], { index, weight, interval, selected, sort
   return h('div', {
     class: `row function-row${selected ? ' selected' : ''}`, role: 'option', 'aria-selected': selected, 'data-fn': fn, 'data-index': index,
     title: [name.text.slice(0, 1000), name.place ?? ''].filter(Boolean).join('\n'),
-  }, h('span', { class: 'number' }, formatTime(own * interval)), h('span', { class: 'number share' }, formatPercent(own, weight)),
+  }, h('span', { class: 'number' }, own > 0 ? formatTime(own * interval) : '–'), h('span', { class: 'number share' }, own > 0 ? formatPercent(own, weight) : ''),
   h('span', { class: 'number' }, formatTime(total * interval)), h('span', { class: 'number share' }, formatPercent(total, weight)),
   h('span', { class: 'function-name' }, bar, h('span', { class: 'name' }, name.text.slice(0, 400)), name.lib === null ? null : h('span', { class: 'lib' }, name.lib)));
 }

@@ -6,7 +6,7 @@ import { selectRange, selectThread, set } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
-import { createVirtualList, moveInList } from '../../widgets/virtual_list.js';
+import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
 import { threadName } from '../timeline/tracks.js';
 
 /** @typedef {import('../../store.js').State} State */
@@ -103,18 +103,12 @@ export function createMarkers(ctx) {
       { label: 'Only this kind', run: () => store.update(set, { kind: row[3] }) },
     ]);
   });
-  list.element.addEventListener('keydown', (event) => {
-    const to = moveInList(event.key, selected, rows.length, list.pageSize());
-    if (to === null || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    select(to);
-  });
   return {
     element,
     update,
     focus: () => list.element.focus({ preventScroll: true }),
     keys: () => [
-      { keys: ['ArrowUp', 'ArrowDown'], text: 'Previous or next marker', run: () => list.element.focus() },
+      { keys: LIST_KEYS, text: 'Move in the markers', run: (key) => select(moveInList(key, selected, rows.length, list.pageSize()) ?? selected) },
       { keys: ['z', 'Enter'], text: 'Zoom to the marker', run: () => zoom(selected) },
     ],
   };

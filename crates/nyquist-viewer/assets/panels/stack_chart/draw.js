@@ -18,7 +18,7 @@ export const ROW = 16;
  * @param {number} picture.scroll
  * @param {Box | null} picture.hovered
  * @param {number | null} picture.fn the selected function: all its boxes are marked
- * @param {'lib' | 'category'} picture.color
+ * @param {import('../../store.js').State['color']} picture.color
  * @param {string[]} picture.categories
  * @param {((fn: number) => boolean) | null} picture.matches
  */
@@ -39,7 +39,7 @@ export function drawChart(canvas, { rows, start, end, scroll, hovered, fn, color
       const name = nameOf(box.fn);
       const found = matches ? matches(box.fn) : null;
       ctx.fillStyle = found ? colors.match : boxColor(name, color, categories, colors.dark);
-      ctx.globalAlpha = found === false ? 0.4 : 1;
+      ctx.globalAlpha = found === false ? 0.5 : 1;
       ctx.fillRect(x, top, Math.max(0.5, wide > 3 ? wide - 0.5 : wide), ROW - 1);
       ctx.fillStyle = colors.text;
       if (wide > 24) ctx.fillText(fitText(ctx, name.text, wide - 7), x + 3, top + ROW / 2);

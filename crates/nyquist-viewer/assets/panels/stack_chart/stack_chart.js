@@ -21,6 +21,9 @@ import { boxAt, rowsOf } from './layout.js';
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('./layout.js').Box} Box */
 
+/** The height of the time axis above the boxes. */
+const AXIS = 19;
+
 /**
  * @param {import('../../context.js').Context} ctx
  * @returns {import('../../context.js').Panel}
@@ -36,9 +39,10 @@ export function createStackChart(ctx) {
   const canvas = h('canvas', { class: 'flame-canvas' });
   const space = h('div');
   const brush = h('div', { class: 'brush', hidden: true });
-  const scroller = h('div', { class: 'flame-scroller chart-scroller', tabindex: '0', role: 'application', 'aria-label': 'Stack chart', 'data-area': '' }, canvas, space);
+  const scroller = h('div', { class: 'flame-scroller chart-scroller', tabindex: '0', role: 'application', 'aria-label': 'Stack chart', 'data-area': '' },
+    h('div', { class: 'chart-axis' }, axis), canvas, space);
   const element = h('section', { class: 'panel stack-chart' }, h('div', { class: 'panel-tools' }, title, note),
-    h('div', { class: 'panel-body' }, h('div', { class: 'chart-box' }, h('div', { class: 'axis-row' }, axis), scroller, brush), status.element));
+    h('div', { class: 'panel-body' }, h('div', { class: 'chart-box' }, scroller, brush), status.element));
 
   /** @type {Box[][]} */
   let rows = [];
@@ -62,8 +66,9 @@ export function createStackChart(ctx) {
     scheduled = true;
   };
   const resize = () => {
-    canvas.style.height = `${scroller.clientHeight}px`;
-    space.style.height = `${Math.max(0, rows.length * ROW + 2 - scroller.clientHeight)}px`;
+    const height = Math.max(0, scroller.clientHeight - AXIS);
+    canvas.style.height = `${height}px`;
+    space.style.height = `${Math.max(0, rows.length * ROW + 2 - height)}px`;
     draw();
   };
   /** @param {State} state */

@@ -1,7 +1,7 @@
 // The row of one thread: its label and its canvas.
 
 import { h } from '../../dom.js';
-import { formatPercent, formatTime } from '../../format.js';
+import { clean, formatPercent, formatTime } from '../../format.js';
 import { threadDetails, threadName } from './tracks.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
@@ -16,7 +16,7 @@ import { threadDetails, threadName } from './tracks.js';
 export function createTrackRow(thread, info, severalProcesses) {
   const canvas = h('canvas', { class: 'graph', 'aria-hidden': 'true' });
   const time = thread.weight * info.interval_ns;
-  const detail = severalProcesses ? ` ${thread.pid}` : '';
+  const detail = severalProcesses ? `${clean(thread.process_name, 60)} ${clean(thread.pid, 20)}` : '';
   const label = h('div', { class: 'track-label', title: threadDetails(thread) },
     h('span', { class: 'track-name' }, threadName(thread)),
     h('span', { class: 'track-detail' }, detail),
