@@ -1,1 +1,104 @@
-// The page.
+// Starts the page: reads the address, asks what the profile is, and puts the parts together.
+
+import { ask } from './api.js';
+import { h } from './dom.js';
+import { listenForKeys } from './keys.js';
+import { TABS, createStore, set, stepBack } from './store.js';
+import { fromQuery } from './url.js';
+import { createBreadcrumbs } from './frame/breadcrumbs.js';
+import { createHeader } from './frame/header.js';
+import { keepHistory } from './frame/history.js';
+import { createSplitter } from './frame/splitter.js';
+import { createTabs } from './frame/tabs.js';
+import { createCallTree } from './panels/call_tree/call_tree.js';
+import { createFlameGraph } from './panels/flame_graph/flame_graph.js';
+import { createFunctions } from './panels/functions/functions.js';
+import { createInfo } from './panels/info/info.js';
+import { createMarkers } from './panels/markers/markers.js';
+import { createSource } from './panels/source/source.js';
+import { createStackChart } from './panels/stack_chart/stack_chart.js';
+import { createTimeline } from './panels/timeline/timeline.js';
+import { createHelp } from './widgets/help.js';
+import { createMenu } from './widgets/menu.js';
+import { createStatus } from './widgets/status.js';
+import { createTooltip } from './widgets/tooltip.js';
+
+/** @typedef {import('./context.js').Context} Context */
+/** @typedef {import('./keys.js').KeyGroup} KeyGroup */
+
+const store = createStore(fromQuery(location.search));
+const status = createStatus(store);
+document.body.append(status.element);
+start();
+
+async function start() {
+  status.loading();
+  try {
+    const info = await ask('profile', 'info', new URLSearchParams());
+    status.element.remove();
+    build(info);
+  } catch (error) {
+    status.failed(error, () => void start());
+  }
+}
+
+/** @param {import('./api.js').Info} info */
+function build(info) {
+  const tooltip = createTooltip();
+  const menu = createMenu();
+  /** @type {Context} */
+  const ctx = { store, info, tooltip, menu };
+  const timeline = createTimeline(ctx);
+  const breadcrumbs = createBreadcrumbs(ctx);
+  const tabs = createTabs(store, {
+    'flame-graph': () => createFlameGraph(ctx), 'call-tree': () => createCallTree(ctx), functions: () => createFunctions(ctx),
+    'stack-chart': () => createStackChart(ctx), markers: () => createMarkers(ctx), source: () => createSource(ctx), info: () => createInfo(ctx),
+  });
+  /** @returns {KeyGroup[]} */
+  const groups = () => [
+    { title: TABS.find(([tab]) => tab === store.get().tab)?.[1] ?? '', keys: tabs.panel()?.keys?.() ?? [] },
+    { title: 'Everywhere', keys: pageKeys() },
+  ];
+  const help = createHelp(groups);
+  const header = createHeader(ctx, help.open);
+  const pageKeys = () => keysOfPage(ctx, { search: header.focusSearch, threads: timeline.focusSearch, help: help.open, panel: () => tabs.panel()?.focus?.() });
+
+  const splitter = createSplitter(timeline.element);
+  document.body.append(h('div', { class: 'page' }, header.element, breadcrumbs.element, timeline.element, splitter, tabs.bar, tabs.body),
+    tooltip.element, menu.element, help.element);
+  /** @param {import('./store.js').State} state */
+  const update = (state) => {
+    header.update(state);
+    breadcrumbs.update(state);
+    timeline.update(state);
+    tabs.update(state);
+  };
+  keepHistory(store);
+  store.subscribe((state) => {
+    tooltip.hide();
+    update(state);
+  });
+  listenForKeys(groups);
+  update(store.get());
+}
+
+/**
+ * @param {Context} ctx
+ * @param {{search: () => void, threads: () => void, help: () => void, panel: () => void}} go
+ * @returns {import('./keys.js').Key[]}
+ */
+function keysOfPage({ store, menu }, go) {
+  const back = () => {
+    if (!menu.close()) store.update(stepBack);
+  };
+  return [
+    { keys: ['/'], text: 'Search functions', run: go.search },
+    { keys: ['t'], text: 'Find a thread', run: go.threads },
+    { keys: ['Escape', 'Backspace'], text: 'One step back in the selection', run: back },
+    { keys: ['i'], text: 'Inverted or not', run: () => store.update((state) => set(state, { inverted: !state.inverted })) },
+    { keys: ['a'], text: 'All threads', run: () => store.update(set, { threads: [] }) },
+    ...TABS.map(([tab, label], i) => ({ keys: [String(i + 1)], text: label, run: () => store.update(set, { tab }) })),
+    { keys: ['p'], text: 'Go to the content of the tab', run: go.panel },
+    { keys: ['?'], text: 'This list', run: go.help },
+  ];
+}

@@ -1,0 +1,50 @@
+// Where times are on a drawing, and the ticks below it. Pure.
+
+import { formatTick } from './format.js';
+
+/** @typedef {{start: number, end: number, width: number}} Scale */
+
+/**
+ * @param {Scale} scale
+ * @param {number} time
+ */
+export function toX(scale, time) {
+  return ((time - scale.start) / (scale.end - scale.start)) * scale.width;
+}
+
+/**
+ * The time at a place, within the scale, in whole ns.
+ * @param {Scale} scale
+ * @param {number} x
+ */
+export function toTime(scale, x) {
+  const share = Math.max(0, Math.min(1, x / scale.width));
+  return Math.round(scale.start + share * (scale.end - scale.start));
+}
+
+/**
+ * Round times, at least `space` pixels apart, with their labels.
+ * @param {Scale} scale
+ * @param {number} zero the time that is called 0
+ * @param {number} [space]
+ * @returns {{x: number, label: string}[]}
+ */
+export function ticks(scale, zero, space = 90) {
+  const span = scale.end - scale.start;
+  if (!(span > 0) || scale.width <= 0) return [];
+  const step = niceStep((span * space) / scale.width);
+  const out = [];
+  for (let i = Math.ceil((scale.start - zero) / step); i * step <= scale.end - zero && out.length < 500; i++) {
+    out.push({ x: toX(scale, zero + i * step), label: formatTick(i * step, step) });
+  }
+  return out;
+}
+
+/**
+ * The smallest of 1, 2, 5, 10, … that is at least this.
+ * @param {number} least
+ */
+export function niceStep(least) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return ([1, 2, 5].find((n) => n * power >= least) ?? 10) * power;
+}

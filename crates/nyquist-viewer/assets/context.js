@@ -1,0 +1,22 @@
+// What every part of the page is given: the store, the profile's description, and what floats above the page.
+
+/** @typedef {import('./widgets/menu.js').MenuItem} MenuItem */
+
+/**
+ * @typedef {object} Context
+ * @property {import('./store.js').Store} store
+ * @property {import('./api.js').Info} info of the whole profile
+ * @property {{show: (x: number, y: number, lines: (Node | string)[]) => void, hide: () => void}} tooltip
+ * @property {{open: (x: number, y: number, title: string, items: MenuItem[]) => void, close: () => boolean}} menu
+ */
+
+/**
+ * A part of the page below the tabs.
+ * @typedef {object} Panel
+ * @property {HTMLElement} element
+ * @property {(state: import('./store.js').State) => void} update called for each change of the state while the panel is shown
+ * @property {() => import('./keys.js').Key[]} [keys] keys that work while the panel is shown
+ * @property {() => void} [focus] gives the keyboard to the panel's content
+ */
+
+export {};

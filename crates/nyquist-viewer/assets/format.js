@@ -1,0 +1,172 @@
+// The one place where times, shares, counts and names become text.
+
+const UNITS = /** @type {const} */ ([[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']]);
+
+/**
+ * Three significant digits.
+ * @param {number} value
+ */
+function digits(value) {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+/**
+ * A time in the unit that suits it: `2.28 s`, `519 ms`, `3 min 20 s`.
+ * @param {number} ns
+ * @returns {string}
+ */
+export function formatTime(ns) {
+  if (!Number.isFinite(ns)) return '–';
+  if (ns < 0) return `-${formatTime(-ns)}`;
+  if (ns === 0) return '0 s';
+  if (ns >= 99.95e9) return formatMinutes(Math.round(ns / 1e9));
+  for (const [size, unit] of UNITS) if (ns >= size * 0.9995) return `${digits(ns / size)} ${unit}`;
+  return `${digits(ns)} ns`;
+}
+
+/** @param {number} seconds */
+function formatMinutes(seconds) {
+  const two = (/** @type {number} */ n) => String(n).padStart(2, '0');
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+  return `${formatCount(Math.floor(seconds / 3600))} h ${two(Math.floor(seconds / 60) % 60)} min`;
+}
+
+/**
+ * A point in time on an axis whose ticks are `step` apart: as many digits as tell two ticks apart.
+ * @param {number} ns
+ * @param {number} step
+ */
+export function formatTick(ns, step) {
+  if (ns === 0) return '0';
+  const [size, unit] = UNITS.find(([unitSize]) => Math.abs(ns) >= unitSize && step >= unitSize / 1000) ?? UNITS[3];
+  const places = Math.max(0, Math.min(3, -Math.floor(Math.log10(step / size) + 1e-9)));
+  return `${(ns / size).toFixed(places)} ${unit}`;
+}
+
+/**
+ * A share: `64.2%`. What is there but too small to see is `<0.1%`.
+ * @param {number} part
+ * @param {number} whole
+ */
+export function formatPercent(part, whole) {
+  if (!(whole > 0)) return '–';
+  const share = (part / whole) * 100;
+  if (share > 0 && share < 0.05) return '<0.1%';
+  return `${share.toFixed(share >= 99.95 || share === 0 ? 0 : 1)}%`;
+}
+
+/**
+ * A whole number with separators: `1,234,567`.
+ * @param {number} count
+ */
+export function formatCount(count) {
+  return Math.round(count).toLocaleString('en-US');
+}
+
+/**
+ * A count with its noun: `1 function`, `14 functions`.
+ * @param {number} count
+ * @param {string} noun
+ */
+export function formatCounted(count, noun) {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+// Control characters, line and direction marks, and characters without a width: they would change how other text is shown.
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+/** @param {string} character */
+function escapeCharacter(character) {
+  return `‹U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`;
+}
+
+/**
+ * Text of somebody else, made safe to show on one line and cut to a length.
+ * @param {string} text
+ * @param {number} [max]
+ */
+export function clean(text, max = 2000) {
+  const shown = text.length > max ? text.slice(0, max) : text;
+  const safe = shown.replace(UNSAFE, escapeCharacter);
+  return text.length > max ? `${safe}… (${formatCount(text.length)} characters)` : safe;
+}
+
+/**
+ * Where the segments of a path begin: after `::` outside of brackets; without any, after `/` and the last dots.
+ * @param {string} name
+ * @returns {number[]}
+ */
+function segmentStarts(name) {
+  const paths = [];
+  const slashes = [];
+  let depth = 0;
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i];
+    if (c === '<' || c === '(' || c === '[' || c === '{') depth++;
+    else if ((c === '>' && name[i - 1] !== '-') || c === ')' || c === ']' || c === '}') depth = Math.max(0, depth - 1);
+    else if (depth > 0) continue;
+    else if (c === ':' && name[i + 1] === ':') paths.push(i++ + 2);
+    else if (c === '/') slashes.push(i + 1);
+    else if (c === ' ' && paths.length + slashes.length === 0) continue;
+  }
+  return paths.length > 0 ? paths : slashes.length > 0 ? slashes : dotStarts(name);
+}
+
+/** @param {string} name */
+function dotStarts(name) {
+  const starts = [];
+  if (/^[\w$]+(\.[\w$<>]+){2,}$/.test(name)) for (let i = name.indexOf('.'); i >= 0; i = name.indexOf('.', i + 1)) starts.push(i + 1);
+  return starts;
+}
+
+/**
+ * A name in at most `max` characters. The last segment of its path stays longest: `…::Vec<T>::reserve`.
+ * @param {string} name
+ * @param {number} max
+ */
+export function shorten(name, max) {
+  if (name.length <= max) return name;
+  const bounded = name.length > 4000 ? name.slice(0, 4000) : name;
+  const starts = segmentStarts(bounded);
+  for (const start of starts) {
+    const separator = bounded[start - 1] === ':' ? '::' : bounded[start - 1] ?? '';
+    const short = `…${separator}${bounded.slice(start)}`;
+    if (short.length <= max) return short;
+  }
+  const last = bounded.slice(lastUseful(bounded, starts));
+  const plain = withoutArguments(last);
+  if (plain.length <= max) return plain;
+  return max < 2 ? '' : `${plain.slice(0, max - 1)}…`;
+}
+
+/**
+ * The last segment that says something: a closure is named with what it is in.
+ * @param {string} name
+ * @param {number[]} starts
+ */
+function lastUseful(name, starts) {
+  for (let i = starts.length - 1; i >= 0; i--) {
+    const start = /** @type {number} */ (starts[i]);
+    if (!name.startsWith('{', start)) return start;
+  }
+  return 0;
+}
+
+/**
+ * A segment without what is in its brackets: `Vec<…>`, `f()`.
+ * @param {string} segment
+ */
+function withoutArguments(segment) {
+  let out = '';
+  let depth = 0;
+  for (const c of segment) {
+    if ((c === '>' || c === ')') && depth > 0) depth--;
+    if (depth === 0) out += c;
+    if (c === '<' || c === '(') {
+      if (depth === 0 && c === '<') out += '…';
+      depth++;
+    }
+  }
+  return depth === 0 ? out : segment;
+}

@@ -1,0 +1,111 @@
+// The line on top: what program this is, the search, and the links.
+
+import { button, fill, h } from '../dom.js';
+import { clean, formatCounted, formatPercent, formatTime } from '../format.js';
+import { addFilter, set } from '../store.js';
+import { selectionParams } from '../url.js';
+import { ask } from '../api.js';
+
+/** @typedef {import('../store.js').State} State */
+/** @typedef {import('../store.js').FilterKind} FilterKind */
+
+/** How long typing must rest before the search is asked. */
+const TYPING_MS = 120;
+
+/** @type {[FilterKind, string][]} */
+const FILTERS = [
+  ['focus', 'Only samples with such a function'], ['ignore', 'Only samples without'],
+  ['show', 'Only these functions in the stacks'], ['hide', 'Stacks without these functions'],
+];
+
+/**
+ * @param {import('../context.js').Context} ctx
+ * @param {() => void} openHelp
+ */
+export function createHeader(ctx, openHelp) {
+  const { store, info } = ctx;
+  const field = h('input', {
+    type: 'search', class: 'search', placeholder: 'Search functions   /', 'aria-label': 'Search functions: a part of a name, or /a regular expression/',
+    spellcheck: 'false', autocomplete: 'off',
+  });
+  const share = h('output', { class: 'search-share', 'aria-live': 'polite' });
+  const filter = button('Filter', () => openFilters(), { class: 'search-filter', title: 'Make a filter of the searched text', 'aria-haspopup': 'menu' });
+  const openFilters = () => {
+    const pattern = store.get().search;
+    if (pattern === '') return field.focus();
+    const { left, bottom } = filter.getBoundingClientRect();
+    ctx.menu.open(left, bottom + 2, `“${clean(pattern, 60)}”`, FILTERS.map(([kind, label]) => ({
+      label, run: () => store.update((state) => addFilter(set(state, { search: '' }), { kind, pattern })),
+    })));
+  };
+  let timer = 0;
+  field.addEventListener('input', () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => store.update(set, { search: field.value }), TYPING_MS);
+  });
+  field.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter') openFilters();
+    if (event.key !== 'Escape') return;
+    event.stopPropagation();
+    if (field.value === '') field.blur();
+    field.value = '';
+    store.update(set, { search: '' });
+  });
+  const time = createTimeChoice(store);
+  const element = h('header', { class: 'top' },
+    programElement(info),
+    h('div', { class: 'search-box', role: 'search' }, field, share, filter), time, h('span', { class: 'spring' }), firefoxLink(),
+    button('?', openHelp, { class: 'help-button', title: 'Keys  (?)', 'aria-label': 'Keys' }));
+  return {
+    element,
+    focusSearch: () => field.select(),
+    /** @param {State} state */
+    update(state) {
+      if (document.activeElement !== field || state.search === '') field.value = state.search;
+      time.value = state.time;
+      filter.hidden = state.search === '';
+      showShare(share, state);
+    },
+  };
+}
+
+/** @param {import('../api.js').Info} info */
+function programElement(info) {
+  const name = clean(info.name || info.product, 300) || 'Profile';
+  const facts = `${formatTime(info.summary.cpu_ns)} CPU in ${formatTime(info.end_ns - info.start_ns)}`;
+  document.title = `${clean(info.name || info.product, 80)} – nyquist`;
+  return h('div', { class: 'program' }, h('h1', { title: name }, name), h('span', { class: 'facts' }, facts));
+}
+
+/** @param {import('../store.js').Store} store */
+function createTimeChoice(store) {
+  const element = h('select', { class: 'time', 'aria-label': 'Which time is counted' },
+    h('option', { value: 'running' }, 'CPU time'), h('option', { value: 'waiting' }, 'Waiting'), h('option', { value: 'both' }, 'CPU + waiting'));
+  element.addEventListener('change', () => store.update(set, { time: /** @type {State['time']} */ (element.value) }));
+  return element;
+}
+
+function firefoxLink() {
+  const href = document.querySelector('meta[name="firefox-url"]')?.getAttribute('content') ?? '';
+  if (!/^https?:\/\//.test(href)) return null;
+  return h('a', { class: 'firefox', href, target: '_blank', rel: 'noopener noreferrer', title: 'Open this profile in the Firefox Profiler' }, 'Firefox Profiler ↗');
+}
+
+/**
+ * How much of the selection the search finds.
+ * @param {HTMLElement} share
+ * @param {State} state
+ */
+function showShare(share, state) {
+  if (state.search === '') return fill(share);
+  const params = selectionParams(state);
+  params.set('q', state.search);
+  ask('search', 'search', params).then((/** @type {import('../api.js').SearchResult} */ found) => {
+    fill(share, found.matched > 0 ? `${formatPercent(found.matched, found.weight)} in ${formatCounted(found.functions, 'function')}` : 'no match');
+    share.classList.remove('bad');
+  }, (error) => {
+    if (error.name === 'AbortError') return;
+    fill(share, clean(error.message, 80));
+    share.classList.add('bad');
+  });
+}

@@ -1,0 +1,54 @@
+// The tabs and the panel below them. A panel is made when it is first shown.
+
+import { h } from '../dom.js';
+import { TABS, set } from '../store.js';
+
+/** @typedef {import('../store.js').State} State */
+/** @typedef {import('../store.js').Tab} Tab */
+/** @typedef {import('../context.js').Panel} Panel */
+
+/**
+ * @param {import('../store.js').Store} store
+ * @param {Record<Tab, () => Panel>} makers
+ */
+export function createTabs(store, makers) {
+  const buttons = TABS.map(([tab, label]) => h('button', {
+    type: 'button', role: 'tab', id: `tab-${tab}`, 'aria-controls': 'panel', 'aria-selected': 'false', tabindex: '-1',
+    onclick: () => store.update(set, { tab }),
+  }, label));
+  const bar = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Views' }, ...buttons);
+  const body = h('main', { class: 'tab-body', id: 'panel', role: 'tabpanel' });
+  /** @type {Partial<Record<Tab, Panel>>} */
+  const panels = {};
+  /** @type {Tab | null} */
+  let shown = null;
+  bar.addEventListener('keydown', (event) => {
+    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+    if (step === 0) return;
+    event.preventDefault();
+    const at = TABS.findIndex(([tab]) => tab === store.get().tab);
+    const next = TABS[(at + step + TABS.length) % TABS.length];
+    if (next) store.update(set, { tab: next[0] });
+    buttons[(at + step + TABS.length) % TABS.length]?.focus();
+  });
+  return {
+    bar,
+    body,
+    panel: () => (shown ? panels[shown] : undefined),
+    /** @param {State} state */
+    update(state) {
+      const panel = panels[state.tab] ??= makers[state.tab]();
+      if (shown !== state.tab) {
+        shown = state.tab;
+        body.replaceChildren(panel.element);
+        body.setAttribute('aria-labelledby', `tab-${state.tab}`);
+        TABS.forEach(([tab], i) => {
+          buttons[i]?.setAttribute('aria-selected', String(tab === state.tab));
+          buttons[i]?.setAttribute('tabindex', tab === state.tab ? '0' : '-1');
+        });
+        buttons[TABS.findIndex(([tab]) => tab === state.tab)]?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+      }
+      panel.update(state);
+    },
+  };
+}

@@ -1,0 +1,45 @@
+// The names of functions by number, as the answers so far have told them. They are made safe to show when they come in.
+
+import { clean } from './format.js';
+import { moduleOf, shadeOf } from './color.js';
+
+/** @typedef {{name: string, lib: string | null, category: number | null, file?: string | null, line?: number | null}} FunctionRow a row of an answer */
+/**
+ * @typedef {object} Name
+ * @property {string} raw the name as it is
+ * @property {string} text the name as it is shown
+ * @property {string | null} lib as it is shown
+ * @property {number | null} category
+ * @property {string | null} module the crate, namespace or package, else the lib
+ * @property {number} shade
+ * @property {string | null} place its file and line
+ */
+
+/** @type {Map<number, Name>} */
+const names = new Map();
+
+/** @param {Record<string, FunctionRow> | undefined} rows */
+export function learnNames(rows) {
+  for (const [key, row] of Object.entries(rows ?? {})) {
+    const number = Number(key);
+    const known = names.get(number);
+    const place = row.file ? clean(`${row.file}${row.line ? `:${row.line}` : ''}`, 500) : known?.place ?? null;
+    if (known && known.place === place) continue;
+    names.set(number, {
+      raw: row.name, text: clean(row.name) || '(no name)', lib: row.lib === null ? null : clean(row.lib, 300), category: row.category,
+      module: moduleOf(row.name, row.lib), shade: shadeOf(row.name), place,
+    });
+  }
+}
+
+/**
+ * @param {number | null} number
+ * @returns {Name}
+ */
+export function nameOf(number) {
+  const text = number === null ? '(start of the stack)' : `function ${number}`;
+  return (number === null ? undefined : names.get(number)) ?? { raw: text, text, lib: null, category: null, module: null, shade: 0.5, place: null };
+}
+
+/** @param {number} number */
+export const isKnown = (number) => names.has(number);

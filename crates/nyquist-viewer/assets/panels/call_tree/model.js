@@ -1,0 +1,93 @@
+// The part of the call tree that is known, and which rows of it show. No drawing, no questions.
+
+/** @typedef {import('../../api.js').TreeRow} TreeRow */
+/**
+ * @typedef {object} TreeNode
+ * @property {string} path
+ * @property {number} fn
+ * @property {number} own
+ * @property {number} total
+ * @property {boolean} hasChildren
+ * @property {string[] | null} children their paths, the heaviest first; nothing until they were asked for
+ * @property {number} leftOut how many children there are beyond those
+ */
+/** @typedef {{nodes: Map<string, TreeNode>, expanded: Set<string>}} Model the root's path is empty */
+/** @typedef {{path: string, depth: number, more: number, index: number, siblings: number}} Row `more`: a row that stands for so many left out children */
+
+/** @returns {Model} */
+export function emptyModel() {
+  const root = { path: '', fn: -1, own: 0, total: 0, hasChildren: true, children: null, leftOut: 0 };
+  return { nodes: new Map([['', root]]), expanded: new Set() };
+}
+
+/** @param {string} path */
+export function parentPath(path) {
+  return path.slice(0, Math.max(0, path.lastIndexOf('.')));
+}
+
+/**
+ * Takes the rows of an answer in. Children of a node replace those that it had.
+ * @param {Model} model
+ * @param {string} path what was asked for
+ * @param {readonly TreeRow[]} rows
+ * @param {number} leftOut
+ * @returns {string[]} the nodes whose children came
+ */
+export function addRows(model, path, rows, leftOut) {
+  /** @type {Map<string, string[]>} */
+  const children = new Map([[path, []]]);
+  for (const [rowPath, fn, own, total, hasChildren] of rows) {
+    const known = model.nodes.get(rowPath);
+    model.nodes.set(rowPath, { path: rowPath, fn, own, total, hasChildren, children: known?.children ?? null, leftOut: known?.leftOut ?? 0 });
+    const parent = parentPath(rowPath);
+    const list = children.get(parent);
+    if (list) list.push(rowPath);
+    else children.set(parent, [rowPath]);
+  }
+  for (const [parent, list] of children) {
+    const node = model.nodes.get(parent);
+    if (!node) continue;
+    node.children = list;
+    node.leftOut = parent === path ? leftOut : 0;
+  }
+  return [...children.keys()];
+}
+
+/**
+ * The rows that show, from top to bottom.
+ * @param {Model} model
+ * @returns {Row[]}
+ */
+export function rowsOf(model) {
+  /** @type {Row[]} */
+  const out = [];
+  const add = (/** @type {string} */ path, /** @type {number} */ depth) => {
+    const node = model.nodes.get(path);
+    const children = node?.children ?? [];
+    children.forEach((child, i) => {
+      out.push({ path: child, depth, more: 0, index: i + 1, siblings: children.length });
+      if (model.expanded.has(child)) add(child, depth + 1);
+    });
+    if (node && node.leftOut > 0) out.push({ path, depth, more: node.leftOut, index: children.length + 1, siblings: children.length + 1 });
+  };
+  add('', 0);
+  return out;
+}
+
+/**
+ * The end of the hottest path that is open: from the root always the first child.
+ * @param {Model} model
+ */
+export function hottest(model) {
+  let path = '';
+  for (let next = model.nodes.get('')?.children?.[0]; next !== undefined; next = model.expanded.has(path) ? model.nodes.get(path)?.children?.[0] : undefined) path = next;
+  return path;
+}
+
+/**
+ * How far a row is indented: deep stacks must not push their names out of sight.
+ * @param {number} depth
+ */
+export function indent(depth) {
+  return Math.min(depth, 30) * 10 + Math.max(0, depth - 30) * 2;
+}

@@ -1,0 +1,85 @@
+// Who calls the selected function, and what it calls. Each row leads to that function.
+
+import { button, fill, h } from '../../dom.js';
+import { formatPercent, formatTime } from '../../format.js';
+import { nameOf } from '../../names.js';
+import { set } from '../../store.js';
+import { selectionParams } from '../../url.js';
+import { createQuestion } from '../../question.js';
+import { createStatus } from '../../widgets/status.js';
+import { openFunctionMenu } from '../../widgets/function_menu.js';
+
+/** @typedef {import('../../api.js').Callers} Callers */
+/** @typedef {import('../../api.js').Neighbour} Neighbour */
+
+/** How many rows are made of each list. */
+const MOST = 300;
+
+/**
+ * @param {import('../../context.js').Context} ctx
+ */
+export function createCallers(ctx) {
+  const { store } = ctx;
+  const status = createStatus(store);
+  const question = createQuestion('callers', status);
+  const content = h('div', { class: 'callers-content' });
+  const element = h('aside', { class: 'callers', 'aria-label': 'Callers and callees' }, content, status.element);
+  /** @param {Callers} answer */
+  const show = (answer) => {
+    const [fn, own, total] = answer.function;
+    const name = nameOf(fn);
+    const amount = (/** @type {number} */ value) => `${formatTime(value * answer.interval_ns)} (${formatPercent(value, answer.weight)})`;
+    fill(content,
+      h('header', { class: 'callers-head' }, h('h2', {}, name.text.slice(0, 500)),
+        h('p', { class: 'lib' }, [name.lib, name.place].filter(Boolean).join(' · ')),
+        h('p', {}, 'Self ', h('b', {}, amount(own)), ', total ', h('b', {}, amount(total))),
+        h('p', { class: 'callers-ways' }, button('Source', () => store.update(set, { tab: 'source', fn })),
+          button('Actions', (event) => openFunctionMenu(ctx, { fn, path: null, inverted: false }, event.clientX, event.clientY), { 'aria-haspopup': 'menu' }))),
+      ...listOf('Called by', answer.callers, total, answer), ...listOf('Calls', answer.callees, total, answer));
+  };
+  return {
+    element,
+    /** @param {import('../../store.js').State} state */
+    update(state) {
+      if (state.fn === null) {
+        fill(content);
+        return question.forget();
+      }
+      const params = selectionParams(state);
+      params.set('function', String(state.fn));
+      question.ask('callers', params, show);
+    },
+  };
+}
+
+/**
+ * @param {string} title
+ * @param {Neighbour[]} rows
+ * @param {number} whole
+ * @param {Callers} answer
+ * @returns {Node[]}
+ */
+function listOf(title, rows, whole, { interval_ns: interval }) {
+  const list = h('div', { class: 'callers-list', role: 'list', 'aria-label': title }, ...rows.slice(0, MOST).map((row) => neighbourRow(row, whole, interval)));
+  const rest = rows.length > MOST ? h('p', { class: 'tools-note' }, `${rows.length - MOST} more`) : null;
+  const empty = rows.length === 0 ? h('p', { class: 'tools-note' }, 'None.') : null;
+  return [h('h3', {}, title), list, ...(rest ? [rest] : []), ...(empty ? [empty] : [])];
+}
+
+/**
+ * @param {Neighbour} row
+ * @param {number} whole
+ * @param {number} interval
+ */
+function neighbourRow([fn, weight], whole, interval) {
+  const name = nameOf(fn);
+  const bar = h('span', { class: 'bar', 'aria-hidden': 'true' });
+  bar.style.width = `${Math.min(100, (weight / whole) * 100).toFixed(2)}%`;
+  const content = [
+    h('span', { class: 'number' }, formatTime(weight * interval)), h('span', { class: 'number share' }, formatPercent(weight, whole)),
+    h('span', { class: 'function-name' }, bar, h('span', { class: 'name' }, name.text.slice(0, 400)), name.lib === null ? null : h('span', { class: 'lib' }, name.lib)),
+  ];
+  if (fn === null) return h('div', { class: 'row neighbour', role: 'listitem' }, ...content);
+  return h('div', { role: 'listitem' },
+    h('button', { type: 'button', class: 'row neighbour', 'data-fn': fn, title: name.text.slice(0, 1000) }, ...content));
+}

@@ -1,0 +1,60 @@
+// Where the rows of a flame graph are on the screen: roots at the bottom or on top, callers of the zoomed box before them. Pure.
+
+export const ROW = 18;
+
+/**
+ * @typedef {object} View
+ * @property {boolean} icicle the roots are on top
+ * @property {number} parents how many rows of callers come before the root
+ * @property {number} depth how many rows the tree has
+ * @property {number} height of the window
+ * @property {number} scroll how far it is scrolled
+ */
+
+/**
+ * The height of all rows, at least the window's.
+ * @param {View} view
+ */
+export function contentHeight(view) {
+  return Math.max(view.height, (view.parents + view.depth) * ROW + 2);
+}
+
+/**
+ * The upper edge of a row in the window; rows count from the root's side, callers first.
+ * @param {View} view
+ * @param {number} row
+ */
+export function rowTop(view, row) {
+  return (view.icicle ? row * ROW + 1 : contentHeight(view) - (row + 1) * ROW - 1) - view.scroll;
+}
+
+/**
+ * The row at a height of the window.
+ * @param {View} view
+ * @param {number} y
+ */
+export function rowAt(view, y) {
+  const place = y + view.scroll;
+  return Math.floor((view.icicle ? place - 1 : contentHeight(view) - 1 - place) / ROW);
+}
+
+/**
+ * The rows that show in the window.
+ * @param {View} view
+ * @returns {[number, number]} first and last
+ */
+export function rowsInView(view) {
+  const ends = [rowAt(view, 0), rowAt(view, view.height)];
+  return [Math.max(0, Math.min(...ends)), Math.min(view.parents + view.depth - 1, Math.max(...ends))];
+}
+
+/**
+ * How far to scroll so that a row shows.
+ * @param {View} view
+ * @param {number} row
+ */
+export function scrollTo(view, row) {
+  const top = rowTop(view, row) + view.scroll;
+  if (top < view.scroll) return top;
+  return top + ROW > view.scroll + view.height ? top + ROW - view.height : view.scroll;
+}

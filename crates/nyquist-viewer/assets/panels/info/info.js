@@ -1,0 +1,50 @@
+// What is known about the recording: the machine, the command, and how complete it is.
+
+import { fill, h } from '../../dom.js';
+import { clean, formatCount, formatPercent, formatTime } from '../../format.js';
+
+/** @typedef {import('../../api.js').Info} Info */
+
+/**
+ * @param {import('../../context.js').Context} ctx
+ * @returns {import('../../context.js').Panel}
+ */
+export function createInfo(ctx) {
+  const content = h('div', { class: 'info-content', tabindex: '0' });
+  fill(content, ...sectionsOf(ctx.info).map(([title, rows]) => section(title, rows)));
+  return { element: h('section', { class: 'panel info' }, content), update: () => undefined, focus: () => content.focus() };
+}
+
+/**
+ * @param {Info} info
+ * @returns {[string, [string, string][]][]}
+ */
+export function sectionsOf(info) {
+  const { summary } = info;
+  const share = (/** @type {number} */ weight) => `${formatTime(weight * info.interval_ns)} (${formatPercent(weight, summary.weight)})`;
+  /** @type {[string, [string, string][]][]} */
+  const sections = [['This profile', [
+    ['Program', clean(info.name || info.product, 500)], ['Duration', formatTime(info.end_ns - info.start_ns)], ['CPU time', formatTime(summary.cpu_ns)],
+    ['CPUs used, on average', (summary.cpu_ns / Math.max(1, info.end_ns - info.start_ns)).toFixed(2)],
+    ['Processes', formatCount(summary.processes)], ['Threads', formatCount(summary.threads)],
+  ]], ['Samples', [
+    ['Samples', formatCount(summary.samples)], ['Sampling interval', formatTime(info.interval_ns)], ['In the program', share(summary.user)], ['In the kernel', share(summary.kernel)],
+    ['CPU time without a sample', share(summary.not_sampled)], ['Lost samples', formatCount(summary.lost_samples)], ['Truncated stacks', formatCount(summary.truncated)],
+  ]]];
+  for (const { section: title, label, value } of info.extra) {
+    const name = clean(title, 100);
+    const known = sections.find(([other]) => other === name);
+    const row = /** @type {[string, string]} */ ([clean(label, 200), clean(value, 4000)]);
+    if (known) known[1].push(row);
+    else sections.push([name, [row]]);
+  }
+  return sections;
+}
+
+/**
+ * @param {string} title
+ * @param {[string, string][]} rows
+ */
+function section(title, rows) {
+  return h('section', {}, h('h2', {}, title), h('dl', {}, ...rows.flatMap(([label, value]) => [h('dt', {}, label), h('dd', {}, value)])));
+}

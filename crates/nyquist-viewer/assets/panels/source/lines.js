@@ -1,0 +1,59 @@
+// The lines of a source file and the instructions of a function, with what each takes. Pure.
+
+import { clean } from '../../format.js';
+
+/** @typedef {import('../../api.js').Source} Source */
+/** @typedef {{label: string, line: number | null, text: string, own: number, total: number}} Line */
+
+/** Longer lines are cut: they are data, not text to read. */
+const LONGEST = 1000;
+
+/**
+ * @param {Source} source
+ * @returns {Line[]}
+ */
+export function sourceLines(source) {
+  if (source.text === null) return [];
+  const amounts = new Map(source.lines.map(([line, own, total]) => [line, { own, total }]));
+  const lines = source.text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  return lines.map((text, i) => {
+    const { own, total } = amounts.get(i + 1) ?? { own: 0, total: 0 };
+    return { label: String(i + 1), line: i + 1, text: showLine(text), own, total };
+  });
+}
+
+/**
+ * @param {Source} source
+ * @returns {Line[]}
+ */
+export function instructionLines(source) {
+  return source.assembly.instructions.map(([address, text, own, total, line]) => ({ label: address.toString(16), line, text: showLine(text), own, total }));
+}
+
+/** @param {string} text */
+export function showLine(text) {
+  return clean(text.replace(/\r$/, '').replace(/\t/g, '    '), LONGEST);
+}
+
+/**
+ * The line that takes most: by its own time, else by its total.
+ * @param {Line[]} lines
+ * @returns {number} -1 when none takes any
+ */
+export function hottestLine(lines) {
+  let best = -1;
+  lines.forEach((line, i) => {
+    const most = lines[best];
+    if (line.own + line.total > 0 && (!most || line.own > most.own || (line.own === most.own && line.total > most.total))) best = i;
+  });
+  return best;
+}
+
+/**
+ * How hot each line is: its total among the largest own time or total of the lines.
+ * @param {Line[]} lines
+ */
+export function hottestTotal(lines) {
+  return lines.reduce((most, line) => Math.max(most, line.own, line.total), 0);
+}

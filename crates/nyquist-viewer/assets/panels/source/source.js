@@ -1,0 +1,90 @@
+// The source of the selected function, line by line, and its instructions beside it.
+
+import { button, fill, h } from '../../dom.js';
+import { clean, formatPercent, formatTime } from '../../format.js';
+import { nameOf } from '../../names.js';
+import { set } from '../../store.js';
+import { selectionParams } from '../../url.js';
+import { createQuestion } from '../../question.js';
+import { createStatus } from '../../widgets/status.js';
+import { functionKeys } from '../../widgets/function_menu.js';
+import { instructionLines, sourceLines } from './lines.js';
+import { createListing } from './listing.js';
+
+/** @typedef {import('../../api.js').Source} Source */
+
+/**
+ * @param {import('../../context.js').Context} ctx
+ * @returns {import('../../context.js').Panel}
+ */
+export function createSource(ctx) {
+  const { store } = ctx;
+  const status = createStatus(store);
+  const question = createQuestion('source', status);
+  const name = h('span', { class: 'tools-title' });
+  const file = h('span', { class: 'tools-note' });
+  const code = createListing('Source', (line) => both(line.line, 'assembly'));
+  const assembly = createListing('Assembly', (line) => both(line.line, 'code'));
+  const codeSide = createSide(code);
+  const assemblySide = createSide(assembly);
+  const element = h('section', { class: 'panel source' }, h('div', { class: 'panel-tools' }, name, file),
+    h('div', { class: 'panel-body' }, h('div', { class: 'source-sides' }, codeSide.element, assemblySide.element), status.element));
+  /**
+   * @param {number | null} line
+   * @param {'code' | 'assembly'} scrolled the side that follows
+   */
+  const both = (line, scrolled) => {
+    code.mark(line, scrolled === 'code');
+    assembly.mark(line, scrolled === 'assembly');
+  };
+  /** @param {Source} answer */
+  const show = (answer) => {
+    const shown = nameOf(answer.function);
+    name.textContent = shown.text.slice(0, 300);
+    name.title = shown.text;
+    const taken = answer.lines.reduce((sum, [, own]) => sum + own, 0);
+    file.textContent = [answer.file === null ? null : clean(answer.file, 500), shown.lib,
+      taken > 0 ? `${formatTime(taken * answer.interval_ns)} (${formatPercent(taken, answer.weight)}) in these lines` : null].filter(Boolean).join(' · ');
+    const lines = sourceLines(answer);
+    codeSide.show(lines.length > 0 ? null : answer.message ?? 'The source of this function is not known.');
+    code.show(lines, answer.interval_ns);
+    const instructions = instructionLines(answer);
+    assemblySide.show(instructions.length > 0 ? null : answer.assembly.message ?? 'The instructions of this function cannot be read.');
+    assembly.show(instructions, answer.interval_ns);
+  };
+  return {
+    element,
+    /** @param {import('../../store.js').State} state */
+    update(state) {
+      if (state.fn === null) {
+        question.forget();
+        return status.message('Select a function to see its source.', button('Show the functions', () => store.update(set, { tab: 'functions' })));
+      }
+      const params = selectionParams(state);
+      params.set('function', String(state.fn));
+      question.ask('source', params, show);
+    },
+    focus: () => code.list.element.focus({ preventScroll: true }),
+    keys: () => functionKeys(ctx, () => {
+      const { fn } = store.get();
+      return fn === null ? null : { fn, path: null, inverted: false };
+    }).filter((key) => !key.keys.includes('o')),
+  };
+}
+
+/**
+ * A half of the panel: a listing, or a sentence why there is none.
+ * @param {{element: HTMLElement}} listing
+ */
+function createSide(listing) {
+  const message = h('p', { class: 'side-message', hidden: true });
+  return {
+    element: h('div', { class: 'source-side' }, listing.element, message),
+    /** @param {string | null} text */
+    show(text) {
+      listing.element.hidden = text !== null;
+      message.hidden = text === null;
+      fill(message, text === null ? '' : clean(text, 600));
+    },
+  };
+}

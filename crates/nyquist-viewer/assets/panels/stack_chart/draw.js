@@ -1,0 +1,64 @@
+// Draws the boxes of a stack chart.
+
+import { fitText, surface, theme } from '../../canvas.js';
+import { toX } from '../../axis.js';
+import { nameOf } from '../../names.js';
+import { boxColor } from '../flame_graph/draw.js';
+
+export const ROW = 16;
+
+/** @typedef {import('./layout.js').Box} Box */
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {object} picture
+ * @param {Box[][]} picture.rows
+ * @param {number} picture.start
+ * @param {number} picture.end
+ * @param {number} picture.scroll
+ * @param {Box | null} picture.hovered
+ * @param {number | null} picture.fn the selected function: all its boxes are marked
+ * @param {import('../../store.js').State['color']} picture.color
+ * @param {string[]} picture.categories
+ * @param {((fn: number) => boolean) | null} picture.matches
+ */
+export function drawChart(canvas, { rows, start, end, scroll, hovered, fn, color, categories, matches }) {
+  const target = surface(canvas);
+  if (!target) return;
+  const { ctx, width, height } = target;
+  const colors = theme();
+  const scale = { start, end, width };
+  ctx.font = colors.font;
+  ctx.textBaseline = 'middle';
+  const last = Math.min(rows.length - 1, Math.floor((scroll + height) / ROW));
+  for (let depth = Math.max(0, Math.floor(scroll / ROW)); depth <= last; depth++) {
+    const top = depth * ROW - scroll;
+    for (const box of rows[depth] ?? []) {
+      const x = toX(scale, box.start);
+      const wide = toX(scale, box.end) - x;
+      const name = nameOf(box.fn);
+      const found = matches ? matches(box.fn) : null;
+      ctx.fillStyle = found ? colors.match : boxColor(name, color, categories, colors.dark);
+      ctx.globalAlpha = found === false ? 0.5 : 1;
+      ctx.fillRect(x, top, Math.max(0.5, wide > 3 ? wide - 0.5 : wide), ROW - 1);
+      ctx.fillStyle = colors.text;
+      if (wide > 24) ctx.fillText(fitText(ctx, name.text, wide - 7), x + 3, top + ROW / 2);
+      if (box === hovered || (box.fn === fn && wide > 2)) outline(ctx, x, top, wide, box === hovered ? colors.text : colors.accent);
+    }
+  }
+  ctx.globalAlpha = 1;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {number} x
+ * @param {number} top
+ * @param {number} width
+ * @param {string} color
+ */
+function outline(ctx, x, top, width, color) {
+  ctx.globalAlpha = 1;
+  ctx.strokeStyle = color;
+  ctx.lineWidth = 1;
+  ctx.strokeRect(x + 0.5, top + 0.5, Math.max(1, width - 1.5), ROW - 2);
+}

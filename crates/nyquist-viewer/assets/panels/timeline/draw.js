@@ -1,0 +1,69 @@
+// Draws the CPU graphs and the time axis.
+
+import { surface, theme } from '../../canvas.js';
+import { graphColor } from '../../color.js';
+import { ticks } from '../../axis.js';
+
+/** @typedef {import('./graph.js').Layer} Layer */
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {object} graph
+ * @param {Layer[]} graph.layers
+ * @param {Layer[] | null} graph.ghost what the filters leave out, seen behind
+ * @param {number} graph.top the value at the upper edge
+ * @param {string[]} graph.colors of the categories, by number
+ */
+export function drawGraph(canvas, { layers, ghost, top, colors }) {
+  const target = surface(canvas);
+  if (!target) return;
+  const { ctx, width, height } = target;
+  const { dark, line } = theme();
+  if (ghost) for (const layer of ghost) if (colors[layer.category] !== 'transparent') fillLayer(ctx, layer, width, height, top, line);
+  for (const layer of layers) {
+    const color = graphColor(colors[layer.category] ?? 'grey', dark);
+    if (color !== 'transparent') fillLayer(ctx, layer, width, height, top, color);
+  }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {Layer} layer
+ * @param {number} width
+ * @param {number} height
+ * @param {number} top
+ * @param {string} color
+ */
+function fillLayer(ctx, { low, high }, width, height, top, color) {
+  const step = width / high.length;
+  const y = (/** @type {number} */ value) => height - Math.min(1, value / top) * (height - 1);
+  ctx.beginPath();
+  for (let i = 0; i < high.length; i++) {
+    const from = /** @type {number} */ (low[i]);
+    const to = /** @type {number} */ (high[i]);
+    if (to > from) ctx.rect(i * step, y(to), step, Math.max(0.5, y(from) - y(to)));
+  }
+  ctx.fillStyle = color;
+  ctx.fill();
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} start
+ * @param {number} end
+ * @param {number} zero
+ */
+export function drawAxis(canvas, start, end, zero) {
+  const target = surface(canvas);
+  if (!target) return;
+  const { ctx, width, height } = target;
+  const { dim, line, font } = theme();
+  ctx.font = font;
+  ctx.textBaseline = 'middle';
+  for (const { x, label } of ticks({ start, end, width }, zero)) {
+    ctx.fillStyle = line;
+    ctx.fillRect(Math.round(x), 0, 1, height);
+    ctx.fillStyle = dim;
+    if (x + 8 < width) ctx.fillText(label, Math.round(x) + 4, height / 2 + 0.5);
+  }
+}

@@ -1,0 +1,62 @@
+// The numbers of a CPU graph: how many parts to ask for, layers stacked upon each other, peaks. Pure.
+
+/** @typedef {import('../../api.js').Track} Track */
+/** @typedef {{category: number, low: Float64Array, high: Float64Array}} Layer heights of each part, 1 is one CPU */
+
+/**
+ * How many parts a graph of a width is asked in: no more than it has pixels, and none shorter than a sampling interval.
+ * @param {number} width
+ * @param {number} span in ns
+ * @param {number} interval in ns
+ */
+export function partsFor(width, span, interval) {
+  const most = Math.min(4096, Math.max(1, Math.floor(width)));
+  return Math.max(1, Math.min(most, interval > 0 ? Math.floor(span / interval) : most));
+}
+
+/**
+ * The categories of a track upon each other, in the order of the categories.
+ * @param {Track | undefined} track
+ * @param {number} partNs
+ * @returns {Layer[]}
+ */
+export function stack(track, partNs) {
+  const ordered = [...(track?.categories ?? [])].sort((a, b) => a.category - b.category);
+  /** @type {Float64Array | null} */
+  let below = null;
+  return ordered.map(({ category, ns }) => {
+    const low = below ?? new Float64Array(ns.length);
+    const high = Float64Array.from(ns, (value, i) => (low[i] ?? 0) + value / partNs);
+    below = high;
+    return { category, low, high };
+  });
+}
+
+/**
+ * The highest point of a graph.
+ * @param {Layer[]} layers
+ */
+export function peak(layers) {
+  let most = 0;
+  for (const value of layers.at(-1)?.high ?? []) most = Math.max(most, value);
+  return most;
+}
+
+/**
+ * The upper end of the scale of a graph of several CPUs, so that its peak is seen whole.
+ * @param {number} highest
+ */
+export function scaleTop(highest) {
+  if (highest <= 0) return 1;
+  return highest <= 1 ? Math.max(0.1, highest) : highest * 1.04;
+}
+
+/**
+ * What each category takes at a part.
+ * @param {Layer[]} layers
+ * @param {number} part
+ * @returns {{category: number, cpus: number}[]}
+ */
+export function at(layers, part) {
+  return layers.map(({ category, low, high }) => ({ category, cpus: (high[part] ?? 0) - (low[part] ?? 0) })).filter(({ cpus }) => cpus > 0);
+}

@@ -1,0 +1,29 @@
+// The row of one thread: its label and its canvas.
+
+import { h } from '../../dom.js';
+import { clean, formatPercent, formatTime } from '../../format.js';
+import { threadDetails, threadName } from './tracks.js';
+
+/** @typedef {import('../../api.js').Thread} Thread */
+/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread}} TrackRow */
+
+/**
+ * @param {Thread} thread
+ * @param {import('../../api.js').Info} info
+ * @param {boolean} severalProcesses whether to say which process it is of
+ * @returns {TrackRow}
+ */
+export function createTrackRow(thread, info, severalProcesses) {
+  const canvas = h('canvas', { class: 'graph', 'aria-hidden': 'true' });
+  const time = thread.weight * info.interval_ns;
+  const detail = severalProcesses ? `${clean(thread.process_name, 60)} ${clean(thread.pid, 20)}` : '';
+  const label = h('div', { class: 'track-label', title: threadDetails(thread) },
+    h('span', { class: 'track-name' }, threadName(thread)),
+    h('span', { class: 'track-detail' }, detail),
+    h('span', { class: 'track-time' }, formatTime(time)));
+  const element = h('div', {
+    class: 'track', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-thread': thread.thread,
+    'aria-label': `${threadName(thread)}, ${formatTime(time)}, ${formatPercent(thread.weight, info.summary.weight)}`,
+  }, label, h('div', { class: 'graph-area', 'data-area': 'range' }, canvas));
+  return { element, canvas, thread };
+}

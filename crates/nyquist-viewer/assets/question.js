@@ -1,0 +1,47 @@
+// A question of a panel that is asked again when its parameters change, and not otherwise.
+
+import { addressOf, ask } from './api.js';
+
+/**
+ * @typedef {object} Question
+ * @property {(question: string, params: URLSearchParams, show: (answer: any) => void) => void} ask
+ * @property {() => void} forget the next question is asked even if it is the same
+ */
+
+/**
+ * @param {string} panel
+ * @param {import('./widgets/status.js').Status} status
+ * @returns {Question}
+ */
+export function createQuestion(panel, status) {
+  let shown = '';
+  const question = {
+    /**
+     * @param {string} name
+     * @param {URLSearchParams} params
+     * @param {(answer: any) => void} show
+     */
+    ask(name, params, show) {
+      const address = addressOf(name, params);
+      if (address === shown) return;
+      shown = address;
+      status.loading();
+      ask(panel, name, params).then(
+        (answer) => {
+          if (address !== shown) return;
+          status.clear();
+          show(answer);
+        },
+        (error) => {
+          if (address !== shown || error.name === 'AbortError') return;
+          shown = '';
+          status.failed(error, () => question.ask(name, params, show));
+        },
+      );
+    },
+    forget() {
+      shown = '';
+    },
+  };
+  return question;
+}

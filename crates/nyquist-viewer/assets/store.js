@@ -1,0 +1,152 @@
+// The state of the page, and the pure functions that change it. Everything that the page shows follows from it.
+
+import { addTransform, removeTransform } from './transforms.js';
+
+/** @typedef {[number, number]} Range start and end in ns */
+/** @typedef {'focus' | 'ignore' | 'show' | 'hide'} FilterKind */
+/** @typedef {{kind: FilterKind, pattern: string}} Filter */
+/** @typedef {'flame-graph' | 'call-tree' | 'functions' | 'stack-chart' | 'markers' | 'source' | 'info'} Tab */
+
+/**
+ * @typedef {object} State
+ * @property {number[]} threads those that are selected; none means all
+ * @property {Range[]} ranges each is a part of the one before it, the last one counts
+ * @property {'running' | 'waiting' | 'both'} time which time is counted
+ * @property {Filter[]} filters
+ * @property {string[]} transforms
+ * @property {Tab} tab
+ * @property {boolean} inverted callees before callers
+ * @property {boolean} icicle the flame graph has its roots on top
+ * @property {'module' | 'lib' | 'category'} color what the colours of boxes say
+ * @property {'own' | 'total'} sort
+ * @property {string} search
+ * @property {number | null} fn the function that is selected
+ * @property {string | null} kind the kind of markers that is shown
+ */
+
+export const TABS = /** @type {const} */ ([
+  ['flame-graph', 'Flame graph'], ['call-tree', 'Call tree'], ['functions', 'Functions'], ['stack-chart', 'Stack chart'],
+  ['markers', 'Markers'], ['source', 'Source'], ['info', 'Info'],
+]);
+
+/** @type {State} */
+export const INITIAL = Object.freeze({
+  threads: [], ranges: [], time: 'running', filters: [], transforms: [], tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
+  sort: 'own', search: '', fn: null, kind: null,
+});
+
+/**
+ * Some members of the state set to new values.
+ * @param {State} state
+ * @param {Partial<State>} change
+ * @returns {State}
+ */
+export const set = (state, change) => ({ ...state, ...change });
+
+/**
+ * A thread selected alone, or with `more` added to the selection or taken from it.
+ * @param {State} state
+ * @param {number} thread
+ * @param {boolean} more
+ * @returns {State}
+ */
+export function selectThread(state, thread, more) {
+  const has = state.threads.includes(thread);
+  if (!more) return set(state, { threads: has && state.threads.length === 1 ? [] : [thread] });
+  return set(state, { threads: has ? state.threads.filter((t) => t !== thread) : [...state.threads, thread].sort((a, b) => a - b) });
+}
+
+/**
+ * A range selected. What is not within the present range replaces it.
+ * @param {State} state
+ * @param {Range} range
+ * @returns {State}
+ */
+export function selectRange(state, range) {
+  const kept = state.ranges.filter(([start, end]) => start <= range[0] && end >= range[1] && end - start > range[1] - range[0]);
+  return set(state, { ranges: [...kept, range] });
+}
+
+/**
+ * @param {State} state
+ * @param {string} transform
+ * @returns {State}
+ */
+export const transform = (state, transform) => set(state, { transforms: addTransform(state.transforms, transform) });
+
+/**
+ * @param {State} state
+ * @param {Filter} filter
+ * @returns {State}
+ */
+export const addFilter = (state, filter) => set(state, { filters: [...state.filters, filter] });
+
+/**
+ * The selection without one of its parts.
+ * @param {State} state
+ * @param {'ranges' | 'filters' | 'transforms' | 'threads' | 'time'} part
+ * @param {number} index
+ * @returns {State}
+ */
+export function remove(state, part, index) {
+  if (part === 'transforms') return set(state, { transforms: removeTransform(state.transforms, index) });
+  if (part === 'ranges') return set(state, { ranges: state.ranges.filter((_, i) => i !== index) });
+  if (part === 'filters') return set(state, { filters: state.filters.filter((_, i) => i !== index) });
+  return part === 'threads' ? set(state, { threads: [] }) : set(state, { time: INITIAL.time });
+}
+
+/**
+ * One step back: the last transform, else the last filter, else the last range, else the threads.
+ * @param {State} state
+ * @returns {State}
+ */
+export function stepBack(state) {
+  for (const part of /** @type {const} */ (['transforms', 'filters', 'ranges'])) {
+    if (state[part].length > 0) return remove(state, part, state[part].length - 1);
+  }
+  return state.threads.length > 0 ? remove(state, 'threads', 0) : state;
+}
+
+/**
+ * Everything selected again.
+ * @param {State} state
+ * @returns {State}
+ */
+export const clearSelection = (state) => set(state, { threads: [], ranges: [], filters: [], transforms: [], time: INITIAL.time });
+
+/**
+ * Whether the selection is less than the whole profile.
+ * @param {State} state
+ */
+export function isNarrowed(state) {
+  return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.time !== INITIAL.time;
+}
+
+/** The range that counts. @param {State} state @returns {Range | null} */
+export const rangeOf = (state) => state.ranges.at(-1) ?? null;
+
+/**
+ * @typedef {object} Store
+ * @property {() => State} get
+ * @property {<A extends unknown[]>(reducer: (state: State, ...rest: A) => State, ...rest: A) => void} update
+ * @property {(listener: (state: State, before: State) => void) => void} subscribe
+ */
+
+/**
+ * @param {State} initial
+ * @returns {Store}
+ */
+export function createStore(initial) {
+  let state = initial;
+  /** @type {((state: State, before: State) => void)[]} */
+  const listeners = [];
+  return {
+    get: () => state,
+    update(reducer, ...rest) {
+      const before = state;
+      state = reducer(state, ...rest);
+      if (state !== before) for (const listener of listeners) listener(state, before);
+    },
+    subscribe: (listener) => void listeners.push(listener),
+  };
+}

@@ -1,0 +1,102 @@
+// The state of the page as the query of its address, and as the parameters of the API.
+
+import { INITIAL, TABS, rangeOf } from './store.js';
+import { isTransform } from './transforms.js';
+
+/** @typedef {import('./store.js').State} State */
+/** @typedef {import('./store.js').FilterKind} FilterKind */
+
+const FILTERS = /** @type {const} */ (['focus', 'ignore', 'show', 'hide']);
+
+/**
+ * The query of a state, without what is as it is at the start.
+ * @param {State} state
+ */
+export function toQuery(state) {
+  const query = new URLSearchParams();
+  if (state.tab !== INITIAL.tab) query.set('tab', state.tab);
+  if (state.threads.length > 0) query.set('threads', state.threads.join(','));
+  for (const [start, end] of state.ranges) query.append('range', `${start}-${end}`);
+  if (state.time !== INITIAL.time) query.set('state', state.time);
+  for (const { kind, pattern } of state.filters) query.append(kind, pattern);
+  for (const transform of state.transforms) query.append('transform', transform);
+  if (state.inverted) query.set('inverted', '1');
+  if (state.icicle) query.set('icicle', '1');
+  if (state.color !== INITIAL.color) query.set('color', state.color);
+  if (state.sort !== INITIAL.sort) query.set('sort', state.sort);
+  if (state.search !== '') query.set('q', state.search);
+  if (state.fn !== null) query.set('function', String(state.fn));
+  if (state.kind !== null) query.set('kind', state.kind);
+  const text = query.toString().replaceAll('%2C', ',').replaceAll('%3A', ':');
+  return text === '' ? '' : `?${text}`;
+}
+
+/**
+ * The state that a query says. What it does not say, or says wrongly, is as at the start.
+ * @param {string} text
+ * @returns {State}
+ */
+export function fromQuery(text) {
+  const query = new URLSearchParams(text);
+  const tab = TABS.find(([name]) => name === query.get('tab'))?.[0];
+  return {
+    threads: numbers(query.get('threads') ?? ''),
+    ranges: query.getAll('range').flatMap(parseRange),
+    time: pick(query.get('state'), /** @type {const} */ (['running', 'waiting', 'both'])) ?? INITIAL.time,
+    filters: [...query].flatMap(([name, pattern]) => {
+      const kind = pick(name, FILTERS);
+      return kind && pattern !== '' ? [{ kind, pattern }] : [];
+    }),
+    transforms: query.getAll('transform').filter(isTransform),
+    tab: tab ?? INITIAL.tab,
+    inverted: query.get('inverted') === '1',
+    icicle: query.get('icicle') === '1',
+    color: pick(query.get('color'), /** @type {const} */ (['module', 'lib', 'category'])) ?? INITIAL.color,
+    sort: pick(query.get('sort'), /** @type {const} */ (['own', 'total'])) ?? INITIAL.sort,
+    search: query.get('q') ?? '',
+    fn: numbers(query.get('function') ?? '')[0] ?? null,
+    kind: query.get('kind'),
+  };
+}
+
+/**
+ * @template {string} T
+ * @param {string | null} text
+ * @param {readonly T[]} allowed
+ * @returns {T | undefined}
+ */
+function pick(text, allowed) {
+  return allowed.find((one) => one === text);
+}
+
+/** @param {string} text */
+function numbers(text) {
+  return text.split(',').filter((part) => /^\d{1,15}$/.test(part)).map(Number);
+}
+
+/**
+ * @param {string} text
+ * @returns {import('./store.js').Range[]}
+ */
+function parseRange(text) {
+  const found = /^(\d{1,16})-(\d{1,16})$/.exec(text);
+  const range = /** @type {import('./store.js').Range} */ ([Number(found?.[1]), Number(found?.[2])]);
+  return found && range[0] < range[1] ? [range] : [];
+}
+
+/**
+ * The selection as the API takes it.
+ * @param {State} state
+ * @param {{threads?: boolean, range?: boolean, filters?: boolean}} [parts] which parts to leave out
+ */
+export function selectionParams(state, parts = {}) {
+  const params = new URLSearchParams();
+  const range = rangeOf(state);
+  if (parts.threads !== false && state.threads.length > 0) params.set('threads', state.threads.join(','));
+  if (parts.range !== false && range) params.set('range', range.join('-'));
+  if (state.time !== 'running') params.set('state', state.time);
+  if (parts.filters === false) return params;
+  for (const { kind, pattern } of state.filters) params.append(kind, pattern);
+  for (const transform of state.transforms) params.append('transform', transform);
+  return params;
+}

@@ -1,0 +1,74 @@
+// What stands where content would be: loading, nothing there, or why it failed; with a way on.
+
+import { button, fill, h } from '../dom.js';
+import { clearSelection, isNarrowed } from '../store.js';
+import { ApiError } from '../api.js';
+import { clean } from '../format.js';
+
+/** How long a panel waits before it says that it loads, so that quick answers do not flicker. */
+const PATIENCE_MS = 150;
+
+/**
+ * @typedef {object} Status
+ * @property {HTMLElement} element
+ * @property {() => void} loading
+ * @property {() => void} clear
+ * @property {(text: string, ...ways: Node[]) => void} message
+ * @property {() => void} nothing there are no samples
+ * @property {(error: unknown, again: () => void) => void} failed
+ */
+
+/**
+ * @param {import('../store.js').Store} store
+ * @returns {Status}
+ */
+export function createStatus(store) {
+  const element = h('div', { class: 'status', role: 'status', hidden: true });
+  let timer = 0;
+  const show = (/** @type {'loading' | 'message'} */ kind, /** @type {Node[]} */ ...content) => {
+    clearTimeout(timer);
+    element.className = `status status-${kind}`;
+    element.hidden = false;
+    fill(element, ...content);
+  };
+  const message = (/** @type {string} */ text, /** @type {Node[]} */ ...ways) => {
+    show('message', h('p', {}, text), h('p', { class: 'status-ways' }, ...ways));
+  };
+  return {
+    element,
+    message,
+    clear() {
+      clearTimeout(timer);
+      element.hidden = true;
+    },
+    loading() {
+      clearTimeout(timer);
+      timer = setTimeout(() => show('loading', h('p', {}, 'Loading…')), PATIENCE_MS);
+    },
+    nothing() {
+      if (!isNarrowed(store.get())) return message('This profile has no samples.');
+      message('No samples in this selection.', button('Clear the selection', () => store.update(clearSelection)));
+    },
+    failed(error, again) {
+      const { text, ways } = explain(error, store, again);
+      message(text, ...ways);
+    },
+  };
+}
+
+/**
+ * @param {unknown} error
+ * @param {import('../store.js').Store} store
+ * @param {() => void} again
+ */
+function explain(error, store, again) {
+  const retry = button('Try again', again);
+  const kind = error instanceof ApiError ? error.kind : 'refused';
+  if (kind === 'gone') return { text: 'The nyquist server has stopped: run “nyquist load FILE” again.', ways: [retry] };
+  if (kind === 'expired') {
+    return { text: 'This address is no longer valid: open the link that nyquist printed last.', ways: [retry] };
+  }
+  const reason = clean(error instanceof Error ? error.message : String(error), 500);
+  const ways = isNarrowed(store.get()) ? [button('Clear the selection', () => store.update(clearSelection)), retry] : [retry];
+  return { text: `The question was refused: ${reason}.`, ways };
+}

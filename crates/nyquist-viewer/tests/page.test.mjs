@@ -1,0 +1,42 @@
+// The page as a whole: its list of modules, and rules that every file keeps.
+
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+
+const ROOT = new URL('../assets/', import.meta.url);
+const FILES = readdirSync(ROOT, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  .map((entry) => `${entry.parentPath ?? entry.path}/${entry.name}`.replace(`${ROOT.pathname.replace(/\/$/, '')}/`, '').replace(/^\/+/, ''));
+const read = (file) => readFileSync(new URL(file, ROOT), 'utf8');
+const INDEX = read('index.html');
+
+test('the page names each module and style sheet once, and nothing that is not there', () => {
+  const named = [...INDEX.matchAll(/(?:href|src)="assets\/([^"]+)"/g)].map((match) => match[1]).sort();
+  const typesOnly = ['context.js'];
+  assert.deepEqual(named, FILES.filter((file) => file !== 'index.html' && !typesOnly.includes(file)).sort());
+});
+
+test('the page has no inline script or style, and no address of another host', () => {
+  assert.ok(!/<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)/.test(INDEX));
+  assert.equal(INDEX.split('{{FIREFOX_URL}}').length, 2);
+  for (const file of FILES) if (!file.endsWith('.svg')) assert.ok(!/https?:\/\/[a-z]/.test(read(file)), file);
+});
+
+test('text of a profile never becomes markup', () => {
+  for (const file of FILES) assert.ok(!/innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|eval\(|new Function/.test(read(file)), file);
+});
+
+test('each file says its purpose and is short', () => {
+  for (const file of FILES) {
+    const text = read(file);
+    if (/\.js$/.test(file)) assert.match(text, /^\/\/ [A-Z]/, file);
+    if (/\.css$/.test(file)) assert.match(text, /^\/\* [A-Z]/, file);
+    assert.ok(text.split('\n').length <= 400, file);
+  }
+});
+
+test('the page is light', () => {
+  const size = FILES.reduce((sum, file) => sum + gzipSync(read(file)).length, 0);
+  assert.ok(size < 100_000, `${size} bytes`);
+});

@@ -1,0 +1,140 @@
+// The logic of the panels: where boxes are, what rows show, which parts are asked.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { niceStep, ticks, toTime, toX } from '../assets/axis.js';
+import { addRows, emptyModel, hottest, indent, rowsOf } from '../assets/panels/call_tree/model.js';
+import { boxAt, boxOfPath, layoutOf, neighbour, pathOf } from '../assets/panels/flame_graph/layout.js';
+import { contentHeight, rowAt, rowTop, rowsInView, scrollTo } from '../assets/panels/flame_graph/view.js';
+import { PAGE, addPage, emptyPages, missingPage } from '../assets/panels/functions/pages.js';
+import { hottestLine, instructionLines, sourceLines } from '../assets/panels/source/lines.js';
+import { boxAt as chartBoxAt, rowsOf as chartRows } from '../assets/panels/stack_chart/layout.js';
+import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
+import { chooseTracks } from '../assets/panels/timeline/tracks.js';
+import { moduleOf } from '../assets/color.js';
+import { matcher } from '../assets/pattern.js';
+
+const FLAME = layoutOf([[0, 0, 90, 4, 0], [0, 90, 10, 5, 10], [1, 0, 50, 6, 20], [1, 50, 30, 7, 30], [2, 10, 30, 6, 30]], 100);
+
+test('the flame graph finds the box at a place, and its path', () => {
+  assert.equal(boxAt(FLAME, 1, 49.9).fn, 6);
+  assert.equal(boxAt(FLAME, 1, 50).fn, 7);
+  assert.equal(boxAt(FLAME, 1, 85), null);
+  assert.equal(boxAt(FLAME, 9, 1), null);
+  assert.deepEqual(pathOf(boxAt(FLAME, 2, 11)), [4, 6, 6]);
+  assert.equal(boxOfPath(FLAME, [4, 6, 6]), boxAt(FLAME, 2, 11));
+  assert.equal(boxOfPath(FLAME, [5, 6]), null);
+});
+
+test('arrow keys lead to callers, the widest callee and neighbours', () => {
+  const first = neighbour(FLAME, null, 'in');
+  assert.equal(first.fn, 4);
+  const child = neighbour(FLAME, first, 'in');
+  assert.deepEqual([child.fn, neighbour(FLAME, child, 'right').fn, neighbour(FLAME, child, 'out').fn], [6, 7, 4]);
+  assert.equal(neighbour(FLAME, child, 'left'), null);
+  assert.equal(neighbour(FLAME, boxAt(FLAME, 2, 11), 'in'), null);
+});
+
+test('rows are where they are drawn, from the bottom and from the top', () => {
+  for (const icicle of [true, false]) {
+    for (const scroll of [0, 37]) {
+      const view = { icicle, parents: 2, depth: 50, height: 300, scroll };
+      const [first, last] = rowsInView(view);
+      assert.ok(last > first);
+      for (let row = first; row <= last; row++) assert.equal(rowAt(view, rowTop(view, row) + 5), row);
+      assert.ok(contentHeight(view) > view.height);
+    }
+  }
+  const view = { icicle: false, parents: 0, depth: 50, height: 300, scroll: 0 };
+  assert.ok(rowTop({ ...view, scroll: scrollTo(view, 0) }, 0) <= 300 - 18);
+});
+
+test('the call tree keeps what it knows and shows what is open', () => {
+  const model = emptyModel();
+  addRows(model, '', [['4', 4, 0, 519, true], ['5', 5, 1, 1, false], ['4.17', 17, 500, 519, true], ['4.17.2', 2, 5, 9, false]], 7);
+  model.expanded.add('4').add('4.17');
+  assert.deepEqual(rowsOf(model).map(({ path, depth, more }) => [path, depth, more]), [['4', 0, 0], ['4.17', 1, 0], ['4.17.2', 2, 0], ['5', 0, 0], ['', 0, 7]]);
+  assert.equal(hottest(model), '4.17.2');
+  model.expanded.delete('4.17');
+  assert.equal(hottest(model), '4.17');
+  assert.equal(model.nodes.get('5').children, null);
+  addRows(model, '4.17', [['4.17.2', 2, 5, 9, false], ['4.17.3', 3, 4, 4, false]], 0);
+  model.expanded.add('4.17');
+  assert.equal(rowsOf(model).length, 6);
+});
+
+test('a thousand levels are not indented out of sight', () => {
+  assert.ok(indent(1000) < 2500);
+  for (let depth = 0; depth < 100; depth++) assert.ok(indent(depth + 1) > indent(depth));
+});
+
+test('pages of functions are asked as rows come into view', () => {
+  const pages = emptyPages();
+  addPage(pages, 0, Array.from({ length: PAGE }, (_, i) => i), 500);
+  assert.equal(missingPage(pages, 10), null);
+  assert.equal(missingPage(pages, PAGE + 3), PAGE);
+  assert.equal(missingPage(pages, 600), null);
+});
+
+test('source lines have their amounts, and the hottest is found', () => {
+  const source = {
+    text: 'a\n\tb\r\n\u202Ec\n', lines: [[2, 4, 5], [3, 0, 9]], assembly: { message: null, instructions: [[4096, 'push %rbp', 3, 3, 12]] },
+  };
+  const lines = sourceLines(source);
+  assert.deepEqual(lines.map(({ label, text, own, total }) => [label, text, own, total]), [['1', 'a', 0, 0], ['2', '    b', 4, 5], ['3', '‹U+202E›c', 0, 9]]);
+  assert.equal(hottestLine(lines), 1);
+  assert.equal(hottestLine([]), -1);
+  assert.deepEqual(instructionLines(source), [{ label: '1000', line: 12, text: 'push %rbp', own: 3, total: 3 }]);
+  assert.deepEqual(sourceLines({ ...source, text: null }), []);
+});
+
+test('the stack chart finds the box at a time', () => {
+  const rows = chartRows([[0, 50, 90, 4], [0, 0, 40, 5], [1, 0, 10, 6]]);
+  assert.equal(chartBoxAt(rows, 0, 39).fn, 5);
+  assert.equal(chartBoxAt(rows, 0, 45), null);
+  assert.equal(chartBoxAt(rows, 3, 5), null);
+});
+
+test('graphs are stacked by category, in CPUs', () => {
+  const layers = stack({ categories: [{ category: 2, ns: [50, 0] }, { category: 1, ns: [100, 25] }] }, 100);
+  assert.deepEqual(layers.map(({ category, low, high }) => [category, [...low], [...high]]), [[1, [0, 0], [1, 0.25]], [2, [1, 0.25], [1.5, 0.25]]]);
+  assert.equal(peak(layers), 1.5);
+  assert.deepEqual(at(layers, 0), [{ category: 1, cpus: 1 }, { category: 2, cpus: 0.5 }]);
+  assert.equal(peak(stack(undefined, 1)), 0);
+  assert.ok(scaleTop(4) >= 4 && scaleTop(0) === 1);
+});
+
+test('a graph is not asked in more parts than pixels or sampling intervals', () => {
+  assert.equal(partsFor(1200.5, 1e10, 1e6), 1200);
+  assert.equal(partsFor(1200, 1e8, 1e6), 100);
+  assert.equal(partsFor(9000, 1e12, 1e6), 4096);
+  assert.equal(partsFor(100, 10, 1e6), 1);
+});
+
+test('the busiest tracks are shown, and those that are selected', () => {
+  const threads = Array.from({ length: 50 }, (_, i) => ({ thread: i, name: `worker-${i}`, tid: `${100 + i}`, process_name: 'app', pid: '7' }));
+  const { shown, left } = chooseTracks(threads, { search: '', limit: 30, selected: [40] });
+  assert.deepEqual([shown.length, left, shown.at(-1).thread], [31, 19, 40]);
+  assert.equal(chooseTracks(threads, { search: 'WORKER-49', limit: 30, selected: [] }).shown.length, 1);
+});
+
+test('an axis has round ticks, and places are times', () => {
+  const scale = { start: 0, end: 10e9, width: 1000 };
+  assert.deepEqual(ticks(scale, 0).map(({ label }) => label).slice(0, 3), ['0', '1 s', '2 s']);
+  assert.deepEqual([toX(scale, 5e9), toTime(scale, 500), toTime(scale, -5), toTime(scale, 5000)], [500, 5e9, 0, 10e9]);
+  assert.deepEqual([niceStep(3), niceStep(11), niceStep(0)], [5, 20, 1]);
+  assert.deepEqual(ticks({ start: 5, end: 5, width: 100 }, 0), []);
+});
+
+test('a function belongs to its crate, namespace or package, else to its lib', () => {
+  const cases = [['alloc::vec::Vec<T>::reserve', 'alloc'], ['<hyper::Conn<I> as core::future::Future>::poll', 'hyper'], ['<&mut tokio::X>::f', 'tokio'],
+    ['malloc', 'libc.so.6'], ['github.com/a/b.(*T).M', 'github.com/a/b'], ['java.util.List.add', 'java.util'], ['render app.js:12', 'libc.so.6']];
+  for (const [name, module] of cases) assert.equal(moduleOf(name, 'libc.so.6'), module, name);
+});
+
+test('patterns match as the API says', () => {
+  assert.ok(matcher('VEC')('alloc::vec::Vec'));
+  assert.ok(matcher('/^a.*z$/')('abcz'));
+  assert.ok(!matcher('/(/')('('));
+  assert.ok(!matcher('')('x'));
+});
