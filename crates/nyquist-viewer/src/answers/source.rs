@@ -9,6 +9,7 @@ use nyquist_server::{AssemblyRequest, LibKey, Refusal, SourceRequest};
 use serde::Serialize;
 
 use super::Asked;
+use crate::function_table::FunctionTable;
 use crate::selection::function;
 
 /// The code that is taken apart where the size of a function is not known, in bytes.
@@ -18,8 +19,9 @@ const UNKNOWN_SIZE: u32 = 256;
 const MOST_CODE: u32 = 1 << 20;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Listing {
+pub(super) struct Listing<'a> {
     function: usize,
+    functions: FunctionTable<'a>,
     interval_ns: u64,
     weight: u64,
     file: Option<String>,
@@ -37,10 +39,12 @@ struct Instructions {
     instructions: Vec<(u32, String, u64, u64, Option<u32>)>,
 }
 
-pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<Listing, Refusal> {
+pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Listing<'a>, Refusal> {
     let func = function(asked.parameters.required("function")?, asked.view.profile())?;
+    let mut functions = FunctionTable::with_places();
     let mut listing = Listing {
-        function: func.index(),
+        function: asked.number(&mut functions, func),
+        functions,
         interval_ns: asked.interval_ns(),
         weight: asked.view.total().weight,
         file: None,
@@ -55,7 +59,7 @@ pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<Listing, Refusal> {
 }
 
 /// The lines of the file in which the function takes most; without samples, of the one that it is defined in.
-fn fill_lines(asked: &Asked<'_, '_>, func: FuncId, listing: &mut Listing) {
+fn fill_lines(asked: &Asked<'_, '_>, func: FuncId, listing: &mut Listing<'_>) {
     let lines = asked.view.lines(Code::Function(func));
     let mut by_file: HashMap<&str, Amount> = HashMap::new();
     for line in &lines {
