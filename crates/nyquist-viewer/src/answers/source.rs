@@ -128,9 +128,9 @@ fn instructions(asked: &Asked<'_, '_>, func: FuncId) -> Instructions {
     for (position, one) in assembly.instructions.into_iter().enumerate() {
         let address = ends[position];
         let end = ends.get(position + 1).copied().unwrap_or(address.saturating_add(16));
-        // A return address less one is within the call.
-        let within = (address..end).find(|address| amounts.contains_key(address));
-        let (own, total) = within.and_then(|address| amounts.get(&address).copied()).unwrap_or_default();
+        // The address of a caller is a return address less one, which is within the call.
+        let within = (address..end).filter_map(|address| amounts.get(&address));
+        let (own, total) = within.fold((0, 0), |sum, amount| (sum.0 + amount.0, sum.1 + amount.1));
         let line = (address..end).find_map(|address| lines.get(&address).copied());
         listed.push((address, one.text, own, total, line));
     }
