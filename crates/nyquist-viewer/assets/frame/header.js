@@ -35,7 +35,11 @@ export function createHeader(ctx, openHelp) {
     if (pattern === '') return field.focus();
     const { left, bottom } = filter.getBoundingClientRect();
     ctx.menu.open(left, bottom + 2, `“${clean(pattern, 60)}”`, FILTERS.map(([kind, label]) => ({
-      label, run: () => store.update((state) => addFilter(set(state, { search: '' }), { kind, pattern })),
+      label,
+      run: () => {
+        field.blur();
+        store.update((state) => addFilter(set(state, { search: '' }), { kind, pattern }));
+      },
     })));
   };
   let timer = 0;
@@ -44,7 +48,11 @@ export function createHeader(ctx, openHelp) {
     timer = setTimeout(() => store.update(set, { search: field.value }), TYPING_MS);
   });
   field.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter') openFilters();
+    if (event.key === 'Enter') {
+      event.preventDefault();
+      store.update(set, { search: field.value });
+      openFilters();
+    }
     if (event.key !== 'Escape') return;
     event.stopPropagation();
     if (field.value === '') field.blur();

@@ -19,7 +19,7 @@ import { moreRow, nodeRow, rowId } from './row.js';
 
 const LIMIT = 100;
 /** How many nodes `*` opens at most. */
-const EXPAND_ALL = 150;
+const EXPAND_ALL = 120;
 
 /**
  * @param {import('../../context.js').Context} ctx
@@ -108,20 +108,33 @@ export function createCallTree(ctx) {
     list.refresh();
     list.reveal(rows.findIndex((row) => row.path === path && row.more === 0));
   };
+  /**
+   * The row of the function that is selected already, else the end of the hottest path.
+   * @param {number | null} fn
+   */
+  const selectAtStart = (fn) => {
+    const row = rows.find(({ path, more }) => more === 0 && fn !== null && model.nodes.get(path)?.fn === fn);
+    if (row || fn === null) return select(row?.path ?? hottest(model));
+    selected = hottest(model);
+    list.refresh();
+  };
   /** Opens all below a node, level by level. @param {string} path */
   const openAll = async (path) => {
     let level = [path];
     let opened = 0;
+    const now = generation;
     while (level.length > 0 && opened < EXPAND_ALL) {
       const some = level.filter((one) => model.nodes.get(one)?.hasChildren).slice(0, EXPAND_ALL - opened);
       opened += some.length;
       for (let i = 0; i < some.length; i += 6) {
-        await Promise.all(some.slice(i, i + 6).map((one) => (model.nodes.get(one)?.children ? undefined : load(one))));
+        const batch = some.slice(i, i + 6);
+        await Promise.all(batch.map((one) => (model.nodes.get(one)?.children ? undefined : load(one))));
+        if (now !== generation) return;
+        for (const one of batch) model.expanded.add(one);
+        show();
       }
-      for (const one of some) model.expanded.add(one);
       level = some.flatMap((one) => model.nodes.get(one)?.children ?? []);
     }
-    show();
   };
 
   /** @param {State} state */
@@ -143,7 +156,7 @@ export function createCallTree(ctx) {
       selected = '';
       list.element.scrollTop = 0;
       if (answer.weight === 0) status.nothing();
-      else select(hottest(model));
+      else selectAtStart(store.get().fn);
     });
   };
 

@@ -12,7 +12,7 @@ import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
-import { drawFlame } from './draw.js';
+import { drawFlame, drawMarks } from './draw.js';
 import { boxAt, boxOfPath, layoutOf, neighbour, pathOf } from './layout.js';
 import { createTools } from './tools.js';
 import { ROW, contentHeight, rowAt, rowTop, scrollTo } from './view.js';
@@ -30,8 +30,10 @@ export function createFlameGraph(ctx) {
   const status = createStatus(store);
   const question = createQuestion('flame-graph', status);
   const canvas = h('canvas', { class: 'flame-canvas' });
+  const marks = h('canvas', { class: 'flame-canvas' });
+  const frame = h('div', { class: 'flame-window' }, canvas, marks);
   const space = h('div');
-  const scroller = h('div', { class: 'flame-scroller', tabindex: '0', role: 'application', 'aria-label': 'Flame graph' }, canvas, space);
+  const scroller = h('div', { class: 'flame-scroller', tabindex: '0', role: 'application', 'aria-label': 'Flame graph' }, frame, space);
   const tools = createTools(store);
   const said = h('div', { class: 'unseen', 'aria-live': 'polite' });
   const element = h('section', { class: 'panel flame' }, tools.element, h('div', { class: 'panel-body' }, scroller, status.element), said);
@@ -54,11 +56,13 @@ export function createFlameGraph(ctx) {
   const view = () => ({
     icicle: store.get().icicle, parents: parents.length, depth: layout.rows.length, height: scroller.clientHeight, scroll: scroller.scrollTop,
   });
+  const mark = () => {
+    drawMarks(marks, { layout, parents: parents.map(({ fn }) => fn), view: view() }, { hovered, selected });
+  };
   const draw = () => {
     scheduled = false;
-    drawFlame(canvas, {
-      layout, parents: parents.map(({ fn }) => fn), view: view(), hovered, selected, color: store.get().color, categories, matches,
-    });
+    drawFlame(canvas, { layout, parents: parents.map(({ fn }) => fn), view: view(), color: store.get().color, categories, matches });
+    mark();
   };
   const schedule = () => {
     if (!scheduled) requestAnimationFrame(draw);
@@ -67,7 +71,7 @@ export function createFlameGraph(ctx) {
   /** @param {boolean} home whether to scroll to the roots */
   const resize = (home) => {
     const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
-    canvas.style.height = `${scroller.clientHeight}px`;
+    frame.style.height = `${scroller.clientHeight}px`;
     space.style.height = `${contentHeight(view()) - scroller.clientHeight}px`;
     if (home || atEnd) scroller.scrollTop = store.get().icicle ? (home ? 0 : scroller.scrollTop) : scroller.scrollHeight;
     draw();
@@ -154,16 +158,16 @@ export function createFlameGraph(ctx) {
   scroller.addEventListener('scroll', schedule, { passive: true });
   scroller.addEventListener('pointermove', (event) => {
     const { box, parent } = under(event);
-    if (box !== hovered) schedule();
+    if (box !== hovered) requestAnimationFrame(mark);
     hovered = box;
-    canvas.style.cursor = box || parent ? 'pointer' : '';
+    frame.style.cursor = box || parent ? 'pointer' : '';
     if (event.pointerType === 'touch' || (!box && !parent)) return tooltip.hide();
     tooltip.show(event.clientX, event.clientY, box ? describe(box, layout.weight, interval) : [nameOf(parent?.fn ?? null).text.slice(0, 600), 'Click to zoom out to it']);
   });
   scroller.addEventListener('pointerleave', () => {
     hovered = null;
     tooltip.hide();
-    schedule();
+    mark();
   });
   scroller.addEventListener('click', (event) => {
     const { box, parent } = under(event);

@@ -15,7 +15,7 @@ import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
 import { threadDetails, threadName } from '../timeline/tracks.js';
-import { ROW, drawChart } from './draw.js';
+import { ROW, drawChart, drawChartMarks } from './draw.js';
 import { boxAt, rowsOf } from './layout.js';
 
 /** @typedef {import('../../store.js').State} State */
@@ -37,10 +37,12 @@ export function createStackChart(ctx) {
   const note = h('span', { class: 'tools-note' });
   const axis = h('canvas', { class: 'axis', 'aria-hidden': 'true' });
   const canvas = h('canvas', { class: 'flame-canvas' });
+  const marks = h('canvas', { class: 'flame-canvas' });
+  const frame = h('div', { class: 'flame-window' }, canvas, marks);
   const space = h('div');
   const brush = h('div', { class: 'brush', hidden: true });
   const scroller = h('div', { class: 'flame-scroller chart-scroller', tabindex: '0', role: 'application', 'aria-label': 'Stack chart', 'data-area': '' },
-    h('div', { class: 'chart-axis' }, axis), canvas, space);
+    h('div', { class: 'chart-axis' }, axis), frame, space);
   const element = h('section', { class: 'panel stack-chart' }, h('div', { class: 'panel-tools' }, title, note),
     h('div', { class: 'panel-body' }, h('div', { class: 'chart-box' }, scroller, brush), status.element));
 
@@ -52,14 +54,16 @@ export function createStackChart(ctx) {
   let end = info.end_ns;
   let scheduled = false;
 
+  const mark = () => drawChartMarks(marks, { rows, start, end, scroll: scroller.scrollTop }, { hovered, fn: store.get().fn });
   const draw = () => {
     scheduled = false;
-    const { fn, color, search } = store.get();
+    const { color, search } = store.get();
     const test = matcher(search);
     drawAxis(axis, start, end, info.start_ns);
     drawChart(canvas, {
-      rows, start, end, scroll: scroller.scrollTop, hovered, fn, color, categories, matches: search === '' ? null : (one) => test(nameOf(one).raw),
+      rows, start, end, scroll: scroller.scrollTop, color, categories, matches: search === '' ? null : (one) => test(nameOf(one).raw),
     });
+    mark();
   };
   const schedule = () => {
     if (!scheduled) requestAnimationFrame(draw);
@@ -67,7 +71,7 @@ export function createStackChart(ctx) {
   };
   const resize = () => {
     const height = Math.max(0, scroller.clientHeight - AXIS);
-    canvas.style.height = `${height}px`;
+    frame.style.height = `${height}px`;
     space.style.height = `${Math.max(0, rows.length * ROW + 2 - height)}px`;
     draw();
   };
@@ -108,7 +112,7 @@ export function createStackChart(ctx) {
   scroller.addEventListener('scroll', schedule, { passive: true });
   scroller.addEventListener('pointermove', (event) => {
     const box = under(event);
-    if (box !== hovered) schedule();
+    if (box !== hovered) requestAnimationFrame(mark);
     hovered = box;
     if (!box || event.pointerType === 'touch' || !brush.hidden) return tooltip.hide();
     const name = nameOf(box.fn);
@@ -120,7 +124,7 @@ export function createStackChart(ctx) {
   scroller.addEventListener('pointerleave', () => {
     hovered = null;
     tooltip.hide();
-    schedule();
+    mark();
   });
   listenForDrags(scroller, {
     area: () => canvas,

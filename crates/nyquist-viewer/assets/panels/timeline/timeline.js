@@ -54,7 +54,7 @@ export function createTimeline(ctx) {
     const ghost = overview.whole ? stack(overview.whole.tracks[0], overview.whole.part_ns) : null;
     const highest = Math.max(peak(layers), peak(ghost ?? []));
     drawGraph(view.overview, { layers, ghost, top: scaleTop(highest), colors });
-    view.peak.textContent = highest > 0 ? `peak ${highest.toFixed(highest < 9.95 ? 1 : 0)} CPU${highest.toFixed(1) === '1.0' ? '' : 's'}` : '';
+    view.peak.textContent = highest > 0 ? `peak ${peakText(highest, store.get().time === 'running' ? 'CPU' : 'thread')}` : '';
   };
   const drawTracks = () => {
     const find = (/** @type {Answer | null} */ answer, /** @type {number} */ thread) => answer?.tracks.find((track) => track.thread === thread);
@@ -111,7 +111,7 @@ export function createTimeline(ctx) {
       fill(view.list, ...rows.map((row) => row.element));
     }
     fill(view.more, left > 0 ? button(`Show ${left} more`, () => { limit = left > 200 ? limit + 200 : Infinity; update(store.get()); }) : null,
-      shown.length === 0 ? h('span', {}, 'No thread has this name.') : null);
+      shown.length === 0 ? h('span', {}, info.threads.length > 0 ? 'No thread has this name.' : 'There are no threads.') : null);
     for (const { element: row, thread } of rows) {
       const selected = state.threads.includes(thread.thread);
       row.setAttribute('aria-selected', String(selected));
@@ -171,20 +171,29 @@ function createView() {
   const brush = h('div', { class: 'brush', hidden: true });
   const trackBrush = h('div', { class: 'brush', hidden: true });
   const selected = h('div', { class: 'brush brush-selected', hidden: true });
-  const peakText = h('span', { class: 'track-time' });
+  const peak = h('span', { class: 'track-time' });
   const all = button('All threads', () => undefined, { class: 'all-threads', 'aria-pressed': 'true' });
   const search = h('input', { type: 'search', class: 'track-search', placeholder: 'Find a thread', 'aria-label': 'Find a thread by name' });
   const list = h('div', { class: 'track-list', role: 'listbox', 'aria-label': 'Threads', 'aria-multiselectable': 'true' });
   const more = h('div', { class: 'track-more' });
   const top = h('div', { class: 'timeline-top' },
-    h('div', { class: 'track overview' }, h('div', { class: 'overview-label' }, all, peakText),
+    h('div', { class: 'track overview' }, h('div', { class: 'overview-label' }, all, peak),
       h('div', { class: 'graph-area', 'data-area': 'whole' }, overview, selected, brush)),
     h('div', { class: 'track axis-row whole-axis' }, h('div', { class: 'overview-label' }), h('div', { class: 'graph-area', 'data-area': 'whole' }, wholeAxis)),
     h('div', { class: 'track axis-row' }, h('div', { class: 'overview-label' }, search),
       h('div', { class: 'graph-area', 'data-area': 'range' }, rangeAxis)));
   const brushArea = h('div', { class: 'tracks-brush-area', 'data-area': 'range' }, trackBrush);
   const tracks = h('div', { class: 'tracks' }, h('div', { class: 'tracks-inner' }, list, brushArea, more));
-  return { top, tracks, overview, wholeAxis, rangeAxis, brush, trackBrush, selected, peak: peakText, all, search, list, more };
+  return { top, tracks, overview, wholeAxis, rangeAxis, brush, trackBrush, selected, peak, all, search, list, more };
+}
+
+/**
+ * @param {number} highest
+ * @param {string} noun
+ */
+function peakText(highest, noun) {
+  const text = highest.toFixed(highest < 9.95 ? 1 : 0);
+  return `${text} ${noun}${text === '1.0' ? '' : 's'}`;
 }
 
 /**

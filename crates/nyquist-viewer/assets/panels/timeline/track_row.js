@@ -18,8 +18,7 @@ export function createTrackRow(thread, info, severalProcesses) {
   const time = thread.weight * info.interval_ns;
   const detail = severalProcesses ? `${clean(thread.process_name, 60)} ${clean(thread.pid, 20)}` : '';
   const label = h('div', { class: 'track-label', title: threadDetails(thread) },
-    h('span', { class: 'track-name' }, threadName(thread)),
-    h('span', { class: 'track-detail' }, detail),
+    h('span', { class: 'track-names' }, h('span', { class: 'track-name' }, threadName(thread)), h('span', { class: 'track-detail' }, detail)),
     h('span', { class: 'track-time' }, formatTime(time)));
   const element = h('div', {
     class: 'track', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-thread': thread.thread,
