@@ -96,7 +96,10 @@ export function createFunctions(ctx) {
       if (store.get().fn === null && answer.rows[0]) store.update(set, { fn: answer.rows[0][0] });
     });
     const selection = String(state.fn);
-    if (selection !== shownSelection) list.refresh();
+    if (selection !== shownSelection) {
+      list.refresh();
+      list.element.setAttribute('aria-activedescendant', `function-${selection}`);
+    }
     shownSelection = selection;
     callers.update(state);
   };
@@ -157,7 +160,7 @@ function functionRow([fn, own, total], { index, weight, interval, selected, sort
   const bar = h('span', { class: 'bar', 'aria-hidden': 'true' });
   bar.style.width = `${Math.min(100, ((sort === 'own' ? own : total) / weight) * 100).toFixed(2)}%`;
   return h('div', {
-    class: `row function-row${selected ? ' selected' : ''}`, role: 'option', 'aria-selected': selected, 'data-fn': fn, 'data-index': index,
+    class: `row function-row${selected ? ' selected' : ''}`, role: 'option', id: `function-${fn}`, 'aria-selected': selected, 'data-fn': fn, 'data-index': index,
     title: [name.text.slice(0, 1000), name.place ?? ''].filter(Boolean).join('\n'),
   }, h('span', { class: 'number' }, own > 0 ? formatTime(own * interval) : '–'), h('span', { class: 'number share' }, own > 0 ? formatPercent(own, weight) : ''),
   h('span', { class: 'number' }, formatTime(total * interval)), h('span', { class: 'number share' }, formatPercent(total, weight)),

@@ -76,6 +76,7 @@ export function createMarkers(ctx) {
   };
   const select = (/** @type {number} */ index) => {
     selected = index;
+    list.element.setAttribute('aria-activedescendant', `marker-${index}`);
     list.refresh();
     list.reveal(index);
   };
@@ -134,7 +135,7 @@ function kindButtons({ kinds }, store) {
  */
 function markerRow([thread, start, duration, name, text], index, selected, names, zero) {
   const shown = clean(text, 600);
-  return h('div', { class: `row marker-row${selected ? ' selected' : ''}`, role: 'option', 'aria-selected': selected, 'data-index': index, title: shown },
+  return h('div', { class: `row marker-row${selected ? ' selected' : ''}`, role: 'option', id: `marker-${index}`, 'aria-selected': selected, 'data-index': index, title: shown },
     h('span', { class: 'number' }, formatTime(start - zero)), h('span', { class: 'number' }, duration === null ? '–' : formatTime(duration)),
     h('span', { class: 'marker-thread' }, names.get(thread) ?? `thread ${thread}`), h('span', { class: 'marker-kind' }, clean(name, 100)),
     h('span', { class: 'marker-text' }, shown));

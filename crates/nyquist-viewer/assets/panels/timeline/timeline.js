@@ -4,20 +4,17 @@ import { button, fill, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
 import { formatTime } from '../../format.js';
 import { rangeOf, selectRange, selectThread, set } from '../../store.js';
-import { selectionParams } from '../../url.js';
 import { toTime } from '../../axis.js';
 import { createStatus } from '../../widgets/status.js';
-import { createQuestion } from '../../question.js';
 import { listenForDrags } from '../../widgets/drag.js';
+import { createAnswers } from './answers.js';
 import { drawAxis, drawGraph } from './draw.js';
-import { partsFor, peak, scaleTop, stack } from './graph.js';
+import { partOf, peak, scaleTop, stack } from './graph.js';
 import { createHover } from './hover.js';
 import { createTrackRow } from './track_row.js';
 import { FIRST_TRACKS, chooseTracks } from './tracks.js';
 
 /** @typedef {import('../../store.js').State} State */
-/** @typedef {import('../../api.js').Timeline} Answer */
-/** @typedef {{shown: Answer | null, whole: Answer | null}} Answers with the filters, and without where there are filters */
 
 /**
  * @param {import('../../context.js').Context} ctx
@@ -30,14 +27,8 @@ export function createTimeline(ctx) {
   const status = createStatus(store);
   const view = createView();
   const element = h('section', { class: 'timeline', 'aria-label': 'Timeline' }, view.top, view.tracks, status.element);
-  const questions = {
-    overview: createQuestion('overview', status), overviewWhole: createQuestion('overview-whole', status),
-    tracks: createQuestion('tracks', status), tracksWhole: createQuestion('tracks-whole', status),
-  };
-  /** @type {Answers} */
-  const overview = { shown: null, whole: null };
-  /** @type {Answers} */
-  const threads = { shown: null, whole: null };
+  const overview = createAnswers('overview', status, info);
+  const tracks = createAnswers('tracks', status, info);
   /** @type {import('./track_row.js').TrackRow[]} */
   let rows = [];
   let rowsKey = '';
@@ -49,20 +40,23 @@ export function createTimeline(ctx) {
     return { start, end, width: area.clientWidth };
   };
 
+  /** @type {(answers: ReturnType<typeof createAnswers>, thread: number | null) => import('./draw.js').Graph} */
+  const graphOf = (answers, thread) => {
+    const layers = (/** @type {import('./answers.js').Which} */ which) => {
+      const found = answers.find(which, thread);
+      return found && stack(found.track, found.part);
+    };
+    const shown = layers('shown') ?? [];
+    return { layers: shown, ghost: layers('whole'), mark: partOf(shown, layers('marked')), top: 1, colors };
+  };
   const drawOverview = () => {
-    const layers = stack(overview.shown?.tracks[0], overview.shown?.part_ns ?? 1);
-    const ghost = overview.whole ? stack(overview.whole.tracks[0], overview.whole.part_ns) : null;
-    const highest = Math.max(peak(layers), peak(ghost ?? []));
-    drawGraph(view.overview, { layers, ghost, top: scaleTop(highest), colors });
+    const graph = graphOf(overview, null);
+    const highest = Math.max(peak(graph.layers), peak(graph.ghost ?? []));
+    drawGraph(view.overview, { ...graph, top: scaleTop(highest) });
     view.peak.textContent = highest > 0 ? `peak ${peakText(highest, store.get().time === 'running' ? 'CPU' : 'thread')}` : '';
   };
   const drawTracks = () => {
-    const find = (/** @type {Answer | null} */ answer, /** @type {number} */ thread) => answer?.tracks.find((track) => track.thread === thread);
-    for (const { canvas, thread } of rows) {
-      const layers = stack(find(threads.shown, thread.thread), threads.shown?.part_ns ?? 1);
-      const ghost = threads.whole ? stack(find(threads.whole, thread.thread), threads.whole.part_ns) : null;
-      drawGraph(canvas, { layers, ghost, top: 1, colors });
-    }
+    for (const { canvas, thread } of rows) drawGraph(canvas, graphOf(tracks, thread.thread));
   };
   const drawAxes = () => {
     drawAxis(view.wholeAxis, info.start_ns, info.end_ns, zero);
@@ -71,6 +65,9 @@ export function createTimeline(ctx) {
   const draw = () => {
     drawOverview();
     drawTracks();
+    drawRange();
+  };
+  const drawRange = () => {
     drawAxes();
     placeBrush(view.selected, rangeOf(store.get()), { start: info.start_ns, end: info.end_ns });
   };
@@ -79,26 +76,8 @@ export function createTimeline(ctx) {
   const ask = (state) => {
     const width = view.overview.clientWidth;
     if (width === 0) return;
-    const filtered = state.filters.length + state.transforms.length > 0;
-    /** @type {(key: 'overview' | 'tracks', answers: Answers, range: boolean, show: () => void) => void} */
-    const both = (key, answers, range, show) => {
-      const [start, end] = range ? shownRange() : [info.start_ns, info.end_ns];
-      const params = (/** @type {boolean} */ filters) => {
-        const all = selectionParams(state, { threads: false, range, filters });
-        all.set('parts', String(partsFor(width, end - start, info.interval_ns)));
-        if (range) all.set('tracks', rows.map((row) => row.thread.thread).join(','));
-        return all;
-      };
-      const whole = questions[/** @type {'overviewWhole' | 'tracksWhole'} */ (`${key}Whole`)];
-      questions[key].ask('timeline', params(true), (answer) => { answers.shown = answer; show(); });
-      if (filtered) whole.ask('timeline', params(false), (answer) => { answers.whole = answer; show(); });
-      else {
-        answers.whole = null;
-        whole.forget();
-      }
-    };
-    both('overview', overview, false, drawOverview);
-    if (rows.length > 0) both('tracks', threads, true, drawTracks);
+    overview.ask(state, width, null, drawOverview);
+    if (rows.length > 0) tracks.ask(state, width, rows.map((row) => row.thread.thread), drawTracks);
   };
 
   /** @param {State} state */
@@ -109,6 +88,7 @@ export function createTimeline(ctx) {
       rowsKey = key;
       rows = shown.map((thread) => createTrackRow(thread, info, info.summary.processes > 1));
       fill(view.list, ...rows.map((row) => row.element));
+      drawTracks();
     }
     fill(view.more, left > 0 ? button(`Show ${left} more`, () => { limit = left > 200 ? limit + 200 : Infinity; update(store.get()); }) : null,
       shown.length === 0 ? h('span', {}, info.threads.length > 0 ? 'No thread has this name.' : 'There are no threads.') : null);
@@ -119,7 +99,7 @@ export function createTimeline(ctx) {
     }
     view.all.setAttribute('aria-pressed', String(state.threads.length === 0));
     element.classList.toggle('zoomed', state.ranges.length > 0);
-    draw();
+    drawRange();
     ask(state);
   };
 
@@ -155,11 +135,14 @@ export function createTimeline(ctx) {
   listenForRowKeys(view.list, store);
   createHover(element, ctx, (area) => {
     const row = area.closest('[data-thread]');
-    const answer = row ? threads.shown : overview.shown;
-    const track = row instanceof HTMLElement ? answer?.tracks.find((one) => one.thread === Number(row.dataset['thread'])) : answer?.tracks[0];
-    return { scale: scaleOf(area), layers: stack(track, answer?.part_ns ?? 1), title: row?.getAttribute('aria-label')?.split(', ')[0] ?? 'All threads' };
+    const thread = row instanceof HTMLElement ? Number(row.dataset['thread']) : null;
+    const graph = graphOf(row ? tracks : overview, thread);
+    return { scale: scaleOf(area), layers: graph.layers, mark: graph.mark, title: row?.getAttribute('aria-label')?.split(', ')[0] ?? 'All threads' };
   });
-  onResize(view.overview, () => update(store.get()));
+  onResize(view.overview, () => {
+    draw();
+    update(store.get());
+  });
   onThemeChange(draw);
   return { element, update, focusSearch: () => view.search.focus() };
 }
