@@ -26,6 +26,12 @@ import { createTooltip } from './widgets/tooltip.js';
 /** @typedef {import('./context.js').Context} Context */
 /** @typedef {import('./keys.js').KeyGroup} KeyGroup */
 
+/** What the pointer does, for the list of keys. */
+const POINTER = [
+  ['Drag', 'Select a range of the timeline or of the stack chart'], ['Click', 'Select a thread; zoom into a box'],
+  ['Ctrl+click', 'Add a thread to the selection'], ['Right click', 'What can be done with a function'],
+].map(([name, text]) => ({ keys: [String(name)], text: String(text), run: () => undefined }));
+
 const store = createStore(fromQuery(location.search));
 const status = createStatus(store);
 document.body.append(status.element);
@@ -58,6 +64,7 @@ function build(info) {
   const groups = () => [
     { title: TABS.find(([tab]) => tab === store.get().tab)?.[1] ?? '', keys: tabs.panel()?.keys?.() ?? [] },
     { title: 'Everywhere', keys: pageKeys() },
+    { title: 'Pointer', keys: POINTER },
   ];
   const help = createHelp(groups);
   const header = createHeader(ctx, help.open);

@@ -9,7 +9,7 @@ import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { createChoice } from '../../widgets/choice.js';
-import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
+import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
 import { addRows, emptyModel, hottest, parentPath, rowsOf } from './model.js';
 import { moreRow, nodeRow, rowId } from './row.js';
@@ -188,7 +188,7 @@ export function createCallTree(ctx) {
     if (!target) return;
     event.preventDefault();
     const at = document.getElementById(rowId(selected))?.getBoundingClientRect();
-    const byKey = event.button !== 2;
+    const byKey = byKeyboard(event);
     openFunctionMenu(ctx, target, byKey ? (at?.left ?? 0) + 200 : event.clientX, byKey ? at?.bottom ?? 0 : event.clientY);
   });
   const targetOf = () => {

@@ -10,7 +10,7 @@ import { parentsOf } from '../../transforms.js';
 import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
-import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
+import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawFlame, drawMarks } from './draw.js';
 import { boxAt, boxOfPath, layoutOf, neighbour, pathOf } from './layout.js';
@@ -178,7 +178,7 @@ export function createFlameGraph(ctx) {
     else if (box) zoom(box);
   });
   scroller.addEventListener('contextmenu', (event) => {
-    const byKey = event.button !== 2 && selected !== null;
+    const byKey = byKeyboard(event) && selected !== null;
     const box = byKey ? selected : under(event).box;
     if (!box) return;
     event.preventDefault();

@@ -8,7 +8,7 @@ import { selectionParams } from '../../url.js';
 import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
-import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
+import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
 import { createCallers } from '../callers/callers.js';
 import { PAGE, addPage, emptyPages, missingPage } from './pages.js';
@@ -121,7 +121,7 @@ export function createFunctions(ctx) {
     if (fn !== null) store.update(set, { tab: 'source', fn });
   });
   element.addEventListener('contextmenu', (event) => {
-    const fn = rowUnder(event) ?? (event.button !== 2 ? store.get().fn : null);
+    const fn = rowUnder(event) ?? (byKeyboard(event) ? store.get().fn : null);
     if (fn === null) return;
     event.preventDefault();
     openFunctionMenu(ctx, { fn, path: null, inverted: false }, event.clientX, event.clientY);

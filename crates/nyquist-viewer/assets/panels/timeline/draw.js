@@ -30,7 +30,7 @@ export function drawGraph(canvas, { layers, ghost, mark, top, colors }) {
     if (color !== 'transparent') fillLayer(ctx, layer, width, height, top, color);
   }
   if (!mark) return;
-  ctx.globalAlpha = 0.42;
+  ctx.globalAlpha = dark ? 0.34 : 0.42;
   fillLayer(ctx, { category: 0, low: new Float64Array(mark.length), high: mark }, width, height, top, text);
   ctx.globalAlpha = 1;
 }
