@@ -25,10 +25,10 @@ const FILTERS = [
 export function createHeader(ctx, openHelp) {
   const { store, info } = ctx;
   const field = h('input', {
-    type: 'search', class: 'search', placeholder: 'Search functions   /', 'aria-label': 'Search functions: a part of a name, or /a regular expression/',
+    type: 'search', class: 'search', id: 'search', placeholder: 'Search functions   /', 'aria-label': 'Search functions: a part of a name, or /a regular expression/',
     spellcheck: 'false', autocomplete: 'off',
   });
-  const share = h('output', { class: 'search-share', 'aria-live': 'polite' });
+  const share = h('output', { class: 'search-share', id: 'search-share', 'aria-live': 'polite' });
   const filter = button('Filter', () => openFilters(), { class: 'search-filter', title: 'Make a filter of the searched text', 'aria-haspopup': 'menu' });
   const openFilters = () => {
     const pattern = store.get().search;

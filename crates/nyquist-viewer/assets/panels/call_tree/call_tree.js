@@ -71,7 +71,7 @@ export class CallTree {
     this.order.press(state.inverted ? 1 : 0);
     if (this.highlight.search(state.search)) this.list.refresh();
     const params = this.paramsOf('', state, LIMIT);
-    params.set('expand', '1');
+    if (!state.inverted) params.set('expand', '1');
     this.question.ask('tree', params, (answer) => this.show(answer));
   }
 

@@ -24,7 +24,7 @@ export function createCallers(ctx) {
   const status = createStatus(store);
   const question = createQuestion('callers', status);
   const content = h('div', { class: 'callers-content' });
-  const element = h('aside', { class: 'callers', 'aria-label': 'Callers and callees' }, content, status.element);
+  const element = h('aside', { class: 'callers', 'data-panel': 'callers', 'aria-label': 'Callers and callees' }, content, status.element);
   /** @param {Callers} answer */
   const show = (answer) => {
     const [fn, own, total] = answer.function;

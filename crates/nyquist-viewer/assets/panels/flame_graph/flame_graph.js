@@ -1,8 +1,8 @@
 // The flame graph: asks for the boxes, and says what the pointer and the keys do with them.
 
-import { h, onResize } from '../../dom.js';
+import { button, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
-import { formatPercent, formatTime } from '../../format.js';
+import { formatCounted, formatPercent, formatTime } from '../../format.js';
 import { nameOf } from '../../names.js';
 import { createHighlight } from '../../pattern.js';
 import { set, transform } from '../../store.js';
@@ -16,7 +16,7 @@ import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawFlame, drawMarks } from './draw.js';
 import { boxAt, boxOfPath, layoutOf, neighbour, pathOf } from './layout.js';
 import { createTools } from './tools.js';
-import { ROW, contentHeight, rowAt, rowTop, scrollTo } from './view.js';
+import { ROW, contentHeight, rowAt, rowTop, rowsBeyond, scrollTo } from './view.js';
 
 /** @typedef {import('./layout.js').Box} Box */
 /** @typedef {import('../../store.js').State} State */
@@ -43,9 +43,10 @@ export class FlameGraph {
     /** The function of the last click: the second click of a double click is about it. */
     this.clicked = -1;
     this.box = createCanvasBox({ class: 'flame-scroller', 'aria-label': 'Flame graph' });
+    this.beyond = button('', () => this.scrollOn(), { class: 'flame-beyond', hidden: true });
     this.said = h('div', { class: 'unseen', 'aria-live': 'polite' });
     this.element = h('section', { class: 'panel flame' }, this.tools.element,
-      h('div', { class: 'panel-body' }, this.box.scroller, this.status.element), this.said);
+      h('div', { class: 'panel-body' }, this.box.scroller, this.beyond, this.status.element), this.said);
     this.listen();
   }
 
@@ -119,6 +120,22 @@ export class FlameGraph {
     const { color } = this.ctx.store.get();
     drawFlame(this.box.canvas, { ...this.picture(), color, categories: this.categories, matches: this.highlight.matches() });
     this.mark();
+    this.showBeyond();
+  }
+
+  /** Says how many rows are out of sight: nothing else shows that there are some. */
+  showBeyond() {
+    const rows = rowsBeyond(this.view());
+    const { icicle } = this.ctx.store.get();
+    this.beyond.hidden = rows === 0;
+    this.beyond.classList.toggle('at-end', icicle);
+    this.beyond.textContent = `${icicle ? '↓' : '↑'} ${formatCounted(rows, 'more row')}`;
+  }
+
+  /** Scrolls towards the callees by a window. */
+  scrollOn() {
+    const { scroller } = this.box;
+    scroller.scrollTop += (scroller.clientHeight - 2 * ROW) * (this.ctx.store.get().icicle ? 1 : -1);
   }
 
   schedule() {

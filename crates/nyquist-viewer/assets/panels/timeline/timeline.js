@@ -12,7 +12,7 @@ import { drawAxis, drawGraph } from './draw.js';
 import { partOf, peak, scaleTop, stack } from './graph.js';
 import { createHover } from './hover.js';
 import { createTrackRow } from './track_row.js';
-import { FIRST_TRACKS, chooseTracks } from './tracks.js';
+import { FIRST_TRACKS, chooseTracks, shortDetails } from './tracks.js';
 import { createView, peakText, placeBrush } from './view.js';
 
 /** @typedef {import('../../store.js').State} State */
@@ -29,9 +29,10 @@ export class Timeline {
     /** @type {import('./track_row.js').TrackRow[]} */
     this.rows = [];
     this.shownThreads = '';
+    this.details = shortDetails(ctx.info.threads);
     this.limit = FIRST_TRACKS;
     this.view = createView();
-    this.element = h('section', { class: 'timeline', 'aria-label': 'Timeline' }, this.view.top, this.view.tracks, this.status.element);
+    this.element = h('section', { class: 'timeline', 'data-panel': 'timeline', 'aria-label': 'Timeline' }, this.view.top, this.view.tracks, this.status.element);
     this.listen();
   }
 
@@ -79,7 +80,7 @@ export class Timeline {
     const threads = shown.map(({ thread }) => thread).join();
     if (threads !== this.shownThreads) {
       this.shownThreads = threads;
-      this.rows = shown.map((thread) => createTrackRow(thread, info, info.summary.processes > 1));
+      this.rows = shown.map((thread) => createTrackRow(thread, info, this.details));
       fill(this.view.list, ...this.rows.map((row) => row.element));
       this.drawTracks();
     }
