@@ -73,7 +73,7 @@ export function textWidth(ctx, text) {
 }
 
 /**
- * The longest form of a name that fits, or nothing.
+ * The longest form of a name that fits, or nothing: a letter or two say nothing.
  * @param {CanvasRenderingContext2D} ctx
  * @param {string} name
  * @param {number} space in CSS pixels
@@ -84,7 +84,7 @@ export function fitText(ctx, name, space) {
   for (let tries = 0; tries < 4; tries++) {
     const text = shorten(name, max);
     const width = textWidth(ctx, text);
-    if (width <= space) return text;
+    if (width <= space) return text.length < 5 && text.endsWith('…') ? '' : text;
     max = Math.min(text.length - 1, Math.floor((text.length * space) / width));
     if (max < 2) return '';
   }

@@ -73,12 +73,14 @@ export function formatCounted(count, noun) {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-// Control characters, line and direction marks, and characters without a width: they would change how other text is shown.
-const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+// Control characters, line and direction marks, characters without a width, halves of characters: they would change how other text is shown.
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\u{e0000}-\u{e0fff}]/gu;
+// More marks upon one letter than any script has: they would cover the lines around.
+const PILES = /(\p{M}{4})\p{M}+/gu;
 
 /** @param {string} character */
 function escapeCharacter(character) {
-  return `‹U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`;
+  return `‹U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`;
 }
 
 /**
@@ -88,7 +90,7 @@ function escapeCharacter(character) {
  */
 export function clean(text, max = 2000) {
   const shown = text.length > max ? text.slice(0, max) : text;
-  const safe = shown.replace(UNSAFE, escapeCharacter);
+  const safe = shown.replace(UNSAFE, escapeCharacter).replace(PILES, '$1…');
   return text.length > max ? `${safe}… (${formatCount(text.length)} characters)` : safe;
 }
 

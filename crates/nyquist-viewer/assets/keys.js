@@ -29,7 +29,7 @@ export function belongsToField(target, key) {
  */
 export function listenForKeys(groups) {
   document.addEventListener('keydown', (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
     const name = keyName(event);
     if (belongsToField(event.target, name)) return;
     for (const group of groups()) {

@@ -10,14 +10,14 @@ import { createHeader } from './frame/header.js';
 import { keepHistory } from './frame/history.js';
 import { createSplitter } from './frame/splitter.js';
 import { createTabs } from './frame/tabs.js';
-import { createCallTree } from './panels/call_tree/call_tree.js';
-import { createFlameGraph } from './panels/flame_graph/flame_graph.js';
-import { createFunctions } from './panels/functions/functions.js';
+import { CallTree } from './panels/call_tree/call_tree.js';
+import { FlameGraph } from './panels/flame_graph/flame_graph.js';
+import { Functions } from './panels/functions/functions.js';
 import { createInfo } from './panels/info/info.js';
-import { createMarkers } from './panels/markers/markers.js';
+import { Markers } from './panels/markers/markers.js';
 import { createSource } from './panels/source/source.js';
-import { createStackChart } from './panels/stack_chart/stack_chart.js';
-import { createTimeline } from './panels/timeline/timeline.js';
+import { StackChart } from './panels/stack_chart/stack_chart.js';
+import { Timeline } from './panels/timeline/timeline.js';
 import { createHelp } from './widgets/help.js';
 import { createMenu } from './widgets/menu.js';
 import { createStatus } from './widgets/status.js';
@@ -25,6 +25,12 @@ import { createTooltip } from './widgets/tooltip.js';
 
 /** @typedef {import('./context.js').Context} Context */
 /** @typedef {import('./keys.js').KeyGroup} KeyGroup */
+
+/** What the pointer does, for the list of keys. */
+const POINTER = [
+  ['Drag', 'Select a range of the timeline or of the stack chart'], ['Click', 'Select a thread; zoom into a box'],
+  ['Ctrl+click', 'Add a thread to the selection'], ['Right click', 'What can be done with a function'],
+].map(([name, text]) => ({ keys: [String(name)], text: String(text), run: () => undefined }));
 
 const store = createStore(fromQuery(location.search));
 const status = createStatus(store);
@@ -48,20 +54,21 @@ function build(info) {
   const menu = createMenu();
   /** @type {Context} */
   const ctx = { store, info, tooltip, menu };
-  const timeline = createTimeline(ctx);
+  const timeline = new Timeline(ctx);
   const breadcrumbs = createBreadcrumbs(ctx);
   const tabs = createTabs(store, {
-    'flame-graph': () => createFlameGraph(ctx), 'call-tree': () => createCallTree(ctx), functions: () => createFunctions(ctx),
-    'stack-chart': () => createStackChart(ctx), markers: () => createMarkers(ctx), source: () => createSource(ctx), info: () => createInfo(ctx),
+    'flame-graph': () => new FlameGraph(ctx), 'call-tree': () => new CallTree(ctx), functions: () => new Functions(ctx),
+    'stack-chart': () => new StackChart(ctx), markers: () => new Markers(ctx), source: () => createSource(ctx), info: () => createInfo(ctx),
   });
   /** @returns {KeyGroup[]} */
   const groups = () => [
     { title: TABS.find(([tab]) => tab === store.get().tab)?.[1] ?? '', keys: tabs.panel()?.keys?.() ?? [] },
     { title: 'Everywhere', keys: pageKeys() },
+    { title: 'Pointer', keys: POINTER },
   ];
   const help = createHelp(groups);
   const header = createHeader(ctx, help.open);
-  const pageKeys = () => keysOfPage(ctx, { search: header.focusSearch, threads: timeline.focusSearch, help: help.open, panel: () => tabs.panel()?.focus?.() });
+  const pageKeys = () => keysOfPage(ctx, { search: header.focusSearch, threads: () => timeline.focusSearch(), help: help.open, panel: () => tabs.panel()?.focus?.() });
 
   const splitter = createSplitter(timeline.element);
   document.body.append(h('div', { class: 'page' }, header.element, breadcrumbs.element, timeline.element, splitter, tabs.bar, tabs.body),

@@ -1,5 +1,7 @@
 // Tells which names a pattern matches, by the rules of the API: a part of a name in any case, or /REGEX/.
 
+import { nameOf } from './names.js';
+
 /**
  * @param {string} pattern
  * @returns {(name: string) => boolean} never matches when the pattern is empty or does not parse
@@ -22,4 +24,34 @@ function regexMatcher(source) {
   } catch {
     return () => false;
   }
+}
+
+/**
+ * Which functions the search finds, remembered by number while the search is the same.
+ */
+export function createHighlight() {
+  let searched = '';
+  let test = matcher('');
+  /** @type {Map<number, boolean>} */
+  let known = new Map();
+  const matches = (/** @type {number} */ fn) => {
+    const found = known.get(fn) ?? test(nameOf(fn).raw);
+    known.set(fn, found);
+    return found;
+  };
+  return {
+    /**
+     * @param {string} text
+     * @returns {boolean} whether it is another search than before
+     */
+    search(text) {
+      if (text === searched) return false;
+      searched = text;
+      test = matcher(text);
+      known = new Map();
+      return true;
+    },
+    /** @returns {((fn: number) => boolean) | null} nothing when nothing is searched */
+    matches: () => (searched === '' ? null : matches),
+  };
 }

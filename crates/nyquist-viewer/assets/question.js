@@ -15,7 +15,7 @@ import { addressOf, ask } from './api.js';
  */
 export function createQuestion(panel, status) {
   let shown = '';
-  const question = {
+  return {
     /**
      * @param {string} name
      * @param {URLSearchParams} params
@@ -35,7 +35,7 @@ export function createQuestion(panel, status) {
         (error) => {
           if (address !== shown || error.name === 'AbortError') return;
           shown = '';
-          status.failed(error, () => question.ask(name, params, show));
+          status.failed(error);
         },
       );
     },
@@ -43,5 +43,4 @@ export function createQuestion(panel, status) {
       shown = '';
     },
   };
-  return question;
 }

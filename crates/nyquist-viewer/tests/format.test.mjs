@@ -36,6 +36,8 @@ test('what would change other text is shown as its number', () => {
   assert.equal(clean('a\u202Eb'), 'a‹U+202E›b');
   assert.equal(clean('\u001b[31mred\n\0'), '‹U+001B›[31mred‹U+000A›‹U+0000›');
   assert.equal(clean('\ud800x'), '‹U+D800›x');
+  assert.equal(clean('tag\u{e0041}'), 'tag‹U+E0041›');
+  assert.equal(clean(`a${'\u0301'.repeat(50)}b`), `a${'\u0301'.repeat(4)}…b`);
   assert.equal(clean('zero\u200bwidth\ufeff'), 'zero‹U+200B›width‹U+FEFF›');
   assert.equal(clean('<b>日本語 𝒳 é</b>'), '<b>日本語 𝒳 é</b>');
 });

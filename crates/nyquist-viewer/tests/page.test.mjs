@@ -24,7 +24,7 @@ test('the page has no inline script or style, and no address of another host', (
 });
 
 test('text of a profile never becomes markup', () => {
-  for (const file of FILES) assert.ok(!/innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|eval\(|new Function/.test(read(file)), file);
+  for (const file of FILES) assert.ok(!/innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|eval\(|new Function\(/.test(read(file)), file);
 });
 
 test('each file says its purpose and is short', () => {

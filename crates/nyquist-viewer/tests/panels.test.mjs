@@ -5,12 +5,12 @@ import { test } from 'node:test';
 import { niceStep, ticks, toTime, toX } from '../assets/axis.js';
 import { addRows, emptyModel, hottest, indent, rowsOf } from '../assets/panels/call_tree/model.js';
 import { boxAt, boxOfPath, layoutOf, neighbour, pathOf } from '../assets/panels/flame_graph/layout.js';
-import { contentHeight, rowAt, rowTop, rowsInView, scrollTo } from '../assets/panels/flame_graph/view.js';
+import { contentHeight, rowAt, rowTop, rowsBeyond, rowsInView, scrollTo } from '../assets/panels/flame_graph/view.js';
 import { PAGE, addPage, emptyPages, missingPage } from '../assets/panels/functions/pages.js';
 import { hottestLine, instructionLines, sourceLines } from '../assets/panels/source/lines.js';
 import { boxAt as chartBoxAt, rowsOf as chartRows } from '../assets/panels/stack_chart/layout.js';
 import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
-import { chooseTracks } from '../assets/panels/timeline/tracks.js';
+import { chooseTracks, shortDetails } from '../assets/panels/timeline/tracks.js';
 import { moduleOf } from '../assets/color.js';
 import { matcher } from '../assets/pattern.js';
 
@@ -46,6 +46,10 @@ test('rows are where they are drawn, from the bottom and from the top', () => {
     }
   }
   const view = { icicle: false, parents: 0, depth: 50, height: 300, scroll: 0 };
+  assert.equal(rowsBeyond(view), 0);
+  assert.ok(rowsBeyond({ ...view, icicle: true }) > 30);
+  assert.equal(rowsBeyond({ ...view, depth: 3 }), 0);
+  assert.equal(rowsBeyond({ ...view, depth: 0 }), 0);
   assert.ok(rowTop({ ...view, scroll: scrollTo(view, 0) }, 0) <= 300 - 18);
 });
 
@@ -116,6 +120,14 @@ test('the busiest tracks are shown, and those that are selected', () => {
   const { shown, left } = chooseTracks(threads, { search: '', limit: 30, selected: [40] });
   assert.deepEqual([shown.length, left, shown.at(-1).thread], [31, 19, 40]);
   assert.equal(chooseTracks(threads, { search: 'WORKER-49', limit: 30, selected: [] }).shown.length, 1);
+});
+
+test('threads of one name are told apart', () => {
+  const thread = (name, tid, process) => ({ name, tid, process, process_name: 'app', pid: `${process}` });
+  const one = [thread('a', '1', 7), thread('a', '2', 7), thread('b', '3', 7)];
+  assert.deepEqual(one.map(shortDetails(one)), ['1', '2', '']);
+  const two = [thread('a', '1', 7), thread('app', '2', 8)];
+  assert.deepEqual(two.map(shortDetails(two)), ['app 7', '8']);
 });
 
 test('an axis has round ticks, and places are times', () => {

@@ -52,7 +52,7 @@ function crumbs({ store, info }) {
   const out = [];
   /** @type {(part: 'ranges' | 'filters' | 'transforms' | 'threads' | 'time', index: number, word: string, text: string, full?: string) => void} */
   const add = (part, index, word, text, full = text) => {
-    out.push(h('li', { title: `${word} ${full}`.trim().slice(0, 600) },
+    out.push(h('li', { 'data-crumb': part, title: `${word} ${full}`.trim().slice(0, 600) },
       h('span', { class: 'crumb-word' }, word), h('span', { class: 'crumb-text' }, text),
       button('×', () => store.update(remove, part, index), { 'aria-label': `Remove: ${word} ${text}`.slice(0, 200) })));
   };

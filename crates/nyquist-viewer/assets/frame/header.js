@@ -25,17 +25,21 @@ const FILTERS = [
 export function createHeader(ctx, openHelp) {
   const { store, info } = ctx;
   const field = h('input', {
-    type: 'search', class: 'search', placeholder: 'Search functions   /', 'aria-label': 'Search functions: a part of a name, or /a regular expression/',
+    type: 'search', class: 'search', id: 'search', placeholder: 'Search functions   /', 'aria-label': 'Search functions: a part of a name, or /a regular expression/',
     spellcheck: 'false', autocomplete: 'off',
   });
-  const share = h('output', { class: 'search-share', 'aria-live': 'polite' });
+  const share = h('output', { class: 'search-share', id: 'search-share', 'aria-live': 'polite' });
   const filter = button('Filter', () => openFilters(), { class: 'search-filter', title: 'Make a filter of the searched text', 'aria-haspopup': 'menu' });
   const openFilters = () => {
     const pattern = store.get().search;
     if (pattern === '') return field.focus();
     const { left, bottom } = filter.getBoundingClientRect();
     ctx.menu.open(left, bottom + 2, `“${clean(pattern, 60)}”`, FILTERS.map(([kind, label]) => ({
-      label, run: () => store.update((state) => addFilter(set(state, { search: '' }), { kind, pattern })),
+      label,
+      run: () => {
+        field.blur();
+        store.update((state) => addFilter(set(state, { search: '' }), { kind, pattern }));
+      },
     })));
   };
   let timer = 0;
@@ -44,7 +48,11 @@ export function createHeader(ctx, openHelp) {
     timer = setTimeout(() => store.update(set, { search: field.value }), TYPING_MS);
   });
   field.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter') openFilters();
+    if (event.key === 'Enter') {
+      event.preventDefault();
+      store.update(set, { search: field.value });
+      openFilters();
+    }
     if (event.key !== 'Escape') return;
     event.stopPropagation();
     if (field.value === '') field.blur();

@@ -38,6 +38,7 @@ export function createTabs(store, makers) {
     /** @param {State} state */
     update(state) {
       const panel = panels[state.tab] ??= makers[state.tab]();
+      panel.element.dataset['panel'] = state.tab;
       if (shown !== state.tab) {
         shown = state.tab;
         body.replaceChildren(panel.element);

@@ -74,6 +74,14 @@ export function openFunctionMenu(ctx, target, x, y) {
   ctx.menu.open(x, y, nameOf(target.fn).text.slice(0, 300), functionActions(ctx, target));
 }
 
+/**
+ * Whether a context menu was asked for by the keyboard, so that it is about what is selected.
+ * @param {MouseEvent} event
+ */
+export function byKeyboard(event) {
+  return event.button !== 2 && !(event instanceof PointerEvent && event.pointerType !== '');
+}
+
 /** @param {string} text */
 async function copy(text) {
   try {

@@ -15,7 +15,7 @@ const PATIENCE_MS = 150;
  * @property {() => void} clear
  * @property {(text: string, ...ways: Node[]) => void} message
  * @property {() => void} nothing there are no samples
- * @property {(error: unknown, again: () => void) => void} failed
+ * @property {(error: unknown, again?: () => void) => void} failed `again` by itself asks all that has no answer
  */
 
 /**
@@ -49,7 +49,7 @@ export function createStatus(store) {
       if (!isNarrowed(store.get())) return message('This profile has no samples.');
       message('No samples in this selection.', button('Clear the selection', () => store.update(clearSelection)));
     },
-    failed(error, again) {
+    failed(error, again = () => store.update((state) => ({ ...state }))) {
       const { text, ways } = explain(error, store, again);
       message(text, ...ways);
     },

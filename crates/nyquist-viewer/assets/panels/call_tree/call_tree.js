@@ -1,15 +1,14 @@
 // The call tree: loads children when they are opened, and moves through the rows by pointer and keys.
 
 import { h } from '../../dom.js';
-import { nameOf } from '../../names.js';
-import { matcher } from '../../pattern.js';
+import { createHighlight } from '../../pattern.js';
 import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { createChoice } from '../../widgets/choice.js';
-import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
+import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
 import { addRows, emptyModel, hottest, parentPath, rowsOf } from './model.js';
 import { moreRow, nodeRow, rowId } from './row.js';
@@ -18,196 +17,261 @@ import { moreRow, nodeRow, rowId } from './row.js';
 /** @typedef {import('../../api.js').Tree} Tree */
 
 const LIMIT = 100;
-/** How many nodes `*` opens at most. */
-const EXPAND_ALL = 150;
+/** How many nodes `*` opens at most, and how many it asks for at a time. */
+const EXPAND_ALL = 120;
+const AT_A_TIME = 6;
 
-/**
- * @param {import('../../context.js').Context} ctx
- * @returns {import('../../context.js').Panel}
- */
-export function createCallTree(ctx) {
-  const { store, info } = ctx;
-  const status = createStatus(store);
-  const question = createQuestion('call-tree', status);
-  const order = createChoice('Order', [
-    ['Callers first', () => store.update(set, { inverted: false })], ['Inverted', () => store.update(set, { inverted: true })],
-  ]);
-  let model = emptyModel();
-  /** @type {import('./model.js').Row[]} */
-  let rows = [];
-  let selected = '';
-  let weight = 0;
-  let interval = info.interval_ns;
-  let found = matcher('');
-  let searched = '';
-  /** Counts the trees, so that answers for an older one are not taken in. */
-  let generation = 0;
+export class CallTree {
+  /** @param {import('../../context.js').Context} ctx */
+  constructor(ctx) {
+    this.ctx = ctx;
+    this.status = createStatus(ctx.store);
+    this.question = createQuestion('call-tree', this.status);
+    this.highlight = createHighlight();
+    this.model = emptyModel();
+    /** @type {import('./model.js').Row[]} */
+    this.rows = [];
+    this.selected = '';
+    this.weight = 0;
+    this.interval = ctx.info.interval_ns;
+    /** Counts the trees, so that answers for an older one are not taken in. */
+    this.generation = 0;
+    this.list = createVirtualList({
+      rowHeight: 20, attributes: { class: 'tree', role: 'tree', tabindex: '0', 'aria-label': 'Call tree' }, row: (index) => this.rowElement(index),
+    });
+    this.order = createChoice('Order', [
+      ['Callers first', () => ctx.store.update(set, { inverted: false })], ['Inverted', () => ctx.store.update(set, { inverted: true })],
+    ]);
+    this.element = this.build();
+    this.list.element.addEventListener('click', (event) => this.onClick(event));
+    this.list.element.addEventListener('dblclick', (event) => this.onDoubleClick(event));
+    this.list.element.addEventListener('contextmenu', (event) => this.onContextMenu(event));
+  }
 
-  const list = createVirtualList({
-    rowHeight: 20,
-    attributes: { class: 'tree', role: 'tree', tabindex: '0', 'aria-label': 'Call tree' },
-    row: (index) => {
-      const row = /** @type {import('./model.js').Row} */ (rows[index]);
-      const node = model.nodes.get(row.path);
-      if (row.more > 0 || !node) return moreRow(row);
-      return nodeRow(node, row, {
-        weight, interval, expanded: model.expanded.has(row.path), selected: row.path === selected, found: found(nameOf(node.fn).raw),
-      });
-    },
-  });
-  const head = h('div', { class: 'list-head tree-head', 'aria-hidden': 'true' }, h('span', { class: 'number share' }, 'Total'),
-    h('span', { class: 'number wide' }, 'Time'), h('span', { class: 'number' }, 'Self'), h('span', { class: 'tree-head-name' }, 'Function'));
-  const element = h('section', { class: 'panel call-tree' }, h('div', { class: 'panel-tools' }, order.element),
-    h('div', { class: 'panel-body' }, h('div', { class: 'list-box' }, head, list.element), status.element));
+  build() {
+    const head = h('div', { class: 'list-head tree-head', 'aria-hidden': 'true' }, h('span', { class: 'number share' }, 'Total'),
+      h('span', { class: 'number wide' }, 'Time'), h('span', { class: 'number' }, 'Self'), h('span', { class: 'tree-head-name' }, 'Function'));
+    return h('section', { class: 'panel call-tree' }, h('div', { class: 'panel-tools' }, this.order.element),
+      h('div', { class: 'panel-body' }, h('div', { class: 'list-box' }, head, this.list.element), this.status.element));
+  }
 
-  const show = () => {
-    rows = rowsOf(model);
-    list.setCount(rows.length);
-  };
+  /** @param {number} index */
+  rowElement(index) {
+    const row = /** @type {import('./model.js').Row} */ (this.rows[index]);
+    const node = this.model.nodes.get(row.path);
+    if (row.more > 0 || !node) return moreRow(row);
+    return nodeRow(node, row, {
+      weight: this.weight, interval: this.interval, expanded: this.model.expanded.has(row.path), selected: row.path === this.selected,
+      found: this.highlight.matches()?.(node.fn) ?? false,
+    });
+  }
+
+  /** @param {State} state */
+  update(state) {
+    this.order.press(state.inverted ? 1 : 0);
+    if (this.highlight.search(state.search)) this.list.refresh();
+    const params = this.paramsOf('', state, LIMIT);
+    if (!state.inverted) params.set('expand', '1');
+    this.question.ask('tree', params, (answer) => this.show(answer));
+  }
+
+  /** @param {Tree} answer */
+  show(answer) {
+    this.generation++;
+    this.model = emptyModel();
+    this.weight = answer.weight;
+    this.interval = answer.interval_ns;
+    for (const path of addRows(this.model, '', answer.rows, answer.left_out)) if (path !== '') this.model.expanded.add(path);
+    this.selected = '';
+    this.showRows();
+    this.list.element.scrollTop = 0;
+    if (answer.weight === 0) this.status.nothing();
+    else this.selectAtStart(this.ctx.store.get().fn);
+  }
+
+  showRows() {
+    this.rows = rowsOf(this.model);
+    this.list.setCount(this.rows.length);
+  }
+
   /**
    * @param {string} path
    * @param {State} state
+   * @param {number} limit
    */
-  const paramsOf = (path, state, limit = LIMIT) => {
+  paramsOf(path, state, limit) {
     const params = selectionParams(state);
     if (path !== '') params.set('path', path);
     if (state.inverted) params.set('inverted', '1');
     params.set('limit', String(limit));
     return params;
-  };
+  }
+
   /** @param {string} path */
-  const load = async (path, limit = LIMIT) => {
-    const now = generation;
+  async load(path, limit = LIMIT) {
+    const now = this.generation;
     try {
-      const answer = /** @type {Tree} */ (await ask(`call-tree ${path}`, 'tree', paramsOf(path, store.get(), limit)));
-      if (now === generation) addRows(model, path, answer.rows, answer.left_out);
+      const answer = /** @type {Tree} */ (await ask(`call-tree ${path}`, 'tree', this.paramsOf(path, this.ctx.store.get(), limit)));
+      if (now === this.generation) addRows(this.model, path, answer.rows, answer.left_out);
     } catch (error) {
-      if (now === generation && /** @type {Error} */ (error).name !== 'AbortError') status.failed(error, () => { status.clear(); void load(path, limit); });
+      if (now !== this.generation || /** @type {Error} */ (error).name === 'AbortError') return;
+      this.status.failed(error, () => {
+        this.status.clear();
+        void this.load(path, limit).then(() => this.showRows());
+      });
     }
-  };
+  }
+
   /** @param {string} path */
-  const open = async (path) => {
-    const node = model.nodes.get(path);
+  async open(path) {
+    const node = this.model.nodes.get(path);
     if (!node?.hasChildren) return;
-    model.expanded.add(path);
-    if (!node.children) await load(path);
-    show();
-  };
+    this.model.expanded.add(path);
+    if (!node.children) await this.load(path);
+    this.showRows();
+  }
+
   /** @param {string} path */
-  const close = (path) => {
-    model.expanded.delete(path);
-    show();
-  };
-  /** @param {string} path */
-  const select = (path) => {
-    const node = model.nodes.get(path);
-    if (!node || path === '') return;
-    selected = path;
-    list.element.setAttribute('aria-activedescendant', rowId(path));
-    store.update(set, { fn: node.fn });
-    list.refresh();
-    list.reveal(rows.findIndex((row) => row.path === path && row.more === 0));
-  };
-  /** Opens all below a node, level by level. @param {string} path */
-  const openAll = async (path) => {
+  close(path) {
+    this.model.expanded.delete(path);
+    this.showRows();
+  }
+
+  /**
+   * Opens all below a node, level by level.
+   * @param {string} path
+   */
+  async openAll(path) {
     let level = [path];
     let opened = 0;
+    const now = this.generation;
     while (level.length > 0 && opened < EXPAND_ALL) {
-      const some = level.filter((one) => model.nodes.get(one)?.hasChildren).slice(0, EXPAND_ALL - opened);
+      const some = level.filter((one) => this.model.nodes.get(one)?.hasChildren).slice(0, EXPAND_ALL - opened);
       opened += some.length;
-      for (let i = 0; i < some.length; i += 6) {
-        await Promise.all(some.slice(i, i + 6).map((one) => (model.nodes.get(one)?.children ? undefined : load(one))));
+      for (let i = 0; i < some.length; i += AT_A_TIME) {
+        const batch = some.slice(i, i + AT_A_TIME);
+        await Promise.all(batch.map((one) => (this.model.nodes.get(one)?.children ? undefined : this.load(one))));
+        if (now !== this.generation) return;
+        for (const one of batch) this.model.expanded.add(one);
+        this.showRows();
       }
-      for (const one of some) model.expanded.add(one);
-      level = some.flatMap((one) => model.nodes.get(one)?.children ?? []);
+      level = some.flatMap((one) => this.model.nodes.get(one)?.children ?? []);
     }
-    show();
-  };
+  }
 
-  /** @param {State} state */
-  const update = (state) => {
-    order.press(state.inverted ? 1 : 0);
-    if (searched !== state.search) {
-      searched = state.search;
-      found = matcher(searched);
-      list.refresh();
-    }
-    const params = paramsOf('', state);
-    params.set('expand', '1');
-    question.ask('tree', params, (/** @type {Tree} */ answer) => {
-      generation++;
-      model = emptyModel();
-      ({ weight, interval_ns: interval } = answer);
-      for (const path of addRows(model, '', answer.rows, answer.left_out)) if (path !== '') model.expanded.add(path);
-      show();
-      selected = '';
-      list.element.scrollTop = 0;
-      if (answer.weight === 0) status.nothing();
-      else select(hottest(model));
-    });
-  };
+  /** @param {string} path */
+  select(path) {
+    const node = this.model.nodes.get(path);
+    if (!node || path === '') return;
+    this.selected = path;
+    this.list.element.setAttribute('aria-activedescendant', rowId(path));
+    this.ctx.store.update(set, { fn: node.fn });
+    this.list.refresh();
+    this.list.reveal(this.indexOf(path));
+  }
 
-  list.element.addEventListener('click', (event) => {
+  /**
+   * Selects the row of the function that is selected already, else the end of the hottest path.
+   * @param {number | null} fn
+   */
+  selectAtStart(fn) {
+    const row = this.rows.find(({ path, more }) => more === 0 && fn !== null && this.model.nodes.get(path)?.fn === fn);
+    if (row || fn === null) return this.select(row?.path ?? hottest(this.model));
+    this.selected = hottest(this.model);
+    this.list.refresh();
+  }
+
+  /** @param {string} path */
+  indexOf(path) {
+    return this.rows.findIndex((row) => row.path === path && row.more === 0);
+  }
+
+  /** @param {MouseEvent} event */
+  onClick(event) {
     const target = event.target instanceof Element ? event.target : null;
     const more = target?.closest('[data-more]');
-    const row = target?.closest('[data-path]');
-    if (more instanceof HTMLElement) {
-      const path = more.dataset['more'] ?? '';
-      void load(path, (model.nodes.get(path)?.children?.length ?? 0) + 1000).then(show);
-    } else if (row instanceof HTMLElement) {
-      const path = row.dataset['path'] ?? '';
-      if (target?.closest('.twisty')) void (model.expanded.has(path) ? close(path) : open(path));
-      select(path);
-    }
-  });
-  const sourceOf = (/** @type {string} */ path) => {
-    const node = model.nodes.get(path);
-    if (node && path !== '') store.update(set, { tab: 'source', fn: node.fn });
-  };
-  list.element.addEventListener('dblclick', (event) => {
-    const row = event.target instanceof Element && !event.target.closest('.twisty') ? event.target.closest('[data-path]') : null;
-    if (row instanceof HTMLElement) sourceOf(row.dataset['path'] ?? '');
-  });
-  list.element.addEventListener('contextmenu', (event) => {
-    const row = event.target instanceof Element ? event.target.closest('[data-path]') : null;
-    if (row instanceof HTMLElement) select(row.dataset['path'] ?? '');
-    const target = targetOf();
+    if (more instanceof HTMLElement) return void this.loadMore(more.dataset['more'] ?? '');
+    const path = pathUnder(target);
+    if (path === null) return;
+    if (target?.closest('.twisty')) void (this.model.expanded.has(path) ? this.close(path) : this.open(path));
+    this.select(path);
+  }
+
+  /** @param {string} path */
+  async loadMore(path) {
+    await this.load(path, (this.model.nodes.get(path)?.children?.length ?? 0) + 1000);
+    this.showRows();
+  }
+
+  /** @param {MouseEvent} event */
+  onDoubleClick(event) {
+    if (event.target instanceof Element && !event.target.closest('.twisty')) this.showSource(pathUnder(event.target) ?? '');
+  }
+
+  /** @param {MouseEvent} event */
+  onContextMenu(event) {
+    const path = event.target instanceof Element ? pathUnder(event.target) : null;
+    if (path !== null) this.select(path);
+    const target = this.target();
     if (!target) return;
     event.preventDefault();
-    const at = document.getElementById(rowId(selected))?.getBoundingClientRect();
-    const byKey = event.button !== 2;
-    openFunctionMenu(ctx, target, byKey ? (at?.left ?? 0) + 200 : event.clientX, byKey ? at?.bottom ?? 0 : event.clientY);
-  });
-  const targetOf = () => {
-    const node = model.nodes.get(selected);
-    return node && selected !== '' ? { fn: node.fn, path: selected.split('.').map(Number), inverted: store.get().inverted } : null;
-  };
+    const at = document.getElementById(rowId(this.selected))?.getBoundingClientRect();
+    const [x, y] = byKeyboard(event) ? [(at?.left ?? 0) + 200, at?.bottom ?? 0] : [event.clientX, event.clientY];
+    openFunctionMenu(this.ctx, target, x, y);
+  }
+
+  /** @param {string} path */
+  showSource(path) {
+    const node = this.model.nodes.get(path);
+    if (node && path !== '') this.ctx.store.update(set, { tab: 'source', fn: node.fn });
+  }
+
+  target() {
+    const node = this.model.nodes.get(this.selected);
+    if (!node || this.selected === '') return null;
+    return { fn: node.fn, path: this.selected.split('.').map(Number), inverted: this.ctx.store.get().inverted };
+  }
+
   /** @param {string} key */
-  const move = (key) => {
-    list.element.focus({ preventScroll: true });
-    const to = moveInList(key, rows.findIndex((row) => row.path === selected && row.more === 0), rows.length, list.pageSize());
-    const row = to === null ? undefined : rows[to];
-    if (row && row.more === 0) select(row.path);
-  };
-  const openOrEnter = () => {
-    if (!model.expanded.has(selected)) void open(selected);
-    else select(model.nodes.get(selected)?.children?.[0] ?? selected);
-  };
-  const closeOrLeave = () => {
-    if (model.expanded.has(selected)) close(selected);
-    else select(parentPath(selected));
-  };
-  return {
-    element,
-    update,
-    focus: () => list.element.focus({ preventScroll: true }),
-    keys: () => [
-      { keys: LIST_KEYS, text: 'Move in the rows', run: move },
-      { keys: ['ArrowRight'], text: 'Open the row, or go to its first child', run: openOrEnter },
-      { keys: ['ArrowLeft'], text: 'Close the row, or go to its parent', run: closeOrLeave },
-      { keys: ['*'], text: 'Open all below', run: () => void openAll(selected) },
-      { keys: ['Enter'], text: 'Show source', run: () => sourceOf(selected) },
-      ...functionKeys(ctx, targetOf),
-    ],
-  };
+  move(key) {
+    this.focus();
+    const to = moveInList(key, this.indexOf(this.selected), this.rows.length, this.list.pageSize());
+    const row = to === null ? undefined : this.rows[to];
+    if (row && row.more === 0) this.select(row.path);
+  }
+
+  openOrEnter() {
+    if (!this.model.expanded.has(this.selected)) void this.open(this.selected);
+    else this.select(this.model.nodes.get(this.selected)?.children?.[0] ?? this.selected);
+  }
+
+  closeOrLeave() {
+    if (this.model.expanded.has(this.selected)) this.close(this.selected);
+    else this.select(parentPath(this.selected));
+  }
+
+  focus() {
+    this.list.element.focus({ preventScroll: true });
+  }
+
+  /** @returns {import('../../keys.js').Key[]} */
+  keys() {
+    return [
+      { keys: LIST_KEYS, text: 'Move in the rows', run: (key) => this.move(key) },
+      { keys: ['ArrowRight'], text: 'Open the row, or go to its first child', run: () => this.openOrEnter() },
+      { keys: ['ArrowLeft'], text: 'Close the row, or go to its parent', run: () => this.closeOrLeave() },
+      { keys: ['*'], text: 'Open all below', run: () => void this.openAll(this.selected) },
+      { keys: ['Enter'], text: 'Show source', run: () => this.showSource(this.selected) },
+      ...functionKeys(this.ctx, () => this.target()),
+    ];
+  }
+}
+
+/**
+ * The path of the row that an element is in.
+ * @param {Element | null} element
+ */
+function pathUnder(element) {
+  const row = element?.closest('[data-path]');
+  return row instanceof HTMLElement ? row.dataset['path'] ?? '' : null;
 }

@@ -8,6 +8,7 @@ import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { openFunctionMenu } from '../../widgets/function_menu.js';
+import { nameWithBar } from '../functions/row.js';
 
 /** @typedef {import('../../api.js').Callers} Callers */
 /** @typedef {import('../../api.js').Neighbour} Neighbour */
@@ -23,7 +24,7 @@ export function createCallers(ctx) {
   const status = createStatus(store);
   const question = createQuestion('callers', status);
   const content = h('div', { class: 'callers-content' });
-  const element = h('aside', { class: 'callers', 'aria-label': 'Callers and callees' }, content, status.element);
+  const element = h('aside', { class: 'callers', 'data-panel': 'callers', 'aria-label': 'Callers and callees' }, content, status.element);
   /** @param {Callers} answer */
   const show = (answer) => {
     const [fn, own, total] = answer.function;
@@ -72,14 +73,11 @@ function listOf(title, rows, whole, { interval_ns: interval }) {
  * @param {number} interval
  */
 function neighbourRow([fn, weight], whole, interval) {
-  const name = nameOf(fn);
-  const bar = h('span', { class: 'bar', 'aria-hidden': 'true' });
-  bar.style.width = `${Math.min(100, (weight / whole) * 100).toFixed(2)}%`;
   const content = [
     h('span', { class: 'number' }, formatTime(weight * interval)), h('span', { class: 'number share' }, formatPercent(weight, whole)),
-    h('span', { class: 'function-name' }, bar, h('span', { class: 'name' }, name.text.slice(0, 400)), name.lib === null ? null : h('span', { class: 'lib' }, name.lib)),
+    nameWithBar(fn, weight / whole),
   ];
   if (fn === null) return h('div', { class: 'row neighbour', role: 'listitem' }, ...content);
   return h('div', { role: 'listitem' },
-    h('button', { type: 'button', class: 'row neighbour', 'data-fn': fn, title: name.text.slice(0, 1000) }, ...content));
+    h('button', { type: 'button', class: 'row neighbour', 'data-fn': fn, title: nameOf(fn).text.slice(0, 1000) }, ...content));
 }

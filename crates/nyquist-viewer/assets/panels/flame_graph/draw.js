@@ -13,12 +13,14 @@ import { ROW, rowTop, rowsInView } from './view.js';
  * @property {import('./layout.js').Layout} layout
  * @property {number[]} parents functions above the root
  * @property {import('./view.js').View} view
- * @property {Box | null} hovered
- * @property {Box | null} selected
  * @property {import('../../store.js').State['color']} color
  * @property {string[]} categories their colours by number
  * @property {((fn: number) => boolean) | null} matches what the search finds, where there is one
  */
+
+/** The colours of names so far, for one way of colouring: thousands of boxes are drawn at a time. @type {WeakMap<Name, string>} */
+let known = new WeakMap();
+let knownFor = '';
 
 /**
  * The colour of a function's boxes.
@@ -26,8 +28,24 @@ import { ROW, rowTop, rowsInView } from './view.js';
  * @param {import('../../store.js').State['color']} color
  * @param {string[]} categories
  * @param {boolean} dark
+ * @returns {string}
  */
 export function boxColor(name, color, categories, dark) {
+  const way = `${color} ${dark}`;
+  if (way !== knownFor) known = new WeakMap();
+  knownFor = way;
+  const found = known.get(name) ?? freshColor(name, color, categories, dark);
+  known.set(name, found);
+  return found;
+}
+
+/**
+ * @param {Name} name
+ * @param {import('../../store.js').State['color']} color
+ * @param {string[]} categories
+ * @param {boolean} dark
+ */
+function freshColor(name, color, categories, dark) {
   if (color === 'category' && name.category !== null) return categoryBox(categories[name.category] ?? 'grey', dark, name.shade);
   if (color === 'category') return groupBox(null, dark, name.shade);
   return groupBox(color === 'module' ? name.module : name.lib, dark, name.shade);
@@ -53,8 +71,21 @@ export function drawFlame(canvas, picture) {
     if (parent !== undefined) drawParent(ctx, parent, width, top, colors);
     else for (const box of layout.rows[row - parents.length] ?? []) drawBox(ctx, box, scale, top, picture, colors);
   }
-  outline(ctx, picture.selected, picture, scale, colors.accent, 2);
-  outline(ctx, picture.hovered, picture, scale, colors.text, 1);
+}
+
+/**
+ * Draws what is marked, on a canvas of its own, so that pointing at a box does not draw all of them again.
+ * @param {HTMLCanvasElement} canvas
+ * @param {Pick<Picture, 'layout' | 'parents' | 'view'>} picture
+ * @param {{hovered: Box | null, selected: Box | null}} marks
+ */
+export function drawMarks(canvas, picture, { hovered, selected }) {
+  const target = surface(canvas);
+  if (!target || picture.layout.weight <= 0) return;
+  const { accent, text } = theme();
+  const scale = target.width / picture.layout.weight;
+  outline(target.ctx, selected, picture, scale, accent, 2);
+  outline(target.ctx, hovered, picture, scale, text, 1);
 }
 
 /**
@@ -102,7 +133,7 @@ function drawParent(ctx, fn, width, top, colors) {
 /**
  * @param {CanvasRenderingContext2D} ctx
  * @param {Box | null} box
- * @param {Picture} picture
+ * @param {Pick<Picture, 'parents' | 'view'>} picture
  * @param {number} scale
  * @param {string} color
  * @param {number} line

@@ -1,216 +1,274 @@
 // The flame graph: asks for the boxes, and says what the pointer and the keys do with them.
 
-import { h, onResize } from '../../dom.js';
+import { button, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
-import { formatPercent, formatTime } from '../../format.js';
+import { formatCounted, formatPercent, formatTime } from '../../format.js';
 import { nameOf } from '../../names.js';
-import { matcher } from '../../pattern.js';
+import { createHighlight } from '../../pattern.js';
 import { set, transform } from '../../store.js';
 import { parentsOf } from '../../transforms.js';
 import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
+import { createCanvasBox } from '../../widgets/canvas_box.js';
 import { createStatus } from '../../widgets/status.js';
-import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
+import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
-import { drawFlame } from './draw.js';
+import { drawFlame, drawMarks } from './draw.js';
 import { boxAt, boxOfPath, layoutOf, neighbour, pathOf } from './layout.js';
 import { createTools } from './tools.js';
-import { ROW, contentHeight, rowAt, rowTop, scrollTo } from './view.js';
+import { ROW, contentHeight, rowAt, rowTop, rowsBeyond, scrollTo } from './view.js';
 
 /** @typedef {import('./layout.js').Box} Box */
 /** @typedef {import('../../store.js').State} State */
 
-/**
- * @param {import('../../context.js').Context} ctx
- * @returns {import('../../context.js').Panel}
- */
-export function createFlameGraph(ctx) {
-  const { store, info, tooltip } = ctx;
-  const categories = info.categories.map(({ color }) => color);
-  const status = createStatus(store);
-  const question = createQuestion('flame-graph', status);
-  const canvas = h('canvas', { class: 'flame-canvas' });
-  const space = h('div');
-  const scroller = h('div', { class: 'flame-scroller', tabindex: '0', role: 'application', 'aria-label': 'Flame graph' }, canvas, space);
-  const tools = createTools(store);
-  const said = h('div', { class: 'unseen', 'aria-live': 'polite' });
-  const element = h('section', { class: 'panel flame' }, tools.element, h('div', { class: 'panel-body' }, scroller, status.element), said);
+export class FlameGraph {
+  /** @param {import('../../context.js').Context} ctx */
+  constructor(ctx) {
+    this.ctx = ctx;
+    this.categories = ctx.info.categories.map(({ color }) => color);
+    this.status = createStatus(ctx.store);
+    this.question = createQuestion('flame-graph', this.status);
+    this.tools = createTools(ctx.store);
+    this.highlight = createHighlight();
+    this.layout = layoutOf([], 0);
+    this.interval = ctx.info.interval_ns;
+    /** @type {{fn: number, list: string[]}[]} */
+    this.parents = [];
+    /** @type {Box | null} */
+    this.hovered = null;
+    /** @type {Box | null} */
+    this.selected = null;
+    this.icicle = ctx.store.get().icicle;
+    this.scheduled = false;
+    /** The function of the last click: the second click of a double click is about it. */
+    this.clicked = -1;
+    this.box = createCanvasBox({ class: 'flame-scroller', 'aria-label': 'Flame graph' });
+    this.beyond = button('', () => this.scrollOn(), { class: 'flame-beyond', hidden: true });
+    this.said = h('div', { class: 'unseen', 'aria-live': 'polite' });
+    this.element = h('section', { class: 'panel flame' }, this.tools.element,
+      h('div', { class: 'panel-body' }, this.box.scroller, this.beyond, this.status.element), this.said);
+    this.listen();
+  }
 
-  let layout = layoutOf([], 0);
-  let interval = info.interval_ns;
-  /** @type {{fn: number, list: string[]}[]} */
-  let parents = [];
-  /** @type {Box | null} */
-  let hovered = null;
-  /** @type {Box | null} */
-  let selected = null;
-  /** @type {((fn: number) => boolean) | null} */
-  let matches = null;
-  let searched = '';
-  let scheduled = false;
-  /** The function of the last click: the second click of a double click is about it. */
-  let clicked = -1;
-
-  const view = () => ({
-    icicle: store.get().icicle, parents: parents.length, depth: layout.rows.length, height: scroller.clientHeight, scroll: scroller.scrollTop,
-  });
-  const draw = () => {
-    scheduled = false;
-    drawFlame(canvas, {
-      layout, parents: parents.map(({ fn }) => fn), view: view(), hovered, selected, color: store.get().color, categories, matches,
+  listen() {
+    const { scroller } = this.box;
+    scroller.addEventListener('scroll', () => this.schedule(), { passive: true });
+    scroller.addEventListener('pointermove', (event) => this.onMove(event));
+    scroller.addEventListener('pointerleave', () => this.onLeave());
+    scroller.addEventListener('click', (event) => this.onClick(event));
+    scroller.addEventListener('contextmenu', (event) => this.onContextMenu(event));
+    onResize(this.box.scroller, () => {
+      this.resize(false);
+      this.ask(this.ctx.store.get());
     });
-  };
-  const schedule = () => {
-    if (!scheduled) requestAnimationFrame(draw);
-    scheduled = true;
-  };
-  /** @param {boolean} home whether to scroll to the roots */
-  const resize = (home) => {
-    const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
-    canvas.style.height = `${scroller.clientHeight}px`;
-    space.style.height = `${contentHeight(view()) - scroller.clientHeight}px`;
-    if (home || atEnd) scroller.scrollTop = store.get().icicle ? (home ? 0 : scroller.scrollTop) : scroller.scrollHeight;
-    draw();
-  };
+    onThemeChange(() => this.draw());
+  }
+
   /** @param {State} state */
-  const search = (state) => {
-    if (state.search === searched) return;
-    searched = state.search;
-    const test = matcher(searched);
-    /** @type {Map<number, boolean>} */
-    const known = new Map();
-    matches = searched === '' ? null : (fn) => {
-      const found = known.get(fn) ?? test(nameOf(fn).raw);
-      known.set(fn, found);
-      return found;
-    };
-  };
+  update(state) {
+    this.tools.update(state);
+    this.highlight.search(state.search);
+    this.ask(state);
+    if (this.icicle !== state.icicle) this.resize(true);
+    this.icicle = state.icicle;
+    this.schedule();
+  }
+
   /** @param {State} state */
-  const ask = (state) => {
-    const width = canvas.clientWidth;
+  ask(state) {
+    const width = this.box.canvas.clientWidth;
     if (width === 0) return;
     const params = selectionParams(state);
     params.set('width', String(Math.ceil(width / 100) * 100));
     if (state.inverted) params.set('inverted', '1');
-    question.ask('flamegraph', params, (/** @type {import('../../api.js').FlameGraph} */ answer) => {
-      const path = selected ? pathOf(selected) : [];
-      layout = layoutOf(answer.boxes, answer.weight);
-      interval = answer.interval_ns;
-      parents = parentsOf(state.transforms, state.inverted);
-      hovered = null;
-      selected = boxOfPath(layout, path) ?? layout.rows[0]?.find(({ fn }) => fn === store.get().fn) ?? null;
-      if (answer.weight === 0) status.nothing();
-      resize(true);
-    });
-  };
-  let icicle = store.get().icicle;
-  /** @param {State} state */
-  const update = (state) => {
-    tools.update(state);
-    search(state);
-    ask(state);
-    if (icicle !== state.icicle) resize(true);
-    icicle = state.icicle;
-    schedule();
-  };
+    this.question.ask('flamegraph', params, (answer) => this.show(answer, state));
+  }
 
   /**
-   * What is at a place of the window: a box, or one of the parents.
+   * @param {import('../../api.js').FlameGraph} answer
+   * @param {State} state the state that was asked for
+   */
+  show(answer, state) {
+    const path = this.selected ? pathOf(this.selected) : [];
+    const { fn } = this.ctx.store.get();
+    this.layout = layoutOf(answer.boxes, answer.weight);
+    this.interval = answer.interval_ns;
+    this.parents = parentsOf(state.transforms, state.inverted);
+    this.hovered = null;
+    this.selected = boxOfPath(this.layout, path) ?? this.layout.rows[0]?.find((box) => box.fn === fn) ?? null;
+    if (answer.weight === 0) this.status.nothing();
+    this.resize(true);
+  }
+
+  view() {
+    return {
+      icicle: this.ctx.store.get().icicle, parents: this.parents.length, depth: this.layout.rows.length,
+      height: this.box.scroller.clientHeight, scroll: this.box.scroller.scrollTop,
+    };
+  }
+
+  picture() {
+    return { layout: this.layout, parents: this.parents.map(({ fn }) => fn), view: this.view() };
+  }
+
+  mark() {
+    drawMarks(this.box.marks, this.picture(), { hovered: this.hovered, selected: this.selected });
+  }
+
+  draw() {
+    this.scheduled = false;
+    const { color } = this.ctx.store.get();
+    drawFlame(this.box.canvas, { ...this.picture(), color, categories: this.categories, matches: this.highlight.matches() });
+    this.mark();
+    this.showBeyond();
+  }
+
+  /** Says how many rows are out of sight: nothing else shows that there are some. */
+  showBeyond() {
+    const rows = rowsBeyond(this.view());
+    const { icicle } = this.ctx.store.get();
+    this.beyond.hidden = rows === 0;
+    this.beyond.classList.toggle('at-end', icicle);
+    this.beyond.textContent = `${icicle ? '↓' : '↑'} ${formatCounted(rows, 'more row')}`;
+  }
+
+  /** Scrolls towards the callees by a window. */
+  scrollOn() {
+    const { scroller } = this.box;
+    scroller.scrollTop += (scroller.clientHeight - 2 * ROW) * (this.ctx.store.get().icicle ? 1 : -1);
+  }
+
+  schedule() {
+    if (!this.scheduled) requestAnimationFrame(() => this.draw());
+    this.scheduled = true;
+  }
+
+  /** @param {boolean} home whether to scroll to the roots */
+  resize(home) {
+    const { scroller } = this.box;
+    const { icicle } = this.ctx.store.get();
+    const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
+    this.box.fit(contentHeight(this.view()));
+    if (icicle && home) scroller.scrollTop = 0;
+    if (!icicle && (home || atEnd)) scroller.scrollTop = scroller.scrollHeight;
+    this.draw();
+  }
+
+  /**
+   * What is at a place of the window: a box, or one of the callers above the root.
    * @param {MouseEvent} event
    */
-  const under = (event) => {
-    const { left, top, width } = canvas.getBoundingClientRect();
-    const row = rowAt(view(), event.clientY - top);
-    const box = boxAt(layout, row - parents.length, ((event.clientX - left) / width) * layout.weight);
-    return { box, parent: row >= 0 ? parents[row] ?? null : null };
-  };
-  /** @param {Box} box */
-  const targetOf = (box) => ({ fn: box.fn, path: pathOf(box), inverted: store.get().inverted });
-  /** @param {Box | null} box */
-  const select = (box) => {
-    if (!box) return;
-    selected = box;
-    said.textContent = `${nameOf(box.fn).text.slice(0, 200)}, ${formatPercent(box.width, layout.weight)}`;
-    scroller.scrollTop = scrollTo(view(), parents.length + box.depth);
-    store.update(set, { fn: box.fn });
-    schedule();
-  };
-  /** @param {Box} box */
-  const zoom = (box) => {
-    const { inverted } = store.get();
-    if (box.depth === 0 && box.width === layout.weight) return select(box);
-    selected = null;
-    store.update((state) => transform(set(state, { fn: box.fn }), `${inverted ? 'focus-inverted-subtree' : 'focus-subtree'}:${pathOf(box).join('.')}`));
-  };
-  /** @param {string} key */
-  const move = (key) => {
-    const { icicle: down } = store.get();
-    const ways = /** @type {const} */ ({ ArrowUp: down ? 'out' : 'in', ArrowDown: down ? 'in' : 'out', ArrowLeft: 'left', ArrowRight: 'right' });
-    scroller.focus({ preventScroll: true });
-    select(neighbour(layout, selected, ways[/** @type {keyof typeof ways} */ (key)]) ?? selected);
-  };
-  const targetOfSelected = () => (selected ? targetOf(selected) : null);
+  under(event) {
+    const { left, top, width } = this.box.canvas.getBoundingClientRect();
+    const row = rowAt(this.view(), event.clientY - top);
+    const box = boxAt(this.layout, row - this.parents.length, ((event.clientX - left) / width) * this.layout.weight);
+    return { box, parent: row >= 0 ? this.parents[row] ?? null : null };
+  }
 
-  scroller.addEventListener('scroll', schedule, { passive: true });
-  scroller.addEventListener('pointermove', (event) => {
-    const { box, parent } = under(event);
-    if (box !== hovered) schedule();
-    hovered = box;
-    canvas.style.cursor = box || parent ? 'pointer' : '';
+  /** @param {Box | null} box */
+  select(box) {
+    if (!box) return;
+    this.selected = box;
+    this.said.textContent = `${nameOf(box.fn).text.slice(0, 200)}, ${formatPercent(box.width, this.layout.weight)}`;
+    this.box.scroller.scrollTop = scrollTo(this.view(), this.parents.length + box.depth);
+    this.ctx.store.update(set, { fn: box.fn });
+    this.schedule();
+  }
+
+  /** @param {Box} box */
+  zoom(box) {
+    if (box.depth === 0 && box.width === this.layout.weight) return this.select(box);
+    this.selected = null;
+    const kind = this.ctx.store.get().inverted ? 'focus-inverted-subtree' : 'focus-subtree';
+    const path = pathOf(box).join('.');
+    this.ctx.store.update((state) => transform(set(state, { fn: box.fn }), `${kind}:${path}`));
+  }
+
+  /** @param {PointerEvent} event */
+  onMove(event) {
+    const { box, parent } = this.under(event);
+    if (box !== this.hovered) requestAnimationFrame(() => this.mark());
+    this.hovered = box;
+    this.box.frame.style.cursor = box || parent ? 'pointer' : '';
+    const { tooltip } = this.ctx;
     if (event.pointerType === 'touch' || (!box && !parent)) return tooltip.hide();
-    tooltip.show(event.clientX, event.clientY, box ? describe(box, layout.weight, interval) : [nameOf(parent?.fn ?? null).text.slice(0, 600), 'Click to zoom out to it']);
-  });
-  scroller.addEventListener('pointerleave', () => {
-    hovered = null;
-    tooltip.hide();
-    schedule();
-  });
-  scroller.addEventListener('click', (event) => {
-    const { box, parent } = under(event);
-    tooltip.hide();
-    if (event.detail === 2 && clicked >= 0) return openFunctionMenu(ctx, { fn: clicked, path: null, inverted: false }, event.clientX, event.clientY);
-    clicked = box?.fn ?? -1;
-    if (parent) store.update(set, { transforms: parent.list });
-    else if (box) zoom(box);
-  });
-  scroller.addEventListener('contextmenu', (event) => {
-    const byKey = event.button !== 2 && selected !== null;
-    const box = byKey ? selected : under(event).box;
+    tooltip.show(event.clientX, event.clientY, box ? this.describe(box) : [nameOf(parent?.fn ?? null).text.slice(0, 600), 'Click to zoom out to it']);
+  }
+
+  onLeave() {
+    this.hovered = null;
+    this.ctx.tooltip.hide();
+    this.mark();
+  }
+
+  /** @param {MouseEvent} event */
+  onClick(event) {
+    const { box, parent } = this.under(event);
+    this.ctx.tooltip.hide();
+    if (event.detail === 2 && this.clicked >= 0) {
+      return openFunctionMenu(this.ctx, { fn: this.clicked, path: null, inverted: false }, event.clientX, event.clientY);
+    }
+    this.clicked = box?.fn ?? -1;
+    if (parent) this.ctx.store.update(set, { transforms: parent.list });
+    else if (box) this.zoom(box);
+  }
+
+  /** @param {MouseEvent} event */
+  onContextMenu(event) {
+    const byKey = byKeyboard(event) && this.selected !== null;
+    const box = byKey ? this.selected : this.under(event).box;
     if (!box) return;
     event.preventDefault();
-    const { left, top, width } = canvas.getBoundingClientRect();
-    const [x, y] = byKey ? [left + (box.start / layout.weight) * width + 20, top + rowTop(view(), parents.length + box.depth) + ROW] : [event.clientX, event.clientY];
-    select(box);
-    openFunctionMenu(ctx, targetOf(box), x, y);
-  });
-  onResize(scroller, () => {
-    resize(false);
-    ask(store.get());
-  });
-  onThemeChange(draw);
-  return {
-    element,
-    update,
-    focus: () => scroller.focus({ preventScroll: true }),
-    keys: () => [
-      { keys: ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight'], text: 'Move the selected box', run: move },
-      { keys: ['Enter'], text: 'Zoom into the selected box', run: () => selected && zoom(selected) },
-      { keys: ['x'], text: 'Roots on top or at the bottom', run: () => store.update((state) => set(state, { icicle: !state.icicle })) },
-      ...functionKeys(ctx, targetOfSelected),
-    ],
-  };
-}
+    this.select(box);
+    const [x, y] = byKey ? this.placeOf(box) : [event.clientX, event.clientY];
+    openFunctionMenu(this.ctx, this.targetOf(box), x, y);
+  }
 
-/**
- * @param {Box} box
- * @param {number} weight
- * @param {number} interval
- */
-function describe(box, weight, interval) {
-  const name = nameOf(box.fn);
-  const amount = (/** @type {number} */ value) => `${formatTime(value * interval)}  ${formatPercent(value, weight)}`;
-  return [
-    tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
-    tooltipRow('total', amount(box.width)), tooltipRow('self', amount(box.own)),
-  ];
+  /**
+   * Where the menu of a box is opened by the keyboard.
+   * @param {Box} box
+   * @returns {[number, number]}
+   */
+  placeOf(box) {
+    const { left, top, width } = this.box.canvas.getBoundingClientRect();
+    return [left + (box.start / this.layout.weight) * width + 20, top + rowTop(this.view(), this.parents.length + box.depth) + ROW];
+  }
+
+  /** @param {Box} box */
+  targetOf(box) {
+    return { fn: box.fn, path: pathOf(box), inverted: this.ctx.store.get().inverted };
+  }
+
+  /** @param {string} key */
+  move(key) {
+    const { icicle } = this.ctx.store.get();
+    const ways = /** @type {const} */ ({ ArrowUp: icicle ? 'out' : 'in', ArrowDown: icicle ? 'in' : 'out', ArrowLeft: 'left', ArrowRight: 'right' });
+    this.focus();
+    this.select(neighbour(this.layout, this.selected, ways[/** @type {keyof typeof ways} */ (key)]) ?? this.selected);
+  }
+
+  focus() {
+    this.box.scroller.focus({ preventScroll: true });
+  }
+
+  /** @returns {import('../../keys.js').Key[]} */
+  keys() {
+    const { store } = this.ctx;
+    return [
+      { keys: ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight'], text: 'Move the selected box', run: (key) => this.move(key) },
+      { keys: ['Enter'], text: 'Zoom into the selected box', run: () => this.selected && this.zoom(this.selected) },
+      { keys: ['x'], text: 'Roots on top or at the bottom', run: () => store.update((state) => set(state, { icicle: !state.icicle })) },
+      ...functionKeys(this.ctx, () => (this.selected ? this.targetOf(this.selected) : null)),
+    ];
+  }
+
+  /** @param {Box} box */
+  describe(box) {
+    const name = nameOf(box.fn);
+    const amount = (/** @type {number} */ value) => `${formatTime(value * this.interval)}  ${formatPercent(value, this.layout.weight)}`;
+    return [
+      tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
+      tooltipRow('total', amount(box.width)), tooltipRow('self', amount(box.own)),
+    ];
+  }
 }

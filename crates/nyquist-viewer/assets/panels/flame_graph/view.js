@@ -49,6 +49,15 @@ export function rowsInView(view) {
 }
 
 /**
+ * How many rows there are beyond the window, on the side of the callees.
+ * @param {View} view
+ */
+export function rowsBeyond(view) {
+  const [first, last] = rowsInView(view);
+  return last < first ? 0 : view.parents + view.depth - 1 - last;
+}
+
+/**
  * How far to scroll so that a row shows.
  * @param {View} view
  * @param {number} row

@@ -16,13 +16,11 @@ export const ROW = 16;
  * @param {number} picture.start
  * @param {number} picture.end
  * @param {number} picture.scroll
- * @param {Box | null} picture.hovered
- * @param {number | null} picture.fn the selected function: all its boxes are marked
  * @param {import('../../store.js').State['color']} picture.color
  * @param {string[]} picture.categories
  * @param {((fn: number) => boolean) | null} picture.matches
  */
-export function drawChart(canvas, { rows, start, end, scroll, hovered, fn, color, categories, matches }) {
+export function drawChart(canvas, { rows, start, end, scroll, color, categories, matches }) {
   const target = surface(canvas);
   if (!target) return;
   const { ctx, width, height } = target;
@@ -43,10 +41,32 @@ export function drawChart(canvas, { rows, start, end, scroll, hovered, fn, color
       ctx.fillRect(x, top, Math.max(0.5, wide > 3 ? wide - 0.5 : wide), ROW - 1);
       ctx.fillStyle = colors.text;
       if (wide > 24) ctx.fillText(fitText(ctx, name.text, wide - 7), x + 3, top + ROW / 2);
-      if (box === hovered || (box.fn === fn && wide > 2)) outline(ctx, x, top, wide, box === hovered ? colors.text : colors.accent);
     }
   }
   ctx.globalAlpha = 1;
+}
+
+/**
+ * Draws what is marked: the box under the pointer, and all boxes of the selected function.
+ * @param {HTMLCanvasElement} canvas
+ * @param {{rows: Box[][], start: number, end: number, scroll: number}} picture
+ * @param {{hovered: Box | null, fn: number | null}} marks
+ */
+export function drawChartMarks(canvas, { rows, start, end, scroll }, { hovered, fn }) {
+  const target = surface(canvas);
+  if (!target) return;
+  const { ctx, width, height } = target;
+  const { text, accent } = theme();
+  const mark = (/** @type {Box} */ box, /** @type {string} */ color) => {
+    const x = toX({ start, end, width }, box.start);
+    const wide = toX({ start, end, width }, box.end) - x;
+    if (wide > 2) outline(ctx, x, box.depth * ROW - scroll, wide, color);
+  };
+  const last = Math.min(rows.length - 1, Math.floor((scroll + height) / ROW));
+  for (let depth = Math.max(0, Math.floor(scroll / ROW)); depth <= last; depth++) {
+    for (const box of rows[depth] ?? []) if (box.fn === fn) mark(box, accent);
+  }
+  if (hovered) mark(hovered, text);
 }
 
 /**
@@ -57,7 +77,6 @@ export function drawChart(canvas, { rows, start, end, scroll, hovered, fn, color
  * @param {string} color
  */
 function outline(ctx, x, top, width, color) {
-  ctx.globalAlpha = 1;
   ctx.strokeStyle = color;
   ctx.lineWidth = 1;
   ctx.strokeRect(x + 0.5, top + 0.5, Math.max(1, width - 1.5), ROW - 2);

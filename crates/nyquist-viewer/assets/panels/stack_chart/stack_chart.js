@@ -4,18 +4,19 @@ import { h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
 import { formatTime } from '../../format.js';
 import { nameOf } from '../../names.js';
-import { matcher } from '../../pattern.js';
+import { createHighlight } from '../../pattern.js';
 import { rangeOf, selectRange, set } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { toTime } from '../../axis.js';
 import { createQuestion } from '../../question.js';
+import { createCanvasBox } from '../../widgets/canvas_box.js';
 import { createStatus } from '../../widgets/status.js';
 import { listenForDrags } from '../../widgets/drag.js';
 import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
 import { threadDetails, threadName } from '../timeline/tracks.js';
-import { ROW, drawChart } from './draw.js';
+import { ROW, drawChart, drawChartMarks } from './draw.js';
 import { boxAt, rowsOf } from './layout.js';
 
 /** @typedef {import('../../store.js').State} State */
@@ -24,139 +25,190 @@ import { boxAt, rowsOf } from './layout.js';
 /** The height of the time axis above the boxes. */
 const AXIS = 19;
 
-/**
- * @param {import('../../context.js').Context} ctx
- * @returns {import('../../context.js').Panel}
- */
-export function createStackChart(ctx) {
-  const { store, info, tooltip } = ctx;
-  const categories = info.categories.map(({ color }) => color);
-  const status = createStatus(store);
-  const question = createQuestion('stack-chart', status);
-  const title = h('span', { class: 'tools-title' });
-  const note = h('span', { class: 'tools-note' });
-  const axis = h('canvas', { class: 'axis', 'aria-hidden': 'true' });
-  const canvas = h('canvas', { class: 'flame-canvas' });
-  const space = h('div');
-  const brush = h('div', { class: 'brush', hidden: true });
-  const scroller = h('div', { class: 'flame-scroller chart-scroller', tabindex: '0', role: 'application', 'aria-label': 'Stack chart', 'data-area': '' },
-    h('div', { class: 'chart-axis' }, axis), canvas, space);
-  const element = h('section', { class: 'panel stack-chart' }, h('div', { class: 'panel-tools' }, title, note),
-    h('div', { class: 'panel-body' }, h('div', { class: 'chart-box' }, scroller, brush), status.element));
+export class StackChart {
+  /** @param {import('../../context.js').Context} ctx */
+  constructor(ctx) {
+    this.ctx = ctx;
+    this.categories = ctx.info.categories.map(({ color }) => color);
+    this.status = createStatus(ctx.store);
+    this.question = createQuestion('stack-chart', this.status);
+    this.highlight = createHighlight();
+    this.title = h('span', { class: 'tools-title' });
+    this.note = h('span', { class: 'tools-note' });
+    this.axis = h('canvas', { class: 'axis', 'aria-hidden': 'true' });
+    this.brush = h('div', { class: 'brush', hidden: true });
+    this.box = createCanvasBox({ class: 'flame-scroller chart-scroller', 'aria-label': 'Stack chart' }, h('div', { class: 'chart-axis' }, this.axis));
+    this.element = h('section', { class: 'panel stack-chart' }, h('div', { class: 'panel-tools' }, this.title, this.note),
+      h('div', { class: 'panel-body' }, h('div', { class: 'chart-box' }, this.box.scroller, this.brush), this.status.element));
+    /** @type {Box[][]} */
+    this.rows = [];
+    /** @type {Box | null} */
+    this.hovered = null;
+    this.start = ctx.info.start_ns;
+    this.end = ctx.info.end_ns;
+    this.scheduled = false;
+    this.listen();
+  }
 
-  /** @type {Box[][]} */
-  let rows = [];
-  /** @type {Box | null} */
-  let hovered = null;
-  let start = info.start_ns;
-  let end = info.end_ns;
-  let scheduled = false;
-
-  const draw = () => {
-    scheduled = false;
-    const { fn, color, search } = store.get();
-    const test = matcher(search);
-    drawAxis(axis, start, end, info.start_ns);
-    drawChart(canvas, {
-      rows, start, end, scroll: scroller.scrollTop, hovered, fn, color, categories, matches: search === '' ? null : (one) => test(nameOf(one).raw),
+  listen() {
+    const { scroller } = this.box;
+    scroller.addEventListener('scroll', () => this.schedule(), { passive: true });
+    scroller.addEventListener('pointermove', (event) => this.onMove(event));
+    scroller.addEventListener('pointerleave', () => this.onLeave());
+    scroller.addEventListener('dblclick', (event) => this.zoom(this.under(event)));
+    scroller.addEventListener('contextmenu', (event) => this.onContextMenu(event));
+    listenForDrags(scroller, {
+      area: () => this.box.canvas,
+      preview: (_, from, to) => this.preview(from, to),
+      cancel: () => { this.brush.hidden = true; },
+      select: (_, from, to) => this.selectRange(this.timeAt(from), this.timeAt(to)),
+      click: (_, event) => this.select(this.under(event)),
     });
-  };
-  const schedule = () => {
-    if (!scheduled) requestAnimationFrame(draw);
-    scheduled = true;
-  };
-  const resize = () => {
-    const height = Math.max(0, scroller.clientHeight - AXIS);
-    canvas.style.height = `${height}px`;
-    space.style.height = `${Math.max(0, rows.length * ROW + 2 - height)}px`;
-    draw();
-  };
+    onResize(scroller, () => {
+      this.resize();
+      this.update(this.ctx.store.get());
+    });
+    onThemeChange(() => this.draw());
+  }
+
   /** @param {State} state */
-  const threadOf = (state) => info.threads.find(({ thread }) => thread === state.threads[0]) ?? info.threads[0];
-  /** @param {State} state */
-  const update = (state) => {
-    const thread = threadOf(state);
-    if (!thread) return status.nothing();
-    title.textContent = threadName(thread);
-    title.title = threadDetails(thread);
-    note.textContent = state.threads.length === 1 ? '' : `${state.threads.length === 0 ? 'the busiest thread' : 'the first selected thread'}; another is chosen in the timeline`;
-    schedule();
-    const width = canvas.clientWidth;
+  update(state) {
+    const { threads } = this.ctx.info;
+    const thread = threads.find((one) => one.thread === state.threads[0]) ?? threads[0];
+    if (!thread) return this.status.nothing();
+    this.highlight.search(state.search);
+    this.title.textContent = threadName(thread);
+    this.title.title = threadDetails(thread);
+    const which = state.threads.length === 0 ? 'the busiest thread' : 'the first selected thread';
+    this.note.textContent = state.threads.length === 1 ? '' : `${which}; another is chosen in the timeline`;
+    this.schedule();
+    this.ask(state, thread.thread);
+  }
+
+  /**
+   * @param {State} state
+   * @param {number} thread
+   */
+  ask(state, thread) {
+    const width = this.box.canvas.clientWidth;
     if (width === 0) return;
-    const params = selectionParams(state);
-    params.delete('threads');
-    params.set('thread', String(thread.thread));
+    const params = selectionParams(state, { threads: false });
+    params.set('thread', String(thread));
     params.set('width', String(Math.ceil(width / 100) * 100));
-    question.ask('chart', params, (/** @type {import('../../api.js').Chart} */ answer) => {
-      rows = rowsOf(answer.boxes);
-      [start, end] = rangeOf(state) ?? [answer.start_ns, answer.end_ns];
-      hovered = null;
-      scroller.scrollTop = 0;
-      resize();
-      if (answer.boxes.length === 0) status.nothing();
+    this.question.ask('chart', params, (/** @type {import('../../api.js').Chart} */ answer) => {
+      this.rows = rowsOf(answer.boxes);
+      [this.start, this.end] = rangeOf(state) ?? [answer.start_ns, answer.end_ns];
+      this.hovered = null;
+      this.box.scroller.scrollTop = 0;
+      this.resize();
+      if (answer.boxes.length === 0) this.status.nothing();
     });
-  };
+  }
 
-  const scaleOf = () => ({ start, end, width: canvas.clientWidth });
-  const under = (/** @type {MouseEvent} */ event) => {
-    const { left, top } = canvas.getBoundingClientRect();
-    return boxAt(rows, Math.floor((event.clientY - top + scroller.scrollTop) / ROW), toTime(scaleOf(), event.clientX - left));
-  };
-  const select = (/** @type {Box | null} */ box) => {
-    if (box) store.update(set, { fn: box.fn });
-  };
-  scroller.addEventListener('scroll', schedule, { passive: true });
-  scroller.addEventListener('pointermove', (event) => {
-    const box = under(event);
-    if (box !== hovered) schedule();
-    hovered = box;
-    if (!box || event.pointerType === 'touch' || !brush.hidden) return tooltip.hide();
+  picture() {
+    return { rows: this.rows, start: this.start, end: this.end, scroll: this.box.scroller.scrollTop };
+  }
+
+  mark() {
+    drawChartMarks(this.box.marks, this.picture(), { hovered: this.hovered, fn: this.ctx.store.get().fn });
+  }
+
+  draw() {
+    this.scheduled = false;
+    const { color } = this.ctx.store.get();
+    drawAxis(this.axis, this.start, this.end, this.ctx.info.start_ns);
+    drawChart(this.box.canvas, { ...this.picture(), color, categories: this.categories, matches: this.highlight.matches() });
+    this.mark();
+  }
+
+  schedule() {
+    if (!this.scheduled) requestAnimationFrame(() => this.draw());
+    this.scheduled = true;
+  }
+
+  resize() {
+    this.box.fit(this.rows.length * ROW + 2, AXIS);
+    this.draw();
+  }
+
+  /** @param {number} x */
+  timeAt(x) {
+    return toTime({ start: this.start, end: this.end, width: this.box.canvas.clientWidth }, x);
+  }
+
+  /** @param {MouseEvent} event */
+  under(event) {
+    const { left, top } = this.box.canvas.getBoundingClientRect();
+    return boxAt(this.rows, Math.floor((event.clientY - top + this.box.scroller.scrollTop) / ROW), this.timeAt(event.clientX - left));
+  }
+
+  /** @param {Box | null} box */
+  select(box) {
+    if (box) this.ctx.store.update(set, { fn: box.fn });
+  }
+
+  /** @param {Box | null} box */
+  zoom(box) {
+    if (box) this.selectRange(Math.max(this.start, box.start), Math.min(this.end, box.end));
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
+  selectRange(from, to) {
+    if (to > from) this.ctx.store.update(selectRange, /** @type {[number, number]} */ ([Math.floor(from), Math.ceil(to)]));
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
+  preview(from, to) {
+    this.brush.hidden = false;
+    this.brush.style.left = `${from}px`;
+    this.brush.style.width = `${to - from}px`;
+    this.brush.textContent = formatTime(this.timeAt(to) - this.timeAt(from));
+  }
+
+  /** @param {PointerEvent} event */
+  onMove(event) {
+    const box = this.under(event);
+    if (box !== this.hovered) requestAnimationFrame(() => this.mark());
+    this.hovered = box;
+    const { tooltip, info } = this.ctx;
+    if (!box || event.pointerType === 'touch' || !this.brush.hidden) return tooltip.hide();
     const name = nameOf(box.fn);
     tooltip.show(event.clientX, event.clientY, [
       tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
       tooltipRow('from', formatTime(box.start - info.start_ns)), tooltipRow('for', formatTime(box.end - box.start)),
     ]);
-  });
-  scroller.addEventListener('pointerleave', () => {
-    hovered = null;
-    tooltip.hide();
-    schedule();
-  });
-  listenForDrags(scroller, {
-    area: () => canvas,
-    preview: (_, from, to) => {
-      brush.hidden = false;
-      brush.style.left = `${from}px`;
-      brush.style.width = `${to - from}px`;
-      brush.textContent = formatTime(((end - start) * (to - from)) / canvas.clientWidth);
-    },
-    cancel: () => { brush.hidden = true; },
-    select: (_, from, to) => store.update(selectRange, /** @type {[number, number]} */ ([toTime(scaleOf(), from), toTime(scaleOf(), to)])),
-    click: (_, event) => select(under(event)),
-  });
-  scroller.addEventListener('dblclick', (event) => {
-    const box = under(event);
-    if (box) store.update(selectRange, /** @type {[number, number]} */ ([Math.max(start, box.start), Math.min(end, box.end)]));
-  });
-  scroller.addEventListener('contextmenu', (event) => {
-    const box = under(event);
+  }
+
+  onLeave() {
+    this.hovered = null;
+    this.ctx.tooltip.hide();
+    this.mark();
+  }
+
+  /** @param {MouseEvent} event */
+  onContextMenu(event) {
+    const box = this.under(event);
     if (!box) return;
     event.preventDefault();
-    select(box);
-    openFunctionMenu(ctx, { fn: box.fn, path: null, inverted: false }, event.clientX, event.clientY);
-  });
-  onResize(scroller, () => {
-    resize();
-    update(store.get());
-  });
-  onThemeChange(draw);
-  return {
-    element,
-    update,
-    focus: () => scroller.focus({ preventScroll: true }),
-    keys: () => functionKeys(ctx, () => {
-      const { fn } = store.get();
+    this.select(box);
+    openFunctionMenu(this.ctx, { fn: box.fn, path: null, inverted: false }, event.clientX, event.clientY);
+  }
+
+  focus() {
+    this.box.scroller.focus({ preventScroll: true });
+  }
+
+  /** @returns {import('../../keys.js').Key[]} */
+  keys() {
+    return functionKeys(this.ctx, () => {
+      const { fn } = this.ctx.store.get();
       return fn === null ? null : { fn, path: null, inverted: false };
-    }),
-  };
+    });
+  }
 }

@@ -7,23 +7,32 @@ import { ticks } from '../../axis.js';
 /** @typedef {import('./graph.js').Layer} Layer */
 
 /**
- * @param {HTMLCanvasElement} canvas
- * @param {object} graph
- * @param {Layer[]} graph.layers
- * @param {Layer[] | null} graph.ghost what the filters leave out, seen behind
- * @param {number} graph.top the value at the upper edge
- * @param {string[]} graph.colors of the categories, by number
+ * @typedef {object} Graph
+ * @property {Layer[]} layers
+ * @property {Layer[] | null} ghost what the filters leave out, seen behind
+ * @property {Float64Array | null} mark how much of it is in the selected function
+ * @property {number} top the value at the upper edge
+ * @property {string[]} colors of the categories, by number
  */
-export function drawGraph(canvas, { layers, ghost, top, colors }) {
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Graph} graph
+ */
+export function drawGraph(canvas, { layers, ghost, mark, top, colors }) {
   const target = surface(canvas);
   if (!target) return;
   const { ctx, width, height } = target;
-  const { dark, line } = theme();
+  const { dark, line, text } = theme();
   if (ghost) for (const layer of ghost) if (colors[layer.category] !== 'transparent') fillLayer(ctx, layer, width, height, top, line);
   for (const layer of layers) {
     const color = graphColor(colors[layer.category] ?? 'grey', dark);
     if (color !== 'transparent') fillLayer(ctx, layer, width, height, top, color);
   }
+  if (!mark) return;
+  ctx.globalAlpha = dark ? 0.34 : 0.42;
+  fillLayer(ctx, { category: 0, low: new Float64Array(mark.length), high: mark }, width, height, top, text);
+  ctx.globalAlpha = 1;
 }
 
 /**

@@ -52,6 +52,20 @@ export function scaleTop(highest) {
 }
 
 /**
+ * The heights of a part of a graph, where it is a part: nothing when there is none of it, or when it is all there is.
+ * @param {Layer[]} whole
+ * @param {Layer[] | null} part
+ * @returns {Float64Array | null}
+ */
+export function partOf(whole, part) {
+  const high = part?.at(-1)?.high;
+  const all = whole.at(-1)?.high;
+  if (!high || !all || high.length !== all.length) return null;
+  const sum = (/** @type {Float64Array} */ values) => values.reduce((a, b) => a + b, 0);
+  return sum(high) < sum(all) * 0.99 ? high : null;
+}
+
+/**
  * What each category takes at a part.
  * @param {Layer[]} layers
  * @param {number} part

@@ -4,217 +4,207 @@ import { button, fill, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
 import { formatTime } from '../../format.js';
 import { rangeOf, selectRange, selectThread, set } from '../../store.js';
-import { selectionParams } from '../../url.js';
 import { toTime } from '../../axis.js';
 import { createStatus } from '../../widgets/status.js';
-import { createQuestion } from '../../question.js';
 import { listenForDrags } from '../../widgets/drag.js';
+import { createAnswers } from './answers.js';
 import { drawAxis, drawGraph } from './draw.js';
-import { partsFor, peak, scaleTop, stack } from './graph.js';
+import { partOf, peak, scaleTop, stack } from './graph.js';
 import { createHover } from './hover.js';
 import { createTrackRow } from './track_row.js';
-import { FIRST_TRACKS, chooseTracks } from './tracks.js';
+import { FIRST_TRACKS, chooseTracks, shortDetails } from './tracks.js';
+import { createView, peakText, placeBrush } from './view.js';
 
 /** @typedef {import('../../store.js').State} State */
-/** @typedef {import('../../api.js').Timeline} Answer */
-/** @typedef {{shown: Answer | null, whole: Answer | null}} Answers with the filters, and without where there are filters */
+/** @typedef {import('../../store.js').Range} Range */
 
-/**
- * @param {import('../../context.js').Context} ctx
- * @returns {import('../../context.js').Panel & {focusSearch: () => void}}
- */
-export function createTimeline(ctx) {
-  const { store, info } = ctx;
-  const zero = info.start_ns;
-  const colors = info.categories.map(({ color }) => color);
-  const status = createStatus(store);
-  const view = createView();
-  const element = h('section', { class: 'timeline', 'aria-label': 'Timeline' }, view.top, view.tracks, status.element);
-  const questions = {
-    overview: createQuestion('overview', status), overviewWhole: createQuestion('overview-whole', status),
-    tracks: createQuestion('tracks', status), tracksWhole: createQuestion('tracks-whole', status),
-  };
-  /** @type {Answers} */
-  const overview = { shown: null, whole: null };
-  /** @type {Answers} */
-  const threads = { shown: null, whole: null };
-  /** @type {import('./track_row.js').TrackRow[]} */
-  let rows = [];
-  let rowsKey = '';
-  let limit = FIRST_TRACKS;
+export class Timeline {
+  /** @param {import('../../context.js').Context} ctx */
+  constructor(ctx) {
+    this.ctx = ctx;
+    this.colors = ctx.info.categories.map(({ color }) => color);
+    this.status = createStatus(ctx.store);
+    this.overview = createAnswers('overview', this.status, ctx.info);
+    this.tracks = createAnswers('tracks', this.status, ctx.info);
+    /** @type {import('./track_row.js').TrackRow[]} */
+    this.rows = [];
+    this.shownThreads = '';
+    this.details = shortDetails(ctx.info.threads);
+    this.limit = FIRST_TRACKS;
+    this.view = createView();
+    this.element = h('section', { class: 'timeline', 'data-panel': 'timeline', 'aria-label': 'Timeline' }, this.view.top, this.view.tracks, this.status.element);
+    this.listen();
+  }
 
-  const shownRange = () => rangeOf(store.get()) ?? /** @type {[number, number]} */ ([info.start_ns, info.end_ns]);
-  const scaleOf = (/** @type {HTMLElement} */ area) => {
-    const [start, end] = area.dataset['area'] === 'whole' ? [info.start_ns, info.end_ns] : shownRange();
-    return { start, end, width: area.clientWidth };
-  };
-
-  const drawOverview = () => {
-    const layers = stack(overview.shown?.tracks[0], overview.shown?.part_ns ?? 1);
-    const ghost = overview.whole ? stack(overview.whole.tracks[0], overview.whole.part_ns) : null;
-    const highest = Math.max(peak(layers), peak(ghost ?? []));
-    drawGraph(view.overview, { layers, ghost, top: scaleTop(highest), colors });
-    view.peak.textContent = highest > 0 ? `peak ${highest.toFixed(highest < 9.95 ? 1 : 0)} CPU${highest.toFixed(1) === '1.0' ? '' : 's'}` : '';
-  };
-  const drawTracks = () => {
-    const find = (/** @type {Answer | null} */ answer, /** @type {number} */ thread) => answer?.tracks.find((track) => track.thread === thread);
-    for (const { canvas, thread } of rows) {
-      const layers = stack(find(threads.shown, thread.thread), threads.shown?.part_ns ?? 1);
-      const ghost = threads.whole ? stack(find(threads.whole, thread.thread), threads.whole.part_ns) : null;
-      drawGraph(canvas, { layers, ghost, top: 1, colors });
-    }
-  };
-  const drawAxes = () => {
-    drawAxis(view.wholeAxis, info.start_ns, info.end_ns, zero);
-    drawAxis(view.rangeAxis, ...shownRange(), zero);
-  };
-  const draw = () => {
-    drawOverview();
-    drawTracks();
-    drawAxes();
-    placeBrush(view.selected, rangeOf(store.get()), { start: info.start_ns, end: info.end_ns });
-  };
+  listen() {
+    const { store } = this.ctx;
+    this.view.all.addEventListener('click', () => store.update(set, { threads: [] }));
+    this.view.search.addEventListener('input', () => this.update(store.get()));
+    this.view.tracks.addEventListener('click', (event) => {
+      if (event.target instanceof Element && event.target.closest('.track-label')) this.selectThread(event.target, event);
+    });
+    this.view.list.addEventListener('keydown', (event) => this.onRowKey(event));
+    listenForDrags(this.element, {
+      area: (target) => target.closest('[data-area]'),
+      preview: (area, from, to) => this.preview(this.rangeIn(area, from, to)),
+      cancel: () => this.view.brushes.forEach((brush) => { brush.hidden = true; }),
+      select: (area, from, to) => this.selectRange(this.rangeIn(area, from, to)),
+      click: (target, event) => this.selectThread(target, event),
+    });
+    createHover(this.element, this.ctx, (area) => this.under(area));
+    onResize(this.view.overview, () => {
+      this.draw();
+      this.update(store.get());
+    });
+    onThemeChange(() => this.draw());
+  }
 
   /** @param {State} state */
-  const ask = (state) => {
-    const width = view.overview.clientWidth;
-    if (width === 0) return;
-    const filtered = state.filters.length + state.transforms.length > 0;
-    /** @type {(key: 'overview' | 'tracks', answers: Answers, range: boolean, show: () => void) => void} */
-    const both = (key, answers, range, show) => {
-      const [start, end] = range ? shownRange() : [info.start_ns, info.end_ns];
-      const params = (/** @type {boolean} */ filters) => {
-        const all = selectionParams(state, { threads: false, range, filters });
-        all.set('parts', String(partsFor(width, end - start, info.interval_ns)));
-        if (range) all.set('tracks', rows.map((row) => row.thread.thread).join(','));
-        return all;
-      };
-      const whole = questions[/** @type {'overviewWhole' | 'tracksWhole'} */ (`${key}Whole`)];
-      questions[key].ask('timeline', params(true), (answer) => { answers.shown = answer; show(); });
-      if (filtered) whole.ask('timeline', params(false), (answer) => { answers.whole = answer; show(); });
-      else {
-        answers.whole = null;
-        whole.forget();
-      }
-    };
-    both('overview', overview, false, drawOverview);
-    if (rows.length > 0) both('tracks', threads, true, drawTracks);
-  };
-
-  /** @param {State} state */
-  const update = (state) => {
-    const { shown, left } = chooseTracks(info.threads, { search: view.search.value, limit, selected: state.threads });
-    const key = shown.map(({ thread }) => thread).join();
-    if (key !== rowsKey) {
-      rowsKey = key;
-      rows = shown.map((thread) => createTrackRow(thread, info, info.summary.processes > 1));
-      fill(view.list, ...rows.map((row) => row.element));
-    }
-    fill(view.more, left > 0 ? button(`Show ${left} more`, () => { limit = left > 200 ? limit + 200 : Infinity; update(store.get()); }) : null,
-      shown.length === 0 ? h('span', {}, 'No thread has this name.') : null);
-    for (const { element: row, thread } of rows) {
+  update(state) {
+    this.showTracks(state);
+    for (const { element, thread } of this.rows) {
       const selected = state.threads.includes(thread.thread);
-      row.setAttribute('aria-selected', String(selected));
-      row.classList.toggle('unselected', state.threads.length > 0 && !selected);
+      element.setAttribute('aria-selected', String(selected));
+      element.classList.toggle('unselected', state.threads.length > 0 && !selected);
     }
-    view.all.setAttribute('aria-pressed', String(state.threads.length === 0));
-    element.classList.toggle('zoomed', state.ranges.length > 0);
-    draw();
-    ask(state);
-  };
+    this.view.all.setAttribute('aria-pressed', String(state.threads.length === 0));
+    this.element.classList.toggle('zoomed', state.ranges.length > 0);
+    this.drawRange();
+    this.ask(state);
+  }
 
-  view.all.addEventListener('click', () => store.update(set, { threads: [] }));
-  view.search.addEventListener('input', () => update(store.get()));
-  listenForDrags(element, {
-    area: (target) => target.closest('[data-area]'),
-    preview: (area, from, to) => {
-      const { start, end, width } = scaleOf(area);
-      const range = [start + ((end - start) * from) / width, start + ((end - start) * to) / width];
-      for (const brush of [view.brush, view.trackBrush]) {
-        const own = scaleOf(/** @type {HTMLElement} */ (brush.parentElement));
-        placeBrush(brush, /** @type {[number, number]} */ (range), own);
-        brush.textContent = brush === view.brush ? formatTime(Number(range[1]) - Number(range[0])) : '';
-      }
-    },
-    cancel: () => [view.brush, view.trackBrush].forEach((brush) => { brush.hidden = true; }),
-    select: (area, from, to) => {
-      const scale = scaleOf(area);
-      const range = /** @type {[number, number]} */ ([toTime(scale, from), toTime(scale, to)]);
-      if (range[1] > range[0]) store.update(selectRange, range);
-    },
-    click: (target, event) => {
-      const row = target.closest('[data-thread]');
-      if (row instanceof HTMLElement) store.update(selectThread, Number(row.dataset['thread']), event.ctrlKey || event.metaKey);
-    },
-  });
-  view.tracks.addEventListener('click', (event) => {
-    const label = event.target instanceof Element ? event.target.closest('.track-label') : null;
-    const row = label?.closest('[data-thread]');
-    if (row instanceof HTMLElement) store.update(selectThread, Number(row.dataset['thread']), event.ctrlKey || event.metaKey);
-  });
-  listenForRowKeys(view.list, store);
-  createHover(element, ctx, (area) => {
-    const row = area.closest('[data-thread]');
-    const answer = row ? threads.shown : overview.shown;
-    const track = row instanceof HTMLElement ? answer?.tracks.find((one) => one.thread === Number(row.dataset['thread'])) : answer?.tracks[0];
-    return { scale: scaleOf(area), layers: stack(track, answer?.part_ns ?? 1), title: row?.getAttribute('aria-label')?.split(', ')[0] ?? 'All threads' };
-  });
-  onResize(view.overview, () => update(store.get()));
-  onThemeChange(draw);
-  return { element, update, focusSearch: () => view.search.focus() };
-}
+  /** @param {State} state */
+  showTracks(state) {
+    const { info } = this.ctx;
+    const { shown, left } = chooseTracks(info.threads, { search: this.view.search.value, limit: this.limit, selected: state.threads });
+    const threads = shown.map(({ thread }) => thread).join();
+    if (threads !== this.shownThreads) {
+      this.shownThreads = threads;
+      this.rows = shown.map((thread) => createTrackRow(thread, info, this.details));
+      fill(this.view.list, ...this.rows.map((row) => row.element));
+      this.drawTracks();
+    }
+    const nothing = info.threads.length > 0 ? 'No thread has this name.' : 'There are no threads.';
+    fill(this.view.more, left > 0 ? button(`Show ${left} more`, () => this.showMore(left)) : null, shown.length === 0 ? h('span', {}, nothing) : null);
+  }
 
-function createView() {
-  const overview = h('canvas', { class: 'graph', 'aria-hidden': 'true' });
-  const wholeAxis = h('canvas', { class: 'axis', 'aria-hidden': 'true' });
-  const rangeAxis = h('canvas', { class: 'axis', 'aria-hidden': 'true' });
-  const brush = h('div', { class: 'brush', hidden: true });
-  const trackBrush = h('div', { class: 'brush', hidden: true });
-  const selected = h('div', { class: 'brush brush-selected', hidden: true });
-  const peakText = h('span', { class: 'track-time' });
-  const all = button('All threads', () => undefined, { class: 'all-threads', 'aria-pressed': 'true' });
-  const search = h('input', { type: 'search', class: 'track-search', placeholder: 'Find a thread', 'aria-label': 'Find a thread by name' });
-  const list = h('div', { class: 'track-list', role: 'listbox', 'aria-label': 'Threads', 'aria-multiselectable': 'true' });
-  const more = h('div', { class: 'track-more' });
-  const top = h('div', { class: 'timeline-top' },
-    h('div', { class: 'track overview' }, h('div', { class: 'overview-label' }, all, peakText),
-      h('div', { class: 'graph-area', 'data-area': 'whole' }, overview, selected, brush)),
-    h('div', { class: 'track axis-row whole-axis' }, h('div', { class: 'overview-label' }), h('div', { class: 'graph-area', 'data-area': 'whole' }, wholeAxis)),
-    h('div', { class: 'track axis-row' }, h('div', { class: 'overview-label' }, search),
-      h('div', { class: 'graph-area', 'data-area': 'range' }, rangeAxis)));
-  const brushArea = h('div', { class: 'tracks-brush-area', 'data-area': 'range' }, trackBrush);
-  const tracks = h('div', { class: 'tracks' }, h('div', { class: 'tracks-inner' }, list, brushArea, more));
-  return { top, tracks, overview, wholeAxis, rangeAxis, brush, trackBrush, selected, peak: peakText, all, search, list, more };
-}
+  /** @param {number} left */
+  showMore(left) {
+    this.limit = left > 200 ? this.limit + 200 : Infinity;
+    this.update(this.ctx.store.get());
+  }
 
-/**
- * @param {HTMLElement} brush
- * @param {[number, number] | null} range
- * @param {{start: number, end: number}} scale
- */
-function placeBrush(brush, range, { start, end }) {
-  brush.hidden = range === null;
-  if (!range) return;
-  const share = (/** @type {number} */ time) => Math.max(0, Math.min(1, (time - start) / (end - start))) * 100;
-  brush.style.left = `${share(range[0])}%`;
-  brush.style.width = `${share(range[1]) - share(range[0])}%`;
-}
+  /** @param {State} state */
+  ask(state) {
+    const width = this.view.overview.clientWidth;
+    if (width === 0) return;
+    this.overview.ask(state, width, null, () => this.drawOverview());
+    if (this.rows.length > 0) this.tracks.ask(state, width, this.rows.map((row) => row.thread.thread), () => this.drawTracks());
+  }
 
-/**
- * @param {HTMLElement} list
- * @param {import('../../store.js').Store} store
- */
-function listenForRowKeys(list, store) {
-  list.tabIndex = 0;
-  list.addEventListener('keydown', (event) => {
-    const rows = [...list.querySelectorAll('.track')];
-    const at = rows.findIndex((row) => row === document.activeElement);
+  /**
+   * @param {number | null} thread nothing for all together
+   * @returns {import('./draw.js').Graph}
+   */
+  graphOf(thread) {
+    const layers = (/** @type {import('./answers.js').Which} */ which) => {
+      const found = (thread === null ? this.overview : this.tracks).find(which, thread);
+      return found && stack(found.track, found.part);
+    };
+    const shown = layers('shown') ?? [];
+    return { layers: shown, ghost: layers('whole'), mark: partOf(shown, layers('marked')), top: 1, colors: this.colors };
+  }
+
+  drawOverview() {
+    const graph = this.graphOf(null);
+    const highest = Math.max(peak(graph.layers), peak(graph.ghost ?? []));
+    drawGraph(this.view.overview, { ...graph, top: scaleTop(highest) });
+    this.view.peak.textContent = peakText(highest, this.ctx.store.get().time === 'running' ? 'CPU' : 'thread');
+  }
+
+  drawTracks() {
+    for (const { canvas, thread } of this.rows) drawGraph(canvas, this.graphOf(thread.thread));
+  }
+
+  drawRange() {
+    const { start_ns: start, end_ns: end } = this.ctx.info;
+    drawAxis(this.view.wholeAxis, start, end, start);
+    drawAxis(this.view.rangeAxis, ...this.shownRange(), start);
+    placeBrush(this.view.selected, rangeOf(this.ctx.store.get()), { start, end });
+  }
+
+  draw() {
+    this.drawOverview();
+    this.drawTracks();
+    this.drawRange();
+  }
+
+  /** @returns {Range} */
+  shownRange() {
+    return rangeOf(this.ctx.store.get()) ?? [this.ctx.info.start_ns, this.ctx.info.end_ns];
+  }
+
+  /** @param {HTMLElement} area */
+  scaleOf(area) {
+    const [start, end] = area.dataset['area'] === 'whole' ? [this.ctx.info.start_ns, this.ctx.info.end_ns] : this.shownRange();
+    return { start, end, width: area.clientWidth };
+  }
+
+  /**
+   * @param {HTMLElement} area
+   * @param {number} from
+   * @param {number} to
+   * @returns {Range}
+   */
+  rangeIn(area, from, to) {
+    const scale = this.scaleOf(area);
+    return [toTime(scale, from), toTime(scale, to)];
+  }
+
+  /** @param {Range} range */
+  preview(range) {
+    for (const brush of this.view.brushes) placeBrush(brush, range, this.scaleOf(/** @type {HTMLElement} */ (brush.parentElement)));
+    const [first] = this.view.brushes;
+    if (first) first.textContent = formatTime(range[1] - range[0]);
+  }
+
+  /** @param {Range} range */
+  selectRange(range) {
+    if (range[1] > range[0]) this.ctx.store.update(selectRange, range);
+  }
+
+  /**
+   * @param {Element} target
+   * @param {MouseEvent | KeyboardEvent} event
+   */
+  selectThread(target, event) {
+    const row = target.closest('[data-thread]');
+    if (row instanceof HTMLElement) this.ctx.store.update(selectThread, Number(row.dataset['thread']), event.ctrlKey || event.metaKey);
+  }
+
+  /** @param {KeyboardEvent} event */
+  onRowKey(event) {
+    const at = this.rows.findIndex(({ element }) => element === document.activeElement);
     const to = event.key === 'ArrowDown' ? at + 1 : event.key === 'ArrowUp' ? at - 1 : null;
-    const row = rows[at];
-    if (to !== null) /** @type {HTMLElement | undefined} */ (rows[Math.max(0, Math.min(rows.length - 1, to))])?.focus();
-    else if ((event.key === 'Enter' || event.key === ' ') && row instanceof HTMLElement) {
-      store.update(selectThread, Number(row.dataset['thread']), event.ctrlKey || event.metaKey);
-    } else return;
+    const row = this.rows[at]?.element;
+    if (to !== null) this.rows[Math.max(0, Math.min(this.rows.length - 1, to))]?.element.focus();
+    else if ((event.key === 'Enter' || event.key === ' ') && row) this.selectThread(row, event);
+    else return;
     event.preventDefault();
-  });
+  }
+
+  /**
+   * What is under the pointer.
+   * @param {HTMLElement} area
+   * @returns {import('./hover.js').Under}
+   */
+  under(area) {
+    const row = area.closest('[data-thread]');
+    const { layers, mark } = this.graphOf(row instanceof HTMLElement ? Number(row.dataset['thread']) : null);
+    return { scale: this.scaleOf(area), layers, mark, title: row?.querySelector('.track-name')?.textContent ?? 'All threads' };
+  }
+
+  focusSearch() {
+    this.view.search.focus();
+  }
 }

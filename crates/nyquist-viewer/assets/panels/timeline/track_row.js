@@ -1,7 +1,7 @@
 // The row of one thread: its label and its canvas.
 
 import { h } from '../../dom.js';
-import { clean, formatPercent, formatTime } from '../../format.js';
+import { formatPercent, formatTime } from '../../format.js';
 import { threadDetails, threadName } from './tracks.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
@@ -10,16 +10,14 @@ import { threadDetails, threadName } from './tracks.js';
 /**
  * @param {Thread} thread
  * @param {import('../../api.js').Info} info
- * @param {boolean} severalProcesses whether to say which process it is of
+ * @param {(thread: Thread) => string} details what tells it from others, beside its name
  * @returns {TrackRow}
  */
-export function createTrackRow(thread, info, severalProcesses) {
+export function createTrackRow(thread, info, details) {
   const canvas = h('canvas', { class: 'graph', 'aria-hidden': 'true' });
   const time = thread.weight * info.interval_ns;
-  const detail = severalProcesses ? `${clean(thread.process_name, 60)} ${clean(thread.pid, 20)}` : '';
   const label = h('div', { class: 'track-label', title: threadDetails(thread) },
-    h('span', { class: 'track-name' }, threadName(thread)),
-    h('span', { class: 'track-detail' }, detail),
+    h('span', { class: 'track-names' }, h('span', { class: 'track-name' }, threadName(thread)), h('span', { class: 'track-detail' }, details(thread))),
     h('span', { class: 'track-time' }, formatTime(time)));
   const element = h('div', {
     class: 'track', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-thread': thread.thread,

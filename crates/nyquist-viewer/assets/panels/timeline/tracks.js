@@ -33,3 +33,21 @@ export function threadName(thread) {
 export function threadDetails(thread) {
   return `${clean(thread.process_name, 200)} (process ${clean(thread.pid, 40)}), thread ${clean(thread.tid, 40)}`;
 }
+
+/**
+ * What is said beside a thread's name: its process where there are several, its number where others of the process have the same name.
+ * @param {Thread[]} threads
+ * @returns {(thread: Thread) => string}
+ */
+export function shortDetails(threads) {
+  const several = new Set(threads.map(({ process }) => process)).size > 1;
+  /** @type {Map<string, number>} */
+  const names = new Map();
+  const key = (/** @type {Thread} */ thread) => `${thread.process} ${thread.name}`;
+  for (const thread of threads) names.set(key(thread), (names.get(key(thread)) ?? 0) + 1);
+  return (thread) => {
+    const same = (names.get(key(thread)) ?? 0) > 1;
+    const process = clean(thread.process_name === thread.name ? thread.pid : `${thread.process_name} ${thread.pid}`, 60);
+    return [same ? clean(thread.tid, 20) : '', several ? process : ''].filter(Boolean).join(' · ');
+  };
+}

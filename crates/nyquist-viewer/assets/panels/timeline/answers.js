@@ -1,0 +1,85 @@
+// What the timeline asks, for the overview and for the tracks: with the filters, without them, and of the selected function.
+
+import { rangeOf } from '../../store.js';
+import { selectionParams } from '../../url.js';
+import { createQuestion } from '../../question.js';
+import { partsFor } from './graph.js';
+
+/** @typedef {import('../../store.js').State} State */
+/** @typedef {import('../../api.js').Timeline} Timeline */
+/** @typedef {import('../../api.js').Track} Track */
+/** @typedef {'shown' | 'whole' | 'marked'} Which with the filters, without them, of the selected function */
+/** @typedef {Record<Which, Timeline | null>} Answers */
+
+/** How long a function must stay selected before its time is asked: the arrow keys pass over many. */
+const REST_MS = 200;
+
+/**
+ * @param {string} part the name of this part of the timeline
+ * @param {import('../../widgets/status.js').Status} status
+ * @param {import('../../api.js').Info} info
+ */
+export function createAnswers(part, status, info) {
+  /** @type {Answers} */
+  const answers = { shown: null, whole: null, marked: null };
+  const questions = {
+    shown: createQuestion(part, status), whole: createQuestion(`${part}-whole`, status), marked: createQuestion(`${part}-marked`, status),
+  };
+  let timer = 0;
+  /**
+   * @param {Which} which
+   * @param {URLSearchParams | null} params nothing when there is nothing to ask
+   * @param {() => void} draw
+   */
+  const ask = (which, params, draw) => {
+    if (params) {
+      return questions[which].ask('timeline', params, (answer) => {
+        answers[which] = answer;
+        draw();
+      });
+    }
+    questions[which].forget();
+    if (!answers[which]) return;
+    answers[which] = null;
+    draw();
+  };
+  return {
+    answers,
+    /**
+     * @param {State} state
+     * @param {number} width
+     * @param {number[] | null} tracks of these threads and in the selected range; else of all together and all of the time
+     * @param {() => void} draw
+     */
+    ask(state, width, tracks, draw) {
+      const [start, end] = (tracks && rangeOf(state)) || [info.start_ns, info.end_ns];
+      const params = (/** @type {boolean} */ filters) => {
+        const all = selectionParams(state, { threads: false, range: tracks !== null, filters });
+        all.set('parts', String(partsFor(width, end - start, info.interval_ns)));
+        if (tracks) all.set('tracks', tracks.join(','));
+        return all;
+      };
+      ask('shown', params(true), draw);
+      ask('whole', state.filters.length + state.transforms.length > 0 ? params(false) : null, draw);
+      clearTimeout(timer);
+      const { fn } = state;
+      if (fn === null) return ask('marked', null, draw);
+      timer = setTimeout(() => {
+        const marked = params(true);
+        marked.append('transform', `focus-function:${fn}`);
+        ask('marked', marked, draw);
+      }, REST_MS);
+    },
+    /**
+     * The track of a thread in an answer; without a thread, the only one.
+     * @param {Which} which
+     * @param {number | null} thread
+     * @returns {{track: Track | undefined, part: number} | null}
+     */
+    find(which, thread) {
+      const answer = answers[which];
+      if (!answer) return null;
+      return { track: thread === null ? answer.tracks[0] : answer.tracks.find((one) => one.thread === thread), part: answer.part_ns };
+    },
+  };
+}

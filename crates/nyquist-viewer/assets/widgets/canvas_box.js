@@ -1,0 +1,26 @@
+// A scrolled box with a canvas as large as its window, and a second one above it for what is marked.
+
+import { h } from '../dom.js';
+
+/**
+ * @param {Record<string, any>} attributes of the scrolled box
+ * @param {...Node} above what stays on top of it
+ */
+export function createCanvasBox(attributes, ...above) {
+  const canvas = h('canvas', { class: 'flame-canvas' });
+  const marks = h('canvas', { class: 'flame-canvas' });
+  const frame = h('div', { class: 'flame-window' }, canvas, marks);
+  const space = h('div');
+  const scroller = h('div', { tabindex: '0', role: 'application', ...attributes }, ...above, frame, space);
+  /**
+   * Makes the window as high as what is left of the box, and the whole as high as its content.
+   * @param {number} content
+   * @param {number} [taken] the height of what is above
+   */
+  const fit = (content, taken = 0) => {
+    const height = Math.max(0, scroller.clientHeight - taken);
+    frame.style.height = `${height}px`;
+    space.style.height = `${Math.max(0, content - height)}px`;
+  };
+  return { canvas, marks, frame, scroller, fit };
+}
