@@ -46,9 +46,21 @@ const ORACLES: &[Need] = &[
     need("llvm-symbolizer", "llvm", "the oracle of functions and lines"),
 ];
 
-/// Installs what the oracles lack, as root on Debian. Whoever lacks something after that is skipped, with the reason.
+/// The browser that the viewer is tested in.
+const BROWSER: &[Need] = &[need("chromium", "chromium", "shows the viewer")];
+
+/// Installs what the oracles lack, as root on Debian. Whatever lacks something after that is skipped, with the reason.
 pub(crate) fn install_oracles() {
-    let packages = packages_of(&missing(ORACLES));
+    install_if_root(ORACLES);
+}
+
+/// Installs a browser where there is none, as root on Debian.
+pub(crate) fn install_browser() {
+    install_if_root(BROWSER);
+}
+
+fn install_if_root(needs: &'static [Need]) {
+    let packages = packages_of(&missing(needs));
     if !packages.is_empty()
         && sys::is_root()
         && is_there("apt-get")

@@ -42,6 +42,7 @@ mod made_profile;
 mod many_cpus;
 mod markers;
 mod names;
+mod npm;
 mod options;
 mod output_files;
 mod output_forms;
@@ -79,6 +80,7 @@ mod targets;
 mod time_namespaces;
 mod top;
 mod unwind_info;
+mod viewer;
 mod walkthrough;
 mod windows;
 
@@ -126,6 +128,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("setuid", setuid::TESTS),
     ("doctor", doctor::TESTS),
     ("server", server::TESTS),
+    ("viewer", viewer::TESTS),
     ("report", report::TESTS),
     ("annotate", annotate::TESTS),
     ("diff", diff::TESTS),

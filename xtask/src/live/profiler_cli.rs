@@ -1,9 +1,6 @@
 //! The Firefox Profiler's own query tool, `profiler-cli`: the front end's code without a browser.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,58 +8,19 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Stop, skip};
+use super::expect::Stop;
 use super::invocation::Invocation;
+use super::npm::{self, Package};
 
-/// The package on the npm registry.
-const PACKAGE: &str = "@firefox-devtools/profiler-cli";
-
-/// The one version that the tests are written for.
-const VERSION: &str = "0.10.0";
+/// The tool on the npm registry.
+const PACKAGE: Package = Package { name: "@firefox-devtools/profiler-cli", version: "0.10.0" };
 
 /// How long the tool's daemon may take to start and to load a profile.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// One installation at a time.
-static INSTALLING: Mutex<()> = Mutex::new(());
-
-/// The tool's script, installed at its version if it is not there yet; a skip where that cannot be done.
+/// The tool's script.
 fn script() -> Result<PathBuf, Stop> {
-    let _alone = INSTALLING.lock();
-    let folder = crate::target().join("front-end");
-    let package = folder.join("node_modules").join(PACKAGE);
-    if installed_version(&package).as_deref() != Some(VERSION) {
-        install(&folder)?;
-    }
-    Ok(package.join("dist/profiler-cli.js"))
-}
-
-fn installed_version(package: &Path) -> Option<String> {
-    let text = fs::read_to_string(package.join("package.json")).ok()?;
-    let json: Value = serde_json::from_str(&text).ok()?;
-    json["version"].as_str().map(str::to_owned)
-}
-
-fn install(folder: &Path) -> Result<(), Stop> {
-    for program in ["node", "npm"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            return skip(format_args!("there is no {program}, which the front end's own code needs"));
-        }
-    }
-    fs::create_dir_all(folder)?;
-    let wanted = format!("{PACKAGE}@{VERSION}");
-    let npm = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
-        .arg(folder)
-        .arg(&wanted)
-        .output()
-        .context("cannot start npm")?;
-    if npm.status.success() {
-        return Ok(());
-    }
-    let told = String::from_utf8_lossy(&npm.stderr).into_owned();
-    let reason = told.lines().find(|line| line.contains(" code ")).unwrap_or("npm says no reason");
-    skip(format_args!("npm cannot install {wanted}: {reason}"))
+    Ok(npm::folder_with(&[PACKAGE])?.join("node_modules").join(PACKAGE.name).join("dist/profiler-cli.js"))
 }
 
 /// A profile that is loaded in the front end. Its daemon ends with this, and carries the test's mark besides.

@@ -377,8 +377,8 @@ fn browser_link(test: &Context<'_>) -> Verdict {
     let script = format!("#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n", opened.display());
     std::fs::write(&browser, script)?;
     expect(std::process::Command::new("chmod").arg("755").arg(&browser).status()?.success(), "chmod failed")?;
-    let call = test.nyquist(&["load"]).path(&recorded.path).env("BROWSER", browser.display().to_string());
-    let running = call.start()?;
+    let call = test.nyquist(&["load", "--ui", "firefox"]).path(&recorded.path);
+    let running = call.env("BROWSER", browser.display().to_string()).start()?;
     let link = link_of(&running)?;
     running.wait_until("the browser to be opened", || opened.exists())?;
     let argument = std::fs::read_to_string(&opened)?.trim().to_owned();

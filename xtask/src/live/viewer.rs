@@ -1,0 +1,212 @@
+//! The built-in viewer: what its server says, and what people do with the page in a real browser
+//! (`crates/nyquist-viewer/tests/browser.mjs`).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
+use super::harness::Test;
+use super::http::Client;
+use super::invocation::Running;
+use super::npm::{self, Package};
+use super::server::{link_of, parts_of};
+use crate::packages;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("the_page_loads_nothing_of_others", page).parallel(),
+    Test::new("a_browser_opens_the_page_asked_for", chosen_page).parallel(),
+    Test::new("its_types_check_and_its_logic_passes", pure_parts).parallel(),
+    Test::new("the_list_has_the_reports_numbers", numbers).parallel(),
+    Test::new("trees_search_and_filters", |test| on_shares(test, "views")).parallel(),
+    Test::new("a_dragged_range_is_in_the_address", |test| on_shares(test, "range")).parallel(),
+    Test::new("an_empty_selection_has_a_way_back", |test| on_shares(test, "empty")).parallel(),
+    Test::new("a_narrow_screen_is_enough", |test| on_shares(test, "narrow")).parallel(),
+    Test::new("source_and_instructions_are_shown", |test| on_shares(test, "source")).parallel(),
+    Test::new("hostile_names_are_text", hostile_names).parallel(),
+];
+
+/// What drives the browser.
+const PLAYWRIGHT: Package = Package { name: "playwright-core", version: "1.65.1" };
+
+/// What checks the types of the page's modules.
+const TYPESCRIPT: Package = Package { name: "typescript", version: "5.9.3" };
+
+/// The names that the browser has.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// A viewer that is served.
+struct Served<'a> {
+    running: Running<'a>,
+    client: Client,
+    /// The path of the page.
+    path: String,
+    /// The address that opens the profile in the front end.
+    front_end: String,
+}
+
+impl<'a> Served<'a> {
+    fn start(test: &'a Context<'a>, profile: &Path) -> Result<Self, Stop> {
+        let running = test.nyquist(&["load", "--no-open"]).path(profile).start()?;
+        let front_end = link_of(&running)?;
+        let (port, _, base) = parts_of(&front_end)?;
+        Ok(Self { running, client: Client::new(port), path: format!("{base}/"), front_end })
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}{}", self.client.port, self.path)
+    }
+
+    fn end(self) -> Verdict {
+        self.running.signal(libc::SIGINT)?;
+        expect_eq("the server's status after Ctrl-C", self.running.wait()?.code(), 0)
+    }
+}
+
+fn page(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "50"]).run_well()?;
+    let served = Served::start(test, &recorded.path)?;
+    let page = served.client.get(&served.path)?;
+    expect_eq("the status", page.status, 200)?;
+    let policy = page.header("content-security-policy").unwrap_or_default();
+    expect_contains("the policy", policy, "default-src 'none'; script-src 'self'; style-src 'self';")?;
+    expect_contains("the page", &page.text(), &served.front_end.replace('&', "&amp;"))?;
+    let printed = served.running.stdout_so_far() + &served.running.stderr_so_far();
+    expect_contains("what is printed", &printed, &format!("Built-in viewer   {}", served.url()))?;
+    let script = format!("{}assets/main.js", served.path);
+    let zipped = served.client.request("GET", &script, &[("Accept-Encoding", "gzip, br")], "")?;
+    expect_eq("the encoding", zipped.header("content-encoding"), Some("gzip"))?;
+    let etag = zipped.header("etag").unwrap_or_default().to_owned();
+    let again = served.client.request("GET", &script, &[("If-None-Match", &etag)], "")?;
+    expect_eq("the status of what is known", again.status, 304)?;
+    expect_eq("without the token", served.client.get("/assets/main.js")?.status, 404)?;
+    let refused = served.client.get(&format!("{}api/v1/callers?function=x", served.path))?;
+    expect_eq(
+        "a wrong question",
+        (refused.status, refused.json()?),
+        (400, json!({"error": "function takes a number, not \"x\""})),
+    )?;
+    served.end()
+}
+
+/// The address that a browser is started with leads to the page that was asked for. Where the front end cannot be reached, it is
+/// the viewer.
+fn chosen_page(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "50"]).run_well()?;
+    // A port on which nothing listens.
+    let unreachable = "http://127.0.0.1:1";
+    for (ui, is_viewer) in [("builtin", true), ("firefox", false), ("auto", true)] {
+        let (opened, browser) = (test.path(&format!("opened-{ui}")), test.path(&format!("browser-{ui}")));
+        let script = format!("#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n", opened.display());
+        std::fs::write(&browser, script)?;
+        let status = Command::new("chmod").arg("755").arg(&browser).status()?;
+        expect(status.success(), "chmod failed")?;
+        let call = test.nyquist(&["load", "--ui", ui]).path(&recorded.path);
+        let call = call.env("BROWSER", browser.display().to_string()).env("PROFILER_URL", unreachable);
+        let running = call.start()?;
+        let link = link_of(&running)?;
+        running.wait_until("the browser to be opened", || opened.exists())?;
+        let argument = std::fs::read_to_string(&opened)?.trim().to_owned();
+        let (port, _, base) = parts_of(&link)?;
+        let path = argument.strip_prefix(&format!("http://127.0.0.1:{port}")).unwrap_or_default();
+        let answer = Client::new(port).get(path)?;
+        let target = if is_viewer { format!("http://127.0.0.1:{port}{base}/") } else { link };
+        expect_eq(ui, answer.header("location"), Some(target.as_str()))?;
+        running.signal(libc::SIGINT)?;
+        expect_eq("the status at the end", running.wait()?.code(), 0)?;
+    }
+    Ok(())
+}
+
+/// The folder of the viewer's crate.
+fn crate_folder() -> PathBuf {
+    crate::root().join("crates/nyquist-viewer")
+}
+
+fn pure_parts(test: &Context<'_>) -> Verdict {
+    let tools = npm::folder_with(&[TYPESCRIPT])?;
+    let compiler = tools.join("node_modules/typescript/bin/tsc");
+    let checked = test.program("node").path(&compiler).args(&["-p"]).path(&crate_folder()).run()?;
+    expect_eq(&format!("tsc: {}", checked.stdout_text()), checked.code(), 0)?;
+    let mut tests: Vec<PathBuf> = std::fs::read_dir(crate_folder().join("tests"))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.to_string_lossy().ends_with(".test.mjs"))
+        .collect();
+    tests.sort();
+    expect(!tests.is_empty(), "there are no tests of the page's logic")?;
+    let call = tests.iter().fold(test.program("node").args(&["--test"]), |call, path| call.path(path));
+    let tested = call.run()?;
+    expect_eq(&format!("node --test: {}", tested.stdout_text()), tested.code(), 0)
+}
+
+fn browser() -> Result<&'static str, Stop> {
+    let is_there = |program: &&&str| Command::new(program).arg("--version").output().is_ok();
+    if BROWSERS.iter().find(is_there).is_none() {
+        packages::install_browser();
+    }
+    match BROWSERS.iter().find(is_there) {
+        Some(program) => Ok(program),
+        None => skip("there is no chromium, in which pages are looked at"),
+    }
+}
+
+/// Does in a browser what a scenario says; `expected` is what it needs to know of the profile.
+fn browse(test: &Context<'_>, profile: &Path, scenario: &str, expected: &Value) -> Verdict {
+    let (program, tools) = (browser()?, npm::folder_with(&[PLAYWRIGHT])?);
+    let served = Served::start(test, profile)?;
+    let script = crate_folder().join("tests/browser.mjs");
+    let call = test.program("node").path(&script).args(&[scenario, &served.url(), &expected.to_string()]);
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output()?;
+    let call = call.env("CHROMIUM", String::from_utf8_lossy(&found.stdout).trim());
+    let finished = call.env("PLAYWRIGHT_HOME", tools.display().to_string()).run()?;
+    expect_eq(&format!("{scenario}: {}", finished.stderr), finished.code(), 0)?;
+    served.end()
+}
+
+fn on_shares(test: &Context<'_>, scenario: &str) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let expected = json!({
+        "leaf": "alpha",
+        "program": "shares",
+        "text": "NOINLINE void alpha(long ms)",
+        "instruction": "ret",
+    });
+    browse(test, &recorded.path, scenario, &expected)
+}
+
+/// The shares of the list are those that the report gives.
+fn numbers(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let report = test.nyquist(&["report", "--json"]).path(&recorded.path).run()?.succeeded()?;
+    let report: Value = serde_json::from_str(&report.stdout_text())?;
+    let rows = report["functions"].as_array().cloned().unwrap_or_default();
+    let mut functions = Vec::new();
+    for name in ["alpha", "beta", "gamma_"] {
+        let row = rows.iter().find(|row| row["function"] == name);
+        let row = row.ok_or_else(|| anyhow::anyhow!("the report has no {name}"))?;
+        let share = |key: &str| {
+            let share = row[key].as_f64().unwrap_or_default();
+            format!("{:.1}", 100.0 * share).parse::<f64>().unwrap_or_default()
+        };
+        functions.push(json!({"name": name, "own": share("self_share"), "total": share("total_share")}));
+    }
+    let expected = json!({"functions": functions, "caller": "middle"});
+    browse(test, &recorded.path, "numbers", &expected)
+}
+
+/// Names of markup, of control characters and of a hundred thousand letters.
+fn hostile_names(test: &Context<'_>) -> Verdict {
+    let profile = test.path("hostile.folded");
+    let long = "x".repeat(100_000);
+    let text = format!(
+        "main;<img src=x onerror=alert(1)> 5\nmain;<script>alert(2)</script> 4\nmain;turned\u{202e}round 3\nmain;{long} 2\n"
+    );
+    std::fs::write(&profile, text)?;
+    let expected = json!({
+        "shown": ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "U+202E"],
+        "hidden": ["\u{202e}"],
+    });
+    browse(test, &profile, "hostile", &expected)
+}
