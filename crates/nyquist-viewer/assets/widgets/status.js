@@ -47,7 +47,8 @@ export function createStatus(store) {
     },
     nothing() {
       if (!isNarrowed(store.get())) return message('This profile has no samples.');
-      message('No samples in this selection.', button('Clear the selection', () => store.update(clearSelection)));
+      const what = store.get().time === 'waiting' ? 'waiting time' : 'samples';
+      message(`No ${what} in this selection.`, button('Clear the selection', () => store.update(clearSelection)));
     },
     failed(error, again = () => store.update((state) => ({ ...state }))) {
       const { text, ways } = explain(error, store, again);
