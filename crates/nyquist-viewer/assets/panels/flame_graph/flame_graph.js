@@ -210,7 +210,7 @@ export class FlameGraph {
       return openFunctionMenu(this.ctx, { fn: this.clicked, path: null, inverted: false }, event.clientX, event.clientY);
     }
     this.clicked = box?.fn ?? -1;
-    if (parent) this.ctx.store.update(set, { transforms: parent.list });
+    if (parent) this.ctx.store.update(set, { transforms: parent.list, fn: parent.fn });
     else if (box) this.zoom(box);
   }
 
