@@ -50,7 +50,8 @@ export class ApiError extends Error {
   }
 }
 
-const KEPT_CHARACTERS = 16e6;
+/** How much of recent answers is kept, in characters of JSON. */
+const KEPT_CHARACTERS = 6e6;
 /** @type {Map<string, {answer: any, size: number}>} */
 const kept = new Map();
 let keptSize = 0;

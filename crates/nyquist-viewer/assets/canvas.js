@@ -63,7 +63,7 @@ export function surface(canvas) {
  * @param {CanvasRenderingContext2D} ctx
  * @param {string} text
  */
-export function textWidth(ctx, text) {
+function textWidth(ctx, text) {
   const known = widths.get(text);
   if (known !== undefined) return known;
   if (widths.size > 20000) widths.clear();

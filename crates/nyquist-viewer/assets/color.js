@@ -75,7 +75,7 @@ export function shadeOf(name) {
 }
 
 /** @param {string} text */
-export function hash(text) {
+function hash(text) {
   let value = 2166136261;
   for (let i = 0; i < Math.min(text.length, 200); i++) value = Math.imul(value ^ text.charCodeAt(i), 16777619);
   value ^= value >>> 15;

@@ -7,7 +7,7 @@
  * The name of the key that was pressed; letters say by their case whether Shift was held.
  * @param {KeyboardEvent} event
  */
-export function keyName(event) {
+function keyName(event) {
   return event.key === ' ' ? 'Space' : event.key;
 }
 
@@ -16,7 +16,7 @@ export function keyName(event) {
  * @param {EventTarget | null} target
  * @param {string} key
  */
-export function belongsToField(target, key) {
+function belongsToField(target, key) {
   if (!(target instanceof HTMLElement)) return false;
   if (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) return key !== 'Escape';
   if (key === 'Enter' || key === 'Space') return target.matches('button, a, summary, select, [role="option"]');

@@ -18,8 +18,20 @@ import { moduleOf, shadeOf } from './color.js';
 /** @type {Map<number, Name>} */
 const names = new Map();
 
+/** @type {(() => void)[]} */
+const listeners = [];
+
+/**
+ * Calls back when there are new names: what was drawn before may have shown their numbers.
+ * @param {() => void} listener
+ */
+export function onNewNames(listener) {
+  listeners.push(listener);
+}
+
 /** @param {Record<string, FunctionRow> | undefined} rows */
 export function learnNames(rows) {
+  const before = names.size;
   for (const [key, row] of Object.entries(rows ?? {})) {
     const number = Number(key);
     const known = names.get(number);
@@ -30,6 +42,7 @@ export function learnNames(rows) {
       module: moduleOf(row.name, row.lib), shade: shadeOf(row.name), place,
     });
   }
+  if (names.size > before) for (const listener of listeners) listener();
 }
 
 /**

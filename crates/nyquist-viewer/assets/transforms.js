@@ -10,7 +10,7 @@ export function kindOf(transform) {
 }
 
 /** @param {Transform} transform */
-export function valueOf(transform) {
+function valueOf(transform) {
   return transform.slice(transform.indexOf(':') + 1);
 }
 

@@ -23,7 +23,10 @@ export function createBreadcrumbs(ctx) {
   const clear = button('Clear', () => store.update(clearSelection), { class: 'crumbs-clear' });
   const hint = h('span', { class: 'crumbs-hint' }, 'The whole profile. Drag over the timeline to select a range, click a thread to select it.');
   const element = h('nav', { class: 'crumbs-bar', 'aria-label': 'Selection' }, hint, list, amount, clear);
-  const draw = () => fill(list, ...crumbs(ctx));
+  const draw = () => {
+    fill(list, ...crumbs(ctx));
+    list.scrollLeft = list.scrollWidth;
+  };
   /** @param {State} state */
   const update = (state) => {
     const narrowed = isNarrowed(state);

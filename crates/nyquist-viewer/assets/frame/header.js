@@ -66,7 +66,10 @@ export function createHeader(ctx, openHelp) {
     button('?', openHelp, { class: 'help-button', title: 'Keys  (?)', 'aria-label': 'Keys' }));
   return {
     element,
-    focusSearch: () => field.select(),
+    focusSearch() {
+      field.focus();
+      field.select();
+    },
     /** @param {State} state */
     update(state) {
       if (document.activeElement !== field || state.search === '') field.value = state.search;

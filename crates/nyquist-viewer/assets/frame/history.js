@@ -16,14 +16,21 @@ export function isStep(state, before) {
   return toQuery(set(state, quiet)) !== toQuery(set(before, quiet));
 }
 
+/** Functions that are passed over more quickly than this, by the arrow keys, are one step. */
+const PASSING_MS = 600;
+
 /** @param {import('../store.js').Store} store */
 export function keepHistory(store) {
   let byHistory = false;
+  let lastStep = -Infinity;
   store.subscribe((state, before) => {
     const query = toQuery(state);
     if (byHistory || query === location.search) return;
     const address = query === '' ? location.pathname : query;
-    if (isStep(state, before)) history.pushState(null, '', address);
+    const passing = performance.now() - lastStep < PASSING_MS && !isStep(set(state, { fn: null }), set(before, { fn: null }));
+    const step = isStep(state, before);
+    if (step) lastStep = performance.now();
+    if (step && !passing) history.pushState(null, '', address);
     else history.replaceState(null, '', address);
   });
   addEventListener('popstate', () => {

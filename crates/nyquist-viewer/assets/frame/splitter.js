@@ -4,9 +4,11 @@ import { h } from '../dom.js';
 
 /** @param {HTMLElement} above the part whose height is changed */
 export function createSplitter(above) {
-  const element = h('div', { class: 'splitter', role: 'separator', 'aria-orientation': 'horizontal', 'aria-label': 'Height of the timeline', tabindex: '0' });
+  const element = h('div', { class: 'splitter', role: 'separator', 'aria-orientation': 'horizontal', 'aria-label': 'Height of the timeline', 'aria-valuenow': 0, tabindex: '0' });
   const resize = (/** @type {number} */ height) => {
-    above.style.height = `${Math.round(Math.max(60, Math.min(height, innerHeight - 220)))}px`;
+    const pixels = Math.round(Math.max(60, Math.min(height, innerHeight - 220)));
+    above.style.height = `${pixels}px`;
+    element.setAttribute('aria-valuenow', String(pixels));
   };
   element.addEventListener('pointerdown', (event) => {
     const offset = above.getBoundingClientRect().height - event.clientY;

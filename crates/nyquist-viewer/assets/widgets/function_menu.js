@@ -15,7 +15,7 @@ import { set, transform } from '../store.js';
  * @param {Target} target
  * @returns {import('./menu.js').MenuItem[]}
  */
-export function functionActions(ctx, target) {
+function functionActions(ctx, target) {
   const { store } = ctx;
   const step = (/** @type {string} */ kind, /** @type {string} */ label, /** @type {string} */ key) => ({
     label, key, run: () => store.update(transform, `${kind}:${target.fn}`),

@@ -1,7 +1,7 @@
 // What stands where content would be: loading, nothing there, or why it failed; with a way on.
 
 import { button, fill, h } from '../dom.js';
-import { clearSelection, isNarrowed } from '../store.js';
+import { clearSelection, isNarrowed, set } from '../store.js';
 import { ApiError } from '../api.js';
 import { clean } from '../format.js';
 
@@ -47,7 +47,8 @@ export function createStatus(store) {
     },
     nothing() {
       if (!isNarrowed(store.get())) return message('This profile has no samples.');
-      message('No samples in this selection.', button('Clear the selection', () => store.update(clearSelection)));
+      const what = store.get().time === 'waiting' ? 'waiting time' : 'samples';
+      message(`No ${what} in this selection.`, button('Clear the selection', () => store.update(clearSelection)));
     },
     failed(error, again = () => store.update((state) => ({ ...state }))) {
       const { text, ways } = explain(error, store, again);
@@ -69,6 +70,8 @@ function explain(error, store, again) {
     return { text: 'This address is no longer valid: open the link that nyquist printed last.', ways: [retry] };
   }
   const reason = clean(error instanceof Error ? error.message : String(error), 500);
-  const ways = isNarrowed(store.get()) ? [button('Clear the selection', () => store.update(clearSelection)), retry] : [retry];
+  const ways = [retry];
+  if (isNarrowed(store.get())) ways.unshift(button('Clear the selection', () => store.update(clearSelection)));
+  if (store.get().search !== '') ways.unshift(button('Clear the search', () => store.update(set, { search: '' })));
   return { text: `The question was refused: ${reason}.`, ways };
 }

@@ -176,9 +176,10 @@ export class CallTree {
    */
   selectAtStart(fn) {
     const row = this.rows.find(({ path, more }) => more === 0 && fn !== null && this.model.nodes.get(path)?.fn === fn);
-    if (row || fn === null) return this.select(row?.path ?? hottest(this.model));
-    this.selected = hottest(this.model);
+    this.selected = row?.path ?? hottest(this.model);
+    if (row || fn === null) this.select(this.selected);
     this.list.refresh();
+    this.list.reveal(this.indexOf(this.selected), 'middle');
   }
 
   /** @param {string} path */

@@ -3,7 +3,7 @@
 import { button, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
 import { formatCounted, formatPercent, formatTime } from '../../format.js';
-import { nameOf } from '../../names.js';
+import { nameOf, onNewNames } from '../../names.js';
 import { createHighlight } from '../../pattern.js';
 import { set, transform } from '../../store.js';
 import { parentsOf } from '../../transforms.js';
@@ -62,6 +62,7 @@ export class FlameGraph {
       this.ask(this.ctx.store.get());
     });
     onThemeChange(() => this.draw());
+    onNewNames(() => this.schedule());
   }
 
   /** @param {State} state */
@@ -209,7 +210,7 @@ export class FlameGraph {
       return openFunctionMenu(this.ctx, { fn: this.clicked, path: null, inverted: false }, event.clientX, event.clientY);
     }
     this.clicked = box?.fn ?? -1;
-    if (parent) this.ctx.store.update(set, { transforms: parent.list });
+    if (parent) this.ctx.store.update(set, { transforms: parent.list, fn: parent.fn });
     else if (box) this.zoom(box);
   }
 

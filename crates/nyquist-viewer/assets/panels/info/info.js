@@ -19,7 +19,7 @@ export function createInfo(ctx) {
  * @param {Info} info
  * @returns {[string, [string, string][]][]}
  */
-export function sectionsOf(info) {
+function sectionsOf(info) {
   const { summary } = info;
   const share = (/** @type {number} */ weight) => `${formatTime(weight * info.interval_ns)} (${formatPercent(weight, summary.weight)})`;
   /** @type {[string, [string, string][]][]} */

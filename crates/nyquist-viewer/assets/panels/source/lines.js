@@ -32,7 +32,7 @@ export function instructionLines(source) {
 }
 
 /** @param {string} text */
-export function showLine(text) {
+function showLine(text) {
   return clean(text.replace(/\r$/, '').replace(/\t/g, '    '), LONGEST);
 }
 

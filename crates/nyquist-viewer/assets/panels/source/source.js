@@ -2,9 +2,10 @@
 
 import { button, fill, h } from '../../dom.js';
 import { clean, formatPercent, formatTime } from '../../format.js';
-import { nameOf } from '../../names.js';
+import { isKnown, nameOf, onNewNames } from '../../names.js';
 import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
+import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { functionKeys } from '../../widgets/function_menu.js';
@@ -37,14 +38,21 @@ export function createSource(ctx) {
     code.mark(line, scrolled === 'code');
     assembly.mark(line, scrolled === 'assembly');
   };
+  /** @type {Source | null} */
+  let shown = null;
+  const showTitle = () => {
+    if (!shown) return;
+    const { text, lib } = nameOf(shown.function);
+    name.textContent = text.slice(0, 300);
+    name.title = text;
+    const taken = shown.lines.reduce((sum, [, own]) => sum + own, 0);
+    file.textContent = [shown.file === null ? null : clean(shown.file, 500), lib,
+      taken > 0 ? `${formatTime(taken * shown.interval_ns)} (${formatPercent(taken, shown.weight)}) in these lines` : null].filter(Boolean).join(' · ');
+  };
   /** @param {Source} answer */
   const show = (answer) => {
-    const shown = nameOf(answer.function);
-    name.textContent = shown.text.slice(0, 300);
-    name.title = shown.text;
-    const taken = answer.lines.reduce((sum, [, own]) => sum + own, 0);
-    file.textContent = [answer.file === null ? null : clean(answer.file, 500), shown.lib,
-      taken > 0 ? `${formatTime(taken * answer.interval_ns)} (${formatPercent(taken, answer.weight)}) in these lines` : null].filter(Boolean).join(' · ');
+    shown = answer;
+    showTitle();
     const lines = sourceLines(answer);
     codeSide.show(lines.length > 0 ? null : answer.message ?? 'The source of this function is not known.');
     code.show(lines, answer.interval_ns);
@@ -52,6 +60,7 @@ export function createSource(ctx) {
     assemblySide.show(instructions.length > 0 ? null : answer.assembly.message ?? 'The instructions of this function cannot be read.');
     assembly.show(instructions, answer.interval_ns);
   };
+  onNewNames(showTitle);
   return {
     element,
     /** @param {import('../../store.js').State} state */
@@ -63,6 +72,7 @@ export function createSource(ctx) {
       const params = selectionParams(state);
       params.set('function', String(state.fn));
       question.ask('source', params, show);
+      if (!isKnown(state.fn)) ask('source-name', 'callers', params).catch(() => undefined);
     },
     focus: () => code.list.element.focus({ preventScroll: true }),
     keys: () => functionKeys(ctx, () => {
