@@ -1,55 +1,24 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
+use crate::account::statistics::Statistics;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
 use crate::filter::Filter;
-use crate::incomplete::IncompleteCounts;
-use crate::modules::{LibSource, ModuleStore};
+use crate::modules::lib_source::LibSource;
+use crate::modules::recorded_files::{Files, RecordedFiles};
+use crate::modules::store::ModuleStore;
+use crate::options::Options;
 use crate::order::Order;
-use crate::recorded_files::{Files, RecordedFiles};
 use crate::recycler::SampleRecycler;
-use crate::select::Selection;
+use crate::selection::Selection;
 use crate::shape::Shape;
-use crate::stack_copy_feedback::StackCopyFeedback;
 use crate::stages::Stages;
-use crate::symbolicate::AddressSender;
-use crate::walks::Walkers;
+use crate::symbolicate::seen_addresses::AddressSender;
+use crate::unwind::ahead::walkers::Walkers;
+use crate::unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
 use nyquist_object::BuildId;
 use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
-
-/// What the converter has to know of the recording.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The profile's zero: times count from here.
-    pub start: Timestamp,
-    /// Whether the source may sample the kernel. If not, the CPU time for which there is no sample is shown as
-    /// a share of its own.
-    pub kernel_permitted: bool,
-    /// What is known of the recording and the machine. The interval is what a sample of weight 1 stands for.
-    pub meta: Meta,
-}
-
-/// What was counted on the way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Samples that were converted.
-    pub samples: u64,
-    /// Records that the source dropped.
-    pub lost: u64,
-    /// How often the kernel paused sampling.
-    pub throttled: u64,
-    /// Samples whose stack does not reach its root.
-    pub truncated: u64,
-    /// Samples whose stack reaches its root only because its outer part was read from the running program's memory.
-    pub completed: u64,
-    /// Samples whose stack was cut and could not be completed, by the reason.
-    pub incomplete: IncompleteCounts,
-    /// Samples whose stack was walked before their turn, and again in it: by then other code was known to be mapped, or more of it.
-    pub walked_again: u64,
-    /// Events that came too late to be put in order.
-    pub late: u64,
-}
 
 /// Turns events into a profile, incrementally: [`push`](Self::push) events and say with
 /// [`advance`](Self::advance) how far they are complete; take a [`snapshot`](Self::snapshot) whenever a profile

@@ -19,12 +19,13 @@ use rustc_hash::FxHashMap;
 
 use super::Stages;
 use crate::event::{LiveStack, Pid, Tid, Timestamp};
-use crate::incomplete::Incomplete;
-use crate::live_stacks::fits;
-use crate::modules::{ModuleIndex, ModuleStore};
-use crate::stack_copy_feedback::StackCopyFeedback;
-use crate::track::Process;
-use crate::walk::settled;
+use crate::modules::index::ModuleIndex;
+use crate::modules::store::ModuleStore;
+use crate::processes::process::Process;
+use crate::unwind::deep_stacks::incomplete::Incomplete;
+use crate::unwind::deep_stacks::live_stacks::fits;
+use crate::unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
+use crate::unwind::walk::settled;
 
 /// The most calls that are remembered.
 const MOST_CALLS: usize = 1 << 16;

@@ -2,11 +2,11 @@
 
 use super::Stages;
 use super::notes::schema;
-use crate::Filter;
+use crate::build::markers::Content;
 use crate::event::{FieldValue, Timestamp};
-use crate::markers::Content;
-use crate::select::Selection;
-use crate::track::Used;
+use crate::filter::Filter;
+use crate::processes::thread::Used;
+use crate::selection::Selection;
 use nyquist_profile::{
     MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, Thread, ThreadIndex, well_known,
 };

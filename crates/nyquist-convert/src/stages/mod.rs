@@ -7,32 +7,37 @@ mod rows;
 mod samples;
 mod stacks;
 
-use crate::account::ProgramRemainders;
-use crate::condense;
-use crate::converter::{Options, Statistics};
-use crate::cpus::Cpus;
-use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp};
-use crate::evict;
+use crate::account::off_cpu::OffCpuIntervals;
+use crate::account::on_cpu::OnCpu;
+use crate::account::remainder::ProgramRemainders;
+use crate::account::statistics::Statistics;
+use crate::build::cpus::Cpus;
+use crate::build::intern::Interner;
+use crate::build::markers::Markers;
+use crate::build::row_pool::Pool;
+use crate::build::{condense, evict, markers};
+use crate::event::{Event, EventKind, Mapping, NAMELESS, Pid, Sample, Tid, Timestamp};
 use crate::filter::Filter;
-use crate::intern::Interner;
-use crate::jit::{self, JitDumps};
-use crate::live_stacks::LiveStacks;
-use crate::markers::{self, Markers};
-use crate::modules::{LibSource, ModuleStore};
-use crate::off_cpu::OffCpuIntervals;
-use crate::on_cpu::OnCpu;
-use crate::program_arguments::ProgramArguments;
+use crate::jit::dumps::JitDumps;
+use crate::jit::side_file::user_of;
+use crate::modules::jitdump;
+use crate::modules::lib_source::LibSource;
+use crate::modules::mapping_kind::may_be_made_code;
+use crate::modules::store::ModuleStore;
+use crate::options::Options;
+use crate::processes::process::with_arguments;
+use crate::processes::program_arguments::ProgramArguments;
+use crate::processes::thread::Thread;
+use crate::processes::tracker::Tracker;
 use crate::recycler::SampleRecycler;
-use crate::reuse::Pool;
-use crate::select::Selection;
+use crate::selection::Selection;
 use crate::shape::Shape;
-use crate::side_file::user_of;
-use crate::stack_bases::LearnedStackBases;
-use crate::stack_copy_feedback::StackCopyFeedback;
-use crate::stack_prefetcher::StackPrefetcher;
-use crate::symbolicate::AddressSender;
-use crate::track::{Thread, Tracker, with_arguments};
-use crate::walks::WalkPool;
+use crate::symbolicate::seen_addresses::AddressSender;
+use crate::unwind::ahead::walk_pool::WalkPool;
+use crate::unwind::deep_stacks::live_stacks::LiveStacks;
+use crate::unwind::deep_stacks::stack_bases::LearnedStackBases;
+use crate::unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
+use crate::unwind::prefetcher::StackPrefetcher;
 use complete::Calls;
 use losses::Losses;
 use notes::Reason;
@@ -41,16 +46,12 @@ use nyquist_profile::{ExtraInfo, FrameId, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::{name_process, since};
 use rustc_hash::{FxHashMap, FxHashSet};
-pub(crate) use stacks::Truncation;
 use stacks::{PATHS, Path, Place, Waiting};
 use std::collections::VecDeque;
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
 /// must outweigh what adding up times in milliseconds rounds.
 const BEYOND_LAST: u64 = 1_000;
-
-/// What the kernel writes where a thread has given its number back: -1. Its process has its own for as long as other threads live.
-pub(crate) const NAMELESS: Tid = Tid(u32::MAX);
 
 /// What comes after the order stage.
 #[derive(Debug)]
@@ -157,14 +158,14 @@ impl Stages {
     /// may end, or the file go away.
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
         let user = self.user_of(mapping);
-        self.dumps.open(mapping, user, &mut self.modules);
+        jitdump::open(&mut self.dumps, mapping, user, &mut self.modules);
         self.modules.of_new_mapping(mapping);
     }
 
     /// The user whose rights a process has that may make code in what it maps, as it was when that was first heard of: it
     /// may have ended when that matters.
     fn user_of(&mut self, mapping: &Mapping) -> Option<u32> {
-        let may_be_made = self.modules.are_live() && jit::may_be_made_code(mapping);
+        let may_be_made = self.modules.are_live() && may_be_made_code(mapping);
         let pid = mapping.pid.filter(|_| may_be_made)?;
         if let Some(&user) = self.users.get(&pid) {
             return Some(user);
@@ -320,7 +321,7 @@ impl Stages {
         if user.is_some() {
             self.tracker.process(pid, now).jit.user = user;
         }
-        if let Some(dump) = self.dumps.open(mapping, user, &mut self.modules) {
+        if let Some(dump) = jitdump::open(&mut self.dumps, mapping, user, &mut self.modules) {
             self.tracker.process(pid, now).jit.dumps.push(dump);
         }
     }

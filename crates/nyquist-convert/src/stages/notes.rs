@@ -1,9 +1,9 @@
 //! Markers that are made of what the source tells anyway: stays on CPUs, and functions made just in time.
 
 use super::{NAMELESS, Stages};
+use crate::account::on_cpu::Began;
 use crate::event::{FieldValue, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
-use crate::on_cpu::Began;
-use crate::track::Process;
+use crate::processes::process::Process;
 use nyquist_profile::{self as profile, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
 use std::sync::{Arc, LazyLock};
 

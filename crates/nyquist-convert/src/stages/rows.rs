@@ -1,9 +1,10 @@
 //! Rows of the profile: processes, threads, markers and counters, each made when it is first heard of.
 
 use super::Stages;
+use crate::build::row_names;
 use crate::event::{Counter, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
-use crate::row_names;
-use crate::track::{Process, Thread};
+use crate::processes::process::Process;
+use crate::processes::thread::Thread;
 use nyquist_profile::{self as profile, ProcessIndex, ProfileBuilder, ThreadIndex};
 
 impl Stages {

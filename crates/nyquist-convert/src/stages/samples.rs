@@ -2,11 +2,11 @@
 
 use super::Stages;
 use super::stacks::{Place, Waiting};
-use crate::account::CpuTimeRemainder;
+use crate::account::off_cpu::OffCpuInterval;
+use crate::account::remainder::CpuTimeRemainder;
+use crate::build::intern::Mode;
 use crate::event::{Pid, Sample, SampleState, Tid, Timestamp};
-use crate::intern::Mode;
-use crate::off_cpu::OffCpuInterval;
-use crate::track::Used;
+use crate::processes::thread::Used;
 use nyquist_profile::{self as profile, CategoryColor, ThreadIndex, well_known};
 
 /// What a sample stands for.

@@ -3,18 +3,20 @@
 use super::Stages;
 use super::complete::CutSample;
 use super::samples::Row;
-use crate::event::{Pid, Registers, Sample, Tid, Timestamp, UserStack};
-use crate::incomplete::Incomplete;
-use crate::intern::{CodePlace, Mode};
-use crate::jit::{DumpIndex, JitDumps};
-use crate::mappings::Range;
-use crate::modules::ModuleStore;
-use crate::track::Process;
-use crate::walk::{PreUnwound, Walked, Walker, unwindable};
+use crate::build::intern::{CodePlace, Mode};
+use crate::event::pre_unwound::Walked;
+use crate::event::{Pid, PreUnwound, Registers, Sample, Tid, Timestamp, UserStack};
+use crate::jit::dumps::{DumpIndex, JitDumps};
+use crate::modules::store::ModuleStore;
+use crate::processes::mappings::Range;
+use crate::processes::process::Process;
+use crate::unwind::deep_stacks::incomplete::Incomplete;
+use crate::unwind::registers::unwindable;
+use crate::unwind::truncation::{Truncation, truncation};
+use crate::unwind::walk::Walker;
 use nyquist_object::Avma;
-use nyquist_profile::{StackId, well_known};
+use nyquist_profile::StackId;
 use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, WalkEnd};
-use std::fmt;
 
 /// How many stacks are kept to be compared with a thread's next one: enough for the threads that run at once.
 pub(super) const PATHS: usize = 16;
@@ -37,33 +39,6 @@ impl Place {
     /// Whether nobody has said yet what the code at a user's address is.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(self, Self::Code(CodePlace::Elsewhere(_), Mode::User | Mode::Completed))
-    }
-}
-
-/// Why a stack could not be finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Truncation {
-    /// Its copy ended, at the limit of what is copied.
-    CopyLimit {
-        /// The copy's size in kilobytes.
-        kilobytes: usize,
-    },
-    /// The unwinder could not go on.
-    Walk(unwind::Reason),
-    /// The program is one of 32 bits.
-    Code32,
-    /// Nobody has said what is mapped in the process.
-    UnknownMappings,
-}
-
-impl fmt::Display for Truncation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CopyLimit { kilobytes } => write!(f, "stack copy ended after {kilobytes} kB"),
-            Self::Walk(reason) => reason.fmt(f),
-            Self::Code32 => f.write_str("32-bit code is not unwound"),
-            Self::UnknownMappings => f.write_str(well_known::UNKNOWN_MAPPINGS),
-        }
     }
 }
 
@@ -394,17 +369,5 @@ fn fold_recursive_prefix(frames: &mut Vec<FrameAddress>) {
         && before.lookup_address() == root.lookup_address()
     {
         frames.pop();
-    }
-}
-
-/// Why a walk did not reach the root.
-fn truncation(walked: Walked, limited: bool, stack_len: usize) -> Option<Truncation> {
-    match walked {
-        Walked::BetweenPrograms | Walked::To(WalkEnd::Root | WalkEnd::Bottom) => None,
-        Walked::Code32 => Some(Truncation::Code32),
-        Walked::To(WalkEnd::Truncated(_)) if limited && walked.ended_with_copy() => {
-            Some(Truncation::CopyLimit { kilobytes: stack_len / 1024 })
-        }
-        Walked::To(WalkEnd::Truncated(reason)) => Some(Truncation::Walk(reason)),
     }
 }

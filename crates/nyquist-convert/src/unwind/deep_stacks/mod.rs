@@ -1,0 +1,6 @@
+//! Deep stacks: their copies are too short, and they are completed by what is read of the running program's memory.
+
+pub(crate) mod incomplete;
+pub(crate) mod live_stacks;
+pub(crate) mod stack_bases;
+pub(crate) mod stack_copy_feedback;
