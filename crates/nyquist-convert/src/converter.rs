@@ -46,7 +46,7 @@ impl Converter {
     /// Gives the profile another shape than that of one thread for each thread; to be said before anything is pushed.
     #[must_use]
     pub fn shaped(mut self, shape: Shape) -> Self {
-        self.stages.program_arguments.count = shape.program_arguments;
+        self.stages.processes.program_arguments.count = shape.program_arguments;
         self.stages.shape = shape;
         self
     }
@@ -54,7 +54,7 @@ impl Converter {
     /// Removes each jitdump from its folder when it has been opened; to be said before anything is pushed.
     #[must_use]
     pub fn unlinking_jitdumps(mut self, unlink: bool) -> Self {
-        self.stages.dumps.unlink = unlink;
+        self.stages.processes.dumps.unlink = unlink;
         self
     }
 
@@ -62,7 +62,7 @@ impl Converter {
     /// live; to be said before anything is pushed.
     #[must_use]
     pub fn telling_rows_apart(mut self) -> Self {
-        self.stages.program_arguments.tells_apart = true;
+        self.stages.processes.program_arguments.tells_apart = true;
         self
     }
 
@@ -70,14 +70,14 @@ impl Converter {
     /// called before the first event.
     #[must_use]
     pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
-        self.stages.modules.look_in(Files::Recorded(Box::new(files)));
+        self.stages.processes.modules.look_in(Files::Recorded(Box::new(files)));
         self
     }
 
     /// Names in perf maps and jitdumps take no more memory than that. What is beyond it has none, and is told of.
     #[must_use]
     pub fn limiting_side_files(mut self, budget: Budget) -> Self {
-        self.stages.modules.limit(budget);
+        self.stages.processes.modules.limit(budget);
         self
     }
 
@@ -122,18 +122,18 @@ impl Converter {
     /// Takes an event.
     pub fn push(&mut self, event: Event) {
         if let EventKind::Map(mapping) = &event.kind {
-            self.stages.note_mapping(mapping);
+            self.stages.processes.note_mapping(mapping);
         }
-        self.stages.program_arguments.note(&event);
+        self.stages.processes.program_arguments.note(&event);
         self.order.push(event);
     }
 
     /// Opens the file of a mapping whose event comes later, and compiles its unwind information, which another thread is about
     /// to need.
     pub(crate) fn prepare_mapping(&mut self, mapping: &Mapping) {
-        self.stages.note_mapping(mapping);
+        self.stages.processes.note_mapping(mapping);
         if mapping.pid.is_some() {
-            self.stages.modules.prepare(mapping);
+            self.stages.processes.modules.prepare(mapping);
         }
     }
 
@@ -152,17 +152,17 @@ impl Converter {
 
     /// The build ids of the files that were mapped and opened so far, by their paths; of a path that several files had, none.
     pub fn build_ids(&self) -> Vec<(String, BuildId)> {
-        self.stages.modules.build_ids()
+        self.stages.processes.modules.build_ids()
     }
 
     /// A store of modules that shares with the converter's own what is opened.
     pub(crate) fn modules_beside(&self) -> ModuleStore {
-        self.stages.modules.beside()
+        self.stages.processes.modules.beside()
     }
 
     /// Converts all events older than `complete_before`: every one of them has been pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
-        self.stages.dumps.read_on();
+        self.stages.processes.dumps.read_on();
         match &mut self.walkers {
             Some(walkers) => {
                 self.order.release(complete_before, |event, _| walkers.follow(event));
@@ -210,10 +210,10 @@ impl Converter {
         self.stages.show_rest();
         let statistics = self.statistics();
         let lib_sources = self.stages.lib_sources();
-        let side_news = self.stages.side_news();
+        let side_news = self.stages.processes.side_news();
         let builder = std::mem::replace(&mut self.stages.builder, ProfileBuilder::new(Meta::default()));
         let profile = self.stages.named_builder(builder).finish();
-        let libs = Libs { sources: lib_sources, _modules: self.stages.modules };
+        let libs = Libs { sources: lib_sources, _modules: self.stages.processes.modules };
         Finished { profile, statistics, libs, side_news }
     }
 

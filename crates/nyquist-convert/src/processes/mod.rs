@@ -6,6 +6,7 @@ pub(crate) mod process;
 pub(crate) mod program_arguments;
 pub(crate) mod program_words;
 pub(crate) mod root;
+pub(crate) mod state;
 pub(crate) mod thread;
 pub mod time_namespace;
 pub(crate) mod tracker;

@@ -127,11 +127,11 @@ impl Stages {
         if self.live_stacks.is_distrusted(tid, time) {
             return Err(Incomplete::Distrusted);
         }
-        let process = self.tracker.process(pid, time);
+        let process = self.processes.tracker.process(pid, time);
         let mut walker = Walker {
-            space: process.address_space(&self.modules, &self.dumps).clone(),
+            space: process.address_space(&self.processes.modules, &self.processes.dumps).clone(),
             process,
-            modules: &self.modules,
+            modules: &self.processes.modules,
             unwinder: &mut self.unwinder,
             calls: &mut self.calls,
             copies: &mut self.copies,

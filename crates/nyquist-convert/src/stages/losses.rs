@@ -125,7 +125,7 @@ impl Stages {
 
     /// Records were dropped since the CPU's last sample.
     pub(super) fn lose(&mut self, now: Timestamp, cpu: Option<u32>, records: u64) {
-        self.tracker.lose_records();
+        self.processes.tracker.lose_records();
         let lost = self.losses.on_cpus.entry(cpu).or_default();
         lost.told = lost.told.saturating_add(records);
         lost.unshown = lost.unshown.saturating_add(records);

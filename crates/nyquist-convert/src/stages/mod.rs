@@ -16,19 +16,13 @@ use crate::build::intern::Interner;
 use crate::build::markers::Markers;
 use crate::build::row_pool::Pool;
 use crate::build::{condense, evict, markers};
-use crate::event::{Event, EventKind, Mapping, NAMELESS, Pid, Sample, Tid, Timestamp};
+use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
 use crate::filter::Filter;
-use crate::jit::dumps::JitDumps;
-use crate::jit::side_file::user_of;
-use crate::modules::jitdump;
 use crate::modules::lib_source::LibSource;
-use crate::modules::mapping_kind::may_be_made_code;
-use crate::modules::store::ModuleStore;
 use crate::options::Options;
 use crate::processes::process::with_arguments;
-use crate::processes::program_arguments::ProgramArguments;
-use crate::processes::thread::Thread;
-use crate::processes::tracker::Tracker;
+
+use crate::processes::state::ProcessState;
 use crate::recycler::SampleRecycler;
 use crate::selection::Selection;
 use crate::shape::Shape;
@@ -45,7 +39,7 @@ use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{ExtraInfo, FrameId, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::{name_process, since};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use stacks::{PATHS, Path, Place, Waiting};
 use std::collections::VecDeque;
 
@@ -57,11 +51,7 @@ const BEYOND_LAST: u64 = 1_000;
 #[derive(Debug)]
 pub(crate) struct Stages {
     options: Options,
-    tracker: Tracker,
-    pub(crate) modules: ModuleStore,
-    pub(crate) dumps: JitDumps,
-    /// The users of processes that may make code.
-    users: FxHashMap<Pid, u32>,
+    pub(crate) processes: ProcessState,
     /// Samples that wait for a jitdump to be written, by time.
     waiting: VecDeque<Waiting>,
     unwinder: Unwinder,
@@ -72,13 +62,10 @@ pub(crate) struct Stages {
     losses: Losses,
     leftovers: ProgramRemainders,
     pub(crate) filter: Filter,
-    /// The thread that has ended last on each CPU.
-    last_exits: FxHashMap<u32, (Pid, Tid)>,
     pub(crate) shape: Shape,
     /// Rows of threads that have ended; empty unless the shape says that rows are used again.
     pool: Pool,
     cpus: Cpus,
-    pub(crate) program_arguments: ProgramArguments,
     pub(crate) selection: Selection,
     waits: OffCpuIntervals,
     on_cpu: OnCpu,
@@ -119,10 +106,7 @@ impl Stages {
             walked_again: FxHashSet::default(),
             walk_pool: WalkPool::default(),
             options,
-            tracker: Tracker::default(),
-            modules: ModuleStore::default(),
-            dumps: JitDumps::default(),
-            users: FxHashMap::default(),
+            processes: ProcessState::default(),
             waiting: VecDeque::new(),
             unwinder: Unwinder::new(),
             interner,
@@ -132,11 +116,9 @@ impl Stages {
             losses: Losses::default(),
             leftovers: ProgramRemainders::default(),
             filter: Filter::All,
-            last_exits: FxHashMap::default(),
             shape: Shape::default(),
             pool: Pool::default(),
             cpus: Cpus::default(),
-            program_arguments: ProgramArguments::default(),
             selection: Selection::default(),
             waits: OffCpuIntervals::default(),
             on_cpu: OnCpu::default(),
@@ -154,27 +136,6 @@ impl Stages {
         }
     }
 
-    /// Opens a mapped file as soon as the mapping is heard of, long before its event's turn comes: the process
-    /// may end, or the file go away.
-    pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
-        let user = self.user_of(mapping);
-        jitdump::open(&mut self.dumps, mapping, user, &mut self.modules);
-        self.modules.of_new_mapping(mapping);
-    }
-
-    /// The user whose rights a process has that may make code in what it maps, as it was when that was first heard of: it
-    /// may have ended when that matters.
-    fn user_of(&mut self, mapping: &Mapping) -> Option<u32> {
-        let may_be_made = self.modules.are_live() && may_be_made_code(mapping);
-        let pid = mapping.pid.filter(|_| may_be_made)?;
-        if let Some(&user) = self.users.get(&pid) {
-            return Some(user);
-        }
-        let user = user_of(pid)?;
-        self.users.insert(pid, user);
-        Some(user)
-    }
-
     /// Nothing has happened from the last event on until then.
     pub(crate) fn note_end(&mut self, time: Timestamp) {
         self.last_time = self.last_time.max(time);
@@ -186,7 +147,7 @@ impl Stages {
         match event.kind {
             EventKind::Sample(mut sample) => {
                 self.note_sampled(now, cpu);
-                if self.name_nameless(&mut sample, cpu)
+                if self.processes.name_nameless(&mut sample, cpu)
                     && self.is_kept(sample.pid, now)
                     && self.wants((sample.pid, sample.tid), cpu, now)
                 {
@@ -207,19 +168,15 @@ impl Stages {
                 let why = if preempted { Reason::Preempted } else { Reason::Blocked };
                 self.switched_out(now, cpu, (pid, tid), why);
             }
-            EventKind::Map(mapping) => self.map(&mapping, now),
-            EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
-            EventKind::KernelCode { start, len, name } => {
-                let module = self.modules.add_kernel_code(start, len, &name);
-                self.tracker.map_kernel_code(start, len, module);
-            }
+            EventKind::Map(mapping) => self.processes.map(&mapping, now),
+            EventKind::Unmap { pid, start, len } => self.processes.tracker.unmap(pid, start, len),
+            EventKind::KernelCode { start, len, name } => self.processes.map_kernel_code(start, len, &name),
             EventKind::KernelCodeGone { start, len, name } => {
-                self.modules.name_gone_kernel_code(start, len, &name);
-                self.tracker.unmap_kernel_code(start, len);
+                self.processes.unmap_kernel_code(start, len, &name);
             }
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
                 self.on_cpu.forget(tid);
-                let replaced = self.tracker.fork(pid, tid, (parent_pid, parent_tid), now);
+                let replaced = self.processes.tracker.fork(pid, tid, (parent_pid, parent_tid), now);
                 if let Some(process) = replaced {
                     name_process(&mut self.builder, &process, self.options.start);
                 }
@@ -232,15 +189,10 @@ impl Stages {
                 self.switched_out(now, cpu, (pid, tid), Reason::Ended);
                 self.exit(now, (pid, tid));
                 self.live_stacks.forget(tid);
-                if pid.0 == tid.0 {
-                    self.modules.forget(pid);
-                }
                 if let Some(news) = self.stack_roots.forget(tid) {
                     self.copies.note_root(tid, news);
                 }
-                if let Some(cpu) = cpu {
-                    self.last_exits.insert(cpu, (pid, tid));
-                }
+                self.processes.note_exit((pid, tid), cpu);
             }
             EventKind::Total { pid, tid, cpu_time_ns } => {
                 if self.wants((pid, tid), cpu, now) {
@@ -266,34 +218,15 @@ impl Stages {
         }
     }
 
-    /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more: it is the
-    /// one that has ended last on its CPU, or on another one that it has left since. Where no end of a thread of its process is
-    /// known, the process's time is the main thread's. Returns whether the process is known.
-    fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
-        if sample.tid != NAMELESS {
-            return true;
-        }
-        let is_nameless = sample.pid.0 == NAMELESS.0;
-        let here = cpu.and_then(|cpu| self.last_exits.get(&cpu));
-        let elsewhere = self.last_exits.values().filter(|_| !is_nameless);
-        let mut ended =
-            here.into_iter().chain(elsewhere).filter(|(pid, _)| is_nameless || *pid == sample.pid);
-        match ended.next() {
-            Some((pid, tid)) => (sample.pid, sample.tid) = (*pid, *tid),
-            None => sample.tid = Tid(sample.pid.0),
-        }
-        sample.tid != NAMELESS
-    }
-
     /// Whether samples of a process are wanted. Number 0 is the idle CPU's.
     fn is_kept(&mut self, pid: Pid, now: Timestamp) -> bool {
         pid.0 != 0
             && match &self.filter {
                 Filter::All => true,
                 Filter::FromExec(waiting) => *waiting != pid,
-                Filter::Family(_) => self.tracker.process(pid, now).in_family,
+                Filter::Family(_) => self.processes.process(pid, now).in_family,
                 Filter::Named(names) => {
-                    let process = self.tracker.process(pid, now);
+                    let process = self.processes.process(pid, now);
                     let main = process.threads.get(&Tid(pid.0)).map(|thread| &thread.name);
                     let mut names_of = [Some(&process.name), main].into_iter().flatten();
                     names_of.any(|name| names.iter().any(|pattern| pattern.matches(name)))
@@ -308,37 +241,16 @@ impl Stages {
             Filter::Family(pids) => {
                 // Removed, for who has the number later is another process.
                 let is_asked_for = pids.remove(&pid);
-                self.tracker.process(pid, now).in_family |= is_asked_for;
+                self.processes.process(pid, now).in_family |= is_asked_for;
             }
             _ => {}
         }
     }
 
-    pub(super) fn map(&mut self, mapping: &Mapping, now: Timestamp) {
-        self.tracker.map(mapping, now, &mut self.modules);
-        let Some(pid) = mapping.pid else { return };
-        let user = self.user_of(mapping);
-        if user.is_some() {
-            self.tracker.process(pid, now).jit.user = user;
-        }
-        if let Some(dump) = jitdump::open(&mut self.dumps, mapping, user, &mut self.modules) {
-            self.tracker.process(pid, now).jit.dumps.push(dump);
-        }
-    }
-
-    /// What the user should know of perf maps and jitdumps.
-    pub(crate) fn side_news(&self) -> Vec<String> {
-        for module in self.dumps.too_large() {
-            let path = self.modules.get(module).lib().path;
-            self.modules.news.is_too_large("jitdump", path.as_ref(), self.modules.budget().most());
-        }
-        self.modules.news.sentences()
-    }
-
     fn name(&mut self, now: Timestamp, (pid, tid): (Pid, Tid), name: &str, exec: bool) {
-        let line = self.program_arguments.take(pid, now);
+        let line = self.processes.program_arguments.take(pid, now);
         if self.shape.reuse_threads {
-            let process = self.tracker.process(pid, now);
+            let process = self.processes.process(pid, now);
             let kept = if exec { "" } else { &process.arguments };
             let is_main = pid.0 == tid.0;
             let told = line.as_ref().filter(|_| is_main).map(|line| &*line.arguments);
@@ -353,24 +265,24 @@ impl Stages {
                 self.pool.give_back(process, (pid, tid));
             }
         }
-        self.tracker.name(pid, tid, name, exec, now);
+        self.processes.tracker.name(pid, tid, name, exec, now);
         if let Some(line) = line {
-            self.tracker.process(pid, now).set_command_line(line, name);
+            self.processes.process(pid, now).set_command_line(line, name);
         }
     }
 
     fn exit(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) {
         if !self.shape.reuse_threads {
-            let ends = self.tracker.living_thread(pid, tid);
+            let ends = self.processes.tracker.living_thread(pid, tid);
             if let Some(row) = ends.and_then(|thread| thread.index) {
                 self.builder.end_samples(row);
             }
-            return self.tracker.exit(pid, tid, now);
+            return self.processes.tracker.exit(pid, tid, now);
         }
-        let thread = self.tracker.process(pid, now).threads.get(&tid);
+        let thread = self.processes.process(pid, now).threads.get(&tid);
         let ends_now = thread.is_some_and(|thread| thread.end.is_none());
-        self.tracker.exit(pid, tid, now);
-        let process = self.tracker.process(pid, now);
+        self.processes.tracker.exit(pid, tid, now);
+        let process = self.processes.process(pid, now);
         if ends_now {
             self.pool.give_back_thread(process, (pid, tid));
         }
@@ -387,7 +299,7 @@ impl Stages {
         if !selection.looks_at_names() {
             return true;
         }
-        let process = self.tracker.process(id.0, now);
+        let process = self.processes.process(id.0, now);
         let thread = process.threads.get(&id.1).map_or("", |thread| &thread.name);
         selection.wants_name(&process.name, thread)
     }
@@ -400,12 +312,8 @@ impl Stages {
         since(self.options.start, time)
     }
 
-    pub(super) fn thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) -> &mut Thread {
-        self.tracker.process(pid, now).thread(tid, now)
-    }
-
     pub(crate) fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
-        let source = |module| self.modules.source(module, &self.dumps);
+        let source = |module| self.processes.modules.source(module, &self.processes.dumps);
         let mut sources: Vec<_> = self.interner.libs().map(|(lib, module)| (lib, source(module))).collect();
         sources.sort_by_key(|(lib, _)| *lib);
         sources
@@ -415,13 +323,13 @@ impl Stages {
     pub(crate) fn send_seen_addresses(&self, sender: &mut AddressSender) {
         sender.send(self.builder.profile(), |lib| {
             let (_, module) = self.interner.libs().find(|(known, _)| *known == lib)?;
-            self.modules.early_source(module, &self.dumps)
+            self.processes.modules.early_source(module, &self.processes.dumps)
         });
     }
 
     /// Gives the processes and threads of a profile the names and lifetimes that are known by now.
     pub(crate) fn named_builder(&self, mut builder: ProfileBuilder) -> ProfileBuilder {
-        let mut processes: Vec<_> = self.tracker.processes().map(|(_, process)| process).collect();
+        let mut processes: Vec<_> = self.processes.tracker.processes().map(|(_, process)| process).collect();
         // Of several that share a row, the last one says when it ended.
         processes.sort_unstable_by_key(|process| process.start);
         for process in &processes {

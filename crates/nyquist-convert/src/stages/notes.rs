@@ -1,8 +1,8 @@
 //! Markers that are made of what the source tells anyway: stays on CPUs, and functions made just in time.
 
-use super::{NAMELESS, Stages};
+use super::Stages;
 use crate::account::on_cpu::Began;
-use crate::event::{FieldValue, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
+use crate::event::{FieldValue, Marker, MarkerTiming, NAMELESS, Pid, Tid, Timestamp, Track};
 use crate::processes::process::Process;
 use nyquist_profile::{self as profile, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
 use std::sync::{Arc, LazyLock};
@@ -105,7 +105,7 @@ impl Stages {
         }
         let start = match began {
             Some(Began::At(start)) => start,
-            Some(Began::BeforeAll) => self.thread(now, id).start.max(self.options.start),
+            Some(Began::BeforeAll) => self.processes.thread(now, id).start.max(self.options.start),
             None => return,
         };
         self.add_stay((start, now), cpu, id, why);
@@ -115,7 +115,8 @@ impl Stages {
     pub(crate) fn end_all_stays(&mut self) {
         for (cpu, tid, start) in self.on_cpu.leave_all() {
             let lives = |process: &Process| process.threads.get(&tid).is_some_and(|it| it.end.is_none());
-            let process = self.tracker.processes().find(|(_, process)| lives(process)).map(|(pid, _)| *pid);
+            let process =
+                self.processes.tracker.processes().find(|(_, process)| lives(process)).map(|(pid, _)| *pid);
             if let Some(pid) = process.filter(|_| tid != IDLE) {
                 self.add_stay((start, self.last_time), cpu, (pid, tid), Reason::RecordingEnded);
             }
@@ -155,7 +156,7 @@ impl Stages {
         if !self.shape.jit_markers {
             return;
         }
-        for (pid, time, name) in self.dumps.take_new_functions(before) {
+        for (pid, time, name) in self.processes.dumps.take_new_functions(before) {
             if time >= self.options.start
                 && self.is_kept(pid, time)
                 && self.wants((pid, Tid(pid.0)), None, time)

@@ -48,7 +48,7 @@ impl Stages {
 
     /// The thread of the profile, which is made at its first sample or marker.
     pub(super) fn profile_thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) -> ThreadIndex {
-        let process = self.tracker.process(pid, now);
+        let process = self.processes.process(pid, now);
         if let Some(index) = process.threads.get(&tid).and_then(|thread| thread.index) {
             return index;
         }

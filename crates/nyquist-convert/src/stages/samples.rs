@@ -46,8 +46,10 @@ impl Stages {
         }
         let period = sample.period_ns.max(1);
         let used = match sample.cpu_time_ns {
-            Some(since) if sample.counts_anew => self.thread(now, id).later_cpu_delta(cpu, since, now),
-            Some(total) => self.thread(now, id).cpu_delta(cpu, total, now),
+            Some(since) if sample.counts_anew => {
+                self.processes.thread(now, id).later_cpu_delta(cpu, since, now)
+            }
+            Some(total) => self.processes.thread(now, id).cpu_delta(cpu, total, now),
             None => Used { ns: period, since: now },
         };
         let lost = self.show_lost(now, (cpu, id), Used { ns: used.ns.saturating_sub(period), ..used });
@@ -66,8 +68,8 @@ impl Stages {
             sample: profile::Sample { time: self.profile_time(now), cpu_delta, stack: None, weight, off_cpu },
             is_runnable: kind == Kind::Runnable,
         };
-        let dumps = &self.tracker.process(sample.pid, now).jit.dumps;
-        if self.places.iter().any(Place::is_unknown) && !self.dumps.are_read_up_to(dumps, now) {
+        let dumps = &self.processes.tracker.process(sample.pid, now).jit.dumps;
+        if self.places.iter().any(Place::is_unknown) && !self.processes.dumps.are_read_up_to(dumps, now) {
             let (dumps, places) = (dumps.clone(), self.places.clone());
             self.waiting.push_back(Waiting { time: now, row, places, dumps });
         } else {
@@ -83,7 +85,7 @@ impl Stages {
         id: (Pid, Tid),
     ) -> Option<(u32, String)> {
         let cpu = cpu.filter(|_| self.shape.cpu_threads)?;
-        Some((cpu, cpu_label(&self.thread(now, id).name, id)))
+        Some((cpu, cpu_label(&self.processes.thread(now, id).name, id)))
     }
 
     /// Adds a sample with the stack that `places` are.
@@ -111,7 +113,7 @@ impl Stages {
             | SampleState::Runnable { waited_ns }
             | SampleState::Waiting { waited_ns } => waited_ns,
         };
-        let thread = self.thread(now, id);
+        let thread = self.processes.thread(now, id);
         thread.unsampled.add(used);
         thread.waited.add(waited);
         thread.unshown_ns = thread.unshown_ns.saturating_add(used);
@@ -137,10 +139,10 @@ impl Stages {
         let id = (sample.pid, sample.tid);
         let (interval, period) = (self.interval(), sample.period_ns.max(1));
         let (weight, cpu_delta) = if self.options.kernel_permitted {
-            (self.thread(now, id).unsampled.weigh(used, interval), used)
+            (self.processes.thread(now, id).unsampled.weigh(used, interval), used)
         } else {
             // What is beyond the sample's own period was spent in the kernel.
-            self.thread(now, id).unsampled.add(used.saturating_sub(period));
+            self.processes.thread(now, id).unsampled.add(used.saturating_sub(period));
             let shown = self.show_not_permitted(now, id);
             (CpuTimeRemainder::default().weigh(period, interval), used.saturating_sub(shown))
         };
@@ -174,7 +176,7 @@ impl Stages {
     /// Adds a sample for the intervals that a thread has waited, at the beginning of its wait.
     fn add_wait(&mut self, tid: Tid, wait: OffCpuInterval, end: Timestamp) {
         let (interval, id) = (self.interval(), (wait.pid, tid));
-        let waited = &mut self.thread(wait.since, id).waited;
+        let waited = &mut self.processes.thread(wait.since, id).waited;
         waited.add(end.0.saturating_sub(wait.since.0));
         let weight = waited.take_nearest(interval);
         if weight > 0 {
@@ -190,14 +192,14 @@ impl Stages {
         if self.is_left_out(id) {
             return;
         }
-        let used = self.thread(now, id).cpu_delta(cpu, total, now);
+        let used = self.processes.thread(now, id).cpu_delta(cpu, total, now);
         let lost = self.show_lost(now, (cpu, id), used);
-        self.thread(now, id).unsampled.add(used.ns - lost);
+        self.processes.thread(now, id).unsampled.add(used.ns - lost);
         if !self.options.kernel_permitted {
             self.show_not_permitted(now, id);
         }
         let interval = self.interval();
-        let process = self.tracker.process(id.0, now);
+        let process = self.processes.process(id.0, now);
         let program = std::mem::take(&mut process.name);
         let left = self.leftovers.settle(&program, &mut process.thread(id.1, now).unsampled, interval);
         process.name = program;
@@ -216,7 +218,7 @@ impl Stages {
     /// much CPU time that is.
     fn show_not_permitted(&mut self, now: Timestamp, id: (Pid, Tid)) -> u64 {
         let interval = self.interval();
-        let intervals = self.thread(now, id).unsampled.take_intervals(interval);
+        let intervals = self.processes.thread(now, id).unsampled.take_intervals(interval);
         self.add_stand_in(now, id, well_known::KERNEL_NOT_PERMITTED, intervals);
         u64::from(intervals) * interval
     }

@@ -82,7 +82,7 @@ impl Stages {
         if let UserStack::Named(name) = sample.user {
             self.places.push(Place::Named(name));
         }
-        let process = self.tracker.process(sample.pid, now);
+        let process = self.processes.tracker.process(sample.pid, now);
         let mut last: Option<Range> = None;
         for (depth, frame) in self.frames.iter().enumerate().rev() {
             let mode = if depth < self.found_in_copy { Mode::User } else { Mode::Completed };
@@ -95,7 +95,8 @@ impl Stages {
                 Some(range) if range.module.is_some() => CodePlace::of(Some(range), address),
                 _ => {
                     let at = (sample.pid, address, now);
-                    let made = find_made_code(process, &mut self.dumps, &mut self.modules, at);
+                    let made =
+                        find_made_code(process, &mut self.processes.dumps, &mut self.processes.modules, at);
                     CodePlace::of(made.as_ref(), address)
                 }
             };
@@ -103,7 +104,7 @@ impl Stages {
         }
         for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
             let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
-            let place = CodePlace::of(self.tracker.find_kernel(address), address);
+            let place = CodePlace::of(self.processes.tracker.find_kernel(address), address);
             self.places.push(Place::Code(place, Mode::Kernel));
         }
     }
@@ -122,7 +123,9 @@ impl Stages {
         self.new_frames.extend(new.iter().map(|place| match place {
             Place::Truncated(truncation) => interner.truncated(&mut self.builder, *truncation),
             Place::Named(name) => interner.named(&mut self.builder, name),
-            Place::Code(place, mode) => interner.frame(&mut self.builder, &self.modules, *place, *mode),
+            Place::Code(place, mode) => {
+                interner.frame(&mut self.builder, &self.processes.modules, *place, *mode)
+            }
         }));
         let mut stack = path.last().map(|(_, stack)| *stack);
         for (place, frame) in new.iter().zip(&self.new_frames) {
@@ -144,14 +147,16 @@ impl Stages {
         let is_ready = |dumps: &JitDumps, waiting: &mut Waiting| {
             is_end || dumps.are_read_up_to(&waiting.dumps, waiting.time)
         };
-        while let Some(waiting) = self.waiting.pop_front_if(|waiting| is_ready(&self.dumps, waiting)) {
+        while let Some(waiting) =
+            self.waiting.pop_front_if(|waiting| is_ready(&self.processes.dumps, waiting))
+        {
             let Waiting { time, row, places, dumps } = waiting;
             self.places = places;
             for place in &mut self.places {
                 if let Place::Code(CodePlace::Elsewhere(address), mode @ (Mode::User | Mode::Completed)) =
                     *place
                 {
-                    let range = self.dumps.find(&dumps, address, time);
+                    let range = self.processes.dumps.find(&dumps, address, time);
                     *place = Place::Code(CodePlace::of(range.as_ref(), address), mode);
                 }
             }
@@ -164,8 +169,8 @@ impl Stages {
     pub(super) fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<Truncation> {
         self.frames.clear();
         self.found_in_copy = usize::MAX;
-        let process = self.tracker.process(sample.pid, now);
-        process.find_replaced_text(sample.pid, &self.modules);
+        let process = self.processes.tracker.process(sample.pid, now);
+        process.find_replaced_text(sample.pid, &self.processes.modules);
         let lacks_mappings = process.lacks_mappings();
         let truncated = self.frames_of_user_stack(now, sample);
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::PreUnwound(_));
@@ -185,7 +190,7 @@ impl Stages {
                 None
             }
             UserStack::FramePointers(addresses) => {
-                let process = self.tracker.process(sample.pid, now);
+                let process = self.processes.process(sample.pid, now);
                 let in_code = process.part_in_code(addresses, sample.in_kernel);
                 self.take_walked(in_code);
                 (in_code.len() < addresses.len()).then_some(Truncation::Walk(unwind::Reason::NotCode))
@@ -218,11 +223,11 @@ impl Stages {
     /// Whether a walk before its turn has given what it would give now: with the same code, nothing more that is known of it, and
     /// nothing that a living process could be asked for.
     fn still_holds(&mut self, now: Timestamp, pid: Pid, unwound: &PreUnwound) -> bool {
-        let process = self.tracker.process(pid, now);
+        let process = self.processes.tracker.process(pid, now);
         let lacks_rule = unwound.walked == Walked::To(WalkEnd::Truncated(unwind::Reason::NoUnwindInfo));
         !process.jit.knows_code()
-            && process.code_state(&self.modules) == unwound.code
-            && !(lacks_rule && self.modules.are_live())
+            && process.code_state(&self.processes.modules) == unwound.code
+            && !(lacks_rule && self.processes.modules.are_live())
     }
 
     /// Puts the frames of a stack that the source has walked into `frames`.
@@ -241,9 +246,9 @@ impl Stages {
     ) -> Option<Truncation> {
         let walker = Walker {
             unwinder: &mut self.unwinder,
-            process: self.tracker.process(sample.pid, now),
-            modules: &self.modules,
-            dumps: &self.dumps,
+            process: self.processes.tracker.process(sample.pid, now),
+            modules: &self.processes.modules,
+            dumps: &self.processes.dumps,
             trail: self.prefetcher.begin(sample.tid),
         };
         let walk = walker.walk((sample, now), registers, stack, &mut self.frames);
@@ -261,7 +266,7 @@ impl Stages {
     pub(crate) fn drain_stale_processes(&mut self) -> Vec<Pid> {
         let now = self.last_time;
         let mut walked_again = std::mem::take(&mut self.walked_again);
-        walked_again.retain(|pid| self.tracker.process(*pid, now).jit.knows_code());
+        walked_again.retain(|pid| self.processes.process(*pid, now).jit.knows_code());
         walked_again.into_iter().collect()
     }
 
@@ -276,7 +281,7 @@ impl Stages {
             self.copies.note(sample.tid, copied.limited, walked.ended_with_copy());
         }
         if walked == Walked::To(WalkEnd::Root) {
-            if !self.tracker.process(sample.pid, now).lacks_mappings() {
+            if !self.processes.process(sample.pid, now).lacks_mappings() {
                 self.note_root(sample.tid, outermost);
             }
         } else if walked.ended_with_copy() {
