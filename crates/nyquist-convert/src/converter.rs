@@ -140,7 +140,7 @@ impl Converter {
     /// Reads copies of stacks again from these files where they were walked before their turn, and more is known since.
     #[must_use]
     pub(crate) fn with_copies_in(mut self, files: PlacedFiles) -> Self {
-        self.stages.copies_in = files;
+        self.stages.walker.copies_in = files;
         self
     }
 
@@ -167,14 +167,14 @@ impl Converter {
             Some(walkers) => {
                 self.order.release(complete_before, |event, _| walkers.follow(event));
                 walkers.give_out(|event| self.stages.convert(event));
-                walkers.use_again(&mut self.stages.walk_pool);
+                walkers.use_again(&mut self.stages.walker.walk_pool);
                 for pid in self.stages.drain_stale_processes() {
                     walkers.leave(pid, complete_before);
                 }
             }
             None => self.order.release(complete_before, |event, coming| {
                 if let Some(coming) = coming {
-                    self.stages.prefetcher.fetch(&coming.kind);
+                    self.stages.walker.prefetcher.fetch(&coming.kind);
                 }
                 self.stages.convert(event);
             }),
@@ -243,12 +243,12 @@ impl Converter {
 
     /// What came of the copies of stacks since this was last called: for a source that can copy more of them.
     pub fn take_copy_counts(&mut self) -> StackCopyFeedback {
-        std::mem::take(&mut self.stages.copies)
+        std::mem::take(&mut self.stages.walker.deep_stacks.feedback)
     }
 
     /// What was counted so far.
     pub fn statistics(&self) -> Statistics {
-        Statistics { late: self.order.late(), ..self.stages.statistics }
+        Statistics { late: self.order.late(), ..self.stages.statistics() }
     }
 }
 

@@ -1,6 +1,5 @@
 //! What comes after the order stage: each event, in its turn, changes what is known and what the profile holds.
 
-mod complete;
 mod losses;
 mod notes;
 mod rows;
@@ -27,19 +26,11 @@ use crate::recycler::SampleRecycler;
 use crate::selection::Selection;
 use crate::shape::Shape;
 use crate::symbolicate::seen_addresses::AddressSender;
-use crate::unwind::ahead::walk_pool::WalkPool;
-use crate::unwind::deep_stacks::live_stacks::LiveStacks;
-use crate::unwind::deep_stacks::stack_bases::LearnedStackBases;
-use crate::unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
-use crate::unwind::prefetcher::StackPrefetcher;
-use complete::Calls;
+use crate::unwind::stack_walker::{StackWalker, WalkCounts};
 use losses::Losses;
 use notes::Reason;
-use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{ExtraInfo, FrameId, LibId, Meta, ProfileBuilder};
-use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::{name_process, since};
-use rustc_hash::FxHashSet;
 use stacks::{PATHS, Path, Place, Waiting};
 use std::collections::VecDeque;
 
@@ -52,13 +43,13 @@ const BEYOND_LAST: u64 = 1_000;
 pub(crate) struct Stages {
     options: Options,
     pub(crate) processes: ProcessState,
+    pub(crate) walker: StackWalker,
     /// Samples that wait for a jitdump to be written, by time.
     waiting: VecDeque<Waiting>,
-    unwinder: Unwinder,
     interner: Interner,
     markers: Markers,
     pub(crate) builder: ProfileBuilder,
-    pub(crate) statistics: Statistics,
+    statistics: Statistics,
     losses: Losses,
     leftovers: ProgramRemainders,
     pub(crate) filter: Filter,
@@ -69,17 +60,6 @@ pub(crate) struct Stages {
     pub(crate) selection: Selection,
     waits: OffCpuIntervals,
     on_cpu: OnCpu,
-    pub(crate) copies: StackCopyFeedback,
-    /// Where copies of stacks are read again that were walked before their turn.
-    pub(crate) copies_in: PlacedFiles,
-    live_stacks: LiveStacks,
-    stack_roots: LearnedStackBases,
-    calls: Calls,
-    pub(crate) prefetcher: StackPrefetcher,
-    /// The frames of the sample at hand, innermost first; kept to save its memory.
-    frames: Vec<FrameAddress>,
-    /// How many of them, at most, a copy of the stack led to; the others were read from the running program.
-    found_in_copy: usize,
     /// Where its frames are, outermost first; kept to save its memory.
     places: Vec<Place>,
     /// The frames of those of its places that its thread's last sample did not have; kept to save its memory.
@@ -88,10 +68,6 @@ pub(crate) struct Stages {
     paths: [Path; PATHS],
     /// Where samples go that were converted, if somebody wants them back.
     pub(crate) spent: Option<SampleRecycler>,
-    /// The processes of which a stack was walked again.
-    walked_again: FxHashSet<Pid>,
-    /// The memory of walks that are converted, for whoever walks the next.
-    pub(crate) walk_pool: WalkPool,
     last_time: Timestamp,
 }
 
@@ -99,16 +75,15 @@ impl Stages {
     /// Stages that have seen nothing.
     pub(crate) fn new(options: Options) -> Self {
         let mut builder = ProfileBuilder::new(options.meta.clone());
+        let interval = options.meta.interval.max(1);
         let interner = Interner::new(&mut builder);
         Self {
             last_time: options.start,
             spent: None,
-            walked_again: FxHashSet::default(),
-            walk_pool: WalkPool::default(),
             options,
             processes: ProcessState::default(),
+            walker: StackWalker::new(interval),
             waiting: VecDeque::new(),
-            unwinder: Unwinder::new(),
             interner,
             markers: Markers::default(),
             builder,
@@ -122,14 +97,6 @@ impl Stages {
             selection: Selection::default(),
             waits: OffCpuIntervals::default(),
             on_cpu: OnCpu::default(),
-            copies: StackCopyFeedback::default(),
-            copies_in: PlacedFiles::default(),
-            live_stacks: LiveStacks::default(),
-            stack_roots: LearnedStackBases::default(),
-            calls: Calls::default(),
-            prefetcher: StackPrefetcher::default(),
-            frames: Vec::new(),
-            found_in_copy: 0,
             places: Vec::new(),
             new_frames: Vec::new(),
             paths: Default::default(),
@@ -156,7 +123,7 @@ impl Stages {
                 if let Some(spent) = &mut self.spent {
                     spent.take(sample);
                 } else {
-                    self.walk_pool.put(sample.user);
+                    self.walker.walk_pool.put(sample.user);
                 }
             }
             EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
@@ -188,10 +155,7 @@ impl Stages {
             EventKind::Exit { pid, tid } => {
                 self.switched_out(now, cpu, (pid, tid), Reason::Ended);
                 self.exit(now, (pid, tid));
-                self.live_stacks.forget(tid);
-                if let Some(news) = self.stack_roots.forget(tid) {
-                    self.copies.note_root(tid, news);
-                }
+                self.walker.deep_stacks.forget(tid);
                 self.processes.note_exit((pid, tid), cpu);
             }
             EventKind::Total { pid, tid, cpu_time_ns } => {
@@ -209,7 +173,7 @@ impl Stages {
                     self.marker(now, &marker);
                 }
             }
-            EventKind::LiveStack(live) => self.live_stacks.add(live),
+            EventKind::LiveStack(live) => self.walker.deep_stacks.add(live),
             EventKind::Counter(counter) => {
                 if self.wants((counter.pid, Tid(counter.pid.0)), cpu, now) {
                     self.counter(now, &counter);
@@ -304,6 +268,17 @@ impl Stages {
         selection.wants_name(&process.name, thread)
     }
 
+    /// What was counted so far.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let WalkCounts { completed, incomplete, walked_again } = self.walker.counts;
+        Statistics { completed, incomplete, walked_again, ..self.statistics }
+    }
+
+    /// The processes whose stacks are not to be walked before their turn any more.
+    pub(crate) fn drain_stale_processes(&mut self) -> Vec<Pid> {
+        self.walker.drain_stale_processes(self.last_time, &mut self.processes)
+    }
+
     pub(super) fn interval(&self) -> u64 {
         self.options.meta.interval.max(1)
     }
@@ -348,11 +323,11 @@ impl Stages {
             label: "Lost samples".to_owned(),
             value: self.statistics.lost.to_string(),
         });
-        if self.statistics.completed > 0 {
+        if self.walker.counts.completed > 0 {
             meta.extra.push(ExtraInfo {
                 section: "Recording".to_owned(),
                 label: "Stacks completed from the running program's memory".to_owned(),
-                value: self.statistics.completed.to_string(),
+                value: self.walker.counts.completed.to_string(),
             });
         }
         builder

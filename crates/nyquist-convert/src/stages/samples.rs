@@ -56,8 +56,8 @@ impl Stages {
         let used = used.ns - lost;
         let Some(Share { weight, cpu_delta, kind }) = self.share(now, sample, used) else { return };
         let off_cpu = kind != Kind::Ran;
-        self.live_stacks.note_sample(sample.tid, now);
-        let truncated = self.walk_user_stack(now, sample);
+        self.walker.deep_stacks.note_sample(sample.tid, now);
+        let truncated = self.walker.walk((sample, now), &mut self.processes);
         self.statistics.truncated += u64::from(truncated.is_some());
         self.place_frames(now, sample, truncated);
         self.statistics.samples += 1;
@@ -153,7 +153,7 @@ impl Stages {
     pub(super) fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
         if self.wants((sample.pid, sample.tid), cpu, now) {
-            let truncated = self.walk_user_stack(now, sample);
+            let truncated = self.walker.walk((sample, now), &mut self.processes);
             self.place_frames(now, sample, truncated);
             let stack = self.intern_places(sample.tid.0 as usize);
             self.waits.begin(sample.tid, OffCpuInterval { pid: sample.pid, since: now, stack });

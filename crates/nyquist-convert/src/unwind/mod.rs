@@ -5,5 +5,6 @@ pub(crate) mod copy_walker;
 pub(crate) mod deep_stacks;
 pub(crate) mod prefetcher;
 pub(crate) mod registers;
+pub(crate) mod stack_walker;
 pub(crate) mod truncation;
 pub(crate) mod walk;
