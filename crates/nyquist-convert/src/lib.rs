@@ -1,8 +1,11 @@
 //! Event records to a profile: order, track, unwind, intern, symbolicate.
 //!
-//! The stages are modules, and data goes through them in that order. A source of events (a recording backend, a
-//! file reader) pushes [`event::Event`]s into a [`Converter`] and need know nothing else of this crate; what the
-//! converter gives is a profile of addresses, to which [`symbolicate()`] gives names.
+//! A source of events (a recording backend, a file reader) pushes [`event::Event`]s into a [`Converter`] and need know nothing
+//! else of this crate; what the converter gives is a profile of addresses, to which [`symbolicate()`] gives names.
+//!
+//! Each stage has a folder. `decode` makes events, `order` sorts them by time, and `pipeline` takes each through the others:
+//! `processes` (with `modules` and `jit`, what is mapped in them), `unwind`, `account` and `build`, which holds the profile.
+//! `symbolicate` comes last.
 
 mod account;
 mod build;
@@ -15,15 +18,16 @@ mod modules;
 mod options;
 mod order;
 pub mod perf_data;
+mod pipeline;
 mod processes;
 mod recycler;
 mod selection;
 mod shape;
-mod stages;
 mod symbolicate;
 pub mod sys;
 mod thread_pool;
 mod unwind;
+mod wanted;
 
 pub use account::statistics::Statistics;
 pub use converter::{Converter, Finished, Libs};

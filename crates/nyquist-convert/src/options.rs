@@ -14,3 +14,10 @@ pub struct Options {
     /// What is known of the recording and the machine. The interval is what a sample of weight 1 stands for.
     pub meta: Meta,
 }
+
+impl Options {
+    /// What a sample of weight 1 stands for, in nanoseconds.
+    pub(crate) fn interval(&self) -> u64 {
+        self.meta.interval.max(1)
+    }
+}

@@ -1,16 +1,17 @@
 //! What tells processes of equal names apart in the front end, whose rows have room for a name and a word or two.
 
+use super::profile_time::since;
+use crate::event::Timestamp;
 use crate::processes::process::Process;
-use nyquist_profile::ProcessIndex;
+use crate::processes::thread::Thread;
+use nyquist_profile::{ProcessIndex, ProfileBuilder};
 use rustc_hash::FxHashMap;
 
 /// Names that many runtimes give to their main threads, and that say no more than that.
 const MAIN: [&str; 3] = ["MainThread", "main", "Main Thread"];
 
 /// For each process with a row whose name others have, too: the first of its words that not all of them have. O(words).
-pub(crate) fn told_apart<'a>(
-    processes: impl Iterator<Item = &'a Process> + Clone,
-) -> FxHashMap<ProcessIndex, &'a str> {
+fn told_apart<'a>(processes: impl Iterator<Item = &'a Process> + Clone) -> FxHashMap<ProcessIndex, &'a str> {
     let mut groups: FxHashMap<&str, Vec<(ProcessIndex, &Process)>> = FxHashMap::default();
     for process in processes {
         if let Some(index) = process.index {
@@ -38,7 +39,7 @@ pub(crate) fn told_apart<'a>(
 
 /// The name of the row of a process's main thread: the program, what tells it apart, and the thread's own name if it took another
 /// one that says something.
-pub(crate) fn main_row(process: &Process, own_name: &str, label: Option<&str>) -> String {
+fn main_row(process: &Process, own_name: &str, label: Option<&str>) -> String {
     let mut name = process.full_name();
     if let Some(label) = label.filter(|_| process.arguments.is_empty()) {
         name = format!("{name} {label}");
@@ -47,10 +48,48 @@ pub(crate) fn main_row(process: &Process, own_name: &str, label: Option<&str>) -
     if is_new && !own_name.is_empty() { format!("{name} ({own_name})") } else { name }
 }
 
+/// Names the rows of main threads so that processes of one name are told apart. Of a process whose main thread has no row, the
+/// first one is shown as the process's.
+pub(crate) fn name_main_threads(builder: &mut ProfileBuilder, processes: &[&Process]) {
+    let labels = told_apart(processes.iter().copied());
+    for process in processes {
+        let label = process.index.and_then(|index| labels.get(&index)).copied();
+        let rows = process.threads.values().filter_map(|thread| Some((thread.index?, &thread.name)));
+        let first = rows.min_by_key(|(index, _)| (!builder.profile().thread(*index).is_main, *index));
+        if let Some((index, name)) = first {
+            builder.thread_mut(index).name = main_row(process, name, label);
+        }
+    }
+}
+
+/// Gives the rows of a process and of its threads the names and lifetimes that are known by now.
+pub(crate) fn name_process(builder: &mut ProfileBuilder, process: &Process, zero: Timestamp) {
+    let since_zero = |time: Timestamp| since(zero, time);
+    if let Some(index) = process.index {
+        let row = builder.process_mut(index);
+        if !process.reuses_row {
+            row.name = process.full_name();
+            row.start = since_zero(process.start);
+        }
+        row.end = process.end.map(since_zero);
+    }
+    let mut threads: Vec<&Thread> = process.threads.values().collect();
+    threads.sort_unstable_by_key(|thread| thread.start);
+    for Thread { index, name, start, end, reuses_row, .. } in threads {
+        if let Some(index) = *index {
+            let row = builder.thread_mut(index);
+            if !*reuses_row {
+                row.name = if row.is_main { process.full_name() } else { name.clone() };
+                row.start = since_zero(*start);
+            }
+            row.end = end.map(since_zero);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Timestamp;
     use crate::processes::program_words::telling_words;
 
     fn words(line: &str) -> Vec<String> {

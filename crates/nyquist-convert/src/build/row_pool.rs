@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// The rows whose threads and processes have ended, by name; of several, the first one is taken.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct RowPool {
     processes: FxHashMap<String, BTreeSet<ProcessIndex>>,
     threads: FxHashMap<(ProcessIndex, ThreadName), BTreeSet<ThreadIndex>>,
 }
@@ -20,7 +20,7 @@ enum ThreadName {
     Other(String),
 }
 
-impl Pool {
+impl RowPool {
     /// A thread has ended: another may have its row.
     pub(crate) fn give_back_thread(&mut self, process: &Process, id: (Pid, Tid)) {
         let row = process.threads.get(&id.1).and_then(|thread| thread.index);
