@@ -36,7 +36,7 @@ pub struct Converter {
 impl Converter {
     /// A converter that has seen nothing.
     pub fn new(options: Options) -> Self {
-        Self { order: Order::default(), pipeline: Pipeline::new(&options), sender: None, walkers: None }
+        Self { order: Order::default(), pipeline: Pipeline::new(options), sender: None, walkers: None }
     }
 
     /// Keeps only some of the samples that will come.

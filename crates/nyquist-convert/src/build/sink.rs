@@ -40,8 +40,9 @@ pub(crate) struct ProfileSink {
 
 impl ProfileSink {
     /// An empty profile.
-    pub(crate) fn new(options: &Options) -> Self {
-        let mut builder = ProfileBuilder::new(options.meta.clone());
+    pub(crate) fn new(options: Options) -> Self {
+        let (start, interval) = (options.start, options.interval());
+        let mut builder = ProfileBuilder::new(options.meta);
         Self {
             stacks: StackTable::new(&mut builder),
             builder,
@@ -51,8 +52,8 @@ impl ProfileSink {
             cpus: Cpus::default(),
             gaps: Gaps::default(),
             waiting: VecDeque::new(),
-            start: options.start,
-            interval: options.interval(),
+            start,
+            interval,
         }
     }
 

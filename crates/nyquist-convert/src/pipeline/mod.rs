@@ -39,16 +39,17 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     /// A pipeline that has seen nothing.
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: Options) -> Self {
+        let start = options.start;
         Self {
             processes: ProcessState::default(),
-            wanted: Wanted::all(options.start),
+            wanted: Wanted::all(start),
             walker: StackWalker::new(options.interval()),
-            account: Accounting::new(options),
+            account: Accounting::new(&options),
             sink: ProfileSink::new(options),
             spent: None,
-            start: options.start,
-            last_time: options.start,
+            start,
+            last_time: start,
         }
     }
 
