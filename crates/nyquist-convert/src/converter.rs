@@ -1,55 +1,25 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
+use crate::account::statistics::Statistics;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
 use crate::filter::Filter;
-use crate::incomplete::IncompleteCounts;
-use crate::modules::{LibSource, ModuleStore};
+use crate::modules::lib_source::LibSource;
+use crate::modules::recorded_files::{Files, RecordedFiles};
+use crate::modules::store::ModuleStore;
+use crate::options::Options;
 use crate::order::Order;
-use crate::recorded_files::{Files, RecordedFiles};
+use crate::pipeline::Pipeline;
 use crate::recycler::SampleRecycler;
-use crate::select::Selection;
+use crate::selection::Selection;
 use crate::shape::Shape;
-use crate::stack_copy_feedback::StackCopyFeedback;
-use crate::stages::Stages;
-use crate::symbolicate::AddressSender;
-use crate::walks::Walkers;
+use crate::symbolicate::seen_addresses::AddressSender;
+use crate::unwind::ahead::walkers::Walkers;
+use crate::unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
+use crate::wanted::Wanted;
 use nyquist_object::BuildId;
 use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
-
-/// What the converter has to know of the recording.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The profile's zero: times count from here.
-    pub start: Timestamp,
-    /// Whether the source may sample the kernel. If not, the CPU time for which there is no sample is shown as
-    /// a share of its own.
-    pub kernel_permitted: bool,
-    /// What is known of the recording and the machine. The interval is what a sample of weight 1 stands for.
-    pub meta: Meta,
-}
-
-/// What was counted on the way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Samples that were converted.
-    pub samples: u64,
-    /// Records that the source dropped.
-    pub lost: u64,
-    /// How often the kernel paused sampling.
-    pub throttled: u64,
-    /// Samples whose stack does not reach its root.
-    pub truncated: u64,
-    /// Samples whose stack reaches its root only because its outer part was read from the running program's memory.
-    pub completed: u64,
-    /// Samples whose stack was cut and could not be completed, by the reason.
-    pub incomplete: IncompleteCounts,
-    /// Samples whose stack was walked before their turn, and again in it: by then other code was known to be mapped, or more of it.
-    pub walked_again: u64,
-    /// Events that came too late to be put in order.
-    pub late: u64,
-}
 
 /// Turns events into a profile, incrementally: [`push`](Self::push) events and say with
 /// [`advance`](Self::advance) how far they are complete; take a [`snapshot`](Self::snapshot) whenever a profile
@@ -57,7 +27,7 @@ pub struct Statistics {
 #[derive(Debug)]
 pub struct Converter {
     order: Order,
-    stages: Stages,
+    pipeline: Pipeline,
     sender: Option<AddressSender>,
     /// Who walks stacks, where that is not done as each sample is converted.
     walkers: Option<Walkers>,
@@ -66,26 +36,26 @@ pub struct Converter {
 impl Converter {
     /// A converter that has seen nothing.
     pub fn new(options: Options) -> Self {
-        Self { order: Order::default(), stages: Stages::new(options), sender: None, walkers: None }
+        Self { order: Order::default(), pipeline: Pipeline::new(options), sender: None, walkers: None }
     }
 
     /// Keeps only some of the samples that will come.
     pub fn keep_only(&mut self, filter: Filter) {
-        self.stages.filter = filter;
+        self.pipeline.wanted.filter = filter;
     }
 
     /// Gives the profile another shape than that of one thread for each thread; to be said before anything is pushed.
     #[must_use]
     pub fn shaped(mut self, shape: Shape) -> Self {
-        self.stages.program_arguments.count = shape.program_arguments;
-        self.stages.shape = shape;
+        self.pipeline.processes.program_arguments.count = shape.program_arguments;
+        self.pipeline.sink.shape = shape;
         self
     }
 
     /// Removes each jitdump from its folder when it has been opened; to be said before anything is pushed.
     #[must_use]
     pub fn unlinking_jitdumps(mut self, unlink: bool) -> Self {
-        self.stages.dumps.unlink = unlink;
+        self.pipeline.processes.dumps.unlink = unlink;
         self
     }
 
@@ -93,7 +63,7 @@ impl Converter {
     /// live; to be said before anything is pushed.
     #[must_use]
     pub fn telling_rows_apart(mut self) -> Self {
-        self.stages.program_arguments.tells_apart = true;
+        self.pipeline.processes.program_arguments.tells_apart = true;
         self
     }
 
@@ -101,21 +71,21 @@ impl Converter {
     /// called before the first event.
     #[must_use]
     pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
-        self.stages.modules.look_in(Files::Recorded(Box::new(files)));
+        self.pipeline.processes.modules.look_in(Files::Recorded(Box::new(files)));
         self
     }
 
     /// Names in perf maps and jitdumps take no more memory than that. What is beyond it has none, and is told of.
     #[must_use]
     pub fn limiting_side_files(mut self, budget: Budget) -> Self {
-        self.stages.modules.limit(budget);
+        self.pipeline.processes.modules.limit(budget);
         self
     }
 
     /// Converts only the samples that are wanted.
     #[must_use]
     pub fn with_selection(mut self, selection: Selection) -> Self {
-        self.stages.selection = selection;
+        self.pipeline.wanted.selection = selection;
         self
     }
 
@@ -143,7 +113,8 @@ impl Converter {
 
     /// Whether most samples are converted whose stacks were copied, and threads are heard of only in ways that others can follow.
     pub(crate) fn converts_most(&self) -> bool {
-        let Stages { selection, filter, shape, .. } = &self.stages;
+        let Wanted { selection, filter, .. } = &self.pipeline.wanted;
+        let shape = &self.pipeline.sink.shape;
         *selection == Selection::default()
             && matches!(filter, Filter::All | Filter::FromExec(_))
             && !shape.main_threads_only
@@ -153,133 +124,134 @@ impl Converter {
     /// Takes an event.
     pub fn push(&mut self, event: Event) {
         if let EventKind::Map(mapping) = &event.kind {
-            self.stages.note_mapping(mapping);
+            self.pipeline.processes.note_mapping(mapping);
         }
-        self.stages.program_arguments.note(&event);
+        self.pipeline.processes.program_arguments.note(&event);
         self.order.push(event);
     }
 
     /// Opens the file of a mapping whose event comes later, and compiles its unwind information, which another thread is about
     /// to need.
     pub(crate) fn prepare_mapping(&mut self, mapping: &Mapping) {
-        self.stages.note_mapping(mapping);
+        self.pipeline.processes.note_mapping(mapping);
         if mapping.pid.is_some() {
-            self.stages.modules.prepare(mapping);
+            self.pipeline.processes.modules.prepare(mapping);
         }
     }
 
     /// Reads copies of stacks again from these files where they were walked before their turn, and more is known since.
     #[must_use]
     pub(crate) fn with_copies_in(mut self, files: PlacedFiles) -> Self {
-        self.stages.copies_in = files;
+        self.pipeline.walker.copies_in = files;
         self
     }
 
     /// Gives samples back when they are converted, to whoever has made them.
     pub(crate) fn giving_back(mut self, spent: SampleRecycler) -> Self {
-        self.stages.spent = Some(spent);
+        self.pipeline.spent = Some(spent);
         self
     }
 
     /// The build ids of the files that were mapped and opened so far, by their paths; of a path that several files had, none.
     pub fn build_ids(&self) -> Vec<(String, BuildId)> {
-        self.stages.modules.build_ids()
+        self.pipeline.processes.modules.build_ids()
     }
 
     /// A store of modules that shares with the converter's own what is opened.
     pub(crate) fn modules_beside(&self) -> ModuleStore {
-        self.stages.modules.beside()
+        self.pipeline.processes.modules.beside()
     }
 
     /// Converts all events older than `complete_before`: every one of them has been pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
-        self.stages.dumps.read_on();
+        self.pipeline.processes.dumps.read_on();
         match &mut self.walkers {
             Some(walkers) => {
                 self.order.release(complete_before, |event, _| walkers.follow(event));
-                walkers.give_out(|event| self.stages.convert(event));
-                walkers.use_again(&mut self.stages.walk_pool);
-                for pid in self.stages.drain_stale_processes() {
+                walkers.give_out(|event| self.pipeline.convert(event));
+                walkers.use_again(&mut self.pipeline.walker.walk_pool);
+                for pid in self.pipeline.drain_stale_processes() {
                     walkers.leave(pid, complete_before);
                 }
             }
             None => self.order.release(complete_before, |event, coming| {
                 if let Some(coming) = coming {
-                    self.stages.prefetcher.fetch(&coming.kind);
+                    self.pipeline.walker.prefetcher.fetch(&coming.kind);
                 }
-                self.stages.convert(event);
+                self.pipeline.convert(event);
             }),
         }
-        self.stages.release_waiting(false);
-        self.stages.mark_jit_functions(complete_before);
-        self.stages.place_gaps();
+        self.pipeline.release_waiting(false);
+        self.pipeline.mark_jit_functions(complete_before);
+        self.pipeline.sink.place_gaps();
         if let Some(sender) = &mut self.sender {
-            self.stages.send_seen_addresses(sender);
+            self.pipeline.send_seen_addresses(sender);
         }
     }
 
     /// Takes note of when the recording ended, where that was later than its last event: of a program that sleeps there
     /// are none.
     pub fn note_end(&mut self, time: Timestamp) {
-        self.stages.note_end(time);
+        self.pipeline.note_end(time);
     }
 
     /// The profile of what was converted so far, whose addresses have no names, as those of [`Finished::profile`]. Costs a copy of it.
     pub fn snapshot(&self) -> Profile {
-        self.stages.named_builder(self.stages.builder.clone()).finish()
+        self.pipeline.named_builder(self.pipeline.sink.builder.clone()).finish()
     }
 
     /// The profile of everything that was pushed.
     pub fn finish(mut self) -> Finished {
         self.advance(Timestamp(u64::MAX));
         self.sender = None;
-        self.stages.end_all_waits();
-        self.stages.end_all_stays();
-        self.stages.release_waiting(true);
-        self.stages.end_gaps();
+        self.pipeline.end_all_waits();
+        self.pipeline.end_all_stays();
+        self.pipeline.release_waiting(true);
+        self.pipeline.end_gaps();
         // Only now all samples are there.
-        self.stages.show_rest();
+        self.pipeline.show_rest();
         let statistics = self.statistics();
-        let lib_sources = self.stages.lib_sources();
-        let side_news = self.stages.side_news();
-        let builder = std::mem::replace(&mut self.stages.builder, ProfileBuilder::new(Meta::default()));
-        let profile = self.stages.named_builder(builder).finish();
-        let libs = Libs { sources: lib_sources, _modules: self.stages.modules };
+        let lib_sources = self.pipeline.lib_sources();
+        let side_news = self.pipeline.processes.side_news();
+        let builder =
+            std::mem::replace(&mut self.pipeline.sink.builder, ProfileBuilder::new(Meta::default()));
+        let profile = self.pipeline.named_builder(builder).finish();
+        let libs = Libs { sources: lib_sources, _modules: self.pipeline.processes.modules };
         Finished { profile, statistics, libs, side_news }
     }
 
     /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had. Costs as much
     /// as building the tables that stay.
     pub fn evict(&mut self, before: Timestamp) {
-        self.stages.evict(before);
+        self.pipeline.evict(before);
     }
 
     /// Keeps of everything before a point in time no more than it sums to: of the samples of a thread with the same
     /// stack one, and no markers. What remains of the past then grows with the variety of stacks, and not with time.
     /// Costs a look at every sample.
     pub fn condense(&mut self, before: Timestamp) {
-        self.stages.condense(before);
+        self.pipeline.sink.condense(before);
     }
 
     /// How many stacks a [`snapshot`](Self::snapshot) has, which is what its size grows with.
     pub fn stack_count(&self) -> usize {
-        self.stages.builder.profile().stacks().len()
+        self.pipeline.sink.builder.profile().stacks().len()
     }
 
     /// Where the symbols of the libs of a [`snapshot`](Self::snapshot) come from. Libs keep their ids from one snapshot
     /// to the next.
     pub fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
-        self.stages.lib_sources()
+        self.pipeline.lib_sources()
     }
 
     /// What came of the copies of stacks since this was last called: for a source that can copy more of them.
     pub fn take_copy_counts(&mut self) -> StackCopyFeedback {
-        std::mem::take(&mut self.stages.copies)
+        std::mem::take(&mut self.pipeline.walker.deep_stacks.feedback)
     }
 
     /// What was counted so far.
     pub fn statistics(&self) -> Statistics {
-        Statistics { late: self.order.late(), ..self.stages.statistics }
+        Statistics { late: self.order.late(), ..self.pipeline.statistics() }
     }
 }
 

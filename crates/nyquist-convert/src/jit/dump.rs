@@ -1,9 +1,10 @@
 //! One jitdump: read while it is written, and asked for the code at an address at a time.
 
 use crate::event::{Pid, Timestamp};
-use crate::jit::id::{self, DumpId};
-use crate::mappings::Range;
-use crate::modules::ModuleIndex;
+use crate::jit::id;
+use crate::jit::id::DumpId;
+use crate::modules::index::ModuleIndex;
+use crate::processes::mappings::Range;
 use nyquist_object::{Architecture, Avma};
 use nyquist_perf::{Charge, JitDumpBody, JitDumpHeader, JitDumpLines, JitDumpRecord};
 use nyquist_unwind::Module;

@@ -2,7 +2,7 @@
 //! unwind information make pieces without a frame pointer, too, as Python its trampolines (`Python/asm_trampoline.S`).
 
 use crate::event::{Pid, Timestamp};
-use crate::mappings::Range;
+use crate::processes::mappings::Range;
 use nyquist_object::Avma;
 use nyquist_unwind::{AddressSpace, Module};
 use rustc_hash::FxHashMap;

@@ -2,7 +2,7 @@
 
 use crate::event::Pid;
 use crate::jit::id;
-use crate::side_file::{Found, Refusal, Root, own_user, user_of};
+use crate::jit::side_file::{Found, Refusal, Root, own_user, user_of};
 use nyquist_object::DebugId;
 use nyquist_perf::{Budget, CodeNames};
 use std::fs::{self, File};

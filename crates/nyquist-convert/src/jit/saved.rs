@@ -7,8 +7,8 @@
 use crate::jit::dump::{Code, Dump};
 use crate::jit::id;
 use crate::jit::runtime::CodeName;
-use crate::modules::ModuleIndex;
-use crate::side_file::{Refusal, Root, own_user};
+use crate::jit::side_file::{Refusal, Root, own_user};
+use crate::modules::index::ModuleIndex;
 use nyquist_object::elf::Architecture;
 use nyquist_object::{DebugId, RelativeAddress};
 use nyquist_perf::{Budget, CodeNames};
@@ -140,9 +140,10 @@ impl SavedCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::converter::Converter;
     use crate::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
     use crate::jit::test_dump::TestDump;
-    use crate::{Converter, Options};
+    use crate::options::Options;
     use nyquist_object::Avma;
     use nyquist_profile::Meta;
     use std::fs;

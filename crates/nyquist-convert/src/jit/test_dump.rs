@@ -2,8 +2,9 @@
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::dump::Dump;
-use crate::jit::{DumpIndex, JitDumps};
-use crate::modules::ModuleStore;
+use crate::jit::dumps::{DumpIndex, JitDumps};
+use crate::modules::jitdump;
+use crate::modules::store::ModuleStore;
 use nyquist_object::{Avma, FileOffset};
 use nyquist_perf::Budget;
 use std::fs::{self, File};
@@ -90,7 +91,7 @@ impl TestDump {
     pub(crate) fn open(&self) -> Dump {
         let mut modules = ModuleStore::default();
         let mapping = self.mapping(Pid(std::process::id()));
-        let index = JitDumps::default().open(&mapping, None, &mut modules);
+        let index = jitdump::open(&mut JitDumps::default(), &mapping, None, &mut modules);
         assert_eq!(index, Some(DumpIndex(0)));
         let module = modules.of_mapping(&mapping).unwrap();
         Dump::new(Arc::new(File::open(&self.path).unwrap()), module, mapping.pid, self.budget.charge())

@@ -1,12 +1,11 @@
 //! Opens the file of a mapping: the very one that was mapped, where its process sees it.
 
+use super::identity::{has_identity, without_deleted};
+use super::memfd;
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::memfd;
-use crate::process_view::{MountView, ProcessView, is_same_file, may_be_mapped_by};
-use crate::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
-use nyquist_object::{Elf, FileSource};
+use crate::jit::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
+use crate::processes::view::{MountView, ProcessView, is_same_file, may_be_mapped_by};
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
@@ -34,11 +33,6 @@ pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Op
     seen.or_else(|| mapped().filter(|file| is_it(file) && is_named()))
         .or_else(|| at_path(&Root::own()?, MountView::Ours))
         .or_else(|| program().filter(|file| mapping.identity != MappedFile::Unknown && is_it(file)))
-}
-
-/// The path of a file that may have been deleted since.
-pub(super) fn without_deleted(path: &str) -> &str {
-    path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 
 /// Where the kernel has a mapped file, deleted or replaced as it may be, for who has the privilege.
@@ -77,17 +71,4 @@ pub(crate) fn open_mapped_dump(
     let deleted = || mapped.as_ref().and_then(|file| file.try_clone().ok()).filter(is_it);
     let found = found.or_else(|| deleted().map(Found::without_place)).ok_or(why)?;
     found.believed(&[user_of(pid).or(user).unwrap_or_else(own_user)])
-}
-
-/// Whether an open file can be the one that the kernel mapped. The device is not compared: on stacked file
-/// systems `stat` gives another one than the mapping has.
-pub(crate) fn has_identity(file: &File, identity: &MappedFile) -> bool {
-    match identity {
-        MappedFile::Inode { inode, .. } => file.metadata().is_ok_and(|metadata| metadata.ino() == *inode),
-        MappedFile::BuildId(id) => {
-            let elf = file.try_clone().ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
-            elf.and_then(|elf| elf.build_id()).as_ref() == Some(id)
-        }
-        MappedFile::Unknown => true,
-    }
 }

@@ -1,17 +1,20 @@
 //! One module: the file, image or made code that a mapping is, and what can be asked of it.
 
-use super::mapped_file::without_deleted;
+use super::identity::without_deleted;
+use super::lib_source::LibSource;
 use crate::event::Mapping;
-use crate::jit::{DumpId, DumpIndex, JitDumps, JitSymbols, MapFile};
-use crate::process_view::{FileOwner, MountView, ProcessView};
-use crate::recorded_files::Files;
-use crate::stated_symbols::StatedSymbols;
-use crate::vdso;
+use crate::jit::dumps::{DumpIndex, JitDumps};
+use crate::jit::id::DumpId;
+use crate::jit::map_file::MapFile;
+use crate::jit::symbols::JitSymbols;
+use crate::modules::recorded_files::Files;
+use crate::modules::stated_symbols::StatedSymbols;
+use crate::modules::vdso;
+use crate::processes::view::{FileOwner, MountView, ProcessView};
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{
     Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, OpenRoot, Svma,
 };
-use nyquist_perf::PerfMap;
 use nyquist_profile::Lib;
 use nyquist_symbols::{ModuleRequest, OpenFile};
 use std::fs::File;
@@ -22,26 +25,6 @@ use std::sync::{Arc, OnceLock};
 
 /// A file as it was when it was opened: device, inode, size, and when it was changed last, in seconds and nanoseconds.
 pub(super) type FileState = (u64, u64, u64, i64, i64);
-
-/// Where the code and the symbols of a lib come from.
-#[derive(Clone, Debug)]
-pub enum LibSource {
-    /// A file, and how to find it and its debug files.
-    File(ModuleRequest),
-    /// An image that is no file: the vDSO, or what is left of a file in memory.
-    Image(Arc<Vec<u8>>),
-    /// The kernel or one of its modules.
-    Kernel {
-        /// Where its addresses count from.
-        base: Avma,
-        /// The names of code that is not there any more, by its addresses in memory.
-        gone: Arc<PerfMap>,
-    },
-    /// Code that was made while the program ran, and what its compiler says of it.
-    Jit(JitSymbols),
-    /// Nothing is known of the file but its name.
-    Unknown,
-}
 
 /// One mapped file.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use super::module::{Bytes, FileState, Module};
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::process_root::ProcessRoots;
-use crate::process_view::{FileOwner, MountView};
+use crate::processes::root::ProcessRoots;
+use crate::processes::view::{FileOwner, MountView};
 use nyquist_object::{BuildId, ModuleId};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeMap;

@@ -3,8 +3,11 @@
 use nyquist_perf::file::FileEvent;
 use nyquist_perf::{AttrFlags, EventAttr};
 
-use super::{ImportError, OFF_CPU_EVENT};
-use crate::perf::{PerfEvents, Period};
+use super::error::ImportError;
+use crate::decode::perf::{PerfEvents, Period};
+
+/// How perf calls time of waiting (`perf record --off-cpu`).
+pub(super) const OFF_CPU_EVENT: &str = "offcpu-time";
 
 /// The interval that a sample stands for where nothing says how much time it is.
 const UNKNOWN_INTERVAL_NS: u64 = 1_000_000;

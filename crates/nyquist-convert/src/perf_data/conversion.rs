@@ -9,8 +9,9 @@ use super::converting::{Converting, Step};
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, Sample, Timestamp};
 use crate::recycler::{RecycledSamples, recycler};
-use crate::walk::CopyWalker;
-use crate::walks::{Batch, SpeculativeTracker};
+use crate::unwind::ahead::batch::Batch;
+use crate::unwind::ahead::speculative_tracker::SpeculativeTracker;
+use crate::unwind::copy_walker::CopyWalker;
 
 /// Takes events in the order in which they are read, and has them walked and converted.
 pub(super) struct Conversion {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, Mapping, Timestamp};
-use crate::walks;
+use crate::unwind::ahead::batch;
 
 /// How many batches may wait. Of copied stacks that are not walked before, that is as many as a large round of a recording has:
 /// where far fewer can wait, threads sleep while others work.
@@ -31,7 +31,7 @@ impl From<Event> for Step {
     }
 }
 
-impl walks::Step for Step {
+impl batch::Step for Step {
     fn event(&mut self) -> Option<&mut Event> {
         match self {
             Self::Push(event) => Some(event),
@@ -128,8 +128,8 @@ mod tests {
     use nyquist_profile::Meta;
 
     use super::*;
-    use crate::converter::Options;
     use crate::event::{EventKind, Pid, Sample, UserStack};
+    use crate::options::Options;
 
     fn converting() -> Converting {
         let options = Options { start: Timestamp(0), kernel_permitted: true, meta: Meta::default() };

@@ -11,9 +11,12 @@ use rustc_hash::FxHashMap;
 
 use super::ImportOptions;
 use super::choose::{Chosen, Meaning};
-use crate::converter::{Converter, Options};
+use crate::converter::Converter;
 use crate::event::{Event, EventKind, Timestamp};
-use crate::{AuxFiles, RecordedFiles, StatedSymbols};
+use crate::jit::aux_files::AuxFiles;
+use crate::modules::recorded_files::RecordedFiles;
+use crate::modules::stated_symbols::StatedSymbols;
+use crate::options::Options;
 
 /// What a recorder's version begins with that is this program.
 const NYQUIST: &str = "nyquist ";

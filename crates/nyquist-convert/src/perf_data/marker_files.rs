@@ -2,10 +2,10 @@
 
 use std::io::Read as _;
 
-use crate::AuxFiles;
+use crate::decode::marker_file::Period;
+use crate::decode::marker_text::{decode, owner_in_path};
 use crate::event::{Event, Mapping, Tid, Timestamp};
-use crate::marker_file::Period;
-use crate::marker_text::{decode, owner_in_path};
+use crate::jit::aux_files::AuxFiles;
 
 /// The most that is read of one file.
 const MAX_BYTES: u64 = 1 << 30;

@@ -6,6 +6,7 @@ mod conversion;
 mod converting;
 mod deferred;
 mod describe;
+mod error;
 mod live;
 mod marker_files;
 mod marks;
@@ -27,23 +28,24 @@ use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
 
 use crate::converter::{Converter, Finished};
-use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
-use crate::perf::{
+use crate::decode::perf::{
     CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
-use crate::{AddressSender, AuxFiles, Filter, Selection};
+use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
+use crate::filter::Filter;
+use crate::jit::aux_files::AuxFiles;
+use crate::selection::Selection;
+use crate::symbolicate::seen_addresses::AddressSender;
 
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
 use conversion::Conversion;
 use deferred::Deferred;
+pub use error::ImportError;
 use live::LiveStackRecords;
 use marks::Marks;
 pub use record::RecordingWriter;
 pub use write::{StandIn, WriteOptions, write_profile};
-
-/// How perf calls time of waiting (`perf record --off-cpu`).
-const OFF_CPU_EVENT: &str = "offcpu-time";
 
 /// How many events are held back at most before the profile's zero is settled.
 const MOST_BEFORE_START: usize = 1 << 20;
@@ -90,19 +92,6 @@ pub struct Imported {
     pub notes: Vec<String>,
     /// The machine that the recording was made on, where it is another one than this.
     pub other_machine: Option<String>,
-}
-
-/// Why a recording cannot be converted.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// No event has one of the names that were asked for.
-    #[error("the recording has no event named {wanted}")]
-    NoSuchEvent {
-        /// The name.
-        wanted: String,
-        /// The names that there are.
-        there: Vec<String>,
-    },
 }
 
 /// Reads a recording to its end and converts it.

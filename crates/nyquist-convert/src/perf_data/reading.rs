@@ -11,7 +11,7 @@ use super::conversion::Walks;
 use super::converting::Converting;
 use super::{Import, ImportError, Imported, MOST_BEFORE_START};
 use crate::event::Timestamp;
-use crate::walk::CopyWalker;
+use crate::unwind::copy_walker::CopyWalker;
 
 /// How many threads work at most: what is done in turn is more than a third of the work.
 const MOST_THREADS: usize = 3;

@@ -9,8 +9,8 @@ use nyquist_perf::{ByteOrder, MappedIdentity, Mmap, RecordFormat, RecordId};
 use rustc_hash::FxHashMap;
 
 use super::live::LiveStackRecords;
-use crate::Filter;
 use crate::event::{Event, EventKind, MappedFile, Mapping, Timestamp};
+use crate::filter::Filter;
 
 /// Writes what a live recording gives. Importing the file gives the profile that was made of it live.
 #[derive(Debug)]

@@ -1,59 +1,10 @@
 //! Looking up names while a recording is still being converted, on a thread that would wait otherwise.
 
+use super::seen_addresses::AddressReceiver;
 use super::{Opened, Symbolicator};
-use crate::modules::LibSource;
+use crate::modules::lib_source::LibSource;
 use nyquist_object::RelativeAddress;
-use nyquist_profile::{LibId, Profile};
-use std::sync::mpsc::{self, Receiver, Sender};
-
-/// How many addresses are sent, and looked up, at once at least.
-const AT_ONCE: usize = 2048;
-
-/// Sends addresses that a conversion meets for the first time from its converter to a [`Symbolicator`].
-#[derive(Debug)]
-pub struct AddressSender {
-    to: Sender<SeenAddresses>,
-    /// How many frames and libs of the profile have been sent.
-    frames: usize,
-    libs: usize,
-}
-
-/// The other end of a [`AddressSender`].
-#[derive(Debug)]
-pub struct AddressReceiver(Receiver<SeenAddresses>);
-
-/// What a message holds.
-#[derive(Debug)]
-struct SeenAddresses {
-    libs: Vec<(LibId, LibSource)>,
-    addresses: Vec<(LibId, RelativeAddress)>,
-}
-
-impl AddressSender {
-    /// A sender, and its receiver.
-    pub fn new() -> (Self, AddressReceiver) {
-        let (to, met) = mpsc::channel();
-        (Self { to, frames: 0, libs: 0 }, AddressReceiver(met))
-    }
-
-    /// Sends the frames of a profile that were added since the last time, if they are many. `source` says where a lib's
-    /// symbols come from, where that is known to be a file.
-    pub(crate) fn send(&mut self, profile: &Profile, source: impl Fn(LibId) -> Option<LibSource>) {
-        if profile.frames().len() < self.frames + AT_ONCE {
-            return;
-        }
-        let new_libs = (self.libs..profile.libs().len()).map(LibId::from_index);
-        let libs = new_libs.filter_map(|lib| Some((lib, source(lib)?))).collect();
-        let new_frames = &profile.frames()[self.frames..];
-        let address = |frame: &nyquist_profile::Frame| {
-            Some((profile.func(frame.func).lib?, RelativeAddress(frame.address?)))
-        };
-        let addresses = new_frames.iter().filter_map(address).collect();
-        (self.frames, self.libs) = (profile.frames().len(), profile.libs().len());
-        // A receiver that is gone looks all up by itself.
-        let _ = self.to.send(SeenAddresses { libs, addresses });
-    }
-}
+use nyquist_profile::LibId;
 
 /// Addresses that were met and not looked up yet.
 #[derive(Debug, Default)]
@@ -129,6 +80,7 @@ impl Symbolicator<'_> {
 mod tests {
     use super::super::{Progress, Symbols};
     use super::*;
+    use crate::symbolicate::seen_addresses::{AT_ONCE, AddressSender};
     use nyquist_object::{Elf, FileSource};
     use nyquist_profile::{Frame, Func, Lib, Meta, Process, ProfileBuilder, Sample, Thread};
     use nyquist_symbols::{AnswerCache, Finder, KernelError, ModuleRequest, SearchPaths};

@@ -1,8 +1,9 @@
 //! A profile's tables made anew, with the names that are known.
 
 use super::answers::{Answers, FramesByAddress};
-use crate::jit::{JitSymbols, name_frame};
-use crate::unnamed;
+use crate::build::unnamed;
+use crate::jit::naming::name_frame;
+use crate::jit::symbols::JitSymbols;
 use nyquist_profile::{
     CodeTables, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, NativeSymbolId, Profile, ProfileBuilder,
     Source, Stack, StackId, StringId,
@@ -340,7 +341,8 @@ impl Texts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbolicate::{LibSource, Progress, Symbols as Lookup, symbolicate};
+    use crate::modules::lib_source::LibSource;
+    use crate::symbolicate::{Progress, Symbols as Lookup, symbolicate};
     use nyquist_object::{DebugId, RelativeAddress};
     use nyquist_profile::{Lib, Meta, Process, Sample, Thread, firefox};
     use nyquist_symbols::{self as symbols, Finder, KernelError, ModuleRequest, Origin, StatedAnswers};

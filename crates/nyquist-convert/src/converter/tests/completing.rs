@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::LiveStack;
-use crate::incomplete::Incomplete;
+use crate::unwind::deep_stacks::incomplete::Incomplete;
 use nyquist_profile::well_known;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;

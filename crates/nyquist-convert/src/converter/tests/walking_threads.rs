@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::event::LiveStack;
-use crate::modules::ModuleStore;
-use crate::stack_copy_feedback::StackCopyFeedback;
-use crate::walk::Walked;
-use crate::walks::Walkers;
+use crate::event::pre_unwound::Walked;
+use crate::modules::store::ModuleStore;
+use crate::unwind::ahead::walkers::Walkers;
+use crate::unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
 use bytes::Bytes;
 use nyquist_unwind::WalkEnd;
 use std::sync::{Arc, LazyLock};

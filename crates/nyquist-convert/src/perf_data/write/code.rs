@@ -10,7 +10,7 @@ use nyquist_profile::{Frame, FuncId, Lib, LibId, Profile, well_known};
 use nyquist_symbols::ModuleRequest;
 use rustc_hash::FxHashMap;
 
-use super::WriteOptions;
+use super::options::WriteOptions;
 use super::stand_in::{self, SLOT, StandIn, TEXT};
 
 /// Where the first lib is put; each has addresses of its own, the same in all processes.

@@ -3,20 +3,20 @@
 
 mod chains;
 mod code;
+mod options;
 mod stand_in;
 mod tasks;
 
 use std::io::{self, Seek, Write};
-use std::path::Path;
 
 use nyquist_perf::file::{ClockMoment, Features, FileBuildId, FileWriter, WrittenEvent};
 use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, RecordFormat, RecordId, SampleType};
 use nyquist_profile::{Meta, Profile};
-use nyquist_symbols::Finder;
 
-use super::OFF_CPU_EVENT;
+use super::choose::OFF_CPU_EVENT;
 use chains::Chains;
 use code::Code;
+pub use options::WriteOptions;
 pub use stand_in::StandIn;
 use tasks::{Happening, Task, tasks};
 
@@ -27,15 +27,6 @@ const ROUND: usize = 10_000;
 /// The numbers of the events.
 const CLOCK_ID: u64 = 1;
 const OFF_CPU_ID: u64 = 2;
-
-/// Where the files are that the written records name.
-#[derive(Clone, Copy, Debug)]
-pub struct WriteOptions<'a> {
-    /// Finds the binaries of the profile's libs.
-    pub finder: &'a Finder,
-    /// The folder in which the [stand-ins](StandIn) will be. The records have its path as it is given here.
-    pub stand_ins: &'a Path,
-}
 
 /// Writes a profile as a perf.data file, and gives back the file and the stand-ins that belong to it.
 ///

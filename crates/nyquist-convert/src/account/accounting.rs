@@ -1,0 +1,152 @@
+//! The account stage: how much time each sample stands for, and how much stands for none.
+
+use super::losses::Losses;
+use super::off_cpu::OffCpuIntervals;
+use super::on_cpu::OnCpu;
+use super::remainder::{CpuTimeRemainder, ProgramRemainders};
+use super::share::{Activity, Share};
+use super::statistics::Statistics;
+use crate::event::{Sample, SampleState, Tid, Timestamp};
+use crate::options::Options;
+use crate::processes::process::Process;
+use crate::processes::thread::{Thread, Used};
+
+/// What of the time of threads, and of the recording, samples stand for.
+#[derive(Debug)]
+pub(crate) struct Accounting {
+    /// What a sample of weight 1 stands for, in nanoseconds.
+    interval: u64,
+    /// Whether the source may sample the kernel.
+    kernel_permitted: bool,
+    pub(crate) statistics: Statistics,
+    pub(crate) losses: Losses,
+    /// What threads that have ended have left over.
+    remainders: ProgramRemainders,
+    pub(crate) off_cpu: OffCpuIntervals,
+    pub(crate) on_cpu: OnCpu,
+}
+
+impl Accounting {
+    /// Of a recording of which nothing was seen.
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            interval: options.interval(),
+            kernel_permitted: options.kernel_permitted,
+            statistics: Statistics::default(),
+            losses: Losses::default(),
+            remainders: ProgramRemainders::default(),
+            off_cpu: OffCpuIntervals::default(),
+            on_cpu: OnCpu::default(),
+        }
+    }
+
+    /// The CPU time that a thread has used since its last sample. Gives back that without what was lost, and in how many
+    /// intervals of that records were.
+    pub(crate) fn used_by_sample(
+        &mut self,
+        thread: &mut Thread,
+        (sample, now): (&Sample, Timestamp),
+        cpu: Option<u32>,
+    ) -> (u64, u32) {
+        let period = sample.period_ns.max(1);
+        let used = match sample.cpu_time_ns {
+            Some(since) if sample.counts_anew => thread.later_cpu_delta(cpu, since, now),
+            Some(total) => thread.cpu_delta(cpu, total, now),
+            None => Used { ns: period, since: now },
+        };
+        let beyond = Used { ns: used.ns.saturating_sub(period), ..used };
+        let (lost_ns, lost) = self.take_lost(cpu, beyond);
+        (used.ns - lost_ns, lost)
+    }
+
+    /// What of a thread's CPU time has no sample because it was lost, in nanoseconds and in intervals.
+    fn take_lost(&mut self, cpu: Option<u32>, used: Used) -> (u64, u32) {
+        let intervals = self.losses.take_intervals(cpu, used, self.interval);
+        ((u64::from(intervals) * self.interval).min(used.ns), intervals)
+    }
+
+    /// What a sample stands for after `used` nanoseconds of CPU time; `None` where that is nothing yet.
+    pub(crate) fn share(&self, thread: &mut Thread, sample: &Sample, used: u64) -> Option<Share> {
+        let waited = match sample.state {
+            SampleState::Clocked => return Some(self.clocked_share(thread, sample, used)),
+            SampleState::Running { waited_ns }
+            | SampleState::Runnable { waited_ns }
+            | SampleState::Waiting { waited_ns } => waited_ns,
+        };
+        thread.unsampled.add(used);
+        thread.waited.add(waited);
+        thread.unshown_ns = thread.unshown_ns.saturating_add(used);
+        let on_cpu = match sample.state {
+            SampleState::Running { .. } => thread.unsampled.take_nearest(self.interval),
+            _ => 0,
+        };
+        // A thread that has hardly run waits for a CPU, whatever it seemed to do.
+        let weight = if on_cpu > 0 { on_cpu } else { thread.waited.take_nearest(self.interval) };
+        (weight > 0).then(|| Share {
+            weight,
+            cpu_delta: std::mem::take(&mut thread.unshown_ns),
+            activity: match sample.state {
+                _ if on_cpu > 0 => Activity::Ran,
+                SampleState::Waiting { .. } => Activity::Waited,
+                _ => Activity::Runnable,
+            },
+            not_permitted: 0,
+        })
+    }
+
+    /// What a sample stands for that its thread's own clock has triggered.
+    fn clocked_share(&self, thread: &mut Thread, sample: &Sample, used: u64) -> Share {
+        let (interval, period) = (self.interval, sample.period_ns.max(1));
+        let activity = Activity::Ran;
+        if self.kernel_permitted {
+            let weight = thread.unsampled.weigh(used, interval);
+            return Share { weight, cpu_delta: used, activity, not_permitted: 0 };
+        }
+        // What is beyond the sample's own period was spent in the kernel.
+        thread.unsampled.add(used.saturating_sub(period));
+        let not_permitted = self.take_not_permitted(thread);
+        let shown = u64::from(not_permitted) * interval;
+        let weight = CpuTimeRemainder::default().weigh(period, interval);
+        Share { weight, cpu_delta: used.saturating_sub(shown), activity, not_permitted }
+    }
+
+    /// The thread's whole intervals without a sample, which it spent in the kernel where that may not be sampled.
+    pub(crate) fn take_not_permitted(&self, thread: &mut Thread) -> u32 {
+        if self.kernel_permitted { 0 } else { thread.unsampled.take_intervals(self.interval) }
+    }
+
+    /// A thread has ended, and has used so much in all: what it used since its last sample was never sampled. Gives back in how
+    /// many intervals of that records were lost.
+    pub(crate) fn used_at_end(
+        &mut self,
+        thread: &mut Thread,
+        (total, now): (u64, Timestamp),
+        cpu: Option<u32>,
+    ) -> u32 {
+        let used = thread.cpu_delta(cpu, total, now);
+        let (lost_ns, lost) = self.take_lost(cpu, used);
+        thread.unsampled.add(used.ns - lost_ns);
+        lost
+    }
+
+    /// A thread has ended: the intervals that it and others of its program have left over.
+    pub(crate) fn settle(&mut self, process: &mut Process, tid: Tid, now: Timestamp) -> u32 {
+        let program = std::mem::take(&mut process.name);
+        let left = &mut process.thread(tid, now).unsampled;
+        let intervals = self.remainders.settle(&program, left, self.interval);
+        process.name = program;
+        intervals
+    }
+
+    /// The intervals that a thread has waited until `end`, which no sample stands for.
+    pub(crate) fn waited(&self, thread: &mut Thread, since: Timestamp, end: Timestamp) -> u32 {
+        thread.waited.add(end.0.saturating_sub(since.0));
+        thread.waited.take_nearest(self.interval)
+    }
+
+    /// The intervals of all CPU time, as the source has counted it, beyond those of which samples are shown.
+    pub(crate) fn rest(&self, shown: u64) -> Option<u32> {
+        let rest = (self.losses.cpu_time_ns() / self.interval).saturating_sub(shown);
+        u32::try_from(rest).ok().filter(|rest| *rest > 0)
+    }
+}

@@ -1,0 +1,11 @@
+//! The account stage: which time samples stand for, and which time no sample stands for.
+
+pub(crate) mod accounting;
+pub(crate) mod gap;
+mod losses;
+pub(crate) mod off_cpu;
+pub(crate) mod on_cpu;
+pub(crate) mod remainder;
+pub(crate) mod share;
+pub(crate) mod statistics;
+pub(crate) mod switch_reason;

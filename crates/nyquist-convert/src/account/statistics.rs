@@ -1,0 +1,24 @@
+//! What is counted on the way from events to a profile.
+
+use crate::unwind::deep_stacks::incomplete::IncompleteCounts;
+
+/// What was counted on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Samples that were converted.
+    pub samples: u64,
+    /// Records that the source dropped.
+    pub lost: u64,
+    /// How often the kernel paused sampling.
+    pub throttled: u64,
+    /// Samples whose stack does not reach its root.
+    pub truncated: u64,
+    /// Samples whose stack reaches its root only because its outer part was read from the running program's memory.
+    pub completed: u64,
+    /// Samples whose stack was cut and could not be completed, by the reason.
+    pub incomplete: IncompleteCounts,
+    /// Samples whose stack was walked before their turn, and again in it: by then other code was known to be mapped, or more of it.
+    pub walked_again: u64,
+    /// Events that came too late to be put in order.
+    pub late: u64,
+}

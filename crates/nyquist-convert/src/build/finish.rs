@@ -1,0 +1,52 @@
+//! The profile as it is by now: with the names and lifetimes of its processes and threads.
+
+use super::markers;
+use super::row_names::{name_main_threads, name_process};
+use super::sink::ProfileSink;
+use crate::account::statistics::Statistics;
+use crate::event::Timestamp;
+use crate::processes::tracker::Tracker;
+use nyquist_profile::{ExtraInfo, ProfileBuilder};
+
+/// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
+/// must outweigh what adding up times in milliseconds rounds.
+const BEYOND_LAST: u64 = 1_000;
+
+impl ProfileSink {
+    /// Gives the processes and threads of a profile the names and lifetimes that are known by now.
+    pub(crate) fn named_builder(
+        &self,
+        mut builder: ProfileBuilder,
+        tracker: &Tracker,
+        statistics: &Statistics,
+        last_time: Timestamp,
+    ) -> ProfileBuilder {
+        let mut processes: Vec<_> = tracker.processes().map(|(_, process)| process).collect();
+        // Of several that share a row, the last one says when it ended.
+        processes.sort_unstable_by_key(|process| process.start);
+        for process in &processes {
+            name_process(&mut builder, process, self.start);
+        }
+        // A row that several processes share is called by their name alone.
+        if !self.shape.reuse_threads {
+            name_main_threads(&mut builder, &processes);
+        }
+        markers::drop_lonely_flows(&mut builder);
+        let meta = builder.meta_mut();
+        meta.profiling_start = Some(0);
+        meta.profiling_end = Some(self.time(last_time) + BEYOND_LAST);
+        meta.extra.push(ExtraInfo {
+            section: "Recording".to_owned(),
+            label: "Lost samples".to_owned(),
+            value: statistics.lost.to_string(),
+        });
+        if statistics.completed > 0 {
+            meta.extra.push(ExtraInfo {
+                section: "Recording".to_owned(),
+                label: "Stacks completed from the running program's memory".to_owned(),
+                value: statistics.completed.to_string(),
+            });
+        }
+        builder
+    }
+}

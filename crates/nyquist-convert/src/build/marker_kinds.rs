@@ -1,0 +1,57 @@
+//! The kinds of markers that are made of what the source tells anyway: stays on CPUs, and functions made just in time.
+
+use nyquist_profile::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
+use std::sync::{Arc, LazyLock};
+
+/// A stay on a CPU, on the thread's row.
+pub(crate) static ON_CPU: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
+    Arc::new(schema(
+        "OnCpu",
+        &[("cpu", "CPU", MarkerFormat::String), ("outwhy", "Switch-out reason", MarkerFormat::String)],
+        ["{marker.data.cpu}", "{marker.name} - {marker.data.cpu}, switch-out reason: {marker.data.outwhy}"],
+        "A thread ran on a CPU until it left it.",
+    ))
+});
+
+/// The same on the CPU's row.
+pub(crate) static CONTEXT_SWITCH: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
+    Arc::new(schema(
+        "ContextSwitch",
+        &[("thread", "Thread", MarkerFormat::String), ("outwhy", "Switch-out reason", MarkerFormat::String)],
+        ["{marker.data.thread}", "{marker.name} - {marker.data.thread}"],
+        "A CPU ran a thread until it switched to another one.",
+    ))
+});
+
+/// Code that was made just in time.
+pub(crate) static JIT_FUNCTION: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
+    let label = "{marker.data.n}";
+    let description = "Emitted when a JIT function is added to the process.";
+    let fields = [("n", "Function", MarkerFormat::String)];
+    Arc::new(schema("JitFunctionAdd", &fields, [label, label], description))
+});
+
+/// A kind of marker; `fields` are their keys, labels and formats, `labels` are that of the chart and the tooltip, and that of the table.
+pub(super) fn schema(
+    name: &str,
+    fields: &[(&str, &str, MarkerFormat)],
+    labels: [&str; 2],
+    description: &str,
+) -> MarkerSchema {
+    let [label, table_label] = labels.map(|label| Some(label.to_owned()));
+    let field = |(key, label, format): &(&str, &str, MarkerFormat)| MarkerField {
+        key: (*key).to_owned(),
+        label: Some((*label).to_owned()),
+        format: *format,
+    };
+    MarkerSchema {
+        name: name.to_owned(),
+        display: vec![MarkerDisplay::Chart, MarkerDisplay::Table],
+        fields: fields.iter().map(field).collect(),
+        tooltip_label: label.clone(),
+        table_label,
+        chart_label: label,
+        description: Some(description.to_owned()),
+        is_stack_based: false,
+    }
+}

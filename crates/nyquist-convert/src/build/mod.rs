@@ -1,0 +1,20 @@
+//! The intern stage: the tables of the profile, which are frames, stacks, rows and markers, each made once.
+
+mod condense;
+mod cpus;
+mod evict;
+mod finish;
+mod gap_markers;
+mod gaps;
+pub(crate) mod intern;
+pub(crate) mod marker_kinds;
+mod markers;
+mod place;
+mod profile_time;
+mod row_names;
+mod row_pool;
+mod rows;
+pub(crate) mod sample_row;
+pub(crate) mod sink;
+mod stack_table;
+pub(crate) mod unnamed;

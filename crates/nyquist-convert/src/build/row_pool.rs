@@ -1,0 +1,116 @@
+//! Rows of the profile that are used again: by the next thread, or process, of the same name.
+
+use crate::event::{Pid, Tid, Timestamp};
+use crate::processes::process::{MAX_COMM, Process};
+use nyquist_profile::{ProcessIndex, ThreadIndex};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+
+/// The rows whose threads and processes have ended, by name; of several, the first one is taken.
+#[derive(Debug, Default)]
+pub(crate) struct RowPool {
+    processes: FxHashMap<String, BTreeSet<ProcessIndex>>,
+    threads: FxHashMap<(ProcessIndex, ThreadName), BTreeSet<ThreadIndex>>,
+}
+
+/// What a thread's row is found by: main threads only take those of main threads, whatever their names.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum ThreadName {
+    Main,
+    Other(String),
+}
+
+impl RowPool {
+    /// A thread has ended: another may have its row.
+    pub(crate) fn give_back_thread(&mut self, process: &Process, id: (Pid, Tid)) {
+        let row = process.threads.get(&id.1).and_then(|thread| thread.index);
+        if let (Some(process_row), Some(row)) = (process.index, row) {
+            self.threads.entry((process_row, thread_name(process, id))).or_default().insert(row);
+        }
+    }
+
+    /// A process has ended: another may have its row.
+    pub(crate) fn give_back_process(&mut self, process: &Process) {
+        if let Some(row) = process.index {
+            self.processes.entry(process.full_name()).or_default().insert(row);
+        }
+    }
+
+    /// Whether a thread, or its process if it is the main thread, is to have another row when it takes a new name: where
+    /// its row was another's, or where there is one of the new name. Then what was sampled of it so far stays under the
+    /// old name, as of children that were sampled before they became other programs.
+    pub(crate) fn has_other_row(&self, process: &Process, (pid, tid): (Pid, Tid), new_name: &str) -> bool {
+        if pid.0 == tid.0 {
+            let is_new = process.index.is_some() && process.full_name() != new_name;
+            return process.reuses_row || (is_new && self.has_process(new_name));
+        }
+        let Some(thread) = process.threads.get(&tid) else { return false };
+        let is_new = thread.index.is_some() && thread.name != new_name;
+        thread.reuses_row || (is_new && self.has_thread(process, new_name))
+    }
+
+    /// Whether there is a row of a process of this name, which may be the first part of a longer one where the kernel has
+    /// cut it.
+    fn has_process(&self, name: &str) -> bool {
+        let is_cut = name.len() >= MAX_COMM;
+        let is_named = |other: &str| other == name || (is_cut && other.starts_with(name));
+        self.processes.iter().any(|(other, rows)| !rows.is_empty() && is_named(other))
+    }
+
+    fn has_thread(&self, process: &Process, name: &str) -> bool {
+        let rows = process.index.and_then(|row| self.threads.get(&(row, ThreadName::Other(name.to_owned()))));
+        rows.is_some_and(|rows| !rows.is_empty())
+    }
+
+    /// A thread, and its process if it is the main thread, is about to get another row: the one that it has goes to those
+    /// of its old name.
+    pub(crate) fn give_back(&mut self, process: &mut Process, (pid, tid): (Pid, Tid)) {
+        if pid.0 != tid.0 {
+            self.give_back_thread(process, (pid, tid));
+            return forget_row(process, tid);
+        }
+        self.give_back_process(process);
+        let tids: Vec<Tid> = process.threads.keys().copied().collect();
+        for tid in tids {
+            self.give_back_thread(process, (pid, tid));
+            forget_row(process, tid);
+        }
+        process.index = None;
+        process.reuses_row = false;
+    }
+
+    /// Gives a process that has no row one of its name, if there is any.
+    pub(crate) fn take_process(&mut self, process: &mut Process) {
+        if process.index.is_none() && !self.processes.is_empty() {
+            let rows = self.processes.get_mut(&process.full_name());
+            process.index = rows.and_then(BTreeSet::pop_first);
+            process.reuses_row = process.index.is_some();
+        }
+    }
+
+    /// Gives a thread that has no row one of its name in its process, if there is any.
+    pub(crate) fn take_thread(&mut self, process: &mut Process, id: (Pid, Tid), now: Timestamp) {
+        let Some(process_row) = process.index.filter(|_| !self.threads.is_empty()) else { return };
+        // It is known from here on, and with it its name.
+        process.thread(id.1, now);
+        let rows = self.threads.get_mut(&(process_row, thread_name(process, id)));
+        let row = rows.and_then(BTreeSet::pop_first);
+        let thread = process.thread(id.1, now);
+        thread.index = row;
+        thread.reuses_row = row.is_some();
+    }
+}
+
+fn forget_row(process: &mut Process, tid: Tid) {
+    if let Some(thread) = process.threads.get_mut(&tid) {
+        thread.index = None;
+        thread.reuses_row = false;
+    }
+}
+
+fn thread_name(process: &Process, (pid, tid): (Pid, Tid)) -> ThreadName {
+    match process.threads.get(&tid) {
+        Some(thread) if pid.0 != tid.0 => ThreadName::Other(thread.name.clone()),
+        _ => ThreadName::Main,
+    }
+}

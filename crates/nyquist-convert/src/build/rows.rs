@@ -1,0 +1,129 @@
+//! Rows of the profile: processes, threads, markers and counters, each made when it is first heard of.
+
+use super::row_names::name_process;
+use super::sink::ProfileSink;
+use crate::event::{Counter, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
+use crate::processes::process::{Process, with_arguments};
+use crate::processes::program_arguments::CommandLine;
+use crate::processes::state::ProcessState;
+use nyquist_profile::{self as profile, ProcessIndex, ThreadIndex};
+
+impl ProfileSink {
+    /// Adds a marker.
+    pub(crate) fn add_marker(&mut self, now: Timestamp, marker: &Marker, processes: &mut ProcessState) {
+        let thread = match &marker.track {
+            Track::Thread(tid) if self.is_left_out((marker.pid, *tid)) => return,
+            Track::Thread(tid) => self.thread_row(now, (marker.pid, *tid), processes),
+            Track::Named(name) => {
+                let process = self.process_with_thread(now, marker.pid, processes);
+                self.markers.track(&mut self.builder, process, name)
+            }
+        };
+        let time = self.time(now);
+        let timing = match marker.timing {
+            MarkerTiming::Instant => profile::MarkerTiming::Instant(time),
+            MarkerTiming::Interval { start } => {
+                profile::MarkerTiming::Interval(self.time(start).min(time), time)
+            }
+            MarkerTiming::IntervalStart => profile::MarkerTiming::IntervalStart(time),
+            MarkerTiming::IntervalEnd => profile::MarkerTiming::IntervalEnd(time),
+        };
+        self.markers.add(&mut self.builder, thread, marker.into(), timing);
+    }
+
+    /// Adds a marker of an interval to the rows of a CPU.
+    pub(crate) fn add_cpu_marker(&mut self, (start, end): (Timestamp, Timestamp), cpu: u32, marker: &Marker) {
+        let timing = profile::MarkerTiming::Interval(self.time(start), self.time(end));
+        for row in self.cpus.rows(&mut self.builder, cpu) {
+            self.markers.add(&mut self.builder, row, marker.into(), timing);
+        }
+    }
+
+    /// Adds the value of a counter.
+    pub(crate) fn count(&mut self, now: Timestamp, counter: &Counter, processes: &mut ProcessState) {
+        let process = self.process_with_thread(now, counter.pid, processes);
+        let time = self.time(now);
+        self.markers.count(&mut self.builder, process, counter, time);
+    }
+
+    /// The process of the profile. What it has beside threads is shown with its main thread, so it has one.
+    fn process_with_thread(
+        &mut self,
+        now: Timestamp,
+        pid: Pid,
+        processes: &mut ProcessState,
+    ) -> ProcessIndex {
+        let main = self.thread_row(now, (pid, Tid(pid.0)), processes);
+        self.builder.profile().thread(main).process
+    }
+
+    /// The thread of the profile, which is made at its first sample or marker.
+    pub(crate) fn thread_row(
+        &mut self,
+        now: Timestamp,
+        (pid, tid): (Pid, Tid),
+        processes: &mut ProcessState,
+    ) -> ThreadIndex {
+        let process = processes.process(pid, now);
+        if let Some(index) = process.threads.get(&tid).and_then(|thread| thread.index) {
+            return index;
+        }
+        let is_new = process.index.is_none();
+        self.pool.take_process(process);
+        let builder = &mut self.builder;
+        let process_index = *process.index.get_or_insert_with(|| {
+            builder.add_process(profile::Process { pid: pid.0.to_string(), ..profile::Process::default() })
+        });
+        self.pool.take_thread(process, (pid, tid), now);
+        let thread = process.thread(tid, now);
+        let index = *thread.index.get_or_insert_with(|| {
+            let mut row = profile::Thread::new(process_index, tid.0.to_string(), "");
+            row.is_main = pid.0 == tid.0;
+            builder.add_thread(row)
+        });
+        // One that is first heard of by what it has used has ended already, and perhaps its process.
+        if self.shape.reuse_threads && thread.end.is_some() {
+            self.pool.give_back_thread(process, (pid, tid));
+            if is_new && process.end.is_some() {
+                self.pool.give_back_process(process);
+            }
+        }
+        index
+    }
+
+    /// Gives a process the names and lifetimes that are known by now: it is not to be found any more.
+    pub(crate) fn name_process(&mut self, process: &Process) {
+        name_process(&mut self.builder, process, self.start);
+    }
+
+    /// A thread takes another name, perhaps with another command line. Where rows are used again, it may need another one then.
+    pub(crate) fn note_new_name(
+        &mut self,
+        process: &mut Process,
+        (pid, tid): (Pid, Tid),
+        (name, exec): (&str, bool),
+        line: Option<&CommandLine>,
+    ) {
+        let kept = if exec { "" } else { &process.arguments };
+        let is_main = pid.0 == tid.0;
+        let told = line.filter(|_| is_main).map(|line| &*line.arguments);
+        let new_name = if is_main {
+            with_arguments(process.name_after(name, exec), told.unwrap_or(kept))
+        } else {
+            name.to_owned()
+        };
+        if self.pool.has_other_row(process, (pid, tid), &new_name) {
+            // Later it is not to be found from here any more.
+            self.name_process(process);
+            self.pool.give_back(process, (pid, tid));
+        }
+    }
+
+    /// A thread has ended: another may have its row, and its process's.
+    pub(crate) fn give_back(&mut self, process: &Process, id: (Pid, Tid)) {
+        self.pool.give_back_thread(process, id);
+        if process.end.is_some() {
+            self.pool.give_back_process(process);
+        }
+    }
+}

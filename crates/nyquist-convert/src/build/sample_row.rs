@@ -1,0 +1,26 @@
+//! A sample and where it goes, before its stack is interned.
+
+use super::place::Place;
+use crate::event::Timestamp;
+use crate::jit::dumps::DumpIndex;
+use nyquist_profile::{Sample, ThreadIndex};
+
+/// A sample without its stack, and where it goes.
+#[derive(Debug)]
+pub(crate) struct SampleRow {
+    pub(crate) thread: ThreadIndex,
+    /// The CPU that has a track of its own, and what the sample is called there.
+    pub(crate) on_cpu: Option<(u32, String)>,
+    pub(crate) sample: Sample,
+    /// Whether the thread waited for a CPU alone.
+    pub(crate) is_runnable: bool,
+}
+
+/// A sample in code whose jitdump has not yet been written up to its time.
+#[derive(Debug)]
+pub(crate) struct WaitingSample {
+    pub(crate) time: Timestamp,
+    pub(crate) row: SampleRow,
+    pub(crate) places: Vec<Place>,
+    pub(crate) dumps: Vec<DumpIndex>,
+}

@@ -1,0 +1,204 @@
+//! The profile that is built: samples with their stacks, on the rows of their threads.
+
+use super::cpus::Cpus;
+use super::gaps::Gaps;
+use super::intern::Mode;
+use super::markers::Markers;
+use super::profile_time::since;
+use super::row_pool::RowPool;
+use super::sample_row::{SampleRow, WaitingSample};
+use super::stack_table::StackTable;
+use super::{condense, evict};
+use crate::event::{Pid, Tid, Timestamp};
+use crate::modules::lib_source::LibSource;
+use crate::modules::store::ModuleStore;
+use crate::options::Options;
+use crate::processes::state::ProcessState;
+use crate::shape::Shape;
+use crate::symbolicate::seen_addresses::AddressSender;
+use nyquist_profile::{CategoryColor, LibId, Meta, ProfileBuilder, Sample, StackId, ThreadIndex, well_known};
+use std::collections::VecDeque;
+
+/// What takes all that the profile is made of.
+#[derive(Debug)]
+pub(crate) struct ProfileSink {
+    pub(crate) builder: ProfileBuilder,
+    pub(crate) stacks: StackTable,
+    pub(crate) shape: Shape,
+    pub(super) markers: Markers,
+    /// Rows of threads that have ended; empty unless the shape says that rows are used again.
+    pub(super) pool: RowPool,
+    pub(super) cpus: Cpus,
+    pub(super) gaps: Gaps,
+    /// Samples that wait for a jitdump to be written, by time.
+    waiting: VecDeque<WaitingSample>,
+    /// The profile's zero.
+    pub(super) start: Timestamp,
+    /// What a sample of weight 1 stands for, in nanoseconds.
+    interval: u64,
+}
+
+impl ProfileSink {
+    /// An empty profile.
+    pub(crate) fn new(options: Options) -> Self {
+        let (start, interval) = (options.start, options.interval());
+        let mut builder = ProfileBuilder::new(options.meta);
+        Self {
+            stacks: StackTable::new(&mut builder),
+            builder,
+            shape: Shape::default(),
+            markers: Markers::default(),
+            pool: RowPool::default(),
+            cpus: Cpus::default(),
+            gaps: Gaps::default(),
+            waiting: VecDeque::new(),
+            start,
+            interval,
+        }
+    }
+
+    /// A time as the profile says it.
+    pub(crate) fn time(&self, time: Timestamp) -> u64 {
+        since(self.start, time)
+    }
+
+    /// Whether nothing of a thread is in the profile.
+    pub(crate) fn is_left_out(&self, (pid, tid): (Pid, Tid)) -> bool {
+        self.shape.main_threads_only && pid.0 != tid.0
+    }
+
+    /// The CPU that has a track of its own, and what the sample is called there.
+    pub(crate) fn cpu_track(
+        &self,
+        now: Timestamp,
+        cpu: Option<u32>,
+        id: (Pid, Tid),
+        processes: &mut ProcessState,
+    ) -> Option<(u32, String)> {
+        let cpu = cpu.filter(|_| self.shape.cpu_threads)?;
+        Some((cpu, cpu_label(&processes.thread(now, id).name, id)))
+    }
+
+    /// Adds a sample of a process with the stack that was looked up last. Where a jitdump is to say what its code is, and is not
+    /// yet written up to its time, it waits.
+    pub(crate) fn add_sample(
+        &mut self,
+        row: SampleRow,
+        pid: Pid,
+        now: Timestamp,
+        processes: &mut ProcessState,
+    ) {
+        let dumps = &processes.tracker.process(pid, now).jit.dumps;
+        if self.stacks.has_unknown() && !processes.dumps.are_read_up_to(dumps, now) {
+            let (dumps, places) = (dumps.clone(), self.stacks.places());
+            self.waiting.push_back(WaitingSample { time: now, row, places, dumps });
+        } else {
+            self.add_row(row, &processes.modules);
+        }
+    }
+
+    /// Adds the samples whose jitdumps have been read far enough; at the end, all of them.
+    pub(crate) fn release_waiting(&mut self, is_end: bool, processes: &mut ProcessState) {
+        let dumps = &mut processes.dumps;
+        while let Some(waiting) =
+            self.waiting.pop_front_if(|waiting| is_end || dumps.are_read_up_to(&waiting.dumps, waiting.time))
+        {
+            let WaitingSample { time, row, places, dumps: index } = waiting;
+            self.stacks.take_up(places, time, (&index, dumps));
+            self.add_row(row, &processes.modules);
+        }
+    }
+
+    fn add_row(&mut self, row: SampleRow, modules: &ModuleStore) {
+        let mut stack = self.stacks.intern(row.thread.index(), &mut self.builder, modules);
+        if row.is_runnable {
+            // Its function is not one that waits.
+            let other = self.builder.add_category(well_known::OTHER, CategoryColor::Grey);
+            stack = Some(self.builder.intern_label(stack, well_known::RUNNABLE, Some(other)));
+        }
+        let sample = Sample { stack, ..row.sample };
+        self.builder.add_sample(row.thread, sample);
+        if let Some((cpu, label)) = row.on_cpu {
+            self.cpus.add_sample(&mut self.builder, cpu, &label, sample);
+        }
+    }
+
+    /// Interns the stack that was looked up last, of the thread of that number.
+    pub(crate) fn intern_stack(&mut self, tid: Tid, modules: &ModuleStore) -> Option<StackId> {
+        self.stacks.intern(tid.0 as usize, &mut self.builder, modules)
+    }
+
+    /// Adds a sample for the intervals that a thread has waited, at the beginning of its wait.
+    pub(crate) fn add_wait(
+        &mut self,
+        row: ThreadIndex,
+        since: Timestamp,
+        stack: Option<StackId>,
+        weight: u32,
+    ) {
+        let time = self.time(since);
+        self.builder.add_sample(row, Sample { time, cpu_delta: 0, stack, weight, off_cpu: true });
+    }
+
+    /// Adds a sample whose stack is only a name.
+    pub(crate) fn add_stand_in(
+        &mut self,
+        now: Timestamp,
+        id: (Pid, Tid),
+        (label, weight): (&str, u32),
+        processes: &mut ProcessState,
+    ) {
+        if weight == 0 {
+            return;
+        }
+        let thread = self.thread_row(now, id, processes);
+        self.add_stand_in_row(now, thread, label, weight);
+    }
+
+    /// The same, to a row.
+    pub(super) fn add_stand_in_row(&mut self, now: Timestamp, row: ThreadIndex, label: &str, weight: u32) {
+        let category = match label {
+            well_known::KERNEL_NOT_PERMITTED => self.stacks.category(Mode::Kernel),
+            _ => self.builder.add_category(well_known::OTHER, CategoryColor::Grey),
+        };
+        let stack = Some(self.builder.intern_label(None, label, Some(category)));
+        let cpu_delta = u64::from(weight) * self.interval;
+        let time = self.time(now);
+        self.builder.add_sample(row, Sample { time, cpu_delta, stack, weight, off_cpu: false });
+    }
+
+    /// The libs of the profile, and where their symbols come from.
+    pub(crate) fn lib_sources(&self, processes: &ProcessState) -> Vec<(LibId, LibSource)> {
+        let source = |module| processes.modules.source(module, &processes.dumps);
+        let mut sources: Vec<_> = self.stacks.libs().map(|(lib, module)| (lib, source(module))).collect();
+        sources.sort_by_key(|(lib, _)| *lib);
+        sources
+    }
+
+    /// Sends the addresses that were met since the last time.
+    pub(crate) fn send_seen_addresses(&self, sender: &mut AddressSender, processes: &ProcessState) {
+        sender.send(self.builder.profile(), |lib| {
+            let (_, module) = self.stacks.libs().find(|(known, _)| *known == lib)?;
+            processes.modules.early_source(module, &processes.dumps)
+        });
+    }
+
+    /// Makes one sample of all before a time that have the same stack.
+    pub(crate) fn condense(&mut self, before: Timestamp) {
+        let before = self.time(before);
+        condense::samples_before(&mut self.builder, before);
+    }
+
+    /// Drops all samples and markers before a time, and the stacks that only they had.
+    pub(crate) fn evict(&mut self, before: Timestamp) {
+        let before = self.time(before);
+        let old = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
+        self.builder = evict::samples_before(old, before);
+        self.stacks.forget();
+    }
+}
+
+/// The root of a stack on a CPU's thread: whose it is.
+fn cpu_label(name: &str, (pid, tid): (Pid, Tid)) -> String {
+    format!("{name} (process {}, thread {})", pid.0, tid.0)
+}

@@ -1,0 +1,174 @@
+//! The stack of the sample at hand: its frames are looked up, and those that its thread's last stack did not have are interned.
+
+use super::intern::{CodePlace, Interner, Mode};
+use super::place::Place;
+use crate::event::{Pid, Sample, Timestamp, UserStack};
+use crate::jit::dumps::{DumpIndex, JitDumps};
+use crate::modules::index::ModuleIndex;
+use crate::modules::store::ModuleStore;
+use crate::processes::mappings::Range;
+use crate::processes::process::Process;
+use crate::processes::state::ProcessState;
+use crate::unwind::truncation::Truncation;
+use nyquist_object::Avma;
+use nyquist_profile::{CategoryId, FrameId, LibId, ProfileBuilder, StackId};
+use nyquist_unwind::FrameAddress;
+
+/// How many stacks are kept to be compared with a thread's next one: enough for the threads that run at once.
+const PATHS: usize = 16;
+
+/// The stack of a sample, from the root on: each frame, and the stack up to it.
+type Path = Vec<(Place, StackId)>;
+
+/// Looks up and interns stacks, one sample after the other.
+#[derive(Debug)]
+pub(crate) struct StackTable {
+    interner: Interner,
+    /// Where the frames of the sample at hand are, outermost first; kept to save its memory.
+    places: Vec<Place>,
+    /// The frames of those of its places that its thread's last sample did not have; kept to save its memory.
+    new_frames: Vec<FrameId>,
+    /// The last stacks of threads, by the threads' numbers.
+    paths: [Path; PATHS],
+}
+
+impl StackTable {
+    /// A table of a profile that has no stacks.
+    pub(crate) fn new(builder: &mut ProfileBuilder) -> Self {
+        Self {
+            interner: Interner::new(builder),
+            places: Vec::new(),
+            new_frames: Vec::new(),
+            paths: Default::default(),
+        }
+    }
+
+    /// Looks up the sample's whole stack, from the root of the user's part to the innermost frame of the kernel's. `frames` is
+    /// the user's part, outermost first, and of each frame whether it was found beyond the end of the stack's copy.
+    pub(crate) fn place(
+        &mut self,
+        (sample, now): (&Sample, Timestamp),
+        truncated: Option<Truncation>,
+        frames: impl Iterator<Item = (FrameAddress, bool)>,
+        processes: &mut ProcessState,
+    ) {
+        self.places.clear();
+        self.places.extend(truncated.map(Place::Truncated));
+        if let UserStack::Named(name) = sample.user {
+            self.places.push(Place::Named(name));
+        }
+        let process = processes.tracker.process(sample.pid, now);
+        let mut last: Option<Range> = None;
+        for (frame, is_completed) in frames {
+            let mode = if is_completed { Mode::Completed } else { Mode::User };
+            let address = frame.lookup_address();
+            // Callers are mostly in the same file.
+            if !last.as_ref().is_some_and(|range| range.contains(address)) {
+                last = process.find(address).copied();
+            }
+            let place = match &last {
+                Some(range) if range.module.is_some() => CodePlace::of(Some(range), address),
+                _ => {
+                    let at = (sample.pid, address, now);
+                    let made = find_made_code(process, &mut processes.dumps, &mut processes.modules, at);
+                    CodePlace::of(made.as_ref(), address)
+                }
+            };
+            self.places.push(Place::Code(place, mode));
+        }
+        for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
+            let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
+            let place = CodePlace::of(processes.tracker.find_kernel(address), address);
+            self.places.push(Place::Code(place, Mode::Kernel));
+        }
+    }
+
+    /// Whether nobody has said yet what the code is in which a frame is.
+    pub(crate) fn has_unknown(&self) -> bool {
+        self.places.iter().any(Place::is_unknown)
+    }
+
+    /// The stack that was looked up, to be taken up again later.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        self.places.clone()
+    }
+
+    /// Takes up a stack again, and looks up at its time what was not known when it was looked up.
+    pub(crate) fn take_up(
+        &mut self,
+        places: Vec<Place>,
+        time: Timestamp,
+        (index, dumps): (&[DumpIndex], &mut JitDumps),
+    ) {
+        self.places = places;
+        for place in &mut self.places {
+            if let Place::Code(CodePlace::Elsewhere(address), mode @ (Mode::User | Mode::Completed)) = *place
+            {
+                let range = dumps.find(index, address, time);
+                *place = Place::Code(CodePlace::of(range.as_ref(), address), mode);
+            }
+        }
+    }
+
+    /// Interns the stack that was looked up, that of a sample of the thread of that number. What it shares with the stack of the
+    /// sample before is not interned again.
+    pub(crate) fn intern(
+        &mut self,
+        thread: usize,
+        builder: &mut ProfileBuilder,
+        modules: &ModuleStore,
+    ) -> Option<StackId> {
+        let path = &mut self.paths[thread % PATHS];
+        let is_same = |(place, (known, _)): &(&Place, &(Place, StackId))| *place == known;
+        let same = self.places.iter().zip(&*path).take_while(is_same).count();
+        path.truncate(same);
+        // All frames are looked up before the first stack is: the processor then waits for several of them at once.
+        let new = &self.places[same..];
+        self.new_frames.clear();
+        let interner = &mut self.interner;
+        self.new_frames.extend(new.iter().map(|place| match place {
+            Place::Truncated(truncation) => interner.truncated(builder, *truncation),
+            Place::Named(name) => interner.named(builder, name),
+            Place::Code(place, mode) => interner.frame(builder, modules, *place, *mode),
+        }));
+        let mut stack = path.last().map(|(_, stack)| *stack);
+        for (place, frame) in new.iter().zip(&self.new_frames) {
+            let next = builder.intern_stack(stack, *frame);
+            path.push((*place, next));
+            stack = Some(next);
+        }
+        stack
+    }
+
+    /// Forgets all stacks: the profile's tables were made anew.
+    pub(crate) fn forget(&mut self) {
+        self.interner.forget_frames();
+        self.paths.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The category of code.
+    pub(crate) fn category(&self, mode: Mode) -> CategoryId {
+        self.interner.category(mode)
+    }
+
+    /// The libs that stacks have come upon, and their modules.
+    pub(crate) fn libs(&self) -> impl Iterator<Item = (LibId, ModuleIndex)> {
+        self.interner.libs()
+    }
+}
+
+/// The range of code that was made while the program ran, and that no file holds.
+fn find_made_code(
+    process: &mut Process,
+    dumps: &mut JitDumps,
+    modules: &mut ModuleStore,
+    (pid, address, now): (Pid, Avma, Timestamp),
+) -> Option<Range> {
+    if process.jit.dumps.is_empty() {
+        if !modules.knows_processes() {
+            return None;
+        }
+        return process.jit.find_in_map(pid, address, now, modules);
+    }
+    dumps.find(&process.jit.dumps, address, now)
+}

@@ -1,0 +1,65 @@
+//! What the counters of a recording count, on which CPUs, and which of them have taken over from others.
+
+use std::sync::Arc;
+
+/// The events that have taken over from others, by the kernel's numbers of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Successors {
+    /// Ascending.
+    ids: Arc<[u64]>,
+}
+
+impl FromIterator<u64> for Successors {
+    fn from_iter<I: IntoIterator<Item = u64>>(ids: I) -> Self {
+        let mut ids: Vec<_> = ids.into_iter().collect();
+        ids.sort_unstable();
+        Self { ids: ids.into() }
+    }
+}
+
+impl Successors {
+    pub(super) fn contains(&self, id: u64) -> bool {
+        self.ids.binary_search(&id).is_ok()
+    }
+}
+
+/// What the counters' values are that come with samples and when threads end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterMeaning {
+    /// The last one is the thread's CPU time in nanoseconds.
+    CpuTime,
+    /// Something else: they are not looked at.
+    Other,
+}
+
+/// On which CPU each event counts, by the kernel's number of the event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventCpus {
+    /// Ascending by number.
+    by_id: Arc<[(u64, u32)]>,
+}
+
+impl FromIterator<(u64, u32)> for EventCpus {
+    fn from_iter<I: IntoIterator<Item = (u64, u32)>>(events: I) -> Self {
+        let mut by_id: Vec<_> = events.into_iter().collect();
+        by_id.sort_unstable();
+        Self { by_id: by_id.into() }
+    }
+}
+
+impl EventCpus {
+    /// The CPU of the event of that number. Takes time logarithmic in the number of events.
+    pub fn get(&self, id: u64) -> Option<u32> {
+        let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.by_id.get(at).map(|(_, cpu)| *cpu)
+    }
+}
+
+/// What a sample's period counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Nanoseconds of CPU time: a clock's.
+    Nanoseconds,
+    /// Something else, as cycles; every sample stands for this many nanoseconds, the inverse of the rate.
+    Each(u64),
+}

@@ -1,0 +1,269 @@
+//! Perf records to events: what the kernel's rings or a perf.data file say, in the terms of the event model.
+
+mod counters;
+mod stack;
+
+pub use counters::{CounterMeaning, EventCpus, Period, Successors};
+pub(crate) use stack::{deferred_cookie, user_part};
+
+use bytes::Bytes;
+use nyquist_object::elf::Architecture;
+use nyquist_object::{Avma, BuildId, FileOffset};
+use nyquist_perf::abi::{context, misc};
+use nyquist_perf::{
+    Body, CpuMode, KernelSymbol, Lost, MappedIdentity, Mmap, Read, Record, RecordError, RecordFormat, Switch,
+    Task, Throttle, Words,
+};
+use nyquist_symbols::KERNEL_LIB;
+use stack::{branch_call_stack, part_of_chain, registers};
+
+use super::marker_text;
+use crate::event::{
+    Event, EventKind, MappedFile, Mapping, Pid, Sample, SampleState, Tid, Timestamp, UserStack,
+};
+
+/// The `PROT_EXEC` of mmap(2).
+const PROT_EXEC: u32 = 4;
+
+/// The process that the kernel's own mappings name: -1.
+const KERNEL_PID: u32 = u32::MAX;
+
+/// How the records of one event, opened for several threads and CPUs, are to be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PerfEvents {
+    /// The layout of the records.
+    pub format: RecordFormat,
+    /// The machine, which decides what the registers are.
+    pub architecture: Architecture,
+    /// What a sample's period counts.
+    pub period: Period,
+    /// On which CPU each event counts.
+    pub cpus: EventCpus,
+    /// What the counters' values are that come with samples.
+    pub counters: CounterMeaning,
+    /// The events that have taken over from others: what they count begins with that.
+    pub successors: Successors,
+}
+
+impl PerfEvents {
+    /// Parses the record at the start of `bytes`, a part of `piece`, and says what it means; `None` for records that say
+    /// nothing about programs.
+    ///
+    /// A sample's stack is a slice of `piece` and is not copied.
+    pub fn event(&self, piece: &Bytes, bytes: &[u8]) -> Result<Option<Event>, RecordError> {
+        let record = nyquist_perf::parse_record(bytes, &self.format)?;
+        let time = Timestamp(record.id.time.unwrap_or_default());
+        let kind = self.kind(&record, piece);
+        Ok(kind.map(|kind| Event { time, cpu: self.cpu(&record), kind }))
+    }
+
+    /// The CPU that a record tells of.
+    fn cpu(&self, record: &Record<'_>) -> Option<u32> {
+        // Perf writes -1 where it makes a record up.
+        let written_on = record.id.cpu.filter(|cpu| *cpu != u32::MAX);
+        match &record.body {
+            // A counter's final value is written on the CPU on which its thread ended, whatever CPU it has counted on.
+            Body::Read(_) => self.cpus.get(record.id.id?),
+            Body::LostSamples(_) if is_sum(record) => self.cpus.get(record.id.id?),
+            Body::Lost(Lost { id, .. })
+            | Body::Throttle(Throttle { id, .. })
+            | Body::Unthrottle(Throttle { id, .. }) => written_on.or_else(|| self.cpus.get(*id)),
+            _ => written_on,
+        }
+    }
+
+    fn kind(&self, record: &Record<'_>, piece: &Bytes) -> Option<EventKind> {
+        Some(match &record.body {
+            Body::Sample(sample) => EventKind::Sample(self.sample(record, sample, piece)?),
+            Body::Mmap(mmap) => EventKind::Map(mapping(mmap)?),
+            Body::Comm(comm) => EventKind::Name {
+                pid: Pid(comm.pid),
+                tid: Tid(comm.tid),
+                name: text(comm.name),
+                exec: comm.exec,
+            },
+            Body::Fork(task) => fork(task),
+            Body::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
+            Body::Read(read) if self.counters == CounterMeaning::CpuTime => total(record, read)?,
+            Body::Lost(lost) => EventKind::Lost { records: lost.records },
+            Body::LostSamples(records) => lost_samples(record, *records)?,
+            Body::Throttle(_) => EventKind::Throttled,
+            Body::Unthrottle(_) => EventKind::Unthrottled,
+            Body::KernelSymbol(symbol) => kernel_code(symbol),
+            Body::Switch(switch) => switched(*switch, record.id.task?),
+            _ => return None,
+        })
+    }
+
+    fn sample(
+        &self,
+        record: &Record<'_>,
+        sample: &nyquist_perf::Sample<'_>,
+        piece: &Bytes,
+    ) -> Option<Sample> {
+        let (pid, tid) = record.id.task?;
+        let in_kernel = record.header.cpu_mode() == CpuMode::Kernel;
+        let chain = sample.callchain.unwrap_or_default();
+        let guest = match record.header.cpu_mode() {
+            CpuMode::GuestKernel => Some("[virtual machine's kernel]"),
+            CpuMode::GuestUser => Some("[virtual machine's program]"),
+            _ => None,
+        };
+        let user_ip = sample.ip.filter(|_| record.header.cpu_mode() == CpuMode::User).map(Avma);
+        let mut kernel_stack = part_of_chain(chain, context::KERNEL);
+        if in_kernel && kernel_stack.is_empty() {
+            kernel_stack.extend(sample.ip.map(Avma));
+        }
+        Some(Sample {
+            pid: Pid(pid),
+            tid: Tid(tid),
+            in_kernel,
+            state: SampleState::Clocked,
+            period_ns: self.period_ns(sample.period),
+            cpu_time_ns: self.cpu_time_ns(sample),
+            counts_anew: record.id.id.is_some_and(|id| self.successors.contains(id)),
+            kernel_stack,
+            user: match guest {
+                Some(name) => UserStack::Named(name),
+                None => self.user_stack(sample, (chain, user_ip), piece),
+            },
+        })
+    }
+
+    fn period_ns(&self, period: Option<u64>) -> u64 {
+        match self.period {
+            Period::Nanoseconds => period.unwrap_or_default(),
+            Period::Each(nanoseconds) => nanoseconds,
+        }
+    }
+
+    /// In a group, the clock that counts CPU time is the last member.
+    fn cpu_time_ns(&self, sample: &nyquist_perf::Sample<'_>) -> Option<u64> {
+        let counters = sample.counters.filter(|_| self.counters == CounterMeaning::CpuTime)?;
+        counters.iter().last().map(|last| last.value)
+    }
+
+    /// The user's part of the stack: what can be unwound, else what the kernel or the hardware has walked, else the
+    /// instruction pointer.
+    fn user_stack(
+        &self,
+        sample: &nyquist_perf::Sample<'_>,
+        (chain, ip): (Words<'_>, Option<Avma>),
+        piece: &Bytes,
+    ) -> UserStack {
+        let mut chain = part_of_chain(chain, context::USER);
+        let copy = sample.user_stack;
+        if (copy.is_some() || chain.is_empty())
+            && let Some(registers) =
+                sample.user_registers.and_then(|values| registers(&values, self.architecture))
+        {
+            return UserStack::Copied {
+                registers: Box::new(registers),
+                stack: copy.map_or_else(Bytes::new, |copy| piece.slice_ref(copy.bytes)),
+                limited: copy.is_none_or(|copy| copy.bytes.len() >= copy.room),
+            };
+        }
+        if let Some(branches) = sample.branches.as_ref().filter(|_| self.format.has_branch_call_stack()) {
+            let walked = branch_call_stack(branches, chain.first().copied().or(ip));
+            if !walked.is_empty() {
+                return UserStack::Walked(walked);
+            }
+        }
+        if chain.is_empty() {
+            chain.extend(ip);
+        }
+        if chain.is_empty() { UserStack::None } else { UserStack::FramePointers(chain) }
+    }
+}
+
+/// What `LOST_SAMPLES` says, if anything was lost. The kernel and our own recordings say what was lost up to a time; perf says
+/// at a file's end, without a time, how much each event has lost in all, and what a filter of its own has left out.
+fn lost_samples(record: &Record<'_>, records: u64) -> Option<EventKind> {
+    let is_left_out = record.header.misc & misc::LOST_SAMPLES_BPF != 0;
+    match is_sum(record) {
+        _ if is_left_out => None,
+        true => Some(EventKind::LostInAll { records }),
+        false => Some(EventKind::Lost { records }),
+    }
+}
+
+/// What a counter has counted of a thread that has ended; without a time, what our own recordings say that all of them have.
+fn total(record: &Record<'_>, read: &Read<'_>) -> Option<EventKind> {
+    let cpu_time_ns = read.counters.iter().last()?.value;
+    let of_all = is_sum(record).then_some(EventKind::TotalInAll { cpu_time_ns });
+    of_all.or(Some(EventKind::Total { pid: Pid(read.pid), tid: Tid(read.tid), cpu_time_ns }))
+}
+
+fn is_sum(record: &Record<'_>) -> bool {
+    record.id.time.unwrap_or_default() == 0
+}
+
+fn kernel_code(symbol: &KernelSymbol<'_>) -> EventKind {
+    let (start, len, name) = (Avma(symbol.address), u64::from(symbol.len), text(symbol.name));
+    if symbol.unregistered {
+        return EventKind::KernelCodeGone { start, len, name };
+    }
+    EventKind::KernelCode { start, len, name }
+}
+
+fn fork(task: &Task) -> EventKind {
+    EventKind::Fork {
+        pid: Pid(task.pid),
+        tid: Tid(task.tid),
+        parent_pid: Pid(task.parent_pid),
+        parent_tid: Tid(task.parent_tid),
+    }
+}
+
+fn switched(switch: Switch, (pid, tid): (u32, u32)) -> EventKind {
+    let (pid, tid) = (Pid(pid), Tid(tid));
+    if switch.out {
+        EventKind::Descheduled { pid, tid, preempted: switch.preempted }
+    } else {
+        EventKind::SwitchIn { tid }
+    }
+}
+
+fn mapping(mmap: &Mmap<'_>) -> Option<Mapping> {
+    let executable = mmap.protection.map_or(!mmap.data, |protection| protection & PROT_EXEC != 0);
+    // A program that writes samply's marker files maps them for no other reason than to say so.
+    let is_wanted = executable || marker_text::owner_in_path(&String::from_utf8_lossy(mmap.path)).is_some();
+    is_wanted.then(|| any_mapping(mmap))
+}
+
+/// A mapping, whether of code or not.
+pub(crate) fn any_mapping(mmap: &Mmap<'_>) -> Mapping {
+    Mapping {
+        pid: (mmap.pid != KERNEL_PID).then_some(Pid(mmap.pid)),
+        start: Avma(mmap.address),
+        len: mmap.len,
+        offset: FileOffset(mmap.page_offset),
+        path: mapped_name(text(mmap.path)),
+        identity: identity(mmap.identity),
+    }
+}
+
+/// Perf names the kernel's mapping after the symbol that it begins with.
+fn mapped_name(path: String) -> String {
+    if path.starts_with(KERNEL_LIB) { KERNEL_LIB.to_owned() } else { path }
+}
+
+fn identity(identity: MappedIdentity<'_>) -> MappedFile {
+    match identity {
+        MappedIdentity::BuildId(bytes) => {
+            BuildId::new(bytes).map_or(MappedFile::Unknown, MappedFile::BuildId)
+        }
+        // Anonymous memory and pseudo files have no inode.
+        MappedIdentity::None | MappedIdentity::Inode { inode: 0, .. } => MappedFile::Unknown,
+        MappedIdentity::Inode { major, minor, inode, generation } => {
+            MappedFile::Inode { major, minor, inode, generation }
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

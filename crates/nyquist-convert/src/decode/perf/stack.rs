@@ -1,0 +1,100 @@
+//! The registers and the call chains of samples, in the terms of the event model.
+
+use crate::event::Registers;
+use nyquist_object::Avma;
+use nyquist_object::elf::Architecture;
+use nyquist_perf::abi::{context, x86};
+use nyquist_perf::{Branches, RegisterAbi, Words};
+
+/// The registers of a sample, on such a machine.
+pub(super) fn registers(
+    registers: &nyquist_perf::Registers<'_>,
+    architecture: Architecture,
+) -> Option<Registers> {
+    match (registers.abi?, architecture) {
+        (RegisterAbi::Bits64, Architecture::X86_64) => x86_64_registers(registers),
+        (RegisterAbi::Bits32, Architecture::X86_64 | Architecture::X86) => {
+            Some(Registers::X86 { ip: registers.get(x86::IP)? as u32 })
+        }
+        (RegisterAbi::Bits64, Architecture::Aarch64) => aarch64_registers(registers),
+        _ => None,
+    }
+}
+
+/// Perf's order to DWARF's.
+fn x86_64_registers(registers: &nyquist_perf::Registers<'_>) -> Option<Registers> {
+    const ORDER: [u32; 17] = [
+        x86::AX,
+        x86::DX,
+        x86::CX,
+        x86::BX,
+        x86::SI,
+        x86::DI,
+        x86::BP,
+        x86::SP,
+        x86::R8,
+        x86::R8 + 1,
+        x86::R8 + 2,
+        x86::R8 + 3,
+        x86::R8 + 4,
+        x86::R8 + 5,
+        x86::R8 + 6,
+        x86::R8 + 7,
+        x86::IP,
+    ];
+    in_order(registers, ORDER).map(Registers::X86_64)
+}
+
+/// The two orders are the same: x0 to x30, the stack pointer, the instruction pointer
+/// (`arch/arm64/include/uapi/asm/perf_regs.h`).
+fn aarch64_registers(registers: &nyquist_perf::Registers<'_>) -> Option<Registers> {
+    in_order(registers, std::array::from_fn(|register| register as u32))
+        .map(|values| Registers::Aarch64(Box::new(values)))
+}
+
+/// The registers' values in another order. Those that were not captured are 0, but there is no unwinding
+/// without a stack pointer and an instruction pointer.
+fn in_order<const N: usize>(registers: &nyquist_perf::Registers<'_>, order: [u32; N]) -> Option<[u64; N]> {
+    order.last().and_then(|ip| registers.get(*ip))?;
+    Some(order.map(|register| registers.get(register).unwrap_or_default()))
+}
+
+/// The addresses of a call chain that follow the word `wanted`, up to the next context.
+pub(super) fn part_of_chain(chain: Words<'_>, wanted: u64) -> Vec<Avma> {
+    let mut part = Vec::new();
+    let mut current = None;
+    for (place, word) in chain.iter().enumerate() {
+        if word >= context::MAX {
+            current = Some(word);
+        } else if current == Some(wanted) {
+            // Mostly it goes on to the end.
+            if part.is_empty() {
+                part.reserve_exact(chain.len() - place);
+            }
+            part.push(Avma(word));
+        }
+    }
+    part
+}
+
+/// The number of the record in which the user's part of a call chain comes, where it does not come with the sample.
+pub(crate) fn deferred_cookie(chain: Words<'_>) -> Option<u64> {
+    let mut words = chain.iter();
+    words.find(|word| *word == context::USER_DEFERRED)?;
+    words.next()
+}
+
+/// The user's part of a call chain.
+pub(crate) fn user_part(chain: Words<'_>) -> Vec<Avma> {
+    part_of_chain(chain, context::USER)
+}
+
+/// The stack that the hardware has kept of calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`): the instruction
+/// pointer, then the call that each branch is.
+pub(super) fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
+    let mut branches = branches.iter().peekable();
+    let innermost = ip.or_else(|| branches.peek().map(|latest| Avma(latest.to)));
+    // Callers are looked up a byte before their return addresses: so that this is the call, a byte more.
+    let calls = branches.map(|branch| Avma(branch.from.wrapping_add(1)));
+    innermost.into_iter().chain(calls).collect()
+}

@@ -1,0 +1,457 @@
+//! The event model: what every source of samples says, whatever the platform.
+//!
+//! Events of one source may come in any order within the source's reordering window; the order stage sorts
+//! them by time.
+
+pub(crate) mod pre_unwound;
+mod registers;
+
+use bytes::Bytes;
+use nyquist_object::{Avma, BuildId, FileOffset};
+use nyquist_profile::{CategoryColor, CounterGraph, GraphColor, MarkerSchema};
+pub use pre_unwound::PreUnwound;
+pub use registers::Registers;
+use std::sync::Arc;
+
+/// A point in time: nanoseconds of `CLOCK_MONOTONIC` (or the platform's clock of the same meaning).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub u64);
+
+/// A process's number, as the operating system counts in the recorder's own namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pid(pub u32);
+
+/// A thread's number, as the operating system counts in the recorder's own namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tid(pub u32);
+
+/// What the kernel writes where a thread has given its number back: -1. Its process has its own for as long as other threads live.
+pub(crate) const NAMELESS: Tid = Tid(u32::MAX);
+
+/// Something that happened at a time, on a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When.
+    pub time: Timestamp,
+    /// On which CPU, where that is known.
+    pub cpu: Option<u32>,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventKind {
+    /// A thread was observed.
+    Sample(Sample),
+    /// A thread left the CPU: its stack is where it waits until it is back, by [`SwitchIn`](Self::SwitchIn) or a
+    /// sample. Its period and CPU time are not looked at.
+    SwitchOut(Sample),
+    /// A thread came to a CPU.
+    SwitchIn {
+        /// The thread.
+        tid: Tid,
+    },
+    /// A thread left the CPU, and nothing is known of its stack.
+    Descheduled {
+        /// The process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+        /// Whether it could have run on, and was not waiting for anything.
+        preempted: bool,
+    },
+    /// Code was mapped into a process.
+    Map(Mapping),
+    /// Part of an address space went away.
+    Unmap {
+        /// Whose.
+        pid: Pid,
+        /// The first address.
+        start: Avma,
+        /// The number of bytes.
+        len: u64,
+    },
+    /// Code of the kernel appeared while it ran, as a BPF program.
+    KernelCode {
+        /// The first address.
+        start: Avma,
+        /// The number of bytes.
+        len: u64,
+        /// The name of the function that it is.
+        name: String,
+    },
+    /// Such code went away. That is the first that is heard of what was there before the recording began.
+    KernelCodeGone {
+        /// The first address.
+        start: Avma,
+        /// The number of bytes.
+        len: u64,
+        /// The name of the function that it was.
+        name: String,
+    },
+    /// A thread was born; where `pid` differs from `parent_pid`, a process, whose mappings are its parent's.
+    Fork {
+        /// The process of the new thread.
+        pid: Pid,
+        /// The new thread.
+        tid: Tid,
+        /// The process that it was born from.
+        parent_pid: Pid,
+        /// The thread that it was born from.
+        parent_tid: Tid,
+    },
+    /// A thread (its main thread: the process) took a name.
+    Name {
+        /// Whose.
+        pid: Pid,
+        /// Whose.
+        tid: Tid,
+        /// The name; bytes that are not UTF-8 are kept as the replacement character.
+        name: String,
+        /// Whether the name came by `exec`: the address space is a new one.
+        exec: bool,
+    },
+    /// A thread ended.
+    Exit {
+        /// The process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+    },
+    /// What a thread had used when it ended or when the source stopped, for sources that count apart from
+    /// sampling. Its counter is that of [`Sample::cpu_time_ns`]: [`Event::cpu`]'s alone, where that is known.
+    Total {
+        /// The process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+        /// CPU time since the counter was opened, in nanoseconds, user and kernel.
+        cpu_time_ns: u64,
+    },
+    /// What all that was recorded has used of the CPUs, by the source's counters, in the end; of several runs, one of each.
+    TotalInAll {
+        /// CPU time in nanoseconds, user and kernel.
+        cpu_time_ns: u64,
+    },
+    /// The source dropped records for want of room, since the last sample on the CPU.
+    Lost {
+        /// How many.
+        records: u64,
+    },
+    /// The source dropped this many records in all on the CPU, or wherever, as one of its counters says in the end. Those that
+    /// [`Lost`](Self::Lost) has told of are among them.
+    LostInAll {
+        /// How many.
+        records: u64,
+    },
+    /// The kernel stopped sampling on the CPU, for the rest of a tick, because it took too long.
+    Throttled,
+    /// The kernel samples on the CPU again.
+    Unthrottled,
+    /// The program itself, or who watches it, marked a point or an interval.
+    Marker(Box<Marker>),
+    /// A quantity has a value.
+    Counter(Counter),
+    /// The outer part of a thread's stack was read from its process's memory. Shared with whoever compares the next one with it.
+    LiveStack(Arc<LiveStack>),
+}
+
+/// The outer part of a thread's stack, as it was in the memory of its living process a little after samples whose copies
+/// do not reach that far. [`Event::time`] is older than these samples, so that they find it there; when it was read is
+/// [`read_at`](Self::read_at).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveStack {
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
+    /// When it was read.
+    pub read_at: Timestamp,
+    /// The first address, that of a page.
+    pub start: Avma,
+    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes, or empty where it was not read.
+    pub pages: Vec<Bytes>,
+}
+
+impl LiveStack {
+    /// The bytes of a page, whatever the machine's pages are.
+    pub const PAGE: usize = 4096;
+
+    /// The eight bytes at an address as a little-endian number, where they were read. None that lie in two pages.
+    pub fn read_u64(&self, address: Avma) -> Option<u64> {
+        let offset = self.offset(address)?;
+        let page = self.pages.get(offset / Self::PAGE)?;
+        let bytes = page.get(offset % Self::PAGE..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*bytes))
+    }
+
+    /// The page that begins at an address, empty where it was not read.
+    pub fn page_at(&self, address: Avma) -> Option<&Bytes> {
+        let offset = self.offset(address)?;
+        self.pages.get(offset / Self::PAGE).filter(|_| offset.is_multiple_of(Self::PAGE))
+    }
+
+    /// The first address of the page that an address is in.
+    pub const fn page_of(address: Avma) -> Avma {
+        Avma(address.0 & !(Self::PAGE as u64 - 1))
+    }
+
+    /// Whether an address is in a page that was left out, between others that were read.
+    pub fn is_gap(&self, address: Avma) -> bool {
+        let page = self.offset(address).and_then(|offset| self.pages.get(offset / Self::PAGE));
+        page.is_some_and(Bytes::is_empty)
+    }
+
+    /// How far an address is from the first one.
+    fn offset(&self, address: Avma) -> Option<usize> {
+        usize::try_from(address.0.checked_sub(self.start.0)?).ok()
+    }
+}
+
+/// A range of executable memory and the file that it shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Whose, or `None` for the kernel's own address space.
+    pub pid: Option<Pid>,
+    /// The first address.
+    pub start: Avma,
+    /// The number of bytes.
+    pub len: u64,
+    /// Where in the file the first byte is.
+    pub offset: FileOffset,
+    /// The path as the process sees it, or a pseudo name: `[vdso]`, `//anon`, `[kernel.kallsyms]`.
+    pub path: String,
+    /// What the kernel said of the file's identity.
+    pub identity: MappedFile,
+}
+
+/// What the kernel said of a mapped file's identity at the time of the mapping.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MappedFile {
+    /// Nothing: anonymous memory, or a source that does not know.
+    #[default]
+    Unknown,
+    /// The build id.
+    BuildId(BuildId),
+    /// The device and the inode.
+    Inode {
+        /// The device's major number.
+        major: u32,
+        /// The device's minor number.
+        minor: u32,
+        /// The inode.
+        inode: u64,
+        /// The inode's generation.
+        generation: u64,
+    },
+}
+
+/// One observation of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
+    /// Whether the thread was in the kernel when it was observed.
+    pub in_kernel: bool,
+    /// What it was doing, and with that what the sample stands for.
+    pub state: SampleState,
+    /// The CPU time that this sample stands for, in nanoseconds, where its own clock has triggered it.
+    pub period_ns: u64,
+    /// The CPU time that the thread has used since the counter was opened, in nanoseconds, user and kernel,
+    /// for sources that can tell. Where [`Event::cpu`] is known, it is what the thread has used *on that
+    /// CPU*, each of which counts from 0 for every thread: so the thread's CPU time since a former sample is
+    /// the difference to its last value on the same CPU, and its whole time the sum over the CPUs.
+    pub cpu_time_ns: Option<u64>,
+    /// Whether that counts only since another event has taken over, from 0 again on each CPU.
+    pub counts_anew: bool,
+    /// The kernel's part of the stack, innermost first: the instruction pointer, then return addresses. Empty
+    /// where the thread was in user code, or the kernel's stack may not be seen.
+    pub kernel_stack: Vec<Avma>,
+    /// The user's part of the stack.
+    pub user: UserStack,
+}
+
+#[cfg(test)]
+impl Sample {
+    /// A sample of a process's first thread in user code, which its clock has triggered: one that stands for a millisecond.
+    pub(crate) fn in_user_code(pid: Pid, user: UserStack) -> Self {
+        Self {
+            pid,
+            tid: Tid(pid.0),
+            in_kernel: false,
+            state: SampleState::Clocked,
+            period_ns: 1_000_000,
+            cpu_time_ns: None,
+            counts_anew: false,
+            kernel_stack: Vec::new(),
+            user,
+        }
+    }
+}
+
+/// What a thread was doing when it was observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SampleState {
+    /// It ran, and its own clock of CPU time has triggered the sample.
+    #[default]
+    Clocked,
+    /// It was looked at by the wall clock, and ran.
+    Running {
+        /// How long it has waited, for whatever reason, since it was last looked at, in nanoseconds.
+        waited_ns: u64,
+    },
+    /// It was looked at by the wall clock, and has not run since the last look, although nothing kept it from running but others
+    /// on the CPUs.
+    Runnable {
+        /// How long it has waited since it was last looked at, in nanoseconds.
+        waited_ns: u64,
+    },
+    /// It was looked at by the wall clock, and waited for something.
+    Waiting {
+        /// How long it has waited since it was last looked at, in nanoseconds.
+        waited_ns: u64,
+    },
+}
+
+/// The user's part of a stack: walked already, or what is needed to walk it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserStack {
+    /// There is none: a kernel thread, or a thread whose memory was gone already.
+    None,
+    /// Walked by the source: the instruction pointer, then return addresses.
+    Walked(Vec<Avma>),
+    /// The same by frame pointers, which lead anywhere from code that uses the register for something else: what follows the
+    /// first address outside of code is no part of the stack.
+    FramePointers(Vec<Avma>),
+    /// It cannot be looked into: what it is called.
+    Named(&'static str),
+    /// The registers at the entry to the kernel, and a copy of the stack's innermost bytes.
+    Copied {
+        /// The general registers.
+        registers: Box<Registers>,
+        /// The bytes from the stack pointer upwards.
+        stack: Bytes,
+        /// Whether the copy ends because its limit was reached, and not because the stack did.
+        limited: bool,
+    },
+    /// Such a stack, walked ahead of the converter.
+    PreUnwound(Box<PreUnwound>),
+}
+
+impl UserStack {
+    /// The registers and the copy of the stack, where there is a copy that is still here.
+    pub(crate) fn copy(&self) -> Option<(&Registers, &Bytes)> {
+        match self {
+            Self::Copied { registers, stack, .. } => Some((registers, stack)),
+            Self::PreUnwound(unwound) => Some((&unwound.registers, unwound.copy_here()?)),
+            _ => None,
+        }
+    }
+}
+
+/// A point or an interval that has a name. [`Event::time`] is when it was or, of an interval, when it ended: then it is heard of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marker {
+    /// The process.
+    pub pid: Pid,
+    /// Where it is shown.
+    pub track: Track,
+    /// Its name.
+    pub name: Arc<str>,
+    /// What of an interval it is, if it is one.
+    pub timing: MarkerTiming,
+    /// What kind of marker it is, with the fields and how they are shown. Kinds of the same name that differ are
+    /// kept apart by a number behind the name.
+    pub schema: Option<Arc<MarkerSchema>>,
+    /// The values of the schema's fields, in the schema's order.
+    pub values: Vec<FieldValue>,
+    /// Its category, where it has one.
+    pub category: Option<MarkerCategory>,
+}
+
+impl Marker {
+    /// The thread that it is shown with: the main thread, where it is on a line of the process's own.
+    pub(crate) fn thread(&self) -> Tid {
+        match self.track {
+            Track::Thread(tid) => tid,
+            Track::Named(_) => Tid(self.pid.0),
+        }
+    }
+}
+
+/// The line on which a marker is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Track {
+    /// That of the thread it happened on.
+    Thread(Tid),
+    /// A line of the process's own, which is no thread: for what threads share, as an asynchronous task.
+    Named(Arc<str>),
+}
+
+/// What of an interval a marker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkerTiming {
+    /// No interval: a moment.
+    Instant,
+    /// The whole, which ends at the event's time.
+    Interval {
+        /// When it began.
+        start: Timestamp,
+    },
+    /// The begin of an interval whose end is a marker of the same name and track.
+    IntervalStart,
+    /// The end of such an interval.
+    IntervalEnd,
+}
+
+/// The value of a marker's field. One that does not fit the field's format is turned into one that does, or left
+/// out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldValue {
+    /// There is none.
+    Missing,
+    /// Text.
+    String(Arc<str>),
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Number(f64),
+}
+
+/// A category of markers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MarkerCategory {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its colour, where the profile does not have the category already.
+    pub color: CategoryColor,
+}
+
+/// The value of a quantity of a process at the event's time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    /// Whose.
+    pub pid: Pid,
+    /// Which quantity.
+    pub kind: Arc<CounterKind>,
+    /// The whole value: the profile's differences are the converter's business. What is not finite is left out.
+    pub value: f64,
+}
+
+/// A quantity that changes over time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CounterKind {
+    /// Its name, unique in its process.
+    pub name: String,
+    /// The unit, as `bytes`.
+    pub unit: String,
+    /// What it is.
+    pub description: String,
+    /// Whether its value is drawn, or how fast it changes.
+    pub graph: CounterGraph,
+    /// The graph's colour.
+    pub color: GraphColor,
+}

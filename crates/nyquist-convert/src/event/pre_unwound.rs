@@ -1,0 +1,112 @@
+//! A stack that was walked before its sample's turn, and what came of the walk.
+
+use super::registers::Registers;
+use bytes::Bytes;
+use nyquist_object::Avma;
+use nyquist_perf::file::{Place, PlacedFiles};
+use nyquist_unwind::{self as unwind, FrameAddress, WalkEnd};
+use std::borrow::Cow;
+
+/// A stack that was walked before its turn, with what was known then; and what it takes to walk it again, should more be known
+/// when its turn comes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreUnwound {
+    /// Innermost first.
+    pub(crate) frames: Vec<FrameAddress>,
+    pub(crate) walked: Walked,
+    /// Of the words that the walk has looked at, the outermost one.
+    pub(crate) outermost: Avma,
+    /// What was mapped, as far as it was known.
+    pub(crate) code: AddressSpaceHash,
+    pub(crate) registers: Box<Registers>,
+    pub(crate) copy: KeptCopy,
+    /// The size of the copy in bytes.
+    pub(crate) copied: usize,
+    /// Whether the copy ends because its limit was reached.
+    pub(crate) limited: bool,
+}
+
+/// The copy of a stack that was walked already.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum KeptCopy {
+    /// It is still here.
+    Memory(Bytes),
+    /// It can be read again.
+    File(Place),
+}
+
+impl PreUnwound {
+    /// A copy that was not walked, for there is no stack where the process is becoming another program; else it is walked later.
+    pub(crate) fn pending(
+        code: AddressSpaceHash,
+        registers: Box<Registers>,
+        (stack, limited): (Bytes, bool),
+        frames: Vec<FrameAddress>,
+    ) -> Self {
+        Self {
+            frames,
+            walked: Walked::BetweenPrograms,
+            outermost: Avma(0),
+            code,
+            registers,
+            copied: stack.len(),
+            copy: KeptCopy::Memory(stack),
+            limited,
+        }
+    }
+
+    /// The copy, where it is still here.
+    pub(crate) fn copy_here(&self) -> Option<&Bytes> {
+        match &self.copy {
+            KeptCopy::Memory(bytes) => Some(bytes),
+            KeptCopy::File(_) => None,
+        }
+    }
+
+    /// Forgets all of it, but not the memory for frames.
+    pub(crate) fn clear(&mut self) {
+        self.frames.clear();
+        self.copy = KeptCopy::Memory(Bytes::new());
+    }
+
+    /// Whether the walk ended where the copy does, and the stack goes on.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.limited && self.walked.ended_with_copy()
+    }
+
+    /// The copy, which may have to be read from these files again: then as much of it as still is there.
+    pub(crate) fn copy(&self, files: &PlacedFiles) -> Cow<'_, [u8]> {
+        match &self.copy {
+            KeptCopy::Memory(bytes) => Cow::Borrowed(bytes),
+            KeptCopy::File(place) => {
+                let mut bytes = vec![0; self.copied];
+                let read = files.read(*place, &mut bytes);
+                bytes.truncate(read);
+                Cow::Owned(bytes)
+            }
+        }
+    }
+}
+
+/// What came of a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walked {
+    /// There is no stack: the kernel is replacing the process's program.
+    BetweenPrograms,
+    /// The program is one of 32 bits, which are not walked.
+    Code32,
+    /// Where the walk ended.
+    To(WalkEnd),
+}
+
+impl Walked {
+    /// Whether it ended because the copy did.
+    pub(crate) fn ended_with_copy(self) -> bool {
+        self == Self::To(WalkEnd::Truncated(unwind::Reason::StackCopyEnded))
+    }
+}
+
+/// What is mapped in a process at a time, as a number: where it is the same, stacks are walked alike. It says nothing of code
+/// that a jitdump describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AddressSpaceHash(pub(crate) u64);

@@ -1,0 +1,24 @@
+//! The registers of a thread, as a source of samples says them.
+
+/// The registers that unwind information can name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Registers {
+    /// 64-bit x86, in DWARF's order (System V ABI for AMD64, figure 3.36): rax, rdx, rcx, rbx, rsi, rdi, rbp,
+    /// rsp, r8 to r15, then the instruction pointer.
+    X86_64([u64; 17]),
+    /// The same registers, of which some are not known.
+    X86_64Partial {
+        /// The values in the same order; what stands for an unknown one means nothing.
+        values: [u64; 17],
+        /// A bit for each register that is known, the first one's the lowest. The stack pointer and the
+        /// instruction pointer always are.
+        known: u32,
+    },
+    /// A 32-bit program's registers, which are not unwound: the instruction pointer.
+    X86 {
+        /// The instruction pointer.
+        ip: u32,
+    },
+    /// 64-bit ARM: x0 to x30, the stack pointer, then the instruction pointer. Apart, for they are twice as many as the others.
+    Aarch64(Box<[u64; 33]>),
+}

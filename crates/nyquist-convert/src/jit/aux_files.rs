@@ -1,0 +1,63 @@
+//! Files that a program wrote beside a recording of it, which is read later: jitdumps, perf maps, marker files.
+
+use crate::event::Mapping;
+use crate::jit::side_file::{Found, Refusal, Root, own_user};
+use crate::modules::identity::has_identity;
+use std::path::{Path, PathBuf};
+
+/// Where such files are looked for, and which are believed.
+#[derive(Clone, Debug, Default)]
+pub struct AuxFiles {
+    /// Folders that may have files whose own place is gone, or is on another machine; the first one that has a file of
+    /// that name counts.
+    pub folders: Vec<PathBuf>,
+    /// Whether the recording was made on this machine, so that its paths are worth a look.
+    pub made_here: bool,
+    /// Whose the recording itself is: whoever could write that may say what is in it, too. Beside that user's, only
+    /// files of whoever reads it and of root are believed.
+    pub owner: Option<u32>,
+}
+
+impl AuxFiles {
+    /// Opens the file of a mapping: at its own path, where it still is the same file, or in the folders.
+    pub(crate) fn open_mapped(&self, mapping: &Mapping) -> Result<Found, Refusal> {
+        let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
+        let own = self.in_own_place(path).and_then(|found| {
+            if has_identity(&found.file, &mapping.identity) { Ok(found) } else { Err(Refusal::Absent) }
+        });
+        own.and_then(|found| self.believed(found)).or_else(|why| Ok(self.in_folders(path, why)?.0))
+    }
+
+    /// Opens the file that was at a path, and says where it is.
+    pub(crate) fn open(&self, path: &str) -> Result<(Found, PathBuf), Refusal> {
+        let own = self.in_own_place(path).and_then(|found| self.believed(found));
+        own.map(|found| (found, PathBuf::from(path))).or_else(|why| self.in_folders(path, why))
+    }
+
+    fn in_own_place(&self, path: &str) -> Result<Found, Refusal> {
+        let root = Root::own().filter(|_| self.made_here).ok_or(Refusal::Absent)?;
+        match Path::new(path).strip_prefix("/tmp") {
+            Ok(inside) => root.temporary().ok_or(Refusal::Absent)?.open(inside),
+            Err(_) => root.open(Path::new(path)),
+        }
+    }
+
+    /// The first file of that name. Where there is none, the reason is `why`, or the first one that says more.
+    fn in_folders(&self, path: &str, mut why: Refusal) -> Result<(Found, PathBuf), Refusal> {
+        let name = Path::new(path).file_name().ok_or(Refusal::Absent)?;
+        for folder in &self.folders {
+            let Some(root) = Root::at(folder) else { continue };
+            match root.open(Path::new(name)).and_then(|found| self.believed(found)) {
+                Ok(found) => return Ok((found, folder.join(name))),
+                Err(refusal) if !why.is_worth_telling() => why = refusal,
+                Err(_) => {}
+            }
+        }
+        Err(why)
+    }
+
+    fn believed(&self, found: Found) -> Result<Found, Refusal> {
+        let users: Vec<u32> = self.owner.into_iter().chain([own_user()]).collect();
+        found.believed(&users)
+    }
+}

@@ -1,0 +1,73 @@
+//! All jitdumps of a recording: which code is at an address, at a time.
+
+use super::dump::{Dump, MadeCode};
+use super::symbols::JitSymbols;
+use crate::event::{Pid, Timestamp};
+use crate::modules::index::ModuleIndex;
+use crate::processes::mappings::Range;
+use nyquist_object::Avma;
+
+/// The place of a jitdump in [`JitDumps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DumpIndex(pub(super) usize);
+
+/// All jitdumps that were heard of. A child goes on with its parent's.
+#[derive(Debug, Default)]
+pub(crate) struct JitDumps {
+    dumps: Vec<Dump>,
+    /// Whether each is removed from its folder when it has been opened.
+    pub(crate) unlink: bool,
+}
+
+impl JitDumps {
+    /// The jitdump that is of a module.
+    pub(crate) fn of_module(&self, module: ModuleIndex) -> Option<DumpIndex> {
+        self.dumps.iter().position(|dump| dump.module() == module).map(DumpIndex)
+    }
+
+    /// The place of the next jitdump.
+    pub(crate) fn next_index(&self) -> DumpIndex {
+        DumpIndex(self.dumps.len())
+    }
+
+    /// Adds a jitdump, at the place that was the next.
+    pub(crate) fn add(&mut self, dump: Dump) {
+        self.dumps.push(dump);
+    }
+
+    /// Reads what was written since the last call.
+    pub(crate) fn read_on(&mut self) {
+        self.dumps.iter_mut().for_each(Dump::read_on);
+    }
+
+    /// The functions that were made before a time and not given by the last call: the process, the time, and the name as the compiler wrote it.
+    /// Nothing of dumps whose times are those of another clock.
+    pub(crate) fn take_new_functions(&mut self, before: Timestamp) -> Vec<(Pid, Timestamp, String)> {
+        self.dumps.iter_mut().flat_map(|dump| dump.take_new_functions(before)).collect()
+    }
+
+    /// The modules of those that hold more than the budget allows, or what is too large to be read.
+    pub(crate) fn too_large(&self) -> impl Iterator<Item = ModuleIndex> {
+        self.dumps.iter().filter(|dump| dump.is_too_large()).map(Dump::module)
+    }
+
+    /// What the jitdump at an index of these says of its code.
+    pub(crate) fn symbols(&self, index: DumpIndex) -> Option<JitSymbols> {
+        Some(JitSymbols::of_dump(self.dumps.get(index.0)?))
+    }
+
+    /// Whether all code that these hold and that was made by `time` is known.
+    pub(crate) fn are_read_up_to(&self, dumps: &[DumpIndex], time: Timestamp) -> bool {
+        dumps.iter().filter_map(|index| self.dumps.get(index.0)).all(|dump| dump.is_read_up_to(time))
+    }
+
+    /// The code with unwind information that has appeared in a jitdump after the first `known` pieces.
+    pub(crate) fn unwindable(&self, dump: DumpIndex, known: usize) -> &[MadeCode] {
+        self.dumps.get(dump.0).and_then(|dump| dump.unwindable().get(known..)).unwrap_or_default()
+    }
+
+    /// The code that is at an address at a time, as a range of its lib. Times must not go back.
+    pub(crate) fn find(&mut self, dumps: &[DumpIndex], address: Avma, time: Timestamp) -> Option<Range> {
+        dumps.iter().rev().find_map(|index| self.dumps.get_mut(index.0)?.find(address, time))
+    }
+}

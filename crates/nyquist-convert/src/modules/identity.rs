@@ -1,0 +1,24 @@
+//! Whether a file is the one that was mapped.
+
+use crate::event::MappedFile;
+use nyquist_object::{Elf, FileSource};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+
+/// The path of a file that may have been deleted since.
+pub(super) fn without_deleted(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
+/// Whether an open file can be the one that the kernel mapped. The device is not compared: on stacked file
+/// systems `stat` gives another one than the mapping has.
+pub(crate) fn has_identity(file: &File, identity: &MappedFile) -> bool {
+    match identity {
+        MappedFile::Inode { inode, .. } => file.metadata().is_ok_and(|metadata| metadata.ino() == *inode),
+        MappedFile::BuildId(id) => {
+            let elf = file.try_clone().ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
+            elf.and_then(|elf| elf.build_id()).as_ref() == Some(id)
+        }
+        MappedFile::Unknown => true,
+    }
+}

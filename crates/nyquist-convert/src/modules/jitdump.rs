@@ -1,0 +1,38 @@
+//! Opens jitdumps that processes map: each is a module, whose code the dump describes.
+
+use super::mapping_kind::is_dump;
+use super::store::ModuleStore;
+use crate::event::Mapping;
+use crate::jit::dump::Dump;
+use crate::jit::dumps::{DumpIndex, JitDumps};
+use crate::jit::id::DumpId;
+use crate::jit::side_file::user_of;
+use crate::processes::time_namespace::ahead_ns;
+use std::sync::Arc;
+
+/// Opens the jitdump that a mapping shows, of a process of that user: compilers map the file, so that the recorder hears
+/// of it.
+pub(crate) fn open(
+    dumps: &mut JitDumps,
+    mapping: &Mapping,
+    user: Option<u32>,
+    modules: &mut ModuleStore,
+) -> Option<DumpIndex> {
+    if !is_dump(mapping) {
+        return None;
+    }
+    if let Some(known) = modules.known_jitdump(mapping, user) {
+        return dumps.of_module(known);
+    }
+    let index = dumps.next_index();
+    let id = DumpId::default();
+    let (module, found) = modules.add_jitdump(mapping, user, (index, Arc::clone(&id)))?;
+    if let (true, Some(pid)) = (dumps.unlink && modules.are_live(), mapping.pid) {
+        // One that cannot be removed is only left behind.
+        let _ = user_of(pid).or(user).map(|user| found.remove(user));
+    }
+    let ahead_ns = mapping.pid.filter(|_| modules.are_live()).map_or(0, |pid| ahead_ns(pid.0));
+    let dump = Dump::new(Arc::new(found.file), module, mapping.pid, modules.budget().charge());
+    dumps.add(dump.with_clock_ahead(ahead_ns).telling(id));
+    Some(index)
+}

@@ -1,0 +1,27 @@
+//! Where the code and the symbols of a lib come from.
+
+use crate::jit::symbols::JitSymbols;
+use nyquist_object::Avma;
+use nyquist_perf::PerfMap;
+use nyquist_symbols::ModuleRequest;
+use std::sync::Arc;
+
+/// Where the code and the symbols of a lib come from.
+#[derive(Clone, Debug)]
+pub enum LibSource {
+    /// A file, and how to find it and its debug files.
+    File(ModuleRequest),
+    /// An image that is no file: the vDSO, or what is left of a file in memory.
+    Image(Arc<Vec<u8>>),
+    /// The kernel or one of its modules.
+    Kernel {
+        /// Where its addresses count from.
+        base: Avma,
+        /// The names of code that is not there any more, by its addresses in memory.
+        gone: Arc<PerfMap>,
+    },
+    /// Code that was made while the program ran, and what its compiler says of it.
+    Jit(JitSymbols),
+    /// Nothing is known of the file but its name.
+    Unknown,
+}

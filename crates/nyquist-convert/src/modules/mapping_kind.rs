@@ -1,0 +1,37 @@
+//! What kind of memory a mapping is, as far as its path says.
+
+use super::memfd;
+use crate::event::Mapping;
+use std::path::Path;
+
+/// Whether a mapping is of memory that no file holds, and that the kernel has not made.
+pub(crate) fn is_without_file(mapping: &Mapping) -> bool {
+    !is_file(&mapping.path) && !mapping.path.starts_with('[')
+}
+
+/// Whether the path of a mapping is that of a file, and not a name such as `//anon` or `[heap]`.
+pub(super) fn is_file(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.starts_with("//")
+        && !path.starts_with("/dev/zero")
+        && !is_memory(path)
+        && !memfd::is_name(path)
+        && !path.starts_with("/SYSV")
+}
+
+/// Whether a mapping's path is that of memory without a file, or of huge pages, which are a file to the kernel.
+pub(crate) fn is_memory(path: &str) -> bool {
+    path.starts_with("//anon") || path.starts_with("[anon") || path.starts_with("/anon_hugepage")
+}
+
+/// Whether a mapping may be of code that is made while the process runs, or of a file that tells of it.
+pub(crate) fn may_be_made_code(mapping: &Mapping) -> bool {
+    is_without_file(mapping) || is_dump(mapping)
+}
+
+/// Whether a mapping is called as that of a jitdump is.
+pub(crate) fn is_dump(mapping: &Mapping) -> bool {
+    let name = Path::new(&mapping.path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let digits = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}

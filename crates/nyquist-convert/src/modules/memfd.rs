@@ -1,0 +1,105 @@
+//! Memory files (`memfd_create`) that processes have mapped: programs and libraries can be in them, and the code that compilers make.
+//!
+//! They are opened by the links of `/proc`, of which each can be made to lead to any other file meanwhile. So what a link leads to is only
+//! held first (`O_PATH`), which asks no file system for anything, and is opened when it is in the kernel's own file system for memory.
+
+use super::identity::has_identity;
+use crate::event::{MappedFile, Mapping, Pid};
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open as open_path};
+use std::fs::{self, File};
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// So many of a process's descriptors are looked at.
+const MAX_DESCRIPTORS: usize = 1 << 14;
+
+/// Whether a mapping's path is the name of a memory file.
+pub(crate) fn is_name(path: &str) -> bool {
+    path.starts_with("/memfd:")
+}
+
+/// Opens the memory file of a mapping: as the process's program, by its mapping, which takes privileges, or by a descriptor that the
+/// process still has.
+pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
+    let folder = PathBuf::from(format!("/proc/{}", pid.0));
+    let end = mapping.start.0.saturating_add(mapping.len);
+    let of_mapping = folder.join(format!("map_files/{:x}-{end:x}", mapping.start.0));
+    if mapping.identity == MappedFile::Unknown {
+        return open(&of_mapping);
+    }
+    let descriptors = descriptors(&folder.join("fd"), &mapping.path);
+    let mut files =
+        [folder.join("exe"), of_mapping].into_iter().chain(descriptors).filter_map(|it| open(&it));
+    files.find(|file| has_identity(file, &mapping.identity))
+}
+
+/// The descriptors in a folder of `/proc` that are files of that name.
+fn descriptors(folder: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use<> {
+    let name = PathBuf::from(name);
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_DESCRIPTORS);
+    entries.map(|entry| entry.path()).filter(move |path| fs::read_link(path).is_ok_and(|it| it == name))
+}
+
+/// Opens what a link leads to if it is a memory file.
+fn open(link: &Path) -> Option<File> {
+    let held = open_path(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    if mount_of(&held)? != own_mount()? {
+        return None;
+    }
+    let file = File::open(format!("/proc/self/fd/{}", held.as_raw_fd())).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
+}
+
+/// The number of the mount that has all memory files.
+fn own_mount() -> Option<u64> {
+    static MOUNT: OnceLock<Option<u64>> = OnceLock::new();
+    *MOUNT.get_or_init(|| mount_of(&memfd_create("nyquist", MemfdFlags::CLOEXEC).ok()?))
+}
+
+/// The number of the mount that an open file is in (proc_pid_fdinfo(5)).
+fn mount_of(file: impl AsFd) -> Option<u64> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_fd().as_raw_fd())).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_object::{Avma, FileOffset};
+    use std::os::unix::fs::MetadataExt as _;
+
+    /// A memory file of this process, and the mapping that it would have.
+    fn memory_file(name: &str) -> (File, Mapping) {
+        let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC).unwrap());
+        let inode = file.metadata().unwrap().ino();
+        let mapping = Mapping {
+            pid: Some(Pid(std::process::id())),
+            start: Avma(0x1000),
+            len: 0x1000,
+            offset: FileOffset(0),
+            path: format!("/memfd:{name} (deleted)"),
+            identity: MappedFile::Inode { major: 0, minor: 1, inode, generation: 0 },
+        };
+        (file, mapping)
+    }
+
+    #[test]
+    fn a_memory_file_is_opened_by_a_descriptor() {
+        let (file, mapping) = memory_file("opened");
+        let (_other, _) = memory_file("opened");
+        let pid = Pid(std::process::id());
+        let inode = |file: File| file.metadata().unwrap().ino();
+        assert_eq!(open_mapped(&mapping, pid).map(inode), Some(file.metadata().unwrap().ino()));
+        drop(file);
+        assert!(open_mapped(&mapping, pid).is_none(), "it is not open any more");
+    }
+
+    #[test]
+    fn what_is_no_memory_file_is_not_opened() {
+        let plain = File::open("/etc/passwd").unwrap();
+        assert!(open(Path::new(&format!("/proc/self/fd/{}", plain.as_raw_fd()))).is_none());
+        assert!(open(Path::new("/proc/self/exe")).is_none());
+        assert!(open(Path::new("/dev/zero")).is_none());
+    }
+}

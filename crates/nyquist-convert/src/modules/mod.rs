@@ -1,0 +1,17 @@
+//! Which file or memory a mapping is: found, opened once, and read for unwinding.
+
+pub(crate) mod identity;
+pub(crate) mod index;
+pub(crate) mod jitdump;
+pub(crate) mod lib_source;
+pub(crate) mod mapped_file;
+pub(crate) mod mapping_kind;
+pub(crate) mod memfd;
+mod memory_image;
+pub(crate) mod module;
+pub(crate) mod recorded_files;
+pub(crate) mod replaced_text;
+mod shared;
+pub(crate) mod stated_symbols;
+pub(crate) mod store;
+mod vdso;

@@ -1,0 +1,151 @@
+//! Where mapped files are looked for: where processes have them that live, or, for a recording that is read later, by their
+//! build ids and paths on this machine.
+
+use crate::event::{MappedFile, Mapping};
+use crate::jit::aux_files::AuxFiles;
+use crate::jit::side_file::{Found, Refusal, open_regular};
+use crate::modules::identity::has_identity;
+use crate::modules::mapped_file::{open_mapped, open_mapped_dump};
+use crate::modules::stated_symbols::StatedSymbols;
+use crate::processes::view::ProcessView;
+use nyquist_object::elf::build_id_in_notes;
+use nyquist_object::{BuildId, FileSource, ModuleId};
+use nyquist_symbols::{Finder, KERNEL_LIB, ModuleRequest};
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where mapped files are looked for.
+#[derive(Debug, Default)]
+pub(crate) enum Files {
+    /// Where the processes see them that map them now.
+    #[default]
+    Live,
+    /// On this machine, after the recording.
+    Recorded(Box<RecordedFiles>),
+}
+
+/// How to find the files of a recording that is read later, here or on another machine.
+#[derive(Debug)]
+pub struct RecordedFiles {
+    /// Finds binaries by their build ids.
+    pub finder: Finder,
+    /// The build ids of files by their paths, where mappings do not say them; the kernel's is that of
+    /// `[kernel.kallsyms]`.
+    pub build_ids: FxHashMap<String, BuildId>,
+    /// The functions of files that are not here, by their paths, where the recording states them.
+    pub symbols: FxHashMap<String, StatedSymbols>,
+    /// Finds what programs wrote while they ran. Where it says that the recording was made on this machine, a binary whose
+    /// build id nobody knows is taken from its path, where what is known of it is right.
+    pub aux: AuxFiles,
+}
+
+impl Files {
+    /// The build id of the file of a mapping, where it is known.
+    pub(crate) fn id_of(&self, mapping: &Mapping) -> Option<BuildId> {
+        match (&mapping.identity, self) {
+            (MappedFile::BuildId(id), _) => Some(id.clone()),
+            (_, Self::Recorded(files)) => files.stated_id(&mapping.path),
+            (_, Self::Live) => None,
+        }
+    }
+
+    /// What the process of a mapping sees. Of a recording that is read later, all is seen as it is here.
+    pub(crate) fn process_view(&self, mapping: &Mapping) -> ProcessView {
+        match (self, mapping.pid) {
+            (Self::Live, Some(pid)) => ProcessView::of(pid),
+            _ => ProcessView::default(),
+        }
+    }
+
+    /// Opens the file of a mapping, whose process sees this. One that is another than the one that was mapped is not used.
+    pub(crate) fn open(
+        &self,
+        mapping: &Mapping,
+        id: Option<&BuildId>,
+        seen: &ProcessView,
+    ) -> Option<Arc<FileSource>> {
+        match self {
+            Self::Live => Some(Arc::new(FileSource::new(open_mapped(mapping, mapping.pid?, seen)?))),
+            Self::Recorded(files) => files.open(mapping, id),
+        }
+    }
+
+    /// The functions of the file at a path, where the recording states them.
+    pub(crate) fn stated_symbols(&self, path: &str) -> Option<&StatedSymbols> {
+        match self {
+            Self::Recorded(files) => files.symbols.get(path),
+            Self::Live => None,
+        }
+    }
+
+    /// Whether the recording states the functions of the file at a path.
+    pub(crate) fn states(&self, path: &str) -> bool {
+        self.stated_symbols(path).is_some()
+    }
+
+    /// Opens a jitdump, which has no identity but its inode, of a process of that user.
+    pub(crate) fn open_jitdump(
+        &self,
+        mapping: &Mapping,
+        user: Option<u32>,
+        seen: &ProcessView,
+    ) -> Result<Found, Refusal> {
+        match self {
+            Self::Live => open_mapped_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, user, seen),
+            Self::Recorded(files) => files.aux.open_mapped(mapping),
+        }
+    }
+
+    /// Whether a process's number says which process it is: on another machine, or much later, it is another one.
+    pub(crate) fn knows_processes(&self) -> bool {
+        match self {
+            Self::Live => true,
+            Self::Recorded(files) => files.aux.made_here || !files.aux.folders.is_empty(),
+        }
+    }
+
+    /// Whether a kernel of that build id, or of one that is not known, is the one that runs.
+    pub(crate) fn is_running_kernel(&self, id: Option<&BuildId>) -> bool {
+        match (self, id) {
+            (Self::Live, _) => true,
+            // Modules have ids of their own.
+            (Self::Recorded(files), _) if files.stated_id(KERNEL_LIB).is_some() => {
+                files.stated_id(KERNEL_LIB) == running_kernel_id()
+            }
+            (Self::Recorded(_), Some(id)) if running_kernel_id().as_ref() == Some(id) => true,
+            (Self::Recorded(files), _) => files.aux.made_here,
+        }
+    }
+}
+
+fn running_kernel_id() -> Option<BuildId> {
+    let notes = std::fs::read("/sys/kernel/notes").ok()?;
+    build_id_in_notes(&notes, cfg!(target_endian = "little"))
+}
+
+impl RecordedFiles {
+    fn stated_id(&self, path: &str) -> Option<BuildId> {
+        self.build_ids.get(path).cloned()
+    }
+
+    fn open(&self, mapping: &Mapping, id: Option<&BuildId>) -> Option<Arc<FileSource>> {
+        let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
+        if let Some(id) = id {
+            let id = Some(ModuleId::BuildId(id.clone()));
+            let request = ModuleRequest { path: PathBuf::from(path), id, ..ModuleRequest::default() };
+            return self.finder.find_binary(&request).map(|file| file.source);
+        }
+        Some(Arc::new(FileSource::new(self.open_here(mapping)?)))
+    }
+
+    /// Opens the file at the path of a mapping, where the recording was made on this machine.
+    fn open_here(&self, mapping: &Mapping) -> Option<File> {
+        if !self.aux.made_here {
+            return None;
+        }
+        let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
+        open_regular(path.as_ref()).ok().filter(|file| has_identity(file, &mapping.identity))
+    }
+}

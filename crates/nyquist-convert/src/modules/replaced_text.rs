@@ -1,0 +1,197 @@
+//! Text of files that programs have replaced by memory of their own: who moves code to huge pages copies it, maps anonymous memory over
+//! it and copies it back. Where the bytes are the file's, it still is the file.
+//!
+//! When the kernel tells of the memory nothing may be in it yet. So it is looked at when the process is sampled, now and again.
+
+use crate::event::Pid;
+use crate::modules::index::ModuleIndex;
+use crate::modules::store::ModuleStore;
+use crate::processes::mappings::{Mappings, Range};
+use nyquist_object::Avma;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+/// So many ranges of a process are remembered that may be a file's: a program replaces its own text, and that of a few libraries.
+const MAX_RANGES: usize = 64;
+
+/// The looks at a range end with this many samples. They come at the first sample, the second, the fourth and so on.
+const LAST_LOOK: u32 = 1 << 16;
+
+/// So many places of a range are compared, of so many bytes each.
+const PLACES: u64 = 8;
+const PLACE: usize = 4096;
+
+/// Memory of one process that may hold a file's text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReplacedText {
+    ranges: Vec<Candidate>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    start: Avma,
+    end: Avma,
+    /// What was mapped there before; where that was not heard of, what is mapped beside it is asked.
+    module: Option<(ModuleIndex, Avma)>,
+    samples: u32,
+}
+
+impl ReplacedText {
+    /// Memory without a file is mapped, before which was mapped what `mappings` say.
+    pub(crate) fn note(&mut self, start: Avma, end: Avma, mappings: &Mappings) {
+        let before: Vec<_> =
+            mappings.within(start, end).iter().filter(|range| range.module.is_some()).collect();
+        let is_known = |known: &Candidate| known.start < end && start < known.end;
+        if before.is_empty() && self.ranges.iter().any(is_known) {
+            // It was there before, and has got other rights now.
+            return;
+        }
+        self.forget(start, end);
+        let room = MAX_RANGES.saturating_sub(self.ranges.len());
+        if before.is_empty() {
+            self.ranges.extend([Candidate { start, end, module: None, samples: 0 }].iter().take(room));
+        }
+        let parts = before.into_iter().map(|range| Candidate {
+            start: range.start.max(start),
+            end: range.end.min(end),
+            module: range.module,
+            samples: 0,
+        });
+        self.ranges.extend(parts.take(room));
+    }
+
+    /// Something else is mapped there now, or nothing.
+    pub(crate) fn forget(&mut self, start: Avma, end: Avma) {
+        self.ranges.retain(|known| known.end <= start || end <= known.start);
+    }
+
+    /// Looks at the memory of a process that was sampled, where that is due: gives back what is a file's text.
+    pub(crate) fn look(&mut self, pid: Pid, mappings: &Mappings, modules: &ModuleStore) -> Vec<Range> {
+        let mut found = Vec::new();
+        let mut memory = None;
+        self.ranges.retain_mut(|candidate| {
+            candidate.samples += 1;
+            if !candidate.samples.is_power_of_two() {
+                return true;
+            }
+            let Some(module) = candidate.module.or_else(|| beside(candidate, mappings)) else { return false };
+            let memory = memory.get_or_insert_with(|| File::open(format!("/proc/{}/mem", pid.0)).ok());
+            let is_same = memory.as_ref().is_some_and(|memory| candidate.is_of(module, memory, modules));
+            if is_same {
+                found.push(Range { start: candidate.start, end: candidate.end, module: Some(module) });
+            }
+            !is_same && candidate.samples < LAST_LOOK
+        });
+        found
+    }
+
+    /// Whether there is nothing to look at.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+}
+
+/// The file that is mapped right before a range, or right after it.
+fn beside(candidate: &Candidate, mappings: &Mappings) -> Option<(ModuleIndex, Avma)> {
+    let before = mappings.find(Avma(candidate.start.0.checked_sub(1)?)).and_then(|range| range.module);
+    before.or_else(|| mappings.find(candidate.end)?.module)
+}
+
+impl Candidate {
+    /// Whether the memory has what the file has there.
+    fn is_of(&self, (module, base): (ModuleIndex, Avma), memory: &File, modules: &ModuleStore) -> bool {
+        let module = modules.get(module);
+        let len = self.end.0 - self.start.0;
+        let last = len.saturating_sub(PLACE as u64);
+        let (mut expected, mut found) = ([0; PLACE], [0; PLACE]);
+        let mut has_code = false;
+        for place in 0..PLACES {
+            // On page boundaries, where ranges are; the last place ends with the range.
+            let offset =
+                if place + 1 == PLACES { last } else { (last / PLACES * place) & !(PLACE as u64 - 1) };
+            let at = Avma(self.start.0 + offset);
+            let room = PLACE.min(usize::try_from(len - offset).unwrap_or(PLACE));
+            let read = module.read_code(base, at, &mut expected[..room]);
+            let (expected, found) = (&expected[..read], &mut found[..read]);
+            if read == 0 || memory.read_exact_at(found, at.0).is_err() || expected != found {
+                return false;
+            }
+            has_code |= expected.iter().any(|byte| *byte != expected[0]);
+        }
+        has_code
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{MappedFile, Mapping};
+    use nyquist_object::FileOffset;
+
+    /// The code of this program, as it is mapped.
+    fn own_text() -> Mapping {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let own = std::env::current_exe().unwrap();
+        let own = own.to_str().unwrap();
+        let line = maps.lines().find(|line| line.contains("r-xp") && line.ends_with(own)).unwrap();
+        let mut words = line.split_whitespace();
+        let hex = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
+        let (start, end) = words.next().unwrap().split_once('-').unwrap();
+        let offset = FileOffset(hex(words.nth(1).unwrap()));
+        let (start, len) = (Avma(hex(start)), hex(end) - hex(start));
+        let pid = Some(Pid(std::process::id()));
+        Mapping { pid, start, len, offset, path: own.to_owned(), identity: MappedFile::Unknown }
+    }
+
+    /// What a look finds where memory is mapped over the text of a file, which is `moved` by so many bytes.
+    fn look(moved: u64, replaces: bool) -> Vec<Range> {
+        let text = own_text();
+        let mut modules = ModuleStore::default();
+        let index = modules.of_mapping(&text).unwrap();
+        let base = Avma(modules.get(index).base(&text).0.wrapping_add(moved));
+        let (start, end) = (text.start, Avma(text.start.0 + text.len));
+        let module = Some((index, base));
+        let mut mappings = Mappings::default();
+        let middle = [Avma(start.0 + 0x4000), Avma(start.0 + 0x24000)];
+        mappings.insert(Range { start, end, module });
+        let mut replaced = ReplacedText::default();
+        if replaces {
+            replaced.note(middle[0], middle[1], &mappings);
+        }
+        mappings.insert(Range { start: middle[0], end: middle[1], module: None });
+        if !replaces {
+            replaced.note(middle[0], middle[1], &mappings);
+        }
+        replaced.note(middle[0], middle[1], &mappings);
+        let found = replaced.look(Pid(std::process::id()), &mappings, &modules);
+        assert_eq!(replaced.is_empty(), !found.is_empty());
+        assert!(
+            found
+                .iter()
+                .all(|range| (range.start, range.end, range.module) == (middle[0], middle[1], module))
+        );
+        found
+    }
+
+    #[test]
+    fn memory_with_the_bytes_of_the_file_that_it_replaces_is_the_file() {
+        assert_eq!(look(0, true).len(), 1, "heard of when it was mapped");
+        assert_eq!(look(0, false).len(), 1, "mapped before the recording");
+        assert!(look(0x1000, true).is_empty(), "other bytes");
+        assert!(look(0x1000, false).is_empty(), "other bytes");
+    }
+
+    #[test]
+    fn what_is_nobodys_is_forgotten() {
+        let mut replaced = ReplacedText::default();
+        let (mappings, modules) = (Mappings::default(), ModuleStore::default());
+        replaced.note(Avma(0x1000), Avma(0x2000), &mappings);
+        assert!(!replaced.is_empty());
+        assert!(replaced.look(Pid(std::process::id()), &mappings, &modules).is_empty());
+        assert!(replaced.is_empty());
+        for number in 0..100 {
+            replaced.note(Avma(number << 12), Avma((number + 1) << 12), &mappings);
+        }
+        assert_eq!(replaced.ranges.len(), MAX_RANGES);
+    }
+}

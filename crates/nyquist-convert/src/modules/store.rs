@@ -1,0 +1,411 @@
+//! The files that were mapped: opened while the process lives, identified, and read for unwinding once.
+
+use super::index::ModuleIndex;
+use super::lib_source::LibSource;
+use super::mapping_kind::{is_dump, is_file};
+use super::module::{Bytes, Module};
+use super::recorded_files::Files;
+use super::shared::{Key, SharedModules, Users, key_of};
+use super::{memfd, memory_image, vdso};
+use crate::event::{Mapping, Pid};
+use crate::jit::dumps::{DumpIndex, JitDumps};
+use crate::jit::id::DumpId;
+use crate::jit::map_file::MapFile;
+use crate::jit::side_file::{Found, user_of};
+use crate::jit::side_news::SideNews;
+use crate::jit::symbols::JitSymbols;
+use crate::processes::view::{FileOwner, MountView, ProcessView};
+use nyquist_object::{Avma, BuildId};
+use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
+use rustc_hash::FxHashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The most bytes of files that are kept because nobody can open them any more.
+const MOST_IN_MEMORY: usize = 256 << 20;
+
+/// All files that were mapped, each once.
+#[derive(Debug, Default)]
+pub(crate) struct ModuleStore {
+    files: Arc<Files>,
+    /// What this store and those beside it have opened.
+    shared: Arc<SharedModules>,
+    modules: Vec<Arc<Module>>,
+    /// The names of code that appeared in the kernel while it ran, and the libs made of it.
+    kernel_code: PerfMap,
+    kernel_windows: FxHashMap<Avma, ModuleIndex>,
+    known: FxHashMap<Key, ModuleIndex>,
+    /// The places of modules, by where they are in memory.
+    places: FxHashMap<usize, ModuleIndex>,
+    /// How much memory the names in perf maps and jitdumps may take.
+    budget: Budget,
+    /// What there is to say of these files.
+    pub(crate) news: SideNews,
+}
+
+impl ModuleStore {
+    /// Looks for files there.
+    pub(crate) fn look_in(&mut self, files: Files) {
+        self.files = Arc::new(files);
+    }
+
+    /// How much memory the names in perf maps and jitdumps may take.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Names in perf maps and jitdumps take no more memory than that.
+    pub(crate) fn limit(&mut self, budget: Budget) {
+        self.budget = budget;
+    }
+
+    /// An empty store that shares with this one what is looked for and what was opened: a file is read once for both.
+    pub(crate) fn beside(&self) -> Self {
+        Self { files: Arc::clone(&self.files), shared: Arc::clone(&self.shared), ..Self::default() }
+    }
+
+    /// Whether what processes leave in folders for temporary files, by their numbers, is theirs.
+    pub(crate) fn knows_processes(&self) -> bool {
+        self.files.knows_processes()
+    }
+
+    /// Whether the processes are those of this machine, and may be alive.
+    pub(crate) fn are_live(&self) -> bool {
+        matches!(*self.files, Files::Live)
+    }
+
+    /// Compiles the unwind information of what is mapped, for all stores that share it.
+    pub(crate) fn prepare(&mut self, mapping: &Mapping) {
+        if let Some(index) = self.of_mapping(mapping) {
+            self.get(index).unwind();
+        }
+    }
+
+    /// The build ids of the files that this store and those beside it have opened, by their paths.
+    pub(crate) fn build_ids(&self) -> Vec<(String, BuildId)> {
+        self.shared.build_ids()
+    }
+
+    /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
+    /// again. `None` for memory that no file holds.
+    pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
+        if !self.may_be_module(mapping) {
+            return None;
+        }
+        match self.shared.noted(mapping) {
+            Some(module) => self.place(mapping, module),
+            None => self.of_new_mapping(mapping),
+        }
+    }
+
+    /// As [`ModuleStore::of_mapping`] of one that has just been made: what the process sees is what it sees now.
+    pub(crate) fn of_new_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
+        if !self.may_be_module(mapping) {
+            return None;
+        }
+        if is_dump(mapping)
+            && let Some(index) = self.known_jitdump(mapping, None)
+        {
+            return Some(index);
+        }
+        let seen = self.files.process_view(mapping);
+        if let Some(module) = self.shared.noted(mapping).filter(|_| seen.root.is_none()) {
+            return self.place(mapping, module);
+        }
+        let users = || match mapping.pid.filter(|_| self.are_live()) {
+            Some(pid) => user_of(pid).map(Users::One),
+            None => Some(Users::All),
+        };
+        let key = key_of(mapping, seen.mounts, Users::All);
+        let module = self.shared.module(key, users, || {
+            let mut module = Module::of_mapping(mapping, &self.files, &seen);
+            let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
+            module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.shared.roots.of(pid));
+            let is_missing = matches!(module.bytes, Bytes::Missing);
+            if is_missing { self.of_process(mapping, module, seen.mounts) } else { module }
+        });
+        if self.are_live() {
+            self.shared.note(mapping, &module);
+        }
+        self.place(mapping, module)
+    }
+
+    /// A process has ended.
+    pub(crate) fn forget(&mut self, pid: Pid) {
+        self.shared.forget(pid);
+    }
+
+    fn may_be_module(&self, mapping: &Mapping) -> bool {
+        let is_known = is_file(&mapping.path)
+            || memfd::is_name(&mapping.path)
+            || mapping.path == vdso::NAME
+            || self.files.states(&mapping.path);
+        mapping.pid.is_none() || is_known
+    }
+
+    /// The place of the module of a mapping in this store.
+    fn place(&mut self, mapping: &Mapping, module: Arc<Module>) -> Option<ModuleIndex> {
+        // Compilers keep the code that they make in memory files: what is no program and no library is memory like any other.
+        let is_memory_file = mapping.pid.is_some() && memfd::is_name(&mapping.path);
+        if is_memory_file && matches!(module.bytes, Bytes::Missing) && module.id.is_none() {
+            return None;
+        }
+        let address = Arc::as_ptr(&module).addr();
+        if let Some(&index) = self.places.get(&address) {
+            return Some(index);
+        }
+        let index = self.add(module)?;
+        self.places.insert(address, index);
+        Some(index)
+    }
+
+    /// The module of a file that cannot be opened: what its process shows of it, or at least says.
+    fn of_process(&self, mapping: &Mapping, missing: Module, mounts: MountView) -> Module {
+        let mut module = self.read_memory(mapping).unwrap_or(missing);
+        let process = mapping.pid.filter(|_| self.are_live() && module.id.is_some());
+        module.owner = process.map(|pid| FileOwner::of_process(pid, mounts));
+        module
+    }
+
+    /// The module of a file that cannot be opened, as far as its process has loaded it.
+    fn read_memory(&self, mapping: &Mapping) -> Option<Module> {
+        let pid = mapping.pid.filter(|_| self.are_live())?;
+        let most = MOST_IN_MEMORY.saturating_sub(self.shared.in_memory.load(Ordering::Relaxed));
+        let image = Arc::new(memory_image::read(mapping, pid, most)?);
+        self.shared.in_memory.fetch_add(Vec::len(&image), Ordering::Relaxed);
+        Module::of_image(&mapping.path, &image, Bytes::Memory(Arc::clone(&image)))
+    }
+
+    /// The module of the file of a mapping, if it was looked for before.
+    pub(crate) fn known(&self, mapping: &Mapping) -> Option<ModuleIndex> {
+        let module = self.shared.known(mapping)?;
+        self.places.get(&Arc::as_ptr(&module).addr()).copied()
+    }
+
+    /// The module of a jitdump that a process of that user maps, if it was opened before.
+    pub(crate) fn known_jitdump(&self, mapping: &Mapping, user: Option<u32>) -> Option<ModuleIndex> {
+        let noted = self.shared.noted(mapping);
+        let noted = noted.and_then(|module| self.places.get(&Arc::as_ptr(&module).addr()).copied());
+        noted.or_else(|| {
+            self.known.get(&self.jitdump_key(mapping, user, &self.files.process_view(mapping))).copied()
+        })
+    }
+
+    fn jitdump_key(&self, mapping: &Mapping, user: Option<u32>, seen: &ProcessView) -> Key {
+        let user = mapping.pid.filter(|_| self.are_live()).and_then(user_of).or(user);
+        key_of(mapping, seen.mounts, user.map_or(Users::All, Users::One))
+    }
+
+    /// The module that stands for the code of a jitdump, and the file; `None` where the file cannot be opened, or is not
+    /// to be believed of a process of that user.
+    pub(crate) fn add_jitdump(
+        &mut self,
+        mapping: &Mapping,
+        user: Option<u32>,
+        dump: (DumpIndex, DumpId),
+    ) -> Option<(ModuleIndex, Found)> {
+        let seen = self.files.process_view(mapping);
+        let file = match self.files.open_jitdump(mapping, user, &seen) {
+            Ok(file) => file,
+            Err(why) => {
+                self.news.refused(mapping.pid?, "jitdump", Path::new(&mapping.path), &why);
+                return None;
+            }
+        };
+        let owner = mapping.pid.map(FileOwner::alone);
+        let bytes = Bytes::JitDump(dump.0, dump.1);
+        let module = Module::of_made_code(&mapping.path, bytes, owner);
+        let module = Arc::new(module);
+        if self.are_live() {
+            self.shared.note(mapping, &module);
+        }
+        let key = self.jitdump_key(mapping, user, &seen);
+        let index = self.place(mapping, module)?;
+        self.known.insert(key, index);
+        Some((index, file))
+    }
+
+    /// A module for the code that a process's perf map names from `base` on.
+    pub(crate) fn add_perf_map(&mut self, map: &Arc<MapFile>, pid: Pid, base: Avma) -> Option<ModuleIndex> {
+        let (bytes, owner) = (Bytes::PerfMap(Arc::clone(map), base), Some(FileOwner::alone(pid)));
+        self.add(Arc::new(Module::of_made_code(&map.path().to_string_lossy(), bytes, owner)))
+    }
+
+    /// The perf map of a process that lives, or has just ended, and is that user's; of a recording that is read later, the
+    /// one that it has left behind. It may not be there yet where `maps_at_end`.
+    pub(crate) fn find_perf_map(&self, pid: Pid, user: Option<u32>, maps_at_end: bool) -> Option<MapFile> {
+        let path = format!("/tmp/perf-{}.map", pid.0);
+        let found = match &*self.files {
+            Files::Live => MapFile::find(pid, user, maps_at_end),
+            Files::Recorded(files) => {
+                files.aux.open(&path).map(|(found, path)| MapFile::left_behind(found.file, path))
+            }
+        };
+        found.inspect_err(|why| self.news.refused(pid, "perf map", Path::new(&path), why)).ok()
+    }
+
+    /// The names in a perf map.
+    fn names_in(&self, map: &MapFile, base: Avma) -> LibSource {
+        let Ok(names) = map.read(&self.budget) else { return LibSource::Unknown };
+        if !names.is_whole() {
+            self.news.is_too_large("perf map", map.path(), self.budget.most());
+        }
+        LibSource::Jit(JitSymbols::of_map(names, base))
+    }
+
+    /// The module for code that appeared in the kernel, and where its addresses count from: one for each 2 GiB that have
+    /// such code. Of code that takes the place of other, the name is the later one's.
+    pub(crate) fn add_kernel_code(
+        &mut self,
+        start: Avma,
+        len: u64,
+        name: &str,
+    ) -> Option<(ModuleIndex, Avma)> {
+        /// What can be said with the 31 bits of a relative address.
+        const WINDOW: u64 = 1 << 31;
+        let end = start.0.saturating_add(len);
+        self.kernel_code.insert(PerfMapEntry { start: start.0, end, name: name.into() });
+        let base = Avma(start.0 & !(WINDOW - 1));
+        if let Some(&index) = self.kernel_windows.get(&base) {
+            return Some((index, base));
+        }
+        let module = Module::of_made_code(KERNEL_CODE, Bytes::KernelCode(base), None);
+        let index = self.add(Arc::new(module))?;
+        self.kernel_windows.insert(base, index);
+        Some((index, base))
+    }
+
+    /// Names code that went away, where nothing was heard of it before.
+    pub(crate) fn name_gone_kernel_code(&mut self, start: Avma, len: u64, name: &str) {
+        let end = start.0.saturating_add(len);
+        if start.0 < end && !name.is_empty() && self.kernel_code.find(start.0).is_none() {
+            self.kernel_code.insert(PerfMapEntry { start: start.0, end, name: name.into() });
+        }
+    }
+
+    /// Where the code and the symbols of a module come from.
+    pub(crate) fn source(&self, index: ModuleIndex, dumps: &JitDumps) -> LibSource {
+        let module = self.get(index);
+        match &module.bytes {
+            Bytes::KernelCode(base) => {
+                LibSource::Jit(JitSymbols::plain(Arc::new(self.kernel_code.clone()), *base))
+            }
+            Bytes::Kernel(base) => {
+                LibSource::Kernel { base: *base, gone: Arc::new(self.kernel_code.clone()) }
+            }
+            Bytes::PerfMap(map, base) => self.names_in(map, *base),
+            _ => module.source(dumps),
+        }
+    }
+
+    /// As [`ModuleStore::source`] of a file that was opened, or of the kernel: what is known of them before the recording ends.
+    pub(crate) fn early_source(&self, index: ModuleIndex, dumps: &JitDumps) -> Option<LibSource> {
+        let module = self.get(index);
+        match module.bytes {
+            Bytes::File(_) => Some(module.source(dumps)),
+            Bytes::Kernel(base) => Some(LibSource::Kernel { base, gone: Arc::default() }),
+            _ => None,
+        }
+    }
+
+    fn add(&mut self, module: Arc<Module>) -> Option<ModuleIndex> {
+        let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
+        self.modules.push(module);
+        Some(index)
+    }
+
+    /// The module at an index of this store.
+    pub(crate) fn get(&self, index: ModuleIndex) -> &Module {
+        &self.modules[index.0 as usize]
+    }
+}
+
+/// The lib of code that appeared in the kernel while it ran.
+const KERNEL_CODE: &str = "[kernel code]";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::MappedFile;
+    use nyquist_object::{FileOffset, ModuleId};
+    use std::os::unix::fs::MetadataExt as _;
+
+    fn mapping(path: &str, identity: MappedFile) -> Mapping {
+        let pid = Some(Pid(std::process::id()));
+        Mapping { pid, start: Avma(0x1000), len: 0x1000, offset: FileOffset(0), path: path.into(), identity }
+    }
+
+    fn own_binary() -> (String, u64) {
+        let path = std::env::current_exe().unwrap();
+        let inode = std::fs::metadata(&path).unwrap().ino();
+        (path.to_str().unwrap().to_owned(), inode)
+    }
+
+    fn inode(inode: u64) -> MappedFile {
+        MappedFile::Inode { major: 0, minor: 0, inode, generation: 0 }
+    }
+
+    #[test]
+    fn a_file_is_opened_and_identified_once() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        let first = store.of_mapping(&mapping(&path, inode(number))).unwrap();
+        assert_eq!(store.of_mapping(&mapping(&path, inode(number))), Some(first));
+        let lib = store.get(first).lib();
+        assert_eq!(lib.path, path);
+        assert_eq!(lib.breakpad_id.len(), 33);
+        assert_eq!(lib.arch.as_deref(), Some("x86_64"));
+        assert!(store.get(first).unwind().is_some());
+    }
+
+    #[test]
+    fn a_file_of_which_the_kernel_says_now_this_now_that_is_opened_once() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        // What is mapped before a recording begins is said without the inode's generation.
+        let [first, second] = [0, 7].map(|generation| {
+            let identity = MappedFile::Inode { major: 0, minor: 0, inode: number, generation };
+            store.of_mapping(&mapping(&path, identity)).unwrap()
+        });
+        assert!(std::ptr::eq(store.get(first), store.get(second)));
+    }
+
+    #[test]
+    fn another_file_at_the_same_path_is_not_used() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        let other = store.of_mapping(&mapping(&path, inode(number + 1))).unwrap();
+        assert!(matches!(store.get(other).source(&JitDumps::default()), LibSource::Unknown));
+        assert_eq!(store.get(other).lib().breakpad_id, "");
+    }
+
+    #[test]
+    fn a_path_has_the_build_id_of_its_only_file() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        let index = store.of_mapping(&mapping(&path, inode(number))).unwrap();
+        let Some(ModuleId::BuildId(id)) = store.get(index).id.clone() else {
+            panic!("tests are linked with build ids")
+        };
+        assert_eq!(store.beside().build_ids(), [(path.clone(), id)]);
+        store.of_mapping(&mapping(&path, inode(number + 1)));
+        assert_eq!(store.build_ids(), []);
+    }
+
+    #[test]
+    fn memory_that_no_file_holds_is_no_module() {
+        let mut store = ModuleStore::default();
+        for path in ["//anon", "[heap]", "[stack]", "/memfd:jit (deleted)", ""] {
+            assert_eq!(store.of_mapping(&mapping(path, MappedFile::Unknown)), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_object_keeps_its_name() {
+        let mut store = ModuleStore::default();
+        let index = store.of_mapping(&mapping("/etc/passwd", MappedFile::Unknown)).unwrap();
+        assert_eq!(store.get(index).lib().name, "passwd");
+        assert!(store.get(index).unwind().is_none());
+    }
+}

@@ -1,0 +1,109 @@
+//! Markers that are made of what the source tells anyway: stays on CPUs, and functions made just in time.
+
+use super::Pipeline;
+use crate::account::on_cpu::Began;
+use crate::account::switch_reason::SwitchReason;
+use crate::build::marker_kinds::{CONTEXT_SWITCH, JIT_FUNCTION, ON_CPU};
+use crate::event::{FieldValue, Marker, MarkerTiming, NAMELESS, Pid, Tid, Timestamp, Track};
+use crate::processes::process::Process;
+use std::sync::Arc;
+
+/// The CPU's idle task, of every CPU.
+const IDLE: Tid = Tid(0);
+
+impl Pipeline {
+    /// A thread came to a CPU.
+    pub(super) fn switch_in(&mut self, now: Timestamp, cpu: Option<u32>, tid: Tid) {
+        self.end_wait(tid, now);
+        if let (true, Some(cpu)) = (self.sink.shape.switch_markers, cpu) {
+            self.account.on_cpu.arrive(cpu, tid, now);
+        }
+    }
+
+    /// A thread left the CPU.
+    pub(super) fn switched_out(
+        &mut self,
+        now: Timestamp,
+        cpu: Option<u32>,
+        id: (Pid, Tid),
+        why: SwitchReason,
+    ) {
+        let (true, Some(cpu)) = (self.sink.shape.switch_markers, cpu) else { return };
+        let began = self.account.on_cpu.leave(cpu, id.1);
+        // A thread that has ended, and whose number is perhaps gone, leaves its CPU some moments later.
+        if id.1 == NAMELESS || id.1 == IDLE {
+            return;
+        }
+        let start = match began {
+            Some(Began::At(start)) => start,
+            Some(Began::BeforeAll) => self.processes.thread(now, id).start.max(self.start),
+            None => return,
+        };
+        self.add_stay((start, now), cpu, id, why);
+    }
+
+    /// Ends all stays with the recording.
+    pub(crate) fn end_all_stays(&mut self) {
+        for (cpu, tid, start) in self.account.on_cpu.leave_all() {
+            let lives = |process: &Process| process.threads.get(&tid).is_some_and(|it| it.end.is_none());
+            let mut processes = self.processes.tracker.processes();
+            let process = processes.find(|(_, process)| lives(process)).map(|(pid, _)| *pid);
+            drop(processes);
+            if let Some(pid) = process.filter(|_| tid != IDLE) {
+                self.add_stay((start, self.last_time), cpu, (pid, tid), SwitchReason::RecordingEnded);
+            }
+        }
+    }
+
+    fn add_stay(
+        &mut self,
+        (start, end): (Timestamp, Timestamp),
+        cpu: u32,
+        id: (Pid, Tid),
+        why: SwitchReason,
+    ) {
+        if !self.is_kept(id.0, end) || !self.selects(id, Some(cpu), end) || self.sink.is_left_out(id) {
+            return;
+        }
+        let cpu_name: Arc<str> = format!("CPU {cpu}").into();
+        let why: Arc<str> = why.text().into();
+        let mut marker = Marker {
+            pid: id.0,
+            track: Track::Thread(id.1),
+            name: "Running on CPU".into(),
+            timing: MarkerTiming::Interval { start },
+            schema: Some(Arc::clone(&ON_CPU)),
+            values: vec![FieldValue::String(Arc::clone(&cpu_name)), FieldValue::String(Arc::clone(&why))],
+            category: None,
+        };
+        self.sink.add_marker(end, &marker, &mut self.processes);
+        if let Some((_, label)) = self.sink.cpu_track(end, Some(cpu), id, &mut self.processes) {
+            marker.name = cpu_name;
+            marker.schema = Some(Arc::clone(&CONTEXT_SWITCH));
+            marker.values = vec![FieldValue::String(label.into()), FieldValue::String(why)];
+            self.sink.add_cpu_marker((start, end), cpu, &marker);
+        }
+    }
+
+    /// Makes markers of the functions that were made before a time up to which all events were converted: a jitdump can be read
+    /// before it is known whether its process is wanted.
+    pub(crate) fn mark_jit_functions(&mut self, before: Timestamp) {
+        if !self.sink.shape.jit_markers {
+            return;
+        }
+        for (pid, time, name) in self.processes.dumps.take_new_functions(before) {
+            if time >= self.start && self.is_kept(pid, time) && self.selects((pid, Tid(pid.0)), None, time) {
+                let marker = Marker {
+                    pid,
+                    track: Track::Thread(Tid(pid.0)),
+                    name: "JitFunctionAdd".into(),
+                    timing: MarkerTiming::Instant,
+                    schema: Some(Arc::clone(&JIT_FUNCTION)),
+                    values: vec![FieldValue::String(name.into())],
+                    category: None,
+                };
+                self.sink.add_marker(time, &marker, &mut self.processes);
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What comes after the order stage: each event, in its turn, changes what is known of processes, and what the profile holds.
+//!
+//! A sample goes through the parts in this order: what is known of its process ([`ProcessState`]), the frames of its stack
+//! ([`StackWalker`]), the time that it stands for ([`Accounting`]), and the profile ([`ProfileSink`]).
+
+mod losses;
+mod marks;
+mod samples;
+mod threads;
+
+use crate::account::accounting::Accounting;
+use crate::account::statistics::Statistics;
+use crate::account::switch_reason::SwitchReason;
+use crate::build::sink::ProfileSink;
+use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
+use crate::modules::lib_source::LibSource;
+use crate::options::Options;
+use crate::processes::state::ProcessState;
+use crate::recycler::SampleRecycler;
+use crate::symbolicate::seen_addresses::AddressSender;
+use crate::unwind::stack_walker::{StackWalker, WalkCounts};
+use crate::wanted::Wanted;
+use nyquist_profile::{LibId, ProfileBuilder};
+
+/// What comes after the order stage.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub(crate) processes: ProcessState,
+    pub(crate) wanted: Wanted,
+    pub(crate) walker: StackWalker,
+    account: Accounting,
+    pub(crate) sink: ProfileSink,
+    /// Where samples go that were converted, if somebody wants them back.
+    pub(crate) spent: Option<SampleRecycler>,
+    /// The profile's zero.
+    start: Timestamp,
+    last_time: Timestamp,
+}
+
+impl Pipeline {
+    /// A pipeline that has seen nothing.
+    pub(crate) fn new(options: Options) -> Self {
+        let start = options.start;
+        Self {
+            processes: ProcessState::default(),
+            wanted: Wanted::all(start),
+            walker: StackWalker::new(options.interval()),
+            account: Accounting::new(&options),
+            sink: ProfileSink::new(options),
+            spent: None,
+            start,
+            last_time: start,
+        }
+    }
+
+    /// Nothing has happened from the last event on until then.
+    pub(crate) fn note_end(&mut self, time: Timestamp) {
+        self.last_time = self.last_time.max(time);
+    }
+
+    /// Takes the next event.
+    pub(crate) fn convert(&mut self, event: Event) {
+        let (now, cpu) = (event.time, event.cpu);
+        self.last_time = self.last_time.max(now);
+        match event.kind {
+            EventKind::Sample(sample) => self.sample(now, cpu, sample),
+            EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
+            EventKind::SwitchIn { tid } => self.switch_in(now, cpu, tid),
+            EventKind::Descheduled { pid, tid, preempted } => {
+                let why = if preempted { SwitchReason::Preempted } else { SwitchReason::Blocked };
+                self.switched_out(now, cpu, (pid, tid), why);
+            }
+            EventKind::Map(mapping) => self.processes.map(&mapping, now),
+            EventKind::Unmap { pid, start, len } => self.processes.tracker.unmap(pid, start, len),
+            EventKind::KernelCode { start, len, name } => self.processes.map_kernel_code(start, len, &name),
+            EventKind::KernelCodeGone { start, len, name } => {
+                self.processes.unmap_kernel_code(start, len, &name);
+            }
+            EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
+                self.fork(now, (pid, tid), (parent_pid, parent_tid));
+            }
+            EventKind::Name { pid, tid, name, exec } => self.name(now, (pid, tid), &name, exec),
+            EventKind::Exit { pid, tid } => self.exit(now, cpu, (pid, tid)),
+            EventKind::Total { pid, tid, cpu_time_ns } => self.total(now, cpu, (pid, tid), cpu_time_ns),
+            EventKind::TotalInAll { cpu_time_ns } => self.account.losses.count_cpu_time(cpu_time_ns),
+            EventKind::Lost { records } => self.lose(now, cpu, records),
+            EventKind::LostInAll { records } => self.account.losses.count(cpu, records),
+            EventKind::Throttled => self.pause(now, cpu),
+            EventKind::Unthrottled => self.resume(now, cpu),
+            EventKind::Marker(marker) => {
+                if self.selects((marker.pid, marker.thread()), cpu, now) {
+                    self.sink.add_marker(now, &marker, &mut self.processes);
+                }
+            }
+            EventKind::LiveStack(live) => self.walker.deep_stacks.add(live),
+            EventKind::Counter(counter) => {
+                if self.selects((counter.pid, Tid(counter.pid.0)), cpu, now) {
+                    self.sink.count(now, &counter, &mut self.processes);
+                }
+            }
+        }
+    }
+
+    /// Whether what a thread does then and there is selected.
+    fn selects(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
+        self.wanted.selects(id, cpu, now, &mut self.processes.tracker)
+    }
+
+    /// Whether samples of a process are wanted.
+    fn is_kept(&mut self, pid: Pid, now: Timestamp) -> bool {
+        self.wanted.is_kept(pid, now, &mut self.processes.tracker)
+    }
+
+    /// What was counted so far.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let WalkCounts { completed, incomplete, walked_again } = self.walker.counts;
+        Statistics { completed, incomplete, walked_again, ..self.account.statistics }
+    }
+
+    /// The processes whose stacks are not to be walked before their turn any more.
+    pub(crate) fn drain_stale_processes(&mut self) -> Vec<Pid> {
+        self.walker.drain_stale_processes(self.last_time, &mut self.processes)
+    }
+
+    /// Adds the samples whose jitdumps have been read far enough; at the end, all of them.
+    pub(crate) fn release_waiting(&mut self, is_end: bool) {
+        self.sink.release_waiting(is_end, &mut self.processes);
+    }
+
+    /// The libs of the profile, and where their symbols come from.
+    pub(crate) fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
+        self.sink.lib_sources(&self.processes)
+    }
+
+    /// Sends the addresses that were met since the last time.
+    pub(crate) fn send_seen_addresses(&self, sender: &mut AddressSender) {
+        self.sink.send_seen_addresses(sender, &self.processes);
+    }
+
+    /// Gives the processes and threads of a profile the names and lifetimes that are known by now.
+    pub(crate) fn named_builder(&self, builder: ProfileBuilder) -> ProfileBuilder {
+        self.sink.named_builder(builder, &self.processes.tracker, &self.statistics(), self.last_time)
+    }
+
+    /// Forgets all samples and markers before a time.
+    pub(crate) fn evict(&mut self, before: Timestamp) {
+        // Their stacks are numbers of the tables that are made anew.
+        self.end_all_waits();
+        self.sink.evict(before);
+    }
+}

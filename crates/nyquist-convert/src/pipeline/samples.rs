@@ -1,0 +1,119 @@
+//! Samples, and the time of threads without one.
+
+use super::Pipeline;
+use crate::account::off_cpu::OffCpuInterval;
+use crate::account::share::Activity;
+use crate::build::sample_row::SampleRow;
+use crate::event::{Pid, Sample, Tid, Timestamp};
+use crate::unwind::truncation::Truncation;
+use nyquist_profile::{self as profile, well_known};
+
+impl Pipeline {
+    /// A thread was observed.
+    pub(super) fn sample(&mut self, now: Timestamp, cpu: Option<u32>, mut sample: Sample) {
+        self.account.losses.note_sampled(now, cpu);
+        if self.processes.name_nameless(&mut sample, cpu)
+            && self.is_kept(sample.pid, now)
+            && self.selects((sample.pid, sample.tid), cpu, now)
+        {
+            self.wanted_sample(now, cpu, &sample);
+        }
+        if let Some(spent) = &mut self.spent {
+            spent.take(sample);
+        } else {
+            self.walker.walk_pool.put(sample.user);
+        }
+    }
+
+    fn wanted_sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+        self.end_wait(sample.tid, now);
+        let id = (sample.pid, sample.tid);
+        if self.sink.is_left_out(id) {
+            return;
+        }
+        let thread = self.processes.thread(now, id);
+        let (used, lost) = self.account.used_by_sample(thread, (sample, now), cpu);
+        self.stand_in(now, id, well_known::NOT_SAMPLED, lost);
+        let Some(share) = self.account.share(self.processes.thread(now, id), sample, used) else { return };
+        self.stand_in(now, id, well_known::KERNEL_NOT_PERMITTED, share.not_permitted);
+        self.walker.deep_stacks.note_sample(sample.tid, now);
+        let truncated = self.walker.walk((sample, now), &mut self.processes);
+        self.place_frames(now, sample, truncated);
+        self.account.statistics.truncated += u64::from(truncated.is_some());
+        self.account.statistics.samples += 1;
+        let row = SampleRow {
+            thread: self.sink.thread_row(now, id, &mut self.processes),
+            on_cpu: self.sink.cpu_track(now, cpu, id, &mut self.processes),
+            sample: profile::Sample {
+                time: self.sink.time(now),
+                cpu_delta: share.cpu_delta,
+                stack: None,
+                weight: share.weight,
+                off_cpu: share.activity != Activity::Ran,
+            },
+            is_runnable: share.activity == Activity::Runnable,
+        };
+        self.sink.add_sample(row, sample.pid, now, &mut self.processes);
+    }
+
+    /// Looks up the stack whose frames the walker has found.
+    fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<Truncation>) {
+        if self.sink.shape.fold_recursive_prefix {
+            self.walker.fold_recursive_prefix();
+        }
+        self.sink.stacks.place((sample, now), truncated, self.walker.frames(), &mut self.processes);
+    }
+
+    /// Adds a sample whose stack is only a name.
+    fn stand_in(&mut self, now: Timestamp, id: (Pid, Tid), label: &str, weight: u32) {
+        self.sink.add_stand_in(now, id, (label, weight), &mut self.processes);
+    }
+
+    /// A thread has left the CPU. What left it before and was not seen to come back must have come back.
+    pub(super) fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+        self.end_wait(sample.tid, now);
+        if self.selects((sample.pid, sample.tid), cpu, now) {
+            let truncated = self.walker.walk((sample, now), &mut self.processes);
+            self.place_frames(now, sample, truncated);
+            let stack = self.sink.intern_stack(sample.tid, &self.processes.modules);
+            self.account.off_cpu.begin(sample.tid, OffCpuInterval { pid: sample.pid, since: now, stack });
+        }
+    }
+
+    /// A thread is on a CPU again: if it waited, that becomes a sample.
+    pub(super) fn end_wait(&mut self, tid: Tid, now: Timestamp) {
+        if let Some(wait) = self.account.off_cpu.end(tid) {
+            self.add_wait(tid, wait, now);
+        }
+    }
+
+    /// No thread waits any longer than until the last event.
+    pub(crate) fn end_all_waits(&mut self) {
+        for (tid, wait) in self.account.off_cpu.end_all() {
+            self.add_wait(tid, wait, self.last_time);
+        }
+    }
+
+    /// Adds a sample for the intervals that a thread has waited.
+    fn add_wait(&mut self, tid: Tid, wait: OffCpuInterval, end: Timestamp) {
+        let id = (wait.pid, tid);
+        let weight = self.account.waited(self.processes.thread(wait.since, id), wait.since, end);
+        if weight > 0 {
+            let row = self.sink.thread_row(wait.since, id, &mut self.processes);
+            self.sink.add_wait(row, wait.since, wait.stack, weight);
+        }
+    }
+
+    /// A thread has ended: what it used since its last sample was never sampled.
+    pub(super) fn total(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid), total: u64) {
+        if !self.selects(id, cpu, now) || self.sink.is_left_out(id) {
+            return;
+        }
+        let lost = self.account.used_at_end(self.processes.thread(now, id), (total, now), cpu);
+        let not_permitted = self.account.take_not_permitted(self.processes.thread(now, id));
+        let left = self.account.settle(self.processes.process(id.0, now), id.1, now);
+        self.stand_in(now, id, well_known::NOT_SAMPLED, lost);
+        self.stand_in(now, id, well_known::KERNEL_NOT_PERMITTED, not_permitted);
+        self.stand_in(now, id, well_known::NOT_SAMPLED, left);
+    }
+}

@@ -1,0 +1,116 @@
+//! What is known of one process's just-in-time compilers.
+
+use super::mappings::Range;
+use crate::event::{Mapping, Pid, Timestamp};
+use crate::jit::dump::MadeCode;
+use crate::jit::dumps::{DumpIndex, JitDumps};
+use crate::jit::instructions::ReadInstructions;
+use crate::jit::map_file::MapFile;
+use crate::modules::store::ModuleStore;
+use nyquist_object::Avma;
+use nyquist_unwind::AddressSpace;
+use std::sync::Arc;
+
+/// How long a process is left alone after it was found to have no perf map, in ns.
+const PROBE_INTERVAL: u64 = 100_000_000;
+
+/// The span of one lib made of a perf map: relative addresses have 31 bits.
+const WINDOW: u64 = 1 << 31;
+
+/// What is known of one process's just-in-time compilers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProcessJit {
+    /// Its jitdumps, in the order in which they were heard of.
+    pub(crate) dumps: Vec<DumpIndex>,
+    /// Of each of them, how many pieces of code with unwind information the unwinder knows.
+    mapped: Vec<usize>,
+    map: Option<Arc<MapFile>>,
+    /// The libs made of its perf map.
+    windows: Vec<Range>,
+    /// When to look for a perf map again.
+    next_probe: Timestamp,
+    /// The user whose rights the process has, as it was when code was first made.
+    pub(crate) user: Option<u32>,
+    /// Whether its runtime writes the perf map only when it ends.
+    maps_at_end: bool,
+    /// What was read of the code for want of unwind information.
+    instructions: ReadInstructions,
+    /// Whether something was, or another one who follows the process knows more of its code.
+    knows_code: bool,
+}
+
+impl ProcessJit {
+    /// Takes note of what is mapped: a runtime, perhaps, or other code than before.
+    pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
+        self.maps_at_end |= mapping.path.ends_with("/libjvm.so");
+        self.instructions.forget(mapping.start, mapping.len);
+    }
+
+    /// Whether more is known of code of the process than what is mapped: a jitdump describes it, or its instructions were read.
+    pub(crate) fn knows_code(&self) -> bool {
+        self.knows_code || !self.dumps.is_empty()
+    }
+
+    /// More is known of code of the process, if not by who follows it here.
+    pub(crate) fn note_known_code(&mut self) {
+        self.knows_code = true;
+    }
+
+    /// What a child has that goes on with a copy of this process's memory.
+    pub(crate) fn for_child(&self) -> Self {
+        Self { next_probe: Timestamp::default(), ..self.clone() }
+    }
+
+    /// Tells the unwinder of the code that has appeared since the last call.
+    pub(crate) fn map_unwindable(&mut self, dumps: &JitDumps, space: &mut AddressSpace) {
+        self.mapped.resize(self.dumps.len(), 0);
+        for (&dump, mapped) in self.dumps.iter().zip(&mut self.mapped) {
+            let new = dumps.unwindable(dump, *mapped);
+            *mapped += new.len();
+            for MadeCode { start, len, module } in new {
+                space.map(*start, *len, *start, Arc::clone(module));
+            }
+        }
+    }
+
+    /// Reads the instructions of made code around an address that a walk could not go beyond, and tells the unwinder of them.
+    /// Says whether that is worth another walk. What a jitdump describes is left as it is.
+    pub(crate) fn read_instructions(
+        &mut self,
+        at: (Pid, Avma, Timestamp),
+        range: &Range,
+        space: &mut AddressSpace,
+    ) -> bool {
+        let reads = self.dumps.is_empty() && self.instructions.read_around(at, range, space);
+        self.knows_code |= reads;
+        reads
+    }
+
+    /// The part of the process's perf map that names an address which no file holds. `None` if there is no map.
+    pub(crate) fn find_in_map(
+        &mut self,
+        pid: Pid,
+        address: Avma,
+        now: Timestamp,
+        modules: &mut ModuleStore,
+    ) -> Option<Range> {
+        if let Some(range) = self.windows.iter().find(|range| range.start <= address && address < range.end) {
+            return Some(*range);
+        }
+        let map = self.map(pid, now, modules)?;
+        let start = Avma(address.0 & !(WINDOW - 1));
+        let module = modules.add_perf_map(&map, pid, start)?;
+        let end = Avma(start.0.saturating_add(WINDOW));
+        let range = Range { start, end, module: Some((module, start)) };
+        self.windows.push(range);
+        Some(range)
+    }
+
+    fn map(&mut self, pid: Pid, now: Timestamp, modules: &ModuleStore) -> Option<Arc<MapFile>> {
+        if self.map.is_none() && now >= self.next_probe {
+            self.next_probe = Timestamp(now.0.saturating_add(PROBE_INTERVAL));
+            self.map = modules.find_perf_map(pid, self.user, self.maps_at_end).map(Arc::new);
+        }
+        self.map.clone()
+    }
+}

@@ -1,0 +1,13 @@
+//! The processes and threads that were heard of, and what is known of each.
+
+pub(crate) mod jit_state;
+pub(crate) mod mappings;
+pub(crate) mod process;
+pub(crate) mod program_arguments;
+pub(crate) mod program_words;
+pub(crate) mod root;
+pub(crate) mod state;
+pub(crate) mod thread;
+pub mod time_namespace;
+pub(crate) mod tracker;
+pub(crate) mod view;

@@ -1,0 +1,357 @@
+//! One process: what it is called, its threads, and what is mapped in it.
+
+use super::jit_state::ProcessJit;
+use super::mappings::{Mappings, Range};
+use super::program_arguments::CommandLine;
+use super::thread::Thread;
+use crate::event::pre_unwound::AddressSpaceHash;
+use crate::event::{Mapping, Pid, Tid, Timestamp};
+use crate::jit::dumps::JitDumps;
+use crate::modules::mapping_kind::is_memory;
+use crate::modules::replaced_text::ReplacedText;
+use crate::modules::store::ModuleStore;
+use nyquist_object::{Avma, RelativeAddress};
+use nyquist_profile::ProcessIndex;
+use nyquist_unwind::{self as unwind, AddressSpace};
+use rustc_hash::FxHashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
+
+/// One process.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that happened to the process")]
+pub(crate) struct Process {
+    pub(crate) name: String,
+    pub(crate) start: Timestamp,
+    pub(crate) end: Option<Timestamp>,
+    /// Its place in the profile, once it has a sample.
+    pub(crate) index: Option<ProcessIndex>,
+    /// Whether that place was another's before.
+    pub(crate) reuses_row: bool,
+    /// The program's first arguments, where they are asked for.
+    pub(crate) arguments: String,
+    /// What of its command line may tell it apart from other processes of its name.
+    pub(crate) words: Vec<String>,
+    pub(crate) threads: FxHashMap<Tid, Thread>,
+    /// The code that it makes while it runs.
+    pub(crate) jit: ProcessJit,
+    /// How many of the threads have not ended: counting them anew at every end would cost a server that has had
+    /// a hundred thousand threads more than all else.
+    living: usize,
+    mappings: Mappings,
+    /// Memory that may hold the text of a file.
+    replaced: ReplacedText,
+    space: AddressSpace,
+    /// What was mapped since the process was last sampled: its tables are not yet in `space`.
+    unprepared: Vec<Range>,
+    /// The state of the three, where it was asked for since they have changed.
+    code_state: Option<AddressSpaceHash>,
+    /// Whether it was born from another process that is known.
+    was_forked: bool,
+    /// Whether it called `exec`: then nothing is mapped but what was heard of since.
+    became_another_program: bool,
+    /// Whether the name still is the one that the kernel cut to 15 bytes.
+    name_may_be_cut: bool,
+    /// Whether something may be mapped that was not heard of.
+    has_unknown_code: bool,
+    /// Whether it ran before it was heard of, and nobody has said what was mapped then.
+    lacks_mappings: bool,
+    /// Whether it is one of the processes that were asked for, or was born from one.
+    pub(crate) in_family: bool,
+}
+
+/// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
+pub(crate) const MAX_COMM: usize = 15;
+
+impl Process {
+    pub(crate) fn new(name: &str, start: Timestamp) -> Self {
+        Self {
+            name: name.to_owned(),
+            start,
+            end: None,
+            index: None,
+            reuses_row: false,
+            arguments: String::new(),
+            words: Vec::new(),
+            threads: FxHashMap::default(),
+            jit: ProcessJit::default(),
+            living: 0,
+            mappings: Mappings::default(),
+            replaced: ReplacedText::default(),
+            space: AddressSpace::new(),
+            unprepared: Vec::new(),
+            code_state: None,
+            was_forked: false,
+            became_another_program: false,
+            name_may_be_cut: false,
+            has_unknown_code: false,
+            lacks_mappings: false,
+            in_family: false,
+        }
+    }
+
+    /// The process that is born from this one: with a copy of its memory, and no thread yet.
+    pub(super) fn child(&self, now: Timestamp) -> Self {
+        Self {
+            was_forked: true,
+            arguments: self.arguments.clone(),
+            words: self.words.clone(),
+            mappings: self.mappings.clone(),
+            replaced: self.replaced.clone(),
+            space: self.space.clone(),
+            unprepared: self.unprepared.clone(),
+            jit: self.jit.for_child(),
+            has_unknown_code: self.has_unknown_code,
+            lacks_mappings: self.lacks_mappings,
+            in_family: self.in_family,
+            ..Self::new(&self.name, now)
+        }
+    }
+
+    /// It became another program (`exec`): nothing is mapped but what is heard of from now on.
+    pub(super) fn become_another_program(&mut self, name: &str) {
+        self.arguments.clear();
+        self.words.clear();
+        self.unmap_all();
+        self.jit = ProcessJit::default();
+        self.became_another_program = true;
+        self.has_unknown_code = false;
+        self.lacks_mappings = false;
+        self.name_may_be_cut = name.len() >= MAX_COMM;
+    }
+
+    /// Records were lost: some of them may have told of mappings.
+    pub(super) fn lose_records(&mut self) {
+        self.has_unknown_code = true;
+    }
+
+    /// What the process is called when its main thread takes a name: a program keeps its own, also where it calls its main
+    /// thread otherwise.
+    pub(crate) fn name_after<'a>(&'a self, name: &'a str, exec: bool) -> &'a str {
+        if exec || !self.became_another_program { name } else { &self.name }
+    }
+
+    /// What the program was called with is known. `own_name` is that of the main thread.
+    pub(crate) fn set_command_line(&mut self, line: CommandLine, own_name: &str) {
+        // A child that is no program of its own is what it calls itself.
+        if !self.became_another_program && !self.was_forked {
+            line.program_name(own_name).clone_into(&mut self.name);
+        }
+        (self.arguments, self.words) = (line.arguments, line.words);
+    }
+
+    /// The name, and the arguments where they are asked for.
+    pub(crate) fn full_name(&self) -> String {
+        with_arguments(&self.name, &self.arguments)
+    }
+
+    /// A thread, which begins now if it was not known.
+    pub(crate) fn thread(&mut self, tid: Tid, now: Timestamp) -> &mut Thread {
+        let (name, living) = (&self.name, &mut self.living);
+        self.threads.entry(tid).or_insert_with(|| {
+            *living += 1;
+            Thread::new(name, now)
+        })
+    }
+
+    /// A thread is born; one of the same number that lived before is forgotten.
+    pub(super) fn add_thread(&mut self, tid: Tid, name: &str, now: Timestamp) {
+        let before = self.threads.insert(tid, Thread::new(name, now));
+        if before.is_none_or(|before| before.end.is_some()) {
+            self.living += 1;
+        }
+    }
+
+    /// A thread has ended, and with the last one the process. Says whether that one has.
+    pub(super) fn end_thread(&mut self, tid: Tid, now: Timestamp) -> bool {
+        if let Some(thread) = self.threads.get_mut(&tid)
+            && thread.end.replace(now).is_none()
+        {
+            self.living = self.living.saturating_sub(1);
+        }
+        if self.living == 0 {
+            self.end = Some(now);
+        }
+        self.living == 0
+    }
+
+    pub(super) fn unmap_all(&mut self) {
+        self.mappings = Mappings::default();
+        self.replaced = ReplacedText::default();
+        self.space = AddressSpace::new();
+        self.unprepared = Vec::new();
+        self.code_state = None;
+    }
+
+    /// The range that holds an address.
+    pub(crate) fn find(&self, address: Avma) -> Option<&Range> {
+        self.mappings.find(address)
+    }
+
+    /// The address space for the unwinder. Tables are compiled for what was mapped since the last call.
+    pub(crate) fn address_space(&mut self, modules: &ModuleStore, dumps: &JitDumps) -> &AddressSpace {
+        for range in std::mem::take(&mut self.unprepared) {
+            let len = range.end.0 - range.start.0;
+            let tables = range.module.and_then(|(module, base)| Some((base, modules.get(module).unwind()?)));
+            match tables {
+                Some((base, module)) => self.space.map(range.start, len, base, module),
+                None => self.space.map_code(range.start, len),
+            }
+        }
+        self.jit.map_unwindable(dumps, &mut self.space);
+        &self.space
+    }
+
+    /// What is mapped now, in whatever order it was. It is the same in all processes and for all stores that share what they
+    /// open. O(n) in the number of mappings after one of them has changed.
+    pub(crate) fn code_state(&mut self, modules: &ModuleStore) -> AddressSpaceHash {
+        let (mappings, is_another) = (&self.mappings, self.became_another_program);
+        *self.code_state.get_or_insert_with(|| {
+            let mut hasher = DefaultHasher::new();
+            is_another.hash(&mut hasher);
+            for Range { start, end, module } in mappings.ranges() {
+                let module = module.map(|(module, base)| (std::ptr::from_ref(modules.get(module)), base));
+                (start, end, module).hash(&mut hasher);
+            }
+            AddressSpaceHash(hasher.finish())
+        })
+    }
+
+    /// Gives the unwinder the instructions around an address that it could not go beyond, where that is in made code: says
+    /// whether it may come further now. `at` is the process, the address and the sample's time.
+    pub(crate) fn read_instructions(&mut self, at: (Pid, Avma, Timestamp)) -> bool {
+        let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else {
+            return false;
+        };
+        self.jit.read_instructions(at, range, &mut self.space)
+    }
+
+    /// The part of a walk by frame pointers, innermost first, that is in code: an address that is not, no call has left on the
+    /// stack. All of it where not all code is known. The kernel tells of all executable memory, also of what becomes executable
+    /// later, so that this holds for code that is made while the program runs.
+    pub(crate) fn part_in_code<'a>(&mut self, stack: &'a [Avma], in_kernel: bool) -> &'a [Avma] {
+        let Some((&ip, callers)) = stack.split_first() else { return stack };
+        // What runs is code. In the middle of `exec`, it may be that of the old program.
+        let may_be_before = in_kernel && self.became_another_program;
+        self.has_unknown_code |= !may_be_before && !self.is_in_code(ip);
+        if self.has_unknown_code || self.mappings.is_empty() {
+            return stack;
+        }
+        let mut last = None;
+        let mut is_in_code = |address: &Avma| {
+            let call = Avma(address.0.wrapping_sub(1));
+            last = last.filter(|range: &&Range| range.contains(call)).or_else(|| self.find(call));
+            last.is_some() || self.is_in_code(*address)
+        };
+        let in_code = callers.iter().take_while(|address| is_in_code(address)).count();
+        &stack[..=in_code]
+    }
+
+    /// Which address of a walk by frame pointers is the bottom of a coroutine's stack, where one is: the beginning of a function
+    /// to which no call returns, such as `__start_context`. The frame pointer there is of whichever stack made the coroutine, so
+    /// that what a walk finds beyond it called nothing. O(log n) in the functions of a module for one address in sixteen.
+    pub(crate) fn stack_bottom(&self, stack: &[Avma], modules: &ModuleStore) -> Option<usize> {
+        // Functions in assembly are aligned to this (`ENTRY` of glibc), which few return addresses are.
+        const ALIGNED: u64 = 16;
+        let mut callers = stack.iter().enumerate().skip(1);
+        let bottom = callers
+            .find(|(_, address)| address.0.is_multiple_of(ALIGNED) && self.begins_apart(**address, modules));
+        bottom.map(|(position, _)| position)
+    }
+
+    /// Whether a function begins at an address that none reaches up to.
+    fn begins_apart(&self, address: Avma, modules: &ModuleStore) -> bool {
+        let place = self.find(address).and_then(|range| range.module);
+        place.is_some_and(|(module, base)| {
+            let relative = address.0.checked_sub(base.0).and_then(|relative| u32::try_from(relative).ok());
+            let tables = modules.get(module).unwind();
+            tables
+                .zip(relative)
+                .is_some_and(|(tables, address)| tables.begins_apart(RelativeAddress(address)))
+        })
+    }
+
+    /// Whether an address is in executable memory that is known. Nobody tells of the page at a fixed address in which old programs
+    /// call the kernel (`VSYSCALL_ADDR` in `arch/x86/include/uapi/asm/vsyscall.h`).
+    fn is_in_code(&self, address: Avma) -> bool {
+        const VSYSCALLS: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
+        self.find(address).is_some() || VSYSCALLS.contains(&address.0)
+    }
+
+    /// Whether it is not known what was mapped when it was first heard of: asked at the samples, of which the first comes after all
+    /// that is said of processes that run already.
+    pub(crate) fn lacks_mappings(&mut self) -> bool {
+        self.lacks_mappings |= self.mappings.is_empty() && !self.became_another_program;
+        self.lacks_mappings
+    }
+
+    /// What is mapped, as it is now.
+    pub(crate) fn mappings(&self) -> Mappings {
+        self.mappings.clone()
+    }
+
+    /// Whether the kernel is replacing the process's program (`exec`): the old program's stack is gone, and the
+    /// registers still are those with which it called the kernel. Of a fault at a page of the stack that is used for the first time
+    /// there is no copy, either; who takes exec for one, where registers do not tell them apart, shows a stack that is cut.
+    pub(crate) fn is_between_programs(&self, registers: &unwind::Registers, stack: &[u8]) -> bool {
+        let has_called = registers.may_be_of_system_call();
+        let is_unknown_code = || self.find(registers.instruction_pointer()).is_none();
+        (stack.is_empty() && has_called) || (self.became_another_program && is_unknown_code())
+    }
+
+    pub(super) fn map(&mut self, mapping: &Mapping, modules: &mut ModuleStore) {
+        let module = modules.of_mapping(mapping).map(|index| (index, modules.get(index).base(mapping)));
+        let end = Avma(mapping.start.0.saturating_add(mapping.len));
+        if module.is_none() && is_memory(&mapping.path) {
+            self.replaced.note(mapping.start, end, &self.mappings);
+        } else {
+            self.replaced.forget(mapping.start, end);
+        }
+        self.put(Range { start: mapping.start, end, module });
+        self.jit.note_mapping(mapping);
+        self.complete_name(&mapping.path);
+    }
+
+    /// Part of the address space went away.
+    pub(super) fn unmap(&mut self, start: Avma, len: u64) {
+        let end = Avma(start.0.saturating_add(len));
+        self.mappings.remove(start, end);
+        self.replaced.forget(start, end);
+        self.unprepared.retain(|range| range.start < start || range.start.0 - start.0 >= len);
+        self.space.unmap(start, len);
+        self.code_state = None;
+    }
+
+    fn put(&mut self, range: Range) {
+        self.mappings.insert(range);
+        self.unprepared.push(range);
+        self.code_state = None;
+    }
+
+    /// Looks whether memory of a living process that was mapped over a file's text has that text again.
+    pub(crate) fn find_replaced_text(&mut self, pid: Pid, modules: &ModuleStore) {
+        if self.replaced.is_empty() || !modules.are_live() {
+            return;
+        }
+        for range in self.replaced.look(pid, &self.mappings, modules) {
+            self.put(range);
+        }
+    }
+
+    /// The first file that is mapped after `exec` is the program itself: where the kernel has cut its name, the
+    /// file has the whole.
+    fn complete_name(&mut self, path: &str) {
+        if !std::mem::take(&mut self.name_may_be_cut) {
+            return;
+        }
+        let file_name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if file_name.starts_with(&self.name) {
+            file_name.clone_into(&mut self.name);
+        }
+    }
+}
+
+/// The name of a program, and its arguments where they are asked for.
+pub(crate) fn with_arguments(name: &str, arguments: &str) -> String {
+    if arguments.is_empty() { name.to_owned() } else { format!("{name} {arguments}") }
+}

@@ -1,0 +1,200 @@
+//! The arguments of programs, for the names of their processes.
+
+use crate::event::{Event, EventKind, Pid, Timestamp};
+use crate::processes::program_words::{program_name, telling_words};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fs::{self, File};
+use std::io::Read as _;
+
+/// So much of a command line is looked at to tell processes apart.
+const LOOKED_AT: u64 = 8192;
+
+/// Reads the arguments of each program as soon as it is heard of, and keeps them until its event's turn comes.
+#[derive(Debug, Default)]
+pub(crate) struct ProgramArguments {
+    /// How many are wanted in names.
+    pub(crate) count: usize,
+    /// Whether words are wanted that tell apart processes of one name.
+    pub(crate) tells_apart: bool,
+    /// Of each process, by the times of its names: a program can give itself another name before the turn of its first one.
+    read: FxHashMap<Pid, Vec<(Timestamp, CommandLine)>>,
+    /// The processes of which a name was heard.
+    heard_of: FxHashSet<Pid>,
+}
+
+/// What a program was called with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandLine {
+    /// The first arguments.
+    pub(crate) arguments: String,
+    /// What may tell the process apart from others of its name.
+    pub(crate) words: Vec<String>,
+    /// The first words as they are, with the program's own name.
+    first: Vec<String>,
+    /// What the main thread was called just after they were read.
+    main_thread: String,
+}
+
+impl CommandLine {
+    /// The name of a program that ran before it was heard of, whose main thread was called so then. If the thread had another
+    /// name when the words were read, they are those of the program that it has become since.
+    pub(crate) fn program_name<'a>(&'a self, own_name: &'a str) -> &'a str {
+        if self.main_thread != own_name {
+            return own_name;
+        }
+        let words: Vec<&str> = self.first.iter().map(String::as_str).collect();
+        program_name(own_name, &words)
+    }
+}
+
+impl ProgramArguments {
+    /// Reads the arguments of a program that has just begun.
+    pub(crate) fn note(&mut self, event: &Event) {
+        if self.count == 0 && !self.tells_apart {
+            return;
+        }
+        match &event.kind {
+            EventKind::Name { pid, tid, exec, .. } if pid.0 == tid.0 => {
+                // Another name alone changes nothing that tells processes apart.
+                let is_new = self.heard_of.insert(*pid) || *exec;
+                if is_new || self.count > 0 {
+                    let line = self.read(*pid);
+                    self.read.entry(*pid).or_default().push((event.time, line));
+                }
+            }
+            EventKind::Exit { pid, tid } if pid.0 == tid.0 => {
+                self.heard_of.remove(pid);
+            }
+            // The name comes before the new program's arguments are in place, what it maps comes after that.
+            EventKind::Map(mapping) => {
+                let Some(pid) = mapping.pid else { return };
+                let last = self.read.get(&pid).and_then(|read| read.last());
+                if last.is_some_and(|(_, line)| line.arguments.is_empty() && line.words.is_empty()) {
+                    let line = self.read(pid);
+                    if let Some((_, last)) = self.read.get_mut(&pid).and_then(|read| read.last_mut()) {
+                        *last = line;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The arguments that were read when this program took its name.
+    pub(crate) fn take(&mut self, pid: Pid, now: Timestamp) -> Option<CommandLine> {
+        let read = self.read.get_mut(&pid)?;
+        let taken = read.extract_if(.., |(time, _)| *time <= now).last();
+        if read.is_empty() {
+            self.read.remove(&pid);
+        }
+        taken.filter(|(time, _)| *time == now).map(|(_, line)| line)
+    }
+
+    fn read(&self, pid: Pid) -> CommandLine {
+        let path = format!("/proc/{}/cmdline", pid.0);
+        let line = if self.count > 0 { fs::read(path).unwrap_or_default() } else { beginning(&path) };
+        let arguments = first_arguments(&line, self.count);
+        if !self.tells_apart {
+            return CommandLine { arguments, ..CommandLine::default() };
+        }
+        let line = String::from_utf8_lossy(&line[..line.len().min(LOOKED_AT as usize)]);
+        let words = || line.trim_end_matches('\0').split('\0');
+        let first = words().take(4).map(str::to_owned).collect();
+        CommandLine { arguments, words: telling_words(words().skip(1)), first, main_thread: main_thread(pid) }
+    }
+}
+
+/// What a process's main thread is called now; empty where it has ended.
+fn main_thread(pid: Pid) -> String {
+    let name = fs::read(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
+    String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned()
+}
+
+/// The beginning of a file.
+fn beginning(path: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut bytes));
+    if read.is_ok() { bytes } else { Vec::new() }
+}
+
+/// The first arguments after the program's own name, in words that each end with a zero byte. What a shell would
+/// take apart is quoted.
+fn first_arguments(words: &[u8], count: usize) -> String {
+    let words = words.strip_suffix(&[0]).unwrap_or(words);
+    let arguments = words.split(|byte| *byte == 0).skip(1).take(count);
+    arguments.map(|word| quoted(&String::from_utf8_lossy(word))).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Tid;
+
+    #[test]
+    fn a_name_that_comes_before_the_turn_of_the_one_before_takes_no_arguments_away() {
+        let pid = Pid(std::process::id());
+        let mut arguments = ProgramArguments { count: 2, ..ProgramArguments::default() };
+        let name = |time| Event {
+            time: Timestamp(time),
+            cpu: None,
+            kind: EventKind::Name { pid, tid: Tid(pid.0), name: "own".into(), exec: true },
+        };
+        arguments.note(&name(1));
+        arguments.note(&name(2));
+        let own = arguments.read(pid);
+        let taken = [1, 2, 3].map(|time| arguments.take(pid, Timestamp(time)));
+        assert_eq!(taken, [Some(own.clone()), Some(own), None]);
+        assert!(arguments.read.is_empty());
+    }
+
+    #[test]
+    fn a_program_is_looked_at_once_and_again_after_exec() {
+        let pid = Pid(std::process::id());
+        let mut arguments = ProgramArguments { tells_apart: true, ..ProgramArguments::default() };
+        let name = |time, exec| Event {
+            time: Timestamp(time),
+            cpu: None,
+            kind: EventKind::Name { pid, tid: Tid(pid.0), name: "own".into(), exec },
+        };
+        for event in [name(1, false), name(2, false), name(3, true)] {
+            arguments.note(&event);
+        }
+        let taken = [1, 2, 3].map(|time| arguments.take(pid, Timestamp(time)).is_some());
+        assert_eq!(taken, [true, false, true]);
+        let (line, own) = (arguments.read(pid), std::env::args().next().unwrap());
+        assert_eq!(line.first.first(), Some(&own));
+        assert!(own.rsplit('/').next().unwrap().starts_with(&line.main_thread), "{line:?}");
+    }
+
+    #[test]
+    fn a_later_programs_words_name_no_earlier_one() {
+        let line = |main_thread: &str| CommandLine {
+            first: vec!["/usr/bin/server".into()],
+            main_thread: main_thread.into(),
+            ..CommandLine::default()
+        };
+        assert_eq!(line("MainThread").program_name("MainThread"), "server");
+        // It was found as a fork of the launcher, and its words were read when it had become the server.
+        assert_eq!(line("server").program_name("launcher"), "launcher");
+        assert_eq!(line("").program_name("launcher"), "launcher");
+    }
+
+    #[test]
+    fn only_the_first_arguments_are_taken() {
+        let check = |words: &[u8], count, expected: &str| assert_eq!(first_arguments(words, count), expected);
+        check(b"sh\0-c\0a b\0", 1, "-c");
+        check(b"sh\0-c\0a b\0", 9, "-c 'a b'");
+        check(b"sh\0\0x\0", 2, "'' x");
+        check(b"sh\0", 3, "");
+        check(b"", 3, "");
+        check(b"renamed: itself", 3, "");
+    }
+}

@@ -1,0 +1,123 @@
+//! Everything that is known of processes: what they are called, what is mapped in them, and the code that they make.
+
+use super::process::Process;
+use super::program_arguments::ProgramArguments;
+use super::thread::Thread;
+use super::tracker::Tracker;
+use crate::event::{Mapping, NAMELESS, Pid, Sample, Tid, Timestamp};
+use crate::jit::dumps::JitDumps;
+use crate::jit::side_file::user_of;
+use crate::modules::jitdump;
+use crate::modules::mapping_kind::may_be_made_code;
+use crate::modules::store::ModuleStore;
+use nyquist_object::Avma;
+use rustc_hash::FxHashMap;
+
+/// What is known of processes, and of the files and the made code that are mapped in them.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessState {
+    pub(crate) tracker: Tracker,
+    pub(crate) modules: ModuleStore,
+    pub(crate) dumps: JitDumps,
+    pub(crate) program_arguments: ProgramArguments,
+    /// The users of processes that may make code.
+    users: FxHashMap<Pid, u32>,
+    /// The thread that has ended last on each CPU.
+    last_exits: FxHashMap<u32, (Pid, Tid)>,
+}
+
+impl ProcessState {
+    /// A process, which begins now if it was not known.
+    pub(crate) fn process(&mut self, pid: Pid, now: Timestamp) -> &mut Process {
+        self.tracker.process(pid, now)
+    }
+
+    /// A thread, which begins now if it was not known.
+    pub(crate) fn thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) -> &mut Thread {
+        self.process(pid, now).thread(tid, now)
+    }
+
+    /// Opens a mapped file as soon as the mapping is heard of, long before its event's turn comes: the process
+    /// may end, or the file go away.
+    pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
+        let user = self.user_of(mapping);
+        jitdump::open(&mut self.dumps, mapping, user, &mut self.modules);
+        self.modules.of_new_mapping(mapping);
+    }
+
+    /// The user whose rights a process has that may make code in what it maps, as it was when that was first heard of: it
+    /// may have ended when that matters.
+    fn user_of(&mut self, mapping: &Mapping) -> Option<u32> {
+        let may_be_made = self.modules.are_live() && may_be_made_code(mapping);
+        let pid = mapping.pid.filter(|_| may_be_made)?;
+        if let Some(&user) = self.users.get(&pid) {
+            return Some(user);
+        }
+        let user = user_of(pid)?;
+        self.users.insert(pid, user);
+        Some(user)
+    }
+
+    /// Something was mapped.
+    pub(crate) fn map(&mut self, mapping: &Mapping, now: Timestamp) {
+        self.tracker.map(mapping, now, &mut self.modules);
+        let Some(pid) = mapping.pid else { return };
+        let user = self.user_of(mapping);
+        if user.is_some() {
+            self.process(pid, now).jit.user = user;
+        }
+        if let Some(dump) = jitdump::open(&mut self.dumps, mapping, user, &mut self.modules) {
+            self.process(pid, now).jit.dumps.push(dump);
+        }
+    }
+
+    /// Code of the kernel appeared.
+    pub(crate) fn map_kernel_code(&mut self, start: Avma, len: u64, name: &str) {
+        let module = self.modules.add_kernel_code(start, len, name);
+        self.tracker.map_kernel_code(start, len, module);
+    }
+
+    /// Code of the kernel went away.
+    pub(crate) fn unmap_kernel_code(&mut self, start: Avma, len: u64, name: &str) {
+        self.modules.name_gone_kernel_code(start, len, name);
+        self.tracker.unmap_kernel_code(start, len);
+    }
+
+    /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more: it is the
+    /// one that has ended last on its CPU, or on another one that it has left since. Where no end of a thread of its process is
+    /// known, the process's time is the main thread's. Returns whether the process is known.
+    pub(crate) fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
+        if sample.tid != NAMELESS {
+            return true;
+        }
+        let is_nameless = sample.pid.0 == NAMELESS.0;
+        let here = cpu.and_then(|cpu| self.last_exits.get(&cpu));
+        let elsewhere = self.last_exits.values().filter(|_| !is_nameless);
+        let mut ended =
+            here.into_iter().chain(elsewhere).filter(|(pid, _)| is_nameless || *pid == sample.pid);
+        match ended.next() {
+            Some((pid, tid)) => (sample.pid, sample.tid) = (*pid, *tid),
+            None => sample.tid = Tid(sample.pid.0),
+        }
+        sample.tid != NAMELESS
+    }
+
+    /// A thread has ended: what its process has mapped is not opened any more, and samples without a number may be its.
+    pub(crate) fn note_exit(&mut self, (pid, tid): (Pid, Tid), cpu: Option<u32>) {
+        if pid.0 == tid.0 {
+            self.modules.forget(pid);
+        }
+        if let Some(cpu) = cpu {
+            self.last_exits.insert(cpu, (pid, tid));
+        }
+    }
+
+    /// What the user should know of perf maps and jitdumps.
+    pub(crate) fn side_news(&self) -> Vec<String> {
+        for module in self.dumps.too_large() {
+            let path = self.modules.get(module).lib().path;
+            self.modules.news.is_too_large("jitdump", path.as_ref(), self.modules.budget().most());
+        }
+        self.modules.news.sentences()
+    }
+}

@@ -1,0 +1,122 @@
+//! One thread: its name, its row, and the CPU time that it has used.
+
+use crate::account::remainder::CpuTimeRemainder;
+use crate::event::Timestamp;
+use nyquist_profile::ThreadIndex;
+
+/// One thread.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) name: String,
+    pub(crate) start: Timestamp,
+    pub(crate) end: Option<Timestamp>,
+    /// Its place in the profile, once it has a sample.
+    pub(crate) index: Option<ThreadIndex>,
+    /// Whether that place was another's before.
+    pub(crate) reuses_row: bool,
+    /// On each CPU, its CPU time there at its last sample.
+    cpu_times: Vec<CpuTime>,
+    /// The same of the events that have taken over from the first ones.
+    later_cpu_times: Vec<CpuTime>,
+    /// CPU time that no sample stands for yet.
+    pub(crate) unsampled: CpuTimeRemainder,
+    /// Time off the CPU that no sample stands for yet.
+    pub(crate) waited: CpuTimeRemainder,
+    /// CPU time that no sample's delta holds yet, in nanoseconds.
+    pub(crate) unshown_ns: u64,
+}
+
+/// CPU time on a CPU, or on all of them together.
+#[derive(Clone, Copy, Debug)]
+struct CpuTime {
+    cpu: Option<u32>,
+    ns: u64,
+    /// When it was told.
+    at: Timestamp,
+}
+
+/// CPU time that a thread has used since it was last heard of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// In nanoseconds.
+    pub(crate) ns: u64,
+    /// When it was last heard of.
+    pub(crate) since: Timestamp,
+}
+
+impl Thread {
+    pub(super) fn new(name: &str, start: Timestamp) -> Self {
+        Self {
+            name: name.to_owned(),
+            start,
+            end: None,
+            index: None,
+            reuses_row: false,
+            cpu_times: Vec::new(),
+            later_cpu_times: Vec::new(),
+            unsampled: CpuTimeRemainder::default(),
+            waited: CpuTimeRemainder::default(),
+            unshown_ns: 0,
+        }
+    }
+
+    /// What the thread has used since it was last heard of on a CPU, given what it has used there in all, in nanoseconds, by
+    /// now; or, without one, on all of them together.
+    pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64, now: Timestamp) -> Used {
+        let known = self.cpu_times.iter().chain(&self.later_cpu_times);
+        let known = known.filter(|known| cpu.is_none() || known.cpu == cpu);
+        let used = self.used_since(known, total_ns);
+        add_time(&mut self.cpu_times, CpuTime { cpu, ns: used.ns, at: now });
+        used
+    }
+
+    /// The same, given what it has used on a CPU since another event has taken over. What it used between the first one's
+    /// last sample and then comes to light with the whole.
+    pub(crate) fn later_cpu_delta(&mut self, cpu: Option<u32>, since_ns: u64, now: Timestamp) -> Used {
+        let known = self.later_cpu_times.iter().filter(|known| known.cpu == cpu);
+        let used = self.used_since(known, since_ns);
+        add_time(&mut self.later_cpu_times, CpuTime { cpu, ns: used.ns, at: now });
+        used
+    }
+
+    /// What of a sum is not known yet. Files can say that there was more time than there is.
+    fn used_since<'a>(&self, known: impl Iterator<Item = &'a CpuTime>, total_ns: u64) -> Used {
+        let (known_ns, since) = known.fold((0, self.start), |(sum, since): (u64, _), known| {
+            (sum.saturating_add(known.ns), since.max(known.at))
+        });
+        Used { ns: total_ns.saturating_sub(known_ns), since }
+    }
+}
+
+fn add_time(times: &mut Vec<CpuTime>, more: CpuTime) {
+    match times.iter_mut().find(|known| known.cpu == more.cpu) {
+        Some(known) => *known = CpuTime { ns: known.ns.saturating_add(more.ns), ..more },
+        None => times.push(more),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1);
+
+    #[test]
+    fn cpu_time_counts_from_zero_on_each_cpu() {
+        let mut thread = Thread::new("", NOW);
+        let mut delta = |cpu, total| thread.cpu_delta(Some(cpu), total, NOW).ns;
+        assert_eq!([delta(0, 10), delta(1, 4), delta(0, 15), delta(1, 4), delta(0, 2)], [10, 4, 5, 0, 0]);
+        assert_eq!(thread.cpu_delta(None, 25, NOW).ns, 6, "the sum of all CPUs stands beside them");
+        assert_eq!(thread.cpu_delta(None, 25, NOW).ns, 0);
+    }
+
+    #[test]
+    fn what_takes_over_counts_from_zero_and_beside_what_was_before() {
+        let mut thread = Thread::new("", NOW);
+        assert_eq!(thread.cpu_delta(Some(0), 10, NOW).ns, 10);
+        let deltas = [(0, 4), (1, 3), (0, 9)].map(|(cpu, ns)| thread.later_cpu_delta(Some(cpu), ns, NOW).ns);
+        assert_eq!(deltas, [4, 3, 5]);
+        assert_eq!(thread.cpu_delta(Some(0), 21, NOW).ns, 2, "before the one and after the other");
+        assert_eq!(thread.cpu_delta(None, 30, NOW).ns, 6);
+    }
+}

@@ -1,0 +1,266 @@
+//! The track stage: which processes and threads there are, what they are called, and what is mapped in them.
+
+use super::mappings::{Mappings, Range};
+use super::process::Process;
+use super::thread::Thread;
+use crate::event::{Mapping, Pid, Tid, Timestamp};
+use crate::modules::index::ModuleIndex;
+use crate::modules::store::ModuleStore;
+use nyquist_object::Avma;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Of so many processes that have ended it is known what they had mapped.
+const MAPPED_AFTER_END: usize = 64;
+
+/// Everything that is known of the processes that live, and of those that have just ended.
+#[derive(Debug, Default)]
+pub(crate) struct Tracker {
+    processes: FxHashMap<Pid, Process>,
+    kernel: Mappings,
+    /// The last processes that have ended, the latest last.
+    ended: VecDeque<Pid>,
+}
+
+impl Tracker {
+    /// A process, which begins now if it was not known.
+    pub(crate) fn process(&mut self, pid: Pid, now: Timestamp) -> &mut Process {
+        self.processes.entry(pid).or_insert_with(|| Process::new(&format!("<{}>", pid.0), now))
+    }
+
+    /// A thread that is known, and has not ended.
+    pub(crate) fn living_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
+        let thread = self.processes.get(&pid)?.threads.get(&tid)?;
+        thread.end.is_none().then_some(thread)
+    }
+
+    /// The range of the kernel's address space that holds an address.
+    pub(crate) fn find_kernel(&self, address: Avma) -> Option<&Range> {
+        self.kernel.find(address)
+    }
+
+    /// All processes.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = (&Pid, &Process)> {
+        self.processes.iter()
+    }
+
+    /// Something was mapped.
+    pub(crate) fn map(&mut self, mapping: &Mapping, now: Timestamp, modules: &mut ModuleStore) {
+        match mapping.pid {
+            Some(pid) => self.process(pid, now).map(mapping, modules),
+            None => {
+                let end = Avma(mapping.start.0.saturating_add(mapping.len));
+                let module =
+                    modules.of_mapping(mapping).map(|index| (index, modules.get(index).base(mapping)));
+                self.kernel.insert(Range { start: mapping.start, end, module });
+            }
+        }
+    }
+
+    /// Code of the kernel appeared.
+    pub(crate) fn map_kernel_code(&mut self, start: Avma, len: u64, module: Option<(ModuleIndex, Avma)>) {
+        self.kernel.insert(Range { start, end: Avma(start.0.saturating_add(len)), module });
+    }
+
+    /// Code of the kernel went away.
+    pub(crate) fn unmap_kernel_code(&mut self, start: Avma, len: u64) {
+        self.kernel.remove(start, Avma(start.0.saturating_add(len)));
+    }
+
+    /// Part of an address space went away.
+    pub(crate) fn unmap(&mut self, pid: Pid, start: Avma, len: u64) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.unmap(start, len);
+        }
+    }
+
+    /// Records were lost: some of them may have told of mappings.
+    pub(crate) fn lose_records(&mut self) {
+        self.processes.values_mut().for_each(Process::lose_records);
+    }
+
+    /// A thread was born. Gives back the process of the same number that lived before, where this one is new.
+    pub(crate) fn fork(&mut self, pid: Pid, tid: Tid, parent: (Pid, Tid), now: Timestamp) -> Option<Process> {
+        let (parent_pid, parent_tid) = parent;
+        if pid == parent_pid {
+            let process = self.process(pid, now);
+            let name = process.threads.get(&parent_tid).map_or(&process.name, |thread| &thread.name).clone();
+            process.add_thread(tid, &name, now);
+            return None;
+        }
+        let parent = self.process(parent_pid, now);
+        let mut child = parent.child(now);
+        child.add_thread(tid, &parent.name, now);
+        self.processes.insert(pid, child)
+    }
+
+    /// A thread took a name, or its process became another program.
+    pub(crate) fn name(&mut self, pid: Pid, tid: Tid, name: &str, exec: bool, now: Timestamp) {
+        let process = self.process(pid, now);
+        name.clone_into(&mut process.thread(tid, now).name);
+        if exec {
+            process.become_another_program(name);
+        }
+        if tid.0 == pid.0 {
+            process.name = process.name_after(name, exec).to_owned();
+        }
+    }
+
+    /// A thread ended; with the last one, its process. What is known of them stays until the number is used
+    /// again: the count of what they have used can come later. What it had mapped stays until some others have ended: the kernel goes on
+    /// with a thread for a while after it has told of its end, and samples it.
+    pub(crate) fn exit(&mut self, pid: Pid, tid: Tid, now: Timestamp) {
+        if !self.processes.get_mut(&pid).is_some_and(|process| process.end_thread(tid, now)) {
+            return;
+        }
+        self.ended.push_back(pid);
+        if self.ended.len() > MAPPED_AFTER_END
+            && let Some(before) = self.ended.pop_front()
+            && let Some(process) = self.processes.get_mut(&before).filter(|process| process.end.is_some())
+        {
+            process.unmap_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::MappedFile;
+    use nyquist_object::FileOffset;
+    use nyquist_unwind as unwind;
+
+    const NOW: Timestamp = Timestamp(1);
+
+    fn map(tracker: &mut Tracker, pid: u32, path: &str) {
+        let mapping = Mapping {
+            pid: Some(Pid(pid)),
+            start: Avma(0x1000),
+            len: 0x1000,
+            offset: FileOffset(0),
+            path: path.into(),
+            identity: MappedFile::Unknown,
+        };
+        tracker.map(&mapping, NOW, &mut ModuleStore::default());
+    }
+
+    fn is_mapped(tracker: &mut Tracker, pid: u32) -> bool {
+        tracker.process(Pid(pid), NOW).find(Avma(0x1800)).is_some()
+    }
+
+    #[test]
+    fn a_child_has_its_parents_mappings_until_it_becomes_another_program() {
+        let mut tracker = Tracker::default();
+        map(&mut tracker, 1, "//anon");
+        tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
+        assert!(is_mapped(&mut tracker, 2));
+        tracker.name(Pid(2), Tid(2), "ls", true, NOW);
+        assert!(!is_mapped(&mut tracker, 2));
+        assert!(is_mapped(&mut tracker, 1));
+        assert_eq!(tracker.process(Pid(2), NOW).name, "ls");
+    }
+
+    #[test]
+    fn a_process_without_a_stack_is_between_programs_unless_a_fault_brought_it_to_the_kernel() {
+        let mut tracker = Tracker::default();
+        map(&mut tracker, 1, "//anon");
+        tracker.name(Pid(2), Tid(2), "ls", true, NOW);
+        let registers = |rcx: u64| {
+            let mut values = [0; 17];
+            (values[2], values[16]) = (rcx, 0x1800);
+            unwind::Registers::X86_64(values)
+        };
+        let mut check = |pid: u32, rcx: u64, stack: &[u8]| {
+            tracker.process(Pid(pid), NOW).is_between_programs(&registers(rcx), stack)
+        };
+        assert!(check(1, 0x1800, &[]), "of exec, before its event");
+        assert!(!check(1, 0x1800, &[1; 8]), "of a system call");
+        assert!(!check(1, 7, &[]), "of a fault at the stack pointer");
+        assert!(check(2, 7, &[1; 8]), "of exec, after its event");
+        let [arm, partial] = [
+            unwind::Registers::Aarch64([0; 33]),
+            unwind::Registers::X86_64Partial { values: [1; 17], known: 1 << 16 | 1 << 7 },
+        ];
+        assert!(arm.may_be_of_system_call() && partial.may_be_of_system_call());
+    }
+
+    #[test]
+    fn a_thread_renames_itself_and_not_its_process() {
+        let mut tracker = Tracker::default();
+        tracker.name(Pid(1), Tid(1), "server", true, NOW);
+        tracker.fork(Pid(1), Tid(5), (Pid(1), Tid(1)), NOW);
+        assert_eq!(tracker.process(Pid(1), NOW).thread(Tid(5), NOW).name, "server");
+        tracker.name(Pid(1), Tid(5), "worker", false, NOW);
+        assert_eq!(tracker.process(Pid(1), NOW).thread(Tid(5), NOW).name, "worker");
+        assert_eq!(tracker.process(Pid(1), NOW).name, "server");
+    }
+
+    #[test]
+    fn a_program_keeps_its_name_when_its_main_thread_takes_another() {
+        let mut tracker = Tracker::default();
+        tracker.name(Pid(1), Tid(1), "node", true, NOW);
+        tracker.name(Pid(1), Tid(1), "MainThread", false, NOW);
+        let process = tracker.process(Pid(1), NOW);
+        assert_eq!((&*process.name, &*process.threads[&Tid(1)].name), ("node", "MainThread"));
+        // One that was forked, and is no program of its own, is what it calls itself.
+        tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
+        tracker.name(Pid(2), Tid(2), "helper", false, NOW);
+        assert_eq!(tracker.process(Pid(2), NOW).name, "helper");
+    }
+
+    #[test]
+    fn the_program_file_completes_a_name_that_the_kernel_cut() {
+        let mut tracker = Tracker::default();
+        tracker.name(Pid(1), Tid(1), "a-program-with-a", true, NOW);
+        map(&mut tracker, 1, "/bin/a-program-with-a-long-name");
+        map(&mut tracker, 1, "/bin/a-program-with-a-long-name-and-more");
+        assert_eq!(tracker.process(Pid(1), NOW).name, "a-program-with-a-long-name");
+    }
+
+    #[test]
+    fn a_process_ends_with_its_last_thread() {
+        let mut tracker = Tracker::default();
+        let process = Pid(1);
+        tracker.name(process, Tid(1), "server", true, NOW);
+        for tid in [5, 6, 5] {
+            tracker.fork(process, Tid(tid), (process, Tid(1)), NOW);
+        }
+        for (tid, time) in [(5, 7), (5, 8), (1, 9), (77, 10)] {
+            tracker.exit(process, Tid(tid), Timestamp(time));
+            assert_eq!(tracker.process(process, NOW).end, None, "after {tid}");
+        }
+        tracker.fork(process, Tid(5), (process, Tid(6)), NOW);
+        tracker.exit(process, Tid(6), Timestamp(11));
+        assert_eq!(tracker.process(process, NOW).end, None);
+        tracker.exit(process, Tid(5), Timestamp(12));
+        assert_eq!(tracker.process(process, NOW).end, Some(Timestamp(12)));
+    }
+
+    #[test]
+    fn what_a_process_had_mapped_is_known_a_while_after_its_end() {
+        let mut tracker = Tracker::default();
+        for pid in 1..=MAPPED_AFTER_END as u32 + 2 {
+            tracker.name(Pid(pid), Tid(pid), "short", true, NOW);
+            map(&mut tracker, pid, "//anon");
+            tracker.exit(Pid(pid), Tid(pid), NOW);
+            assert!(is_mapped(&mut tracker, pid));
+            // The number of the second one is used again at once.
+            if pid == 2 {
+                tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
+            }
+        }
+        assert_eq!([1, 2, 3].map(|pid| is_mapped(&mut tracker, pid)), [false, true, true]);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_process() {
+        let mut tracker = Tracker::default();
+        tracker.name(Pid(2), Tid(2), "first", true, NOW);
+        tracker.exit(Pid(2), Tid(2), Timestamp(7));
+        assert_eq!(tracker.process(Pid(2), NOW).end, Some(Timestamp(7)));
+        let first = tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), Timestamp(9)).unwrap();
+        assert_eq!(first.name, "first");
+        assert_eq!(tracker.process(Pid(2), NOW).end, None);
+        assert_eq!(tracker.process(Pid(2), NOW).start, Timestamp(9));
+    }
+}

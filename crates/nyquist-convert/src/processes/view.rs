@@ -1,0 +1,164 @@
+//! What a process sees at paths, and whose the files there are.
+//!
+//! A build id says which file is meant, and not whose it is: every user can give a file the one of another, and in a mount
+//! namespace or a root folder of their own also its path. So what is known of a file is known of it for processes that see the same
+//! at paths, and of files that nobody can tell apart by their ids those of different owners are kept apart.
+
+use crate::event::Pid;
+use crate::jit::side_file::{Root, own_user, user_of};
+use rustix::fs::{AtFlags, StatxFlags, fstat, statx};
+use std::fs::File;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Which files are at which paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum MountView {
+    /// Those that are there for us, too.
+    #[default]
+    Ours,
+    /// Those below this mount and folder: what is mounted there may be the process's own choice.
+    Other { mount: u64, folder: u64 },
+}
+
+/// A process's root folder, held, and what it sees in there.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessView {
+    pub(crate) mounts: MountView,
+    /// `None` if the process has ended, or may not be looked at.
+    pub(crate) root: Option<Root>,
+}
+
+/// Who can have made a file: its owner and, where it is seen by others alone, who decides what they see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileOwner {
+    user: u32,
+    mounts: MountView,
+}
+
+impl ProcessView {
+    /// What a process sees now. Whatever it does later, the root that is held stays the one of the view.
+    pub(crate) fn of(pid: Pid) -> Self {
+        static OURS: OnceLock<Option<MountView>> = OnceLock::new();
+        let Some(root) = Root::of_process(pid) else { return Self::default() };
+        let ours = *OURS.get_or_init(|| MountView::of(&Root::own()?));
+        let mounts = MountView::of(&root).filter(|mounts| Some(*mounts) != ours).unwrap_or_default();
+        Self { mounts, root: Some(root) }
+    }
+}
+
+impl MountView {
+    fn of(root: &Root) -> Option<Self> {
+        /// `STATX_MNT_ID_UNIQUE` (Linux 6.8): numbers that are not used again when a mount is gone.
+        const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+        let wanted = StatxFlags::INO | StatxFlags::MNT_ID | UNIQUE_MOUNT;
+        let stat = statx(root.folder(), "", AtFlags::EMPTY_PATH, wanted).ok()?;
+        Some(Self::Other { mount: stat.stx_mnt_id, folder: stat.stx_ino })
+    }
+}
+
+impl FileOwner {
+    /// Of a file that was found for a mapping of a process that sees these mounts.
+    pub(crate) fn of(file: &File, path: &str, mounts: MountView) -> Option<Self> {
+        let user = fstat(file).ok()?.st_uid;
+        let here = || Root::own().and_then(|root| root.open(Path::new(path)).ok());
+        let is_here = || here().is_some_and(|here| is_same_file(&here.file, file));
+        let mounts = if mounts == MountView::Ours || is_here() { MountView::Ours } else { mounts };
+        Some(Self { user, mounts })
+    }
+
+    /// Of what is read from a process, or is only said to be there.
+    pub(crate) fn of_process(pid: Pid, mounts: MountView) -> Self {
+        Self { user: user_of(pid).unwrap_or(u32::MAX), mounts }
+    }
+
+    /// Of what a process tells of its own code: in pid namespaces of their own, others have files of the same names.
+    pub(crate) fn alone(pid: Pid) -> Self {
+        Self { user: u32::MAX, mounts: MountView::Other { mount: u64::MAX, folder: pid.0.into() } }
+    }
+
+    /// Whether all processes that see the file at its path may be told by it what their code is.
+    pub(crate) fn is_believed_by_all(self) -> bool {
+        [0, own_user()].contains(&self.user)
+    }
+}
+
+/// Whether two open files are the same.
+pub(crate) fn is_same_file(one: &File, other: &File) -> bool {
+    let number = |file: &File| fstat(file).ok().map(|file| (file.st_dev, file.st_ino));
+    number(one) == number(other)
+}
+
+/// Whether a process can have mapped a file that was found at a path: where it chooses what is there, or has given the file a second
+/// name, that may be one which it cannot read. `mapped` is the mapped file, where the kernel shows it.
+pub(crate) fn may_be_mapped_by(
+    file: &File,
+    mounts: MountView,
+    pid: Pid,
+    mapped: impl FnOnce() -> Option<File>,
+) -> bool {
+    const READABLE_BY_ALL: u32 = 0o004;
+    fstat(file).is_ok_and(|stat| {
+        stat.st_mode & READABLE_BY_ALL != 0
+            || (mounts == MountView::Ours && stat.st_nlink == 1)
+            || user_of(pid) == Some(stat.st_uid)
+            || mapped().is_some_and(|mapped| is_same_file(&mapped, file))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_process_in_our_mount_namespace_sees_what_we_see() {
+        let own = ProcessView::of(Pid(std::process::id()));
+        assert!(own.mounts == MountView::Ours && own.root.is_some());
+        let gone = ProcessView::of(Pid(u32::MAX));
+        assert!(gone.mounts == MountView::Ours && gone.root.is_none());
+        let at = |folder: &str| MountView::of(&Root::at(Path::new(folder)).unwrap());
+        assert!(at("/").is_some() && at("/") == at("/") && at("/") != at("/proc") && at("/") != at("/usr"));
+    }
+
+    #[test]
+    fn who_has_made_what() {
+        let own = Pid(std::process::id());
+        assert_eq!(
+            FileOwner::of_process(own, MountView::Ours),
+            FileOwner { user: own_user(), mounts: MountView::Ours }
+        );
+        assert!(FileOwner::of_process(own, MountView::Ours).is_believed_by_all());
+        assert!(!FileOwner::of_process(Pid(u32::MAX), MountView::Ours).is_believed_by_all());
+        assert!(
+            !FileOwner::alone(own).is_believed_by_all() && FileOwner::alone(own) != FileOwner::alone(Pid(1))
+        );
+    }
+
+    #[test]
+    fn a_file_that_only_others_may_read_is_not_shown() {
+        let path = std::env::temp_dir().join(format!("nyquist-view-{}", std::process::id()));
+        std::fs::write(&path, "secret").unwrap();
+        let file = File::open(&path).unwrap();
+        // Nobody has that number.
+        let (other, gone) = (MountView::Other { mount: 1, folder: 2 }, Pid(u32::MAX));
+        let with_mode = |mode, view, pid| {
+            file.set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
+            may_be_mapped_by(&file, view, pid, || None)
+        };
+        assert!(with_mode(0o644, other, gone) && with_mode(0o600, MountView::Ours, gone));
+        assert!(!with_mode(0o600, other, gone) && with_mode(0o600, other, Pid(std::process::id())));
+        assert!(may_be_mapped_by(&file, other, gone, || file.try_clone().ok()), "it has it mapped");
+        let second = path.with_extension("link");
+        std::fs::hard_link(&path, &second).unwrap();
+        assert!(!with_mode(0o600, MountView::Ours, gone), "it may be a link to somebody else's");
+        let place = path.display().to_string();
+        assert_eq!(
+            FileOwner::of(&file, &place, other),
+            Some(FileOwner { user: own_user(), mounts: MountView::Ours })
+        );
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(FileOwner::of(&file, &place, other), Some(FileOwner { user: own_user(), mounts: other }));
+        std::fs::remove_file(second).unwrap();
+    }
+}

@@ -1,0 +1,55 @@
+//! The addresses that a conversion meets, on their way to who looks them up meanwhile.
+
+use crate::modules::lib_source::LibSource;
+use nyquist_object::RelativeAddress;
+use nyquist_profile::{LibId, Profile};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+/// How many addresses are sent, and looked up, at once at least.
+pub(super) const AT_ONCE: usize = 2048;
+
+/// Sends addresses that a conversion meets for the first time from its converter to a [`Symbolicator`].
+#[derive(Debug)]
+pub struct AddressSender {
+    to: Sender<SeenAddresses>,
+    /// How many frames and libs of the profile have been sent.
+    frames: usize,
+    libs: usize,
+}
+
+/// The other end of a [`AddressSender`].
+#[derive(Debug)]
+pub struct AddressReceiver(pub(super) Receiver<SeenAddresses>);
+
+/// What a message holds.
+#[derive(Debug)]
+pub(super) struct SeenAddresses {
+    pub(super) libs: Vec<(LibId, LibSource)>,
+    pub(super) addresses: Vec<(LibId, RelativeAddress)>,
+}
+
+impl AddressSender {
+    /// A sender, and its receiver.
+    pub fn new() -> (Self, AddressReceiver) {
+        let (to, met) = mpsc::channel();
+        (Self { to, frames: 0, libs: 0 }, AddressReceiver(met))
+    }
+
+    /// Sends the frames of a profile that were added since the last time, if they are many. `source` says where a lib's
+    /// symbols come from, where that is known to be a file.
+    pub(crate) fn send(&mut self, profile: &Profile, source: impl Fn(LibId) -> Option<LibSource>) {
+        if profile.frames().len() < self.frames + AT_ONCE {
+            return;
+        }
+        let new_libs = (self.libs..profile.libs().len()).map(LibId::from_index);
+        let libs = new_libs.filter_map(|lib| Some((lib, source(lib)?))).collect();
+        let new_frames = &profile.frames()[self.frames..];
+        let address = |frame: &nyquist_profile::Frame| {
+            Some((profile.func(frame.func).lib?, RelativeAddress(frame.address?)))
+        };
+        let addresses = new_frames.iter().filter_map(address).collect();
+        (self.frames, self.libs) = (profile.frames().len(), profile.libs().len());
+        // A receiver that is gone looks all up by itself.
+        let _ = self.to.send(SeenAddresses { libs, addresses });
+    }
+}

@@ -1,0 +1,45 @@
+//! Walks copies of stacks, of whichever processes, where nothing more can be asked of these.
+
+use super::prefetcher::StackPrefetcher;
+use super::registers::{code_32, unwindable};
+use super::walk::{Watched, settled};
+use crate::event::pre_unwound::{KeptCopy, Walked};
+use crate::event::{EventKind, PreUnwound, Tid};
+use nyquist_object::Avma;
+use nyquist_unwind::{AddressSpace, FrameAddress, StackCopy, Unwinder};
+use std::cell::Cell;
+
+/// Walks copies of stacks, of whichever processes, where nothing more can be asked of these.
+#[derive(Debug, Default)]
+pub(crate) struct CopyWalker {
+    unwinder: Unwinder,
+    prefetcher: StackPrefetcher,
+    /// The frames of the walk at hand; kept to save its memory.
+    frames: Vec<FrameAddress>,
+}
+
+impl CopyWalker {
+    /// Has the processor fetch what the walk of a stack that comes soon will probably look at.
+    pub(crate) fn fetch(&self, coming: &EventKind) {
+        self.prefetcher.fetch(coming);
+    }
+
+    /// Walks the copy of a thread's stack that is still here, given what is mapped.
+    pub(crate) fn walk(&mut self, tid: Tid, space: &AddressSpace, unwound: &mut PreUnwound) {
+        let PreUnwound { frames, walked, outermost, registers, copy, .. } = unwound;
+        let Some(registers) = unwindable(registers) else {
+            frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
+            *walked = Walked::Code32;
+            return;
+        };
+        let KeptCopy::Memory(bytes) = copy else { return };
+        let copy = StackCopy { start: registers.stack_pointer(), bytes };
+        let copy = Watched { memory: copy, outermost: Cell::new(0), trail: self.prefetcher.begin(tid) };
+        self.frames.clear();
+        let mut push = |frame| self.frames.push(frame);
+        let end = self.unwinder.walk(space, &registers, &copy, &mut push);
+        *walked = Walked::To(settled(end, &mut self.frames));
+        *outermost = Avma(copy.outermost.get());
+        frames.extend_from_slice(&self.frames);
+    }
+}

@@ -1,0 +1,202 @@
+//! Walks a stack once more, beyond the end of its copy through what was read of it from the living process.
+
+use super::copy_then_live::CopyThenLive;
+use super::incomplete::Incomplete;
+use super::live_stacks::fits;
+use super::stack_copy_feedback::StackCopyFeedback;
+use crate::event::{LiveStack, Pid, Tid, Timestamp};
+use crate::modules::index::ModuleIndex;
+use crate::modules::store::ModuleStore;
+use crate::processes::process::Process;
+use crate::unwind::walk::settled;
+use nyquist_object::Avma;
+use nyquist_unwind::{AddressSpace, Call, FrameAddress, Registers, StackCopy, Unwinder, WalkEnd};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+
+/// The most calls that are remembered.
+const MOST_CALLS: usize = 1 << 16;
+
+/// A sample whose copy ended too early.
+#[derive(Clone, Copy)]
+pub(crate) struct CutSample<'a> {
+    pub(crate) id: (Pid, Tid),
+    pub(crate) time: Timestamp,
+    pub(crate) registers: &'a Registers,
+    pub(crate) copy: StackCopy<'a>,
+    /// How many frames were found in the copy.
+    pub(crate) found: usize,
+}
+
+/// Whether frames' functions are what the next outer ones call, as far as that has been looked at.
+pub(super) type Calls = FxHashMap<[Code; 2], Option<bool>>;
+
+/// An address in a module that is mapped with its image base at another one.
+pub(super) type Code = (ModuleIndex, Avma, Avma);
+
+/// A stack that was walked on.
+pub(crate) struct Completed {
+    pub(crate) frames: Vec<FrameAddress>,
+    /// Whether these are not all, because a page was not read.
+    pub(super) ends_at_gap: bool,
+    /// The outermost word of the stack that the walk has looked at.
+    pub(super) outermost: Avma,
+    pub(super) read_at: Timestamp,
+    /// Whether both belong together. Where one frame fills all that both have, nothing in it proves that; then all calls must
+    /// lead to who is called, which they need not where functions end in jumps to others.
+    pub(super) is_joined: bool,
+}
+
+impl Completed {
+    /// Whether what was read then is of another stack than what was read now.
+    pub(super) fn contradicts(&self, other: &Self) -> bool {
+        let both = match (self.ends_at_gap, other.ends_at_gap) {
+            (false, false) => usize::MAX,
+            (true, false) => self.frames.len(),
+            (false, true) => other.frames.len(),
+            (true, true) => self.frames.len().min(other.frames.len()),
+        };
+        self.frames.iter().take(both).ne(other.frames.iter().take(both))
+    }
+}
+
+/// What it takes to walk on.
+pub(super) struct LiveWalker<'a> {
+    pub(super) space: AddressSpace,
+    pub(super) process: &'a Process,
+    pub(super) modules: &'a ModuleStore,
+    pub(super) unwinder: &'a mut Unwinder,
+    pub(super) calls: &'a mut Calls,
+    /// What is told of the pages that are of use.
+    pub(super) copies: &'a mut StackCopyFeedback,
+}
+
+impl LiveWalker<'_> {
+    /// Walks a stack once more, beyond the copy through what was read.
+    pub(super) fn walk_on(
+        &mut self,
+        sample: CutSample<'_>,
+        live: &LiveStack,
+    ) -> Result<Completed, Incomplete> {
+        let copy = sample.copy;
+        let end = copy.start.0.saturating_add(copy.bytes.len() as u64);
+        if !fits(live, copy) {
+            return Err(Incomplete::Misfit);
+        }
+        let memory = CopyThenLive {
+            copy,
+            end,
+            live,
+            in_both: Cell::new(0),
+            differs: Cell::new(false),
+            outermost: Cell::new(0),
+            pages: RefCell::default(),
+            has_met_gap: Cell::new(false),
+        };
+        let mut frames = Vec::new();
+        let walked =
+            self.unwinder.walk(&self.space, sample.registers, &memory, &mut |frame| frames.push(frame));
+        let walked = settled(walked, &mut frames);
+        if memory.differs.get() {
+            return Err(Incomplete::Misfit);
+        }
+        let (pages, ends_at_gap) = (memory.pages.take(), memory.has_met_gap.get());
+        if walked != WalkEnd::Root && !ends_at_gap {
+            return Err(Incomplete::Rootless);
+        }
+        self.copies.note_pages(sample.id.1, &pages, ends_at_gap);
+        let all_are_called = self.are_called(&frames, sample.found).ok_or(Incomplete::Uncalled)?;
+        let is_joined = memory.in_both.get() > 0 || all_are_called;
+        let outermost = Avma(memory.outermost.get());
+        Ok(Completed { frames, ends_at_gap, outermost, read_at: live.read_at, is_joined })
+    }
+
+    /// Whether each frame's function is what the next outer one calls, from the last of those that were found in the copy
+    /// on; `None` where one calls nothing, or no unwind information describes it.
+    fn are_called(&mut self, frames: &[FrameAddress], found: usize) -> Option<bool> {
+        let mut all_are_called = true;
+        for pair in frames.get(found.saturating_sub(1)..)?.windows(2) {
+            let &[inner, outer] = pair else { return None };
+            all_are_called &= self.is_called(inner, outer)?;
+        }
+        Some(all_are_called)
+    }
+
+    /// Whether an inner frame's function is what the outer one calls; `None` where the outer one calls nothing there, or no
+    /// unwind information describes it.
+    fn is_called(&mut self, inner: FrameAddress, outer: FrameAddress) -> Option<bool> {
+        let back = match outer {
+            FrameAddress::ReturnAddress(back) => back,
+            // A wrong walk comes upon addresses of functions, too, to which nothing returns.
+            FrameAddress::InstructionPointer(at) => {
+                return (self.space.function_at(at) != Some(at)).then_some(false);
+            }
+        };
+        let code = |frame: FrameAddress| {
+            let (module, base) = self.process.find(frame.lookup_address())?.module?;
+            Some((module, base, frame.lookup_address()))
+        };
+        let Some(call) = code(inner).zip(code(outer)).map(|(inner, outer)| [inner, outer]) else {
+            return self.calls_function_of(back, inner);
+        };
+        if let Some(known) = self.calls.get(&call) {
+            return *known;
+        }
+        let is_called = self.calls_function_of(back, inner);
+        if self.calls.len() >= MOST_CALLS {
+            self.calls.clear();
+        }
+        self.calls.insert(call, is_called);
+        is_called
+    }
+
+    /// The same, looked at anew.
+    fn calls_function_of(&self, back: Avma, inner: FrameAddress) -> Option<bool> {
+        let outer = FrameAddress::ReturnAddress(back);
+        self.space.function_at(outer.lookup_address())?;
+        match self.call_before(back)? {
+            Call::Indirect => Some(true),
+            Call::Direct(distance) => {
+                let target = Avma(back.0.wrapping_add_signed(i64::from(distance)));
+                // A target in the middle of what is described as one is a stub, which leads anywhere.
+                let is_function = self.space.function_at(target) == Some(target);
+                Some(!is_function || self.space.function_at(inner.lookup_address()) == Some(target))
+            }
+        }
+    }
+
+    /// The call that ends at a return address.
+    fn call_before(&self, back: Avma) -> Option<Call> {
+        let (module, base) = self.process.find(Avma(back.0.wrapping_sub(1)))?.module?;
+        let mut code = [0; Call::LONGEST];
+        let start = Avma(back.0.wrapping_sub(Call::LONGEST as u64));
+        let read = self.modules.get(module).read_code(base, start, &mut code);
+        if read == code.len() { Call::before(&code) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_contradict_each_other_as_far_as_both_were_walked() {
+        let walked = |frames: &[u64], ends_at_gap: bool| Completed {
+            frames: frames.iter().map(|frame| FrameAddress::ReturnAddress(Avma(*frame))).collect(),
+            ends_at_gap,
+            outermost: Avma(0),
+            read_at: Timestamp(0),
+            is_joined: true,
+        };
+        let check = |one: Completed, other: Completed, expected: bool| {
+            assert_eq!([one.contradicts(&other), other.contradicts(&one)], [expected; 2]);
+        };
+        check(walked(&[1, 2, 3], false), walked(&[1, 2, 3], false), false);
+        check(walked(&[1, 2, 3], false), walked(&[1, 2], false), true);
+        check(walked(&[1, 2, 3], false), walked(&[1, 2], true), false);
+        check(walked(&[1, 2, 3], false), walked(&[1, 4], true), true);
+        check(walked(&[1, 2], false), walked(&[1, 2, 3], true), true);
+        check(walked(&[1, 2, 3], true), walked(&[1, 2], true), false);
+        check(walked(&[1, 2, 3], true), walked(&[1, 4], true), true);
+    }
+}

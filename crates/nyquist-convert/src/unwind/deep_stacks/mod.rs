@@ -1,0 +1,9 @@
+//! Deep stacks: their copies are too short, and they are completed by what is read of the running program's memory.
+
+pub(crate) mod completer;
+mod copy_then_live;
+pub(crate) mod incomplete;
+pub(crate) mod live_stacks;
+pub(crate) mod live_walker;
+pub(crate) mod stack_bases;
+pub(crate) mod stack_copy_feedback;

@@ -1,0 +1,102 @@
+//! What came of copies of stacks: for who decides how much is copied.
+
+use nyquist_object::Avma;
+use rustc_hash::FxHashSet;
+
+use crate::event::Tid;
+use crate::unwind::deep_stacks::stack_bases;
+
+/// The most threads of each kind that are named between two looks at the counts.
+const MOST_NAMED: usize = 256;
+/// The most threads of whose roots is told between two looks. They are told once, so that there is room for all that are remembered:
+/// where several threads walk, what hundreds of threads were found to have comes between two looks.
+const MOST_ROOTS: usize = stack_bases::MOST_THREADS;
+/// The most pages of all threads' stacks that are named between two looks.
+const MOST_PAGES: usize = 512;
+
+/// What came of the copies of stacks since it was last asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackCopyFeedback {
+    /// The copies that were walked.
+    pub copies: u64,
+    /// Those that ended before the stack did, because their limit was reached.
+    pub ended_early: u64,
+    /// Threads of which a copy that had reached its limit held the whole stack: what is behind it is other memory.
+    pub whole: Vec<Tid>,
+    /// Threads of which a copy ended before the stack did.
+    pub cut: Vec<Tid>,
+    /// Threads of which it is news where their stacks have their roots: the outermost word that a walk to there has looked at;
+    /// `None` where it is not where it was thought to be.
+    pub roots: Vec<(Tid, Option<Avma>)>,
+    /// Pages of living stacks, behind the copies, that walks to their roots have looked at.
+    pub looked_at: FxHashSet<(Tid, Avma)>,
+    /// Threads of whose living stacks a walk has come to a page that was not read.
+    pub gaps: Vec<Tid>,
+}
+
+impl StackCopyFeedback {
+    /// Counts a copy: whether it had reached its limit (`limited`), and whether the walk ended there.
+    pub(crate) fn note(&mut self, tid: Tid, limited: bool, ended_early: bool) {
+        self.copies += 1;
+        self.ended_early += u64::from(limited && ended_early);
+        let named = if ended_early { &mut self.cut } else { &mut self.whole };
+        if limited && named.len() < MOST_NAMED && !named.contains(&tid) {
+            named.push(tid);
+        }
+    }
+
+    /// Takes note of the pages that a walk through a living stack has looked at, and whether it ended at one that was not read.
+    pub(crate) fn note_pages(&mut self, tid: Tid, pages: &[Avma], ended_at_gap: bool) {
+        if ended_at_gap && self.gaps.len() < MOST_NAMED && !self.gaps.contains(&tid) {
+            self.gaps.push(tid);
+        }
+        for page in pages.iter().map(|page| (tid, *page)) {
+            if self.looked_at.len() < MOST_PAGES {
+                self.looked_at.insert(page);
+            }
+        }
+    }
+
+    /// Takes note of news of where the root of a thread's stack is.
+    pub(crate) fn note_root(&mut self, tid: Tid, outermost: Option<Avma>) {
+        // Without news a thread's stack is copied and read as if nothing were known; not so where old news is wrong.
+        if outermost.is_none() || self.roots.len() < MOST_ROOTS {
+            self.roots.push((tid, outermost));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_counted_by_what_came_of_them() {
+        let mut counts = StackCopyFeedback::default();
+        for (tid, limited, ended) in [(1, false, false), (2, true, true), (3, true, false), (3, true, false)]
+        {
+            counts.note(Tid(tid), limited, ended);
+        }
+        let expected = StackCopyFeedback {
+            copies: 4,
+            ended_early: 1,
+            whole: vec![Tid(3)],
+            cut: vec![Tid(2)],
+            ..StackCopyFeedback::default()
+        };
+        assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn each_page_is_named_once_and_no_more_than_so_many() {
+        let mut counts = StackCopyFeedback::default();
+        counts.note_pages(Tid(1), &[Avma(0x1000), Avma(0x3000), Avma(0x1000)], false);
+        counts.note_pages(Tid(2), &[Avma(0x1000)], true);
+        counts.note_pages(Tid(2), &[], true);
+        let named = [(1, 0x1000), (1, 0x3000), (2, 0x1000)].map(|(tid, page)| (Tid(tid), Avma(page)));
+        assert_eq!((&counts.looked_at, &counts.gaps), (&named.into_iter().collect(), &vec![Tid(2)]));
+        let many: Vec<Avma> = (0..2 * MOST_PAGES as u64).map(|page| Avma(page << 12)).collect();
+        counts.note_pages(Tid(3), &many, false);
+        assert_eq!(counts.looked_at.len(), MOST_PAGES);
+    }
+}

@@ -1,0 +1,23 @@
+//! The registers of a sample as the unwinder takes them.
+
+use crate::event::Registers;
+use nyquist_object::Avma;
+use nyquist_unwind as unwind;
+
+/// The registers as the unwinder takes them; `None` of a program of 32 bits.
+pub(crate) fn unwindable(registers: &Registers) -> Option<unwind::Registers> {
+    Some(match *registers {
+        Registers::X86_64(values) => unwind::Registers::X86_64(values),
+        Registers::X86_64Partial { values, known } => unwind::Registers::X86_64Partial { values, known },
+        Registers::Aarch64(ref values) => unwind::Registers::Aarch64(**values),
+        Registers::X86 { .. } => return None,
+    })
+}
+
+/// The instruction pointer of a program of 32 bits.
+pub(super) fn code_32(registers: &Registers) -> Option<Avma> {
+    match *registers {
+        Registers::X86 { ip } => Some(Avma(u64::from(ip))),
+        _ => None,
+    }
+}

@@ -1,0 +1,45 @@
+//! Why a stack could not be finished.
+
+use crate::event::pre_unwound::Walked;
+use nyquist_profile::well_known;
+use nyquist_unwind::{self as unwind, WalkEnd};
+use std::fmt;
+
+/// Why a stack could not be finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Truncation {
+    /// Its copy ended, at the limit of what is copied.
+    CopyLimit {
+        /// The copy's size in kilobytes.
+        kilobytes: usize,
+    },
+    /// The unwinder could not go on.
+    Walk(unwind::Reason),
+    /// The program is one of 32 bits.
+    Code32,
+    /// Nobody has said what is mapped in the process.
+    UnknownMappings,
+}
+
+impl fmt::Display for Truncation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CopyLimit { kilobytes } => write!(f, "stack copy ended after {kilobytes} kB"),
+            Self::Walk(reason) => reason.fmt(f),
+            Self::Code32 => f.write_str("32-bit code is not unwound"),
+            Self::UnknownMappings => f.write_str(well_known::UNKNOWN_MAPPINGS),
+        }
+    }
+}
+
+/// Why a walk did not reach the root.
+pub(crate) fn truncation(walked: Walked, limited: bool, stack_len: usize) -> Option<Truncation> {
+    match walked {
+        Walked::BetweenPrograms | Walked::To(WalkEnd::Root | WalkEnd::Bottom) => None,
+        Walked::Code32 => Some(Truncation::Code32),
+        Walked::To(WalkEnd::Truncated(_)) if limited && walked.ended_with_copy() => {
+            Some(Truncation::CopyLimit { kilobytes: stack_len / 1024 })
+        }
+        Walked::To(WalkEnd::Truncated(reason)) => Some(Truncation::Walk(reason)),
+    }
+}

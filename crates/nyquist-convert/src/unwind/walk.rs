@@ -1,0 +1,127 @@
+//! Walking the copy of a thread's stack: what comes of it, wherever it is done.
+
+use super::prefetcher::Trail;
+use super::registers::{code_32, unwindable};
+use crate::event::pre_unwound::Walked;
+use crate::event::{Pid, Registers, Sample, Timestamp};
+use crate::jit::dumps::JitDumps;
+use crate::modules::store::ModuleStore;
+use crate::processes::mappings::Mappings;
+use crate::processes::process::Process;
+use nyquist_object::Avma;
+use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
+use std::cell::Cell;
+
+/// What it takes to walk the stacks of one process.
+pub(crate) struct Walker<'a> {
+    pub(crate) unwinder: &'a mut Unwinder,
+    pub(crate) process: &'a mut Process,
+    pub(crate) modules: &'a ModuleStore,
+    pub(crate) dumps: &'a JitDumps,
+    /// What the walk looks at is noted there.
+    pub(crate) trail: &'a Trail,
+}
+
+impl Walker<'_> {
+    /// Walks the copy of the stack of a sample of this time, and appends its frames, innermost first. Also says which of the
+    /// words that it has looked at is the outermost one.
+    pub(crate) fn walk(
+        mut self,
+        (sample, now): (&Sample, Timestamp),
+        registers: &Registers,
+        stack: &[u8],
+        frames: &mut Vec<FrameAddress>,
+    ) -> (Walked, Avma) {
+        let Some(registers) = unwindable(registers) else {
+            frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
+            return (Walked::Code32, Avma(0));
+        };
+        if sample.in_kernel && self.process.is_between_programs(&registers, stack) {
+            return (Walked::BetweenPrograms, Avma(0));
+        }
+        let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+        let copy = Watched { memory: copy, outermost: Cell::new(0), trail: self.trail };
+        let before = frames.len();
+        loop {
+            let end = self.walk_known(&registers, &copy, frames);
+            if !self.may_go_on(end, frames.last(), (sample.pid, now)) {
+                return (Walked::To(end), Avma(copy.outermost.get()));
+            }
+            frames.truncate(before);
+        }
+    }
+
+    /// Walks as far as all that is known leads.
+    fn walk_known(
+        &mut self,
+        registers: &unwind::Registers,
+        copy: &Watched<'_, StackCopy<'_>>,
+        frames: &mut Vec<FrameAddress>,
+    ) -> WalkEnd {
+        let Self { unwinder, process, modules, dumps, .. } = self;
+        let mut push = |frame| frames.push(frame);
+        let end = if let unwind::Registers::X86_64Partial { .. } = registers {
+            let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
+            unwinder.walk(process.address_space(modules, dumps), registers, &memory, &mut push)
+        } else {
+            unwinder.walk(process.address_space(modules, dumps), registers, copy, &mut push)
+        };
+        settled(end, frames)
+    }
+
+    /// Whether a walk that ended at a frame would come further now: what that frame lacked was read of the process.
+    fn may_go_on(&mut self, end: WalkEnd, last: Option<&FrameAddress>, (pid, now): (Pid, Timestamp)) -> bool {
+        let lacks_rule = end == WalkEnd::Truncated(unwind::Reason::NoUnwindInfo) && self.modules.are_live();
+        let at = last.filter(|_| lacks_rule).map(|frame| (pid, frame.lookup_address(), now));
+        at.is_some_and(|at| self.process.read_instructions(at))
+    }
+}
+
+/// A stack, where a walk has looked at it, and how far out.
+pub(super) struct Watched<'a, M> {
+    pub(super) memory: M,
+    pub(super) outermost: Cell<u64>,
+    pub(super) trail: &'a Trail,
+}
+
+impl<M: StackMemory> StackMemory for Watched<'_, M> {
+    #[inline]
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        let word = self.memory.read_u64(address)?;
+        self.trail.note(address);
+        self.outermost.set(self.outermost.get().max(address.0));
+        Some(word)
+    }
+}
+
+/// A copy of a stack, and the code of the files that are mapped.
+struct CopyAndCode<'a> {
+    copy: &'a Watched<'a, StackCopy<'a>>,
+    mappings: Mappings,
+    modules: &'a ModuleStore,
+}
+
+impl StackMemory for CopyAndCode<'_> {
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        self.copy.read_u64(address)
+    }
+
+    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
+        let module = self.mappings.find(address).and_then(|range| range.module);
+        module.map_or(0, |(index, base)| self.modules.get(index).read_code(base, address, out))
+    }
+}
+
+/// What the end of a walk means, with the address of its last frame put right: nothing has called the function at the bottom of a
+/// coroutine's stack, so that it is not a return address.
+pub(crate) fn settled(end: WalkEnd, frames: &mut [FrameAddress]) -> WalkEnd {
+    if end != WalkEnd::Bottom {
+        return end;
+    }
+    if let Some(last) = frames.last_mut()
+        && let FrameAddress::ReturnAddress(address) = *last
+    {
+        *last = FrameAddress::InstructionPointer(address);
+    }
+    WalkEnd::Root
+}

@@ -1,0 +1,76 @@
+//! Which events are wanted in the profile, by what the source was asked for and by what whoever converts has selected.
+
+use crate::event::{Pid, Tid, Timestamp};
+use crate::filter::Filter;
+use crate::processes::tracker::Tracker;
+use crate::selection::Selection;
+
+/// Which events are wanted.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) filter: Filter,
+    pub(crate) selection: Selection,
+    /// The profile's zero.
+    start: Timestamp,
+}
+
+impl Wanted {
+    /// All, in a profile with that zero.
+    pub(crate) fn all(start: Timestamp) -> Self {
+        Self { filter: Filter::All, selection: Selection::default(), start }
+    }
+
+    /// Whether samples of a process are wanted. Number 0 is the idle CPU's.
+    pub(crate) fn is_kept(&self, pid: Pid, now: Timestamp, tracker: &mut Tracker) -> bool {
+        pid.0 != 0
+            && match &self.filter {
+                Filter::All => true,
+                Filter::FromExec(waiting) => *waiting != pid,
+                Filter::Family(_) => tracker.process(pid, now).in_family,
+                Filter::Named(names) => {
+                    let process = tracker.process(pid, now);
+                    let main = process.threads.get(&Tid(pid.0)).map(|thread| &thread.name);
+                    let mut names_of = [Some(&process.name), main].into_iter().flatten();
+                    names_of.any(|name| names.iter().any(|pattern| pattern.matches(name)))
+                }
+            }
+    }
+
+    /// A process has a name, by exec or as it was found.
+    pub(crate) fn note_name(&mut self, pid: Pid, exec: bool, now: Timestamp, tracker: &mut Tracker) {
+        match &mut self.filter {
+            Filter::FromExec(waiting) if exec && *waiting == pid => self.filter = Filter::All,
+            Filter::Family(pids) => {
+                // Removed, for who has the number later is another process.
+                let is_asked_for = pids.remove(&pid);
+                tracker.process(pid, now).in_family |= is_asked_for;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether what a thread does then and there is selected.
+    pub(crate) fn selects(
+        &self,
+        id: (Pid, Tid),
+        cpu: Option<u32>,
+        now: Timestamp,
+        tracker: &mut Tracker,
+    ) -> bool {
+        let selection = &self.selection;
+        if !selection.wants(id, cpu, now.0.saturating_sub(self.start.0)) {
+            return false;
+        }
+        if !selection.looks_at_names() {
+            return true;
+        }
+        let process = tracker.process(id.0, now);
+        let thread = process.threads.get(&id.1).map_or("", |thread| &thread.name);
+        selection.wants_name(&process.name, thread)
+    }
+
+    /// Whether all is wanted.
+    pub(crate) fn is_all(&self) -> bool {
+        self.filter == Filter::All && self.selection == Selection::default()
+    }
+}
