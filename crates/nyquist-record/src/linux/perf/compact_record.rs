@@ -232,7 +232,8 @@ mod tests {
     use nyquist_perf::{Body, UserStackCopy, parse_record};
 
     use super::*;
-    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
+    use crate::linux::options::CallGraph;
+    use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
 
     /// A sample as the kernel writes it: `room` bytes for the stack, of which `len` are there.
     fn sample(format: &RecordFormat, chain: u64, registers: bool, room: u64, len: u64) -> Vec<u8> {

@@ -13,10 +13,10 @@ use nyquist_perf::{Header, RecordFormat};
 use super::compact_record::{Compacted, SampleLayout, compact, time};
 use super::inherited_events::{InheritedEventFilter, task};
 use super::losses::Losses;
-use super::pool::{BufferWriter, Need, Pool};
 use super::stack_bases::StackBases;
 use super::totals::EndedThreads;
 use super::truncated_stack::TruncatedStackSender;
+use crate::linux::pool::{BufferWriter, Need, Pool};
 use crate::linux::sys::ring::Ring;
 
 /// A ring, and the events that its records wake, by their places in [`Events`](super::events::Events).

@@ -12,8 +12,8 @@ use nyquist_convert::event::Timestamp;
 
 use super::drain::{DrainStatistics, Drainer, RingSource};
 use super::losses::Losses;
-use super::pool::BUFFERS;
 use super::totals::EndedThreads;
+use crate::linux::pool::BUFFERS;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::process::Preference;
 
@@ -211,10 +211,11 @@ mod tests {
     use nyquist_perf::abi::record;
 
     use super::*;
-    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
+    use crate::linux::options::CallGraph;
+    use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
     use crate::linux::perf::compact_record::SampleLayout;
     use crate::linux::perf::drain::{Draining, FilledBuffer};
-    use crate::linux::perf::pool::{BUFFER_BYTES, BufferWriter, Need};
+    use crate::linux::pool::{BUFFER_BYTES, BufferWriter, Need};
     use crate::linux::sys::ring;
 
     const RECORD: usize = 32 << 10;

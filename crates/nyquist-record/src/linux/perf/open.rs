@@ -7,7 +7,6 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
-use std::time::Duration;
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
@@ -15,7 +14,7 @@ use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::RecordFormat;
 
-use super::attr::{CallGraph, Common, Features, Reach, Trigger, period_ns};
+use super::attr::{Common, Features, Reach, Trigger, period_ns};
 use super::described::Described;
 use super::drain::{Drainer, Draining, RingSource};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most, share_out};
@@ -27,95 +26,30 @@ use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pace::{Flow, Pace};
 use super::reader::Reader;
-use super::recording::{Initial, LiveStacks, Recording, StopHandle};
+use super::recording::{Initial, LiveStacks, Recording};
 use super::ring_scanner::RingScanner;
 use super::sideband_throttle::SidebandThrottle;
 use super::stack_bases::StackBases;
 use super::stack_size_escalation::StackSizeEscalation;
-use super::threads::Threads;
 use super::totals::ThreadTotals;
 use super::truncated_stack::TruncatedStackSender;
-use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, LARGEST_STACK, Rights, RingPlan};
+use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
+use crate::linux::options::{CallGraph, Options, Target};
+use crate::linux::stop::StopHandle;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::poll;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::users;
+use crate::linux::threads::Threads;
 use crate::linux::{cpus, kernel, limits, proc};
-
-/// What to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// A child that waits for leave to become the command: sampled from its exec on, with all its threads and
-    /// children.
-    Child(Pid),
-    /// Processes that run: all their threads, all processes that descend from them, and all threads and processes that
-    /// these will start.
-    Attach(Vec<Pid>),
-    /// Every process of the machine. Takes root, CAP_PERFMON, or `kernel.perf_event_paranoid` at 0 or lower.
-    System,
-    /// The processes of a control group and of those below it: a path in the hierarchy, as `/proc/PID/cgroup` shows
-    /// it, or in the file system. Takes what [`Target::System`] takes.
-    Cgroup(PathBuf),
-}
 
 /// Beyond this rate the clock's interrupts alone, some 12 µs each on a virtual machine, starve what is recorded.
 const MAX_RATE_HZ: u32 = 20_000;
 
 /// The most samples with cut stacks that wait to be looked after.
 const MOST_CUTS: usize = 1024;
-
-/// How to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Samples for every second of a thread's CPU time.
-    pub rate_hz: u32,
-    /// How long to record, where it should end before the process does.
-    pub duration: Option<Duration>,
-    /// How long what was sampled may lie in the rings. `None` leaves it there until they are worth a look, which may
-    /// take seconds: the least work for a recording that nobody watches.
-    pub hand_over_every: Option<Duration>,
-    /// The CPUs on which samples are taken; all that are online where none is named.
-    pub cpus: Vec<u32>,
-    /// Whether events also tell when threads come to a CPU and leave it.
-    pub context_switches: bool,
-    /// How the callers of what is sampled are found.
-    pub call_graph: CallGraph,
-    /// The bytes of each stack that are copied, where they are; `None` begins with 32 kB, and goes on with the most that
-    /// the kernel copies where many stacks are deeper.
-    pub stack_bytes: Option<u32>,
-    /// The recorder's own threads; `None` has as many as the CPUs that are recorded need.
-    pub threads: Option<Threads>,
-}
-
-impl Options {
-    /// The most bytes of a stack that the kernel copies.
-    pub const MOST_STACK_BYTES: u32 = LARGEST_STACK;
-
-    fn copies(&self) -> Copies {
-        match self.stack_bytes {
-            _ if !self.call_graph.copies_stacks() => Copies::None,
-            Some(bytes) => Copies::Fixed(bytes),
-            None => Copies::Growing,
-        }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            rate_hz: 1000,
-            duration: None,
-            hand_over_every: None,
-            cpus: Vec::new(),
-            context_switches: false,
-            call_graph: CallGraph::Auto,
-            stack_bytes: None,
-            threads: None,
-        }
-    }
-}
 
 /// Opened events with their rings, ready to record.
 #[derive(Debug)]

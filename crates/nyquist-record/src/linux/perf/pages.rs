@@ -6,7 +6,7 @@ use bytes::Bytes;
 use nyquist_convert::event::LiveStack;
 use nyquist_object::Avma;
 
-use super::pool::Pool;
+use crate::linux::pool::Pool;
 use crate::linux::sys::ptrace::read_memory_parts;
 
 const PAGE: usize = LiveStack::PAGE;

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
@@ -17,14 +16,14 @@ use nyquist_perf::file::WrittenEvent;
 use super::described::Described;
 use super::drain::FilledBuffer;
 use super::events::Events;
-use super::pool::BufferWriter;
-use super::reader::{End, EndReason};
+use super::reader::End;
 use super::stack_bases::StackBases;
 use super::stack_size_escalation::StackSizeEscalation;
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
+use crate::linux::pool::BufferWriter;
+use crate::linux::stop::{EndReason, StopHandle};
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::sys::poll::signal;
 use crate::{Chunk, Source};
 
 /// A recording that runs: an iterator over what it records. Dropping it ends it.
@@ -79,19 +78,6 @@ impl Initial {
         let kernel = if self.kernel { kernel::mappings() } else { Vec::new() };
         let kinds = kernel.into_iter().chain(self.processes);
         kinds.map(|kind| Event { time: self.time, cpu: None, kind }).collect()
-    }
-}
-
-/// Ends a recording, from any thread or a signal handler.
-#[derive(Clone, Debug)]
-pub struct StopHandle {
-    pub(crate) counter: Arc<OwnedFd>,
-}
-
-impl StopHandle {
-    /// Ends the recording. What was sampled so far is still handed out.
-    pub fn stop(&self) {
-        signal(self.counter.as_fd());
     }
 }
 

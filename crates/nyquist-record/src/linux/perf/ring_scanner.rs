@@ -90,8 +90,9 @@ impl ScannedRing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach};
-    use crate::linux::perf::pool::Need;
+    use crate::linux::options::CallGraph;
+    use crate::linux::perf::attr::{Common, Features, Reach};
+    use crate::linux::pool::Need;
     use crate::linux::sys::limits::page_size;
     use crate::linux::sys::ring::tests::{Kernel, empty_ring};
 

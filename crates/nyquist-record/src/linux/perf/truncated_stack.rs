@@ -68,7 +68,8 @@ impl TruncatedStackSender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach};
+    use crate::linux::options::CallGraph;
+    use crate::linux::perf::attr::{Common, Features, Reach};
 
     fn layout() -> SampleLayout {
         let common = Common {
