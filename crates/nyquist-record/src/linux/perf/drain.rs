@@ -11,24 +11,14 @@ use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat};
 
 use super::compact_record::{Compacted, SampleLayout, compact, time};
+use super::deep_stacks::TruncatedStackSender;
 use super::inherited_events::{InheritedEventFilter, task};
 use super::losses::Losses;
+use super::ring_source::RingSource;
 use super::stack_bases::StackBases;
 use super::totals::EndedThreads;
-use super::truncated_stack::TruncatedStackSender;
 use crate::linux::pool::{BufferWriter, Need, Pool};
 use crate::linux::sys::ring::Ring;
-
-/// A ring, and the events that its records wake, by their places in [`Events`](super::events::Events).
-#[derive(Debug)]
-pub(crate) struct RingSource {
-    pub(crate) ring: Ring,
-    /// The CPU whose records it has.
-    pub(crate) cpu: u32,
-    /// What its records are; a ring that both share is one for the sideband.
-    pub(crate) need: Need,
-    pub(crate) wakers: Vec<usize>,
-}
 
 /// What is handed over: filled memory, and how far the past is complete.
 #[derive(Debug)]

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use nyquist_convert::event::Timestamp;
 
-use super::drain::{DrainStatistics, Drainer, RingSource};
+use super::drain::{DrainStatistics, Drainer};
 use super::losses::Losses;
+use super::ring_source::RingSource;
 use super::totals::EndedThreads;
 use crate::linux::pool::BUFFERS;
 use crate::linux::sys::clock::monotonic_ns;

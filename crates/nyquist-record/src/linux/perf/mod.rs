@@ -22,29 +22,25 @@
 
 mod attr;
 mod compact_record;
+mod deep_stacks;
 mod described;
 mod drain;
 mod drain_scheduler;
-mod duty_cycle;
 mod events;
-mod hot_pages;
 mod inherited_events;
 mod jitter;
-mod live;
 mod losses;
 mod open;
 mod opener;
 mod outcome;
 mod pace;
-mod pages;
 mod reader;
 mod recording;
-mod ring_scanner;
+mod ring_source;
 mod sideband_throttle;
 mod stack_bases;
 mod stack_size_escalation;
 mod totals;
-mod truncated_stack;
 
 pub use attr::Trigger;
 pub use open::Perf;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{channel, sync_channel};
+use std::sync::mpsc::sync_channel;
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
@@ -15,24 +15,23 @@ use nyquist_object::elf::Architecture;
 use nyquist_perf::RecordFormat;
 
 use super::attr::{Common, Features, Reach, Trigger, period_ns};
+use super::deep_stacks::{DeepStacks, TruncatedStackSender};
 use super::described::Described;
-use super::drain::{Drainer, Draining, RingSource};
+use super::drain::{Drainer, Draining};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most, share_out};
 use super::events::Role;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
-use super::live::LiveReader;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pace::{Flow, Pace};
 use super::reader::Reader;
-use super::recording::{Initial, LiveStacks, Recording};
-use super::ring_scanner::RingScanner;
+use super::recording::{Initial, Recording};
+use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandThrottle;
 use super::stack_bases::StackBases;
 use super::stack_size_escalation::StackSizeEscalation;
 use super::totals::ThreadTotals;
-use super::truncated_stack::TruncatedStackSender;
 use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::options::{CallGraph, Options, Target};
@@ -47,9 +46,6 @@ use crate::linux::{cpus, kernel, limits, proc};
 
 /// Beyond this rate the clock's interrupts alone, some 12 µs each on a virtual machine, starve what is recorded.
 const MAX_RATE_HZ: u32 = 20_000;
-
-/// The most samples with cut stacks that wait to be looked after.
-const MOST_CUTS: usize = 1024;
 
 /// Opened events with their rings, ready to record.
 #[derive(Debug)]
@@ -152,8 +148,7 @@ impl Perf {
         let readers = self.outcome.threads.readers;
         let (out, chunks) = sync_channel(handed_over_at_most(readers));
         let roots = Arc::new(StackBases::default());
-        let (cuts, live): (Option<TruncatedStackSender>, _) =
-            self.live_stacks(&format.format, &roots)?.unzip();
+        let (deep_stacks, cuts) = self.deep_stacks(&format.format, &roots)?.unzip();
         let draining = Draining { format: format.format, out, cuts, roots: Arc::clone(&roots) };
         let rounds = drain_with(self.opened.rings, draining, lineage, readers);
         let pairs = self.opened.sidebands;
@@ -208,7 +203,7 @@ impl Perf {
             leaf: self.group.and_then(Group::leaf),
             deepening: StackSizeEscalation::default(),
             began_ns: time.0,
-            live,
+            deep_stacks,
             roots,
             taken: VecDeque::new(),
             held: None,
@@ -237,23 +232,15 @@ impl Perf {
         }
     }
 
-    /// Starts the thread that reads what copies of stacks do not hold, where that is wanted.
-    fn live_stacks(
+    /// Starts reading what copies of stacks do not hold, where that is wanted.
+    fn deep_stacks(
         &self,
         format: &RecordFormat,
         roots: &Arc<StackBases>,
-    ) -> Result<Option<(TruncatedStackSender, LiveStacks)>, OpenError> {
-        if self.options.call_graph != CallGraph::Auto {
-            return Ok(None);
-        }
-        let (tell, cuts) = sync_channel(MOST_CUTS);
-        let (copies, copies_heard) = channel();
-        let (out, read) = channel();
-        let peeks = RingScanner::new(self.opened.rings.iter(), format, Arc::clone(roots));
-        let live = LiveReader::new(cuts, copies_heard, out, peeks, Arc::clone(roots));
-        let thread = std::thread::Builder::new().name("nyquist-stacks".into());
-        let reader = thread.spawn(move || live.run()).map_err(system("no thread can be started"))?;
-        Ok(Some((TruncatedStackSender { out: tell }, LiveStacks { read, copies, reader })))
+    ) -> Result<Option<(DeepStacks, TruncatedStackSender)>, OpenError> {
+        let is_wanted = self.options.call_graph == CallGraph::Auto;
+        let start = || DeepStacks::start(&self.opened.rings, format, roots);
+        is_wanted.then(start).transpose().map_err(system("no thread can be started"))
     }
 
     fn lineage(&self) -> Result<Option<InheritedEventFilter>, OpenError> {

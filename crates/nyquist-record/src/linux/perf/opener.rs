@@ -9,10 +9,10 @@ use std::time::Instant;
 use nyquist_convert::event::Pid;
 
 use super::attr::{Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
-use super::drain::RingSource;
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::outcome::{Attached, Hint, OpenError};
 use super::pace::wake_at;
+use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandPair;
 
 use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};

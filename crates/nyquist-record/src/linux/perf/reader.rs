@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, Timestamp};
 
-use super::drain::RingSource;
 use super::drain_scheduler::DrainScheduler;
 use super::events::Events;
 use super::jitter::Jitter;
 use super::pace::Pace;
+use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandThrottle;
 use super::totals::ThreadTotals;
 use crate::linux::pool::Need;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
+use super::deep_stacks::DeepStacks;
 use super::described::Described;
 use super::drain::FilledBuffer;
 use super::events::Events;
@@ -45,7 +46,7 @@ pub struct Recording {
     pub(crate) leaf: Option<Leaf>,
     pub(crate) deepening: StackSizeEscalation,
     /// The outer parts of stacks that are read from living processes, where they are.
-    pub(crate) live: Option<LiveStacks>,
+    pub(super) deep_stacks: Option<DeepStacks>,
     /// Where stacks have their roots, which the converter finds out.
     pub(crate) roots: Arc<StackBases>,
     /// A chunk that others have to be handed out before.
@@ -53,14 +54,6 @@ pub struct Recording {
     /// How far the past has been said to be complete.
     pub(crate) announced: Timestamp,
     pub(crate) began_ns: u64,
-}
-
-/// The thread that reads the outer parts of stacks, and what it has read.
-#[derive(Debug)]
-pub(crate) struct LiveStacks {
-    pub(crate) read: Receiver<Event>,
-    pub(crate) copies: Sender<StackCopyFeedback>,
-    pub(crate) reader: JoinHandle<()>,
 }
 
 /// What was there before the first record.
@@ -110,13 +103,13 @@ impl Iterator for Recording {
         if let Some(filled) = self.next_filled() {
             let bytes = filled.buffer.map_or_else(Bytes::new, BufferWriter::into_bytes);
             let records = Chunk::records(bytes, self.format.clone(), filled.complete_before);
-            let live = self.take_live();
-            if live.is_empty() {
+            let outer_parts = self.take_outer_parts();
+            if outer_parts.is_empty() {
                 self.announced = self.announced.max(records.complete_before());
                 return Some(records);
             }
             self.held = Some(records);
-            return Some(Chunk::events(live, self.announced));
+            return Some(Chunk::events(outer_parts, self.announced));
         }
         let end = self.join()?;
         Some(Chunk::events(end.untold, Timestamp(u64::MAX)))
@@ -156,9 +149,8 @@ impl Recording {
     }
 
     /// What was read of stacks and is still of use: the samples that want it have not had their turn.
-    fn take_live(&self) -> Vec<Event> {
-        let read = self.live.iter().flat_map(|live| live.read.try_iter());
-        read.filter(|event| event.time >= self.announced).collect()
+    fn take_outer_parts(&self) -> Vec<Event> {
+        self.deep_stacks.as_ref().map_or_else(Vec::new, |stacks| stacks.take_since(self.announced))
     }
 
     /// Takes heed of what came of the copies of stacks: where many ended too early and it was not said how much is to be
@@ -167,11 +159,8 @@ impl Recording {
         for (tid, root) in &counts.roots {
             self.roots.set(tid.0, root.map(|root| root.0));
         }
-        let StackCopyFeedback { whole, cut, looked_at, gaps, .. } = counts;
-        let names_any = !(whole.is_empty() && cut.is_empty() && looked_at.is_empty() && gaps.is_empty());
-        if let Some(live) = self.live.as_ref().filter(|_| names_any) {
-            // One that has ended reads nothing more anyway.
-            let _ = live.copies.send(counts.clone());
+        if let Some(stacks) = &self.deep_stacks {
+            stacks.apply_feedback(counts);
         }
         if self.events.can_deepen() && self.deepening.apply_feedback(counts, monotonic_ns()) {
             self.events.deepen();
@@ -202,9 +191,9 @@ impl Recording {
         self.taken.clear();
         while self.chunks.recv().is_ok() {}
         let end = reader.join().ok()?;
-        if let Some(live) = self.live.take() {
-            // It ends with the reader, who told it what to read.
-            let _ = live.reader.join();
+        if let Some(stacks) = self.deep_stacks.take() {
+            // It ends with the reader, which told it what to read.
+            stacks.join();
         }
         self.end = Some((end.reason, end.threads_live));
         Some(end)

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::SyncSender;
 
-use super::compact_record::{SampleLayout, Stack, THREAD_AT, stack, stack_pointer};
+use crate::linux::perf::compact_record::{SampleLayout, Stack, THREAD_AT, stack, stack_pointer};
 
 /// Where a sample says whose it is (`PERF_SAMPLE_TID`).
 const PROCESS_AT: usize = THREAD_AT - 4;

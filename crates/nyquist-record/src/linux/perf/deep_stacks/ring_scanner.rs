@@ -8,10 +8,10 @@ use std::sync::Arc;
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat};
 
-use super::compact_record::{SampleLayout, stack, stack_bytes};
-use super::drain::RingSource;
-use super::stack_bases::StackBases;
 use super::truncated_stack::TruncatedStack;
+use crate::linux::perf::compact_record::{SampleLayout, stack, stack_bytes};
+use crate::linux::perf::ring_source::RingSource;
+use crate::linux::perf::stack_bases::StackBases;
 use crate::linux::sys::ring::RingView;
 
 /// All rings that samples may come to.
