@@ -208,13 +208,12 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use nyquist_perf::RecordFormat;
     use nyquist_perf::abi::record;
+    use nyquist_perf::{RecordFormat, SampleLayout};
 
     use super::*;
     use crate::linux::options::CallGraph;
     use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
-    use crate::linux::perf::compact_record::SampleLayout;
     use crate::linux::perf::drain::{Draining, FilledBuffer};
     use crate::linux::pool::{BUFFER_BYTES, BufferWriter, Need};
     use crate::linux::sys::ring;

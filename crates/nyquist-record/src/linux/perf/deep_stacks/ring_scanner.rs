@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use nyquist_perf::abi::record;
-use nyquist_perf::{Header, RecordFormat};
+use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
 use super::truncated_stack::TruncatedStack;
-use crate::linux::perf::compact_record::{SampleLayout, stack, stack_bytes};
+use crate::linux::perf::compact_record::stack_bytes;
 use crate::linux::perf::ring_source::RingSource;
 use crate::linux::perf::stack_bases::StackBases;
 use crate::linux::sys::ring::RingView;
@@ -68,10 +68,10 @@ impl ScannedRing {
     }
 
     fn cut(&self, size: usize, layout: &SampleLayout, roots: &StackBases) -> Option<TruncatedStack> {
-        let read = |position: u64, out: &mut [u8]| self.read(position, out);
-        let stack = stack(&read, self.seen, size, layout)?;
-        let (len, may_go_on) = stack_bytes(&read, self.seen, &stack, (layout, roots));
-        if may_go_on { TruncatedStack::at(&read, self.seen, &stack, len, layout) } else { None }
+        let read = |at: usize, out: &mut [u8]| self.read(self.seen + at as u64, out);
+        let stack = layout.stack(&read, size)?;
+        let (len, may_go_on) = stack_bytes(&read, &stack, (layout, roots));
+        if may_go_on { TruncatedStack::of(&read, &stack, len, layout) } else { None }
     }
 
     /// Reads a field, which is no longer than a word and lies within one.
