@@ -11,6 +11,7 @@ pub use exports::Export;
 pub use symbols::CoffSymbol;
 
 use crate::elf::{Architecture, Segment};
+use crate::fields::Fields;
 use crate::{ByteSource, DebugId, FileOffset, ObjectError, PeCodeId, PeId, RelativeAddress, Svma};
 
 /// The most sections that are read. Windows loads images with at most 96 (specification, "COFF File Header").
@@ -91,28 +92,6 @@ pub struct Pe<S> {
     directories: Vec<(RelativeAddress, u32)>,
     sections: Vec<Section>,
     symbol_table: symbols::Place,
-}
-
-/// Reads little-endian numbers at fixed places of a header.
-#[derive(Clone, Copy)]
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn bytes<const N: usize>(self, at: usize) -> Option<[u8; N]> {
-        self.0.get(at..)?.first_chunk().copied()
-    }
-
-    fn u16(self, at: usize) -> Option<u16> {
-        self.bytes(at).map(u16::from_le_bytes)
-    }
-
-    fn u32(self, at: usize) -> Option<u32> {
-        self.bytes(at).map(u32::from_le_bytes)
-    }
-
-    fn u64(self, at: usize) -> Option<u64> {
-        self.bytes(at).map(u64::from_le_bytes)
-    }
 }
 
 fn cut(part: &'static str) -> ObjectError {

@@ -33,7 +33,6 @@ mod batch;
 mod breakpad;
 mod cache;
 mod contents;
-mod cursor;
 mod debug_info;
 mod demangle;
 mod disassemble;

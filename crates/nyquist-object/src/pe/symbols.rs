@@ -1,6 +1,7 @@
 //! The COFF symbol table, which GNU linkers write into images.
 
-use super::{Fields, Pe};
+use super::Pe;
+use crate::fields::Fields;
 use crate::{ByteSource, ObjectError, RelativeAddress};
 
 /// The size of a symbol ("COFF Symbol Table").

@@ -2,8 +2,7 @@
 //! blocks, each with a checksum of its own that begins with that of the head, so that no block counts in another file or place.
 
 use super::checksum::checksum;
-use crate::cursor::Cursor;
-use nyquist_object::ByteSource;
+use nyquist_object::{ByteSource, Cursor};
 
 /// What a file begins with. The last byte is the number of its layout.
 pub(crate) type Magic = [u8; 8];

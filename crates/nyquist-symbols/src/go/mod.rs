@@ -142,7 +142,7 @@ impl GoTables {
         let header = &self.header;
         let number = |list: u64, index: u64| {
             let bytes = self.table.window(list.checked_add(index * 4)?, 4)?;
-            crate::cursor::Cursor::new(&bytes, 0, header.little_endian).u32()
+            nyquist_object::Cursor::new(&bytes, 0, header.little_endian).u32()
         };
         let position = if header.version == Version::Two {
             number(header.files, index.into()).filter(|_| index != 0).map(u64::from)

@@ -2,8 +2,8 @@
 
 use super::functions::{Around, Function, FunctionTable};
 use crate::cache::{CHECKSUM_LEN, read_block};
-use crate::cursor::Cursor;
 use crate::section::Source;
+use nyquist_object::Cursor;
 use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
