@@ -1,8 +1,7 @@
 //! The blocks of a file of kept functions: each is read, and its checksum looked at, when one of its functions is first asked for.
 
 use super::functions::{Around, Function, FunctionTable};
-use crate::cache::{CHECKSUM_LEN, read_block};
-use crate::section::Source;
+use crate::cache::{CHECKSUM_LEN, FileBlocks};
 use nyquist_object::Cursor;
 use std::fmt;
 use std::ops::Range;
@@ -37,9 +36,7 @@ pub(crate) struct Index<'a> {
 
 /// The functions of a file, of which those are read that were asked for.
 pub(crate) struct KeptFunctions {
-    source: Source,
-    /// What the blocks' checksums begin with.
-    seed: u64,
+    file: FileBlocks,
     /// Where each module begins in memory.
     bases: Vec<u64>,
     /// By address.
@@ -84,7 +81,7 @@ fn entry_parts(entry: &[u8; ENTRY_LEN]) -> Option<(u32, u16, usize)> {
 
 impl KeptFunctions {
     /// Takes the blocks of an index. `None` where they do not follow each other.
-    pub(crate) fn open(source: &Source, seed: u64, index: &Index<'_>, bases: Vec<u64>) -> Option<Self> {
+    pub(crate) fn open(file: FileBlocks, index: &Index<'_>, bases: Vec<u64>) -> Option<Self> {
         let (mut at, mut unseen) = (index.start, index.functions);
         let mut blocks = Vec::with_capacity(index.entries.len());
         for entry in index.entries {
@@ -96,7 +93,7 @@ impl KeptFunctions {
             unseen -= functions;
         }
         let is_right = blocks.is_sorted_by(|one, next| one.first.0 < next.first.0);
-        is_right.then(|| Self { source: source.clone(), seed, bases, blocks })
+        is_right.then_some(Self { file, bases, blocks })
     }
 
     /// The function at or before an address; `None` before the first, and where its block is damaged.
@@ -114,7 +111,7 @@ impl KeptFunctions {
     }
 
     fn read(&self, number: usize, block: &Block) -> Option<FunctionTable> {
-        let bytes = read_block(&self.source, block.place, self.seed, number)?;
+        let bytes = self.file.read(number, block.place)?;
         let table = self.decode(bytes, block.functions)?;
         let end = self.blocks.get(number + 1).map_or(u64::MAX, |next| next.first.0);
         let (first, last) = (table.functions.first()?, table.functions.last()?);
