@@ -1,8 +1,8 @@
 //! Names for the entries of the procedure linkage table, which no symbol table names: each jumps through a slot
 //! of the global offset table, and the relocation of that slot names the function.
 
+use crate::named_range::NamedRange;
 use crate::section::{Section as Contents, Source};
-use crate::symbol_table::NamedRange;
 use nyquist_object::elf::{Architecture, Section};
 use nyquist_object::{Cursor, Elf};
 use rustc_hash::FxHashMap;

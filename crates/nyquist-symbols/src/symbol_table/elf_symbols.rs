@@ -1,6 +1,6 @@
 //! The symbols of an ELF file that name code, as they stand in a section.
 
-use super::Entry;
+use super::entry::Entry;
 use super::near::Near;
 use crate::section::{Section, Source, Window};
 use nyquist_object::elf::Section as Header;
