@@ -232,7 +232,7 @@ fn read_rows(
 
 /// The functions of a section's symbols as they were kept, if they were. Where a block of them is damaged, the symbols are read.
 fn open_kept(elf: &Elf<Source>, name: &'static str, file: &TableFile) -> Option<KeptTable> {
-    let kept = KeptRows::open(file.open()?, file.seed)?;
+    let kept = KeptRows::open(&file.open()?, file.seed)?;
     let (file, source) = (file.clone(), elf.source().clone());
     let remake = move || {
         file.remove();

@@ -89,8 +89,8 @@ pub fn sealed_table(head: &[u8], blocks: impl Iterator<Item = Vec<u8>>, seed: u6
 
 impl KeptRows {
     /// Reads the head of a file, whose checksum was made with `seed`; `None` where it is not as it was written.
-    pub(super) fn open(source: Source, seed: u64) -> Option<Self> {
-        let head = FileHead::read(&source, MAGIC, seed, MAX_HEAD)?;
+    pub(super) fn open(source: &Source, seed: u64) -> Option<Self> {
+        let head = FileHead::read(source, MAGIC, seed, MAX_HEAD)?;
         let (len, firsts) = head.contents.split_first_chunk::<8>()?;
         let (len, (firsts, rest)) = (u64::from_le_bytes(*len), firsts.as_chunks::<8>());
         let len = usize::try_from(len).ok()?;
@@ -98,7 +98,7 @@ impl KeptRows {
         is_whole.then_some(())?;
         let block = |first: &[u8; 8]| Block { first: u64::from_le_bytes(*first), rows: OnceLock::new() };
         let blocks: Vec<_> = firsts.iter().map(block).collect();
-        let kept = Self { file: head.blocks(&source), len, start: head.end(), blocks };
+        let kept = Self { file: head.blocks(source), len, start: head.end(), blocks };
         let is_right = kept.place(kept.blocks.len() - 1).end == source.len()
             && kept.blocks.is_sorted_by_key(|block| block.first);
         is_right.then_some(kept)
@@ -171,7 +171,7 @@ pub fn read_table(
     strings: Vec<u8>,
     addresses: &[u64],
 ) -> Option<Vec<Option<Arc<str>>>> {
-    let kept = KeptRows::open(Arc::new(file), seed)?;
+    let kept = KeptRows::open(&(Arc::new(file) as Source), seed)?;
     let rows = Rows::Kept(KeptTable::new(kept, Box::new(RowTable::default)));
     let strings = Section::from(strings);
     let table =
@@ -207,7 +207,7 @@ mod tests {
 
     /// A table by its file, of which a damaged block is replaced by what `remake` makes.
     fn opened(file: Vec<u8>, remake: impl Fn() -> RowTable + Send + Sync + 'static) -> Option<SymbolTable> {
-        let kept = KeptRows::open(Arc::new(file), SEED)?;
+        let kept = KeptRows::open(&(Arc::new(file) as Source), SEED)?;
         Some(table(Rows::Kept(KeptTable::new(kept, Box::new(remake)))))
     }
 
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_file_that_is_another_or_not_whole_is_not_opened() {
         let file = encode(&whole(300, 3), SEED);
-        let opens = |file: &[u8], seed| KeptRows::open(Arc::new(file.to_vec()), seed).is_some();
+        let opens = |file: &[u8], seed| KeptRows::open(&(Arc::new(file.to_vec()) as Source), seed).is_some();
         assert!(opens(&file, SEED) && !opens(&file, SEED + 1));
         for len in 0..file.len() {
             assert!(!opens(&file[..len], SEED), "{len}");
@@ -307,7 +307,7 @@ mod tests {
         let head = head_len(&bytes) as u64;
         let counted = Arc::new(Counted::new(bytes));
         let read = || counted.take_read();
-        let kept = KeptRows::open(counted.clone(), SEED).unwrap();
+        let kept = KeptRows::open(&(counted.clone() as Source), SEED).unwrap();
         assert_eq!(read(), head);
         for _ in 0..2 {
             assert_eq!(kept.after(8 * 130), Ok(131));
