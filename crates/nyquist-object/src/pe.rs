@@ -2,15 +2,17 @@
 //!
 //! Fields and constants are those of Microsoft's "PE Format" specification; its section is named where they are read.
 
+mod coff_symbol;
 mod debug;
 mod exports;
 mod symbols;
 
+pub use coff_symbol::CoffSymbol;
 pub use debug::CodeView;
 pub use exports::Export;
-pub use symbols::CoffSymbol;
 
 use crate::elf::{Architecture, Segment};
+use crate::fields::Fields;
 use crate::{ByteSource, DebugId, FileOffset, ObjectError, PeCodeId, PeId, RelativeAddress, Svma};
 
 /// The most sections that are read. Windows loads images with at most 96 (specification, "COFF File Header").
@@ -90,29 +92,7 @@ pub struct Pe<S> {
     entry_point: Option<RelativeAddress>,
     directories: Vec<(RelativeAddress, u32)>,
     sections: Vec<Section>,
-    symbol_table: symbols::Place,
-}
-
-/// Reads little-endian numbers at fixed places of a header.
-#[derive(Clone, Copy)]
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn bytes<const N: usize>(self, at: usize) -> Option<[u8; N]> {
-        self.0.get(at..)?.first_chunk().copied()
-    }
-
-    fn u16(self, at: usize) -> Option<u16> {
-        self.bytes(at).map(u16::from_le_bytes)
-    }
-
-    fn u32(self, at: usize) -> Option<u32> {
-        self.bytes(at).map(u32::from_le_bytes)
-    }
-
-    fn u64(self, at: usize) -> Option<u64> {
-        self.bytes(at).map(u64::from_le_bytes)
-    }
+    symbol_table: coff_symbol::Place,
 }
 
 fn cut(part: &'static str) -> ObjectError {
@@ -177,7 +157,7 @@ impl<S: ByteSource> Pe<S> {
         }
         let optional_at = at + 4 + COFF_HEADER as u64;
         let optional = OptionalHeader::parse(&source.read_range(optional_at, optional_size.into())?)?;
-        let symbol_table = symbols::Place {
+        let symbol_table = coff_symbol::Place {
             offset: coff.u32(8).unwrap_or_default(),
             count: coff.u32(12).unwrap_or_default(),
         };
@@ -333,7 +313,7 @@ fn architecture(machine: u16) -> Architecture {
 }
 
 /// Reads a section header ("Section Table").
-fn section(header: &[u8], source: &impl ByteSource, symbols: symbols::Place) -> Option<Section> {
+fn section(header: &[u8], source: &impl ByteSource, symbols: coff_symbol::Place) -> Option<Section> {
     let fields = Fields(header);
     let short: [u8; 8] = fields.bytes(0)?;
     let end = short.iter().position(|&byte| byte == 0).unwrap_or(short.len());

@@ -24,6 +24,7 @@ mod jitdump;
 mod perf_map;
 mod record;
 mod sample;
+mod sample_layout;
 mod tasks;
 
 pub use attr::{AttrFlags, EventAttr};
@@ -36,6 +37,7 @@ pub use nyquist_resources::{Budget, Charge};
 pub use perf_map::{PerfMap, PerfMapEntry};
 pub use record::{Body, CpuMode, Header, Record, parse_record};
 pub use sample::{Branch, Branches, Counter, Counters, RegisterAbi, Registers, Sample, UserStackCopy, Words};
+pub use sample_layout::{SampleLayout, StackPlace};
 pub use tasks::{
     BpfEvent, Cgroup, Comm, DeferredCallchain, KernelSymbol, Lost, MappedIdentity, Mmap, Namespaces, Read,
     Switch, Task, TextPoke, Throttle,

@@ -23,6 +23,8 @@ pub struct Header {
 impl Header {
     /// The size of a header in bytes.
     pub const LEN: usize = 8;
+    /// Where the record's size is, the last field.
+    pub const SIZE_AT: usize = 6;
 
     /// Reads the header at the start of `bytes`; the rest of the record need not be there.
     #[inline]

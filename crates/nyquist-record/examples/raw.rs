@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp, UserStack};
-use nyquist_record::linux::perf::{Options, Perf, Recording, Target};
-use nyquist_record::linux::{Command, launch};
+use nyquist_record::linux::perf::{Perf, Recording};
+use nyquist_record::linux::{Command, Options, Target, launch};
 
 type Failure = Box<dyn std::error::Error>;
 

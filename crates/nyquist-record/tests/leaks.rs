@@ -5,9 +5,9 @@
 use std::fs;
 
 use nyquist_convert::event::Event;
-use nyquist_record::linux::Command;
 use nyquist_record::linux::launch::{ExitStatus, prepare};
-use nyquist_record::linux::perf::{OpenError, Options, Perf, Target};
+use nyquist_record::linux::perf::{OpenError, Perf};
+use nyquist_record::linux::{Command, Options, Target};
 
 fn command(script: &str) -> Command {
     Command::from_words(["sh", "-c", script].map(Into::into)).unwrap()

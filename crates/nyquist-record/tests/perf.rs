@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
 use nyquist_record::linux::launch::{Ended, prepare};
-use nyquist_record::linux::perf::{
-    EndReason, Notice, OpenError, Options, Outcome, Perf, Recording, Summary, Target,
-};
-use nyquist_record::linux::{Command, now};
+use nyquist_record::linux::perf::{Notice, OpenError, Outcome, Perf, Recording, Summary};
+use nyquist_record::linux::{Command, EndReason, Options, Target, now};
 
 /// Uses about half a second of CPU time, nearly all in user code.
 const WORK: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";

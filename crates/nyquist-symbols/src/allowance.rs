@@ -2,7 +2,7 @@
 //! and each of them a long name of its own.
 
 use crate::Frame;
-use crate::dwarf::Found;
+use crate::debug_answer::DebugAnswer;
 use nyquist_resources::Charge;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ impl Allowance {
     }
 
     /// What was found of an address, or nothing where there is no room for it.
-    pub(crate) fn admitted(&mut self, found: Found) -> Found {
-        if self.admits(&found.frames) { found } else { Found::default() }
+    pub(crate) fn admitted(&mut self, found: DebugAnswer) -> DebugAnswer {
+        if self.admits(&found.frames) { found } else { DebugAnswer::default() }
     }
 
     /// Whether there is room for one more name.

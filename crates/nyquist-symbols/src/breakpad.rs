@@ -1,11 +1,12 @@
 //! Breakpad's symbol files: text with a line for each function, line of source and inlined call (Breakpad, "Symbol
 //! files", `docs/symbol_files.md`).
 
+use crate::Frame;
 use crate::allowance::Allowance;
+use crate::debug_answer::DebugAnswer;
 use crate::demangle::readable;
-use crate::dwarf::Found;
+use crate::named_range::{NamedRange, up_to_next};
 use crate::section::Source;
-use crate::{Frame, symbol_table::NamedRange};
 use nyquist_object::{ByteSource, DebugId, ObjectError, Svma};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -188,13 +189,13 @@ impl Breakpad {
     }
 
     /// Answers for `wanted`, addresses in one function, in their order.
-    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<Found> {
+    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
         let function = usize::try_from(unit).ok().and_then(|unit| self.functions.get(unit));
-        let Some(function) = function else { return vec![Found::default(); wanted.len()] };
+        let Some(function) = function else { return vec![DebugAnswer::default(); wanted.len()] };
         let body = Body::parse(self.bytes.get(function.body.clone()).unwrap_or_default());
         let name = self.name(&function.name);
         let [start, end] = [function.start, function.end].map(|at| Svma(self.image_base.wrapping_add(at)));
-        let answer = |address: &u64| Found {
+        let answer = |address: &u64| DebugAnswer {
             frames: self.chain(&body, &name, address.wrapping_sub(self.image_base)),
             is_complete: true,
             function: Some(start..end),
@@ -232,7 +233,7 @@ impl Breakpad {
     pub(crate) fn named_ranges(&self) -> Vec<NamedRange> {
         // Where the code ends is not said; no image is larger than this.
         let image = self.image_base..self.image_base.saturating_add(1 << 32);
-        crate::pdb::up_to_next(self.public_functions(), std::slice::from_ref(&image))
+        up_to_next(self.public_functions(), std::slice::from_ref(&image))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::Origin;
 use crate::breakpad::Breakpad;
-use crate::dwarf::{Dwarf, Found, Scratch};
+use crate::debug_answer::DebugAnswer;
+use crate::dwarf::{Dwarf, Scratch};
 use crate::go::GoTables;
 use crate::macho::ObjectFiles;
 use crate::pdb::Pdb;
@@ -32,7 +33,7 @@ impl DebugInfo {
     }
 
     /// Answers for `wanted`, sorted addresses of the unit, in their order.
-    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<Found> {
+    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
         match self {
             Self::Dwarf(dwarf) => dwarf.look_up(unit, wanted, scratch),
             Self::Objects(objects) => objects.look_up(unit, wanted, scratch),

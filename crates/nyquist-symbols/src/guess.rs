@@ -1,8 +1,8 @@
 //! Stand-ins for the names of a stripped file's functions: where each begins and ends is in the unwind
 //! information, and one of them is the entry point.
 
+use crate::named_range::NamedRange;
 use crate::section::Source;
-use crate::symbol_table::NamedRange;
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EndianSlice, FrameDescriptionEntry, RunTimeEndian, UnwindSection as _,
 };

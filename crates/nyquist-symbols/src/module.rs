@@ -4,9 +4,10 @@ mod functions;
 
 use crate::batch::answers;
 use crate::cache::{Extent, KeptAnswers, push_unless_covered};
+use crate::debug_answer::DebugAnswer;
 use crate::debug_info::DebugInfo;
 use crate::disassemble::{MAX_CODE, disassemble};
-use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles, SplitPlaces};
+use crate::dwarf::{Dwarf, DwarfFile, Scratch, SplitFiles, SplitPlaces};
 use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
 use crate::section::Source;
@@ -351,7 +352,7 @@ impl ModuleSymbols {
     }
 
     /// What the debug info says of sorted addresses of one unit.
-    pub(crate) fn debug_info(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<dwarf::Found> {
+    pub(crate) fn debug_info(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
         let found = self.opened_debug_info().map(|info| info.look_up(unit, wanted, scratch));
         found.unwrap_or_default()
     }

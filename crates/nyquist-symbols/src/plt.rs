@@ -1,11 +1,10 @@
 //! Names for the entries of the procedure linkage table, which no symbol table names: each jumps through a slot
 //! of the global offset table, and the relocation of that slot names the function.
 
-use crate::cursor::Cursor;
+use crate::named_range::NamedRange;
 use crate::section::{Section as Contents, Source};
-use crate::symbol_table::NamedRange;
-use nyquist_object::Elf;
 use nyquist_object::elf::{Architecture, Section};
+use nyquist_object::{Cursor, Elf};
 use rustc_hash::FxHashMap;
 
 /// The sections that hold such entries.

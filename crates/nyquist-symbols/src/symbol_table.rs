@@ -1,6 +1,7 @@
 //! Symbol tables: which function an address is in, whether or not there is debug info.
 
 mod elf_symbols;
+mod entry;
 mod kept;
 mod near;
 mod rows;
@@ -10,9 +11,11 @@ use crate::cache::{KeptAnswers, TableFile};
 use crate::demangle::readable;
 use crate::go::GoTables;
 use crate::guess::unnamed_functions;
+use crate::named_range::NamedRange;
 use crate::plt::plt_entries;
 use crate::section::{Section, Source};
 use elf_symbols::ElfSymbols;
+use entry::Entry;
 use kept::KeptRows;
 pub use kept::{read_table, sealed_table};
 use nyquist_object::{ByteSource as _, Elf, Svma};
@@ -27,29 +30,6 @@ const MAX_STEPS: usize = 1024;
 
 /// How many names of one function are compared, in either direction.
 const MAX_ALIASES: usize = 32;
-
-/// A function symbol as it is read.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    start: u64,
-    /// Where it ends, as far as its stated size, the next symbol and its section tell.
-    end: u64,
-    /// Where the name is in the strings.
-    name: u32,
-    /// How good a name it is among those at the same address; the highest wins.
-    rank: u8,
-    /// Whether the symbol states its size.
-    is_sized: bool,
-}
-
-/// A piece of code whose name is not in a symbol table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NamedRange {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// The linker's name.
-    pub(crate) name: Vec<u8>,
-}
 
 /// A symbol that states no size, as those of Mach-O files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,7 +232,7 @@ fn read_rows(
 
 /// The functions of a section's symbols as they were kept, if they were. Where a block of them is damaged, the symbols are read.
 fn open_kept(elf: &Elf<Source>, name: &'static str, file: &TableFile) -> Option<KeptTable> {
-    let kept = KeptRows::open(file.open()?, file.seed)?;
+    let kept = KeptRows::open(&file.open()?, file.seed)?;
     let (file, source) = (file.clone(), elf.source().clone());
     let remake = move || {
         file.remove();

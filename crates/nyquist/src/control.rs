@@ -2,9 +2,9 @@
 
 use nyquist_convert::Progress;
 use nyquist_convert::event::Timestamp;
+use nyquist_record::linux::StopHandle;
 use nyquist_record::linux::give_up_capabilities;
 use nyquist_record::linux::launch::Signaller;
-use nyquist_record::linux::perf::StopHandle;
 use nyquist_record::linux::signals::{EndSignal, KILL, Request, Requests};
 use nyquist_server::ShutdownHandle;
 use std::sync::atomic::Ordering;

@@ -13,8 +13,9 @@ use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
 use nyquist_record::linux::backend::{Outcome, Summary};
-use nyquist_record::linux::perf::{self, CallGraph, Coverage, Notice, Trigger};
+use nyquist_record::linux::perf::{self, Coverage, Notice, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
+use nyquist_record::linux::{CallGraph, Threads};
 use std::cmp::Reverse;
 use std::path::Path;
 
@@ -66,7 +67,7 @@ fn print_perf(printer: Printer, outcome: &perf::Outcome) {
         outcome.sample_ring_bytes / 1024,
         outcome.cpus
     ));
-    let perf::Threads { readers, walkers } = outcome.threads;
+    let Threads { readers, walkers } = outcome.threads;
     if readers > 1 || walkers > 0 {
         let readers = counted(readers as u64, "thread");
         printer.detail(format_args!("Reading them by {readers}, and walking stacks by {walkers} beside one"));
@@ -489,7 +490,7 @@ mod tests {
             stack_bytes: 32 << 10,
             deep_stack_bytes: None,
             cpus: 2,
-            threads: perf::Threads { readers: 1, walkers: 0 },
+            threads: Threads { readers: 1, walkers: 0 },
             sample_ring_bytes: 1 << 20,
             sideband_ring_bytes: None,
             notices: vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: false }],

@@ -1,7 +1,6 @@
 //! The header of the tables, of each version, and the list of functions that it leads to.
 
-use super::fields::Fields;
-use crate::ByteSource;
+use crate::{ByteSource, Cursor};
 
 /// How many bytes the longest header has.
 const MAX_SIZE: u64 = 8 + 8 * 8;
@@ -86,8 +85,8 @@ impl Header {
         if !matches!(quantum, 1 | 2 | 4) || !matches!(pointer_size, 4 | 8) {
             return None;
         }
-        let mut fields = Fields { bytes: &bytes, at: 8, little_endian };
-        let mut word = || fields.number(pointer_size);
+        let mut cursor = Cursor::new(&bytes, 8, little_endian);
+        let mut word = || cursor.sized(pointer_size);
         let mut header = Self {
             version,
             little_endian,
@@ -122,8 +121,7 @@ impl Header {
         let list_end = self.list.checked_add(self.list_size()?)?;
         if self.version == Version::Two {
             let position = table.read_range(list_end, 4).ok()?;
-            let mut fields = Fields { bytes: &position, at: 0, little_endian: self.little_endian };
-            self.files = fields.u32()?.into();
+            self.files = Cursor::new(&position, 0, self.little_endian).u32()?.into();
         }
         let parts = [self.names, self.units, self.files, self.values, list_end];
         (self.functions > 0 && parts.iter().all(|&part| part <= table.len())).then_some(self)
@@ -140,9 +138,9 @@ impl Header {
     pub fn entries<'a>(&'a self, list: &'a [u8]) -> impl Iterator<Item = ListEntry> + 'a {
         let size = self.field_size();
         list.chunks(2 * usize::from(size)).map_while(move |entry| {
-            let mut fields = Fields { bytes: entry, at: 0, little_endian: self.little_endian };
-            let start = fields.number(size)?;
-            let record = fields.number(size).and_then(|record| record.checked_add(self.records));
+            let mut cursor = Cursor::new(entry, 0, self.little_endian);
+            let start = cursor.sized(size)?;
+            let record = cursor.sized(size).and_then(|record| record.checked_add(self.records));
             Some(ListEntry { start, record })
         })
     }

@@ -5,7 +5,6 @@
 //! "Go 1.2 Runtime Symbol Information" (golang.org/s/go12symtab), in the versions of Go 1.2, 1.16, 1.18 and 1.20, of
 //! either byte order and size of pointers.
 
-mod fields;
 mod header;
 mod record;
 #[cfg(test)]

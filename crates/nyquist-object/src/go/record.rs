@@ -1,7 +1,7 @@
 //! What is recorded of a function.
 
-use super::fields::Fields;
 use super::header::{Header, Version};
+use crate::Cursor;
 
 /// The part of a function's record that has the same size for all functions (`_func`). Positions count from where their
 /// part begins, and 0 means none.
@@ -43,7 +43,7 @@ impl Record {
     /// Reads the record that `bytes` begin with; they need not be more than [`Record::MAX_SIZE`].
     pub fn parse(bytes: &[u8], header: &Header) -> Option<Self> {
         let start = if header.version >= Version::Eighteen { 4 } else { header.pointer_size };
-        let mut fields = Fields { bytes, at: start.into(), little_endian: header.little_endian };
+        let mut fields = Cursor::new(bytes, start.into(), header.little_endian);
         let name = fields.u32()?;
         let (_arguments, _deferred_return) = (fields.u32()?, fields.u32()?);
         let (depths, files, lines, tables) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
@@ -56,7 +56,7 @@ impl Record {
 }
 
 impl More {
-    fn parse(fields: &mut Fields<'_>, tables: u32, version: Version) -> Option<Self> {
+    fn parse(fields: &mut Cursor<'_>, tables: u32, version: Version) -> Option<Self> {
         const TOP_FRAME: u8 = 1;
         const WRITES_STACK_POINTER: u8 = 2;
         let unit = fields.u32()?;
@@ -70,7 +70,7 @@ impl More {
             writes_stack_pointer: flags & WRITES_STACK_POINTER != 0,
             tables,
             data,
-            size: fields.at as u64,
+            size: fields.position() as u64,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The load commands: what they say of segments, sections and the tables at the end of the file.
 
 use super::{FileRange, Section, Segment, SymbolTable};
+use crate::fields::Fields;
 use crate::{FileOffset, MachUuid, Svma};
 
 const LC_SYMTAB: u32 = 0x2;
@@ -126,19 +127,7 @@ fn section_of(fields: Fields<'_>, segment: &Segment) -> Option<Section> {
     })
 }
 
-/// The bytes of one command or section.
-#[derive(Clone, Copy)]
-struct Fields<'a>(&'a [u8]);
-
 impl Fields<'_> {
-    fn u32(self, at: usize) -> Option<u32> {
-        Some(u32::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
-    }
-
-    fn u64(self, at: usize) -> Option<u64> {
-        Some(u64::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
-    }
-
     /// An offset and a size, of 32 bits each.
     fn range(self, at: usize) -> Option<FileRange> {
         Some(FileRange { offset: FileOffset(self.u32(at)?.into()), size: self.u32(at + 4)?.into() })

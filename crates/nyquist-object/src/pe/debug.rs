@@ -1,6 +1,7 @@
 //! The debug directory: which PDB an image was linked with.
 
-use super::{Directory, Fields, Pe};
+use super::{Directory, Pe};
+use crate::fields::Fields;
 use crate::{ByteSource, DebugId, ObjectError};
 
 /// The size of an entry ("Debug Directory (Image Only)"), and the type of those that matter.

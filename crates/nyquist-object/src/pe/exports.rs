@@ -1,6 +1,7 @@
 //! The export table: what other images can link to.
 
-use super::{Directory, Fields, Pe};
+use super::{Directory, Pe};
+use crate::fields::Fields;
 use crate::{ByteSource, ObjectError, RelativeAddress};
 
 /// The size of the export directory table ("Export Directory Table").

@@ -1,47 +1,15 @@
 //! The COFF symbol table, which GNU linkers write into images.
 
-use super::{Fields, Pe};
-use crate::{ByteSource, ObjectError, RelativeAddress};
-
-/// The size of a symbol ("COFF Symbol Table").
-const SYMBOL: usize = 18;
+use super::Pe;
+use super::coff_symbol::{CoffSymbol, SYMBOL};
+use crate::fields::Fields;
+use crate::{ByteSource, ObjectError};
 
 /// The type of a function, and the storage classes of symbols that have a place ("Type Representation", "Storage
 /// Class").
 const IMAGE_SYM_DTYPE_FUNCTION: u16 = 0x20;
 const IMAGE_SYM_CLASS_EXTERNAL: u8 = 2;
 const IMAGE_SYM_CLASS_STATIC: u8 = 3;
-
-/// Where the table is in the file; nowhere where `offset` is 0.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) offset: u32,
-    pub(super) count: u32,
-}
-
-impl Place {
-    /// Where the strings begin: behind the symbols.
-    pub(super) fn strings(self) -> Option<u64> {
-        (self.offset != 0).then(|| u64::from(self.offset) + self.size())
-    }
-
-    fn size(self) -> u64 {
-        u64::from(self.count) * SYMBOL as u64
-    }
-}
-
-/// A symbol that names code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoffSymbol {
-    /// Where it is.
-    pub address: RelativeAddress,
-    /// The linker's name.
-    pub name: Vec<u8>,
-    /// Whether other object files can link to it.
-    pub is_external: bool,
-    /// Whether it is said to be a function: in assembly code symbols are of no type.
-    pub is_function: bool,
-}
 
 impl<S: ByteSource> Pe<S> {
     /// The symbols of sections that are code, in the order of the file. Empty for images of Microsoft's linker, which

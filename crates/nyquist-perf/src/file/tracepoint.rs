@@ -3,6 +3,10 @@
 //! Source: Linux's `tools/perf/util/trace-event-read.c` for the section, `Documentation/trace/events.rst` for the formats.
 
 use crate::ByteOrder;
+use crate::cursor::Cursor;
+
+/// What errors would call a field of the section; no reader of it says more than that there is no more.
+const FIELD: &str = "tracing data";
 
 /// The layouts of the tracepoints of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,9 +71,8 @@ impl Tracepoints {
     /// Reads the section, as far as it is whole.
     pub fn parse(section: &[u8]) -> Self {
         let mut tracepoints = Self::default();
-        let mut reader = Reader { bytes: section, order: ByteOrder::Little };
         // A section that is cut off has fewer formats.
-        let _ = tracepoints.read(&mut reader);
+        let _ = tracepoints.read(Cursor::new(section, ByteOrder::Little));
         tracepoints
     }
 
@@ -83,32 +86,31 @@ impl Tracepoints {
         field.value(raw, self.order)
     }
 
-    fn read(&mut self, reader: &mut Reader<'_>) -> Option<()> {
+    fn read(&mut self, mut cursor: Cursor<'_>) -> Option<()> {
         const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-        if reader.take(MAGIC.len())? != MAGIC {
+        if cursor.bytes(MAGIC.len(), FIELD).ok()? != MAGIC {
             return None;
         }
-        let _version = reader.text()?;
-        if reader.take(1)? != [0] {
-            reader.order = ByteOrder::Big;
+        let _version = cursor.terminated(FIELD).ok()?;
+        if cursor.bytes(1, FIELD).ok()? != [0] {
+            cursor = Cursor::new(cursor.rest(), ByteOrder::Big);
         }
-        self.order = reader.order;
-        let _long_and_page_size = reader.take(5)?;
+        self.order = cursor.order();
+        let _long_and_page_size = cursor.bytes(5, FIELD).ok()?;
         for _ in ["header_page", "header_event"] {
-            reader.text()?;
-            let len = reader.u64()?;
-            reader.take(usize::try_from(len).ok()?)?;
+            cursor.terminated(FIELD).ok()?;
+            sized(&mut cursor)?;
         }
-        let ftrace = reader.u32()?;
+        let ftrace = cursor.u32(FIELD).ok()?;
         for _ in 0..ftrace {
-            reader.sized()?;
+            sized(&mut cursor)?;
         }
-        let systems = reader.u32()?;
+        let systems = cursor.u32(FIELD).ok()?;
         for _ in 0..systems {
-            let system = String::from_utf8_lossy(reader.text()?).into_owned();
-            let events = reader.u32()?;
+            let system = String::from_utf8_lossy(cursor.terminated(FIELD).ok()?).into_owned();
+            let events = cursor.u32(FIELD).ok()?;
             for _ in 0..events {
-                let format = String::from_utf8_lossy(reader.sized()?);
+                let format = String::from_utf8_lossy(sized(&mut cursor)?);
                 self.formats.extend(TracepointFormat::parse(&system, &format));
             }
         }
@@ -116,40 +118,10 @@ impl Tracepoints {
     }
 }
 
-/// The bytes of the section that were not read yet.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    order: ByteOrder,
-}
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.bytes.split_at_checked(len)?;
-        self.bytes = rest;
-        Some(taken)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        Some(self.order.u32(*self.take(4)?.first_chunk()?))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        Some(self.order.u64(*self.take(8)?.first_chunk()?))
-    }
-
-    /// A text that a zero ends.
-    fn text(&mut self) -> Option<&'a [u8]> {
-        let len = self.bytes.iter().position(|byte| *byte == 0)?;
-        let text = self.take(len)?;
-        self.take(1)?;
-        Some(text)
-    }
-
-    /// Bytes behind their length.
-    fn sized(&mut self) -> Option<&'a [u8]> {
-        let len = self.u64()?;
-        self.take(usize::try_from(len).ok()?)
-    }
+/// Bytes behind their length.
+fn sized<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let len = cursor.u64(FIELD).ok()?;
+    cursor.counted(len, 1, FIELD).ok()
 }
 
 impl TracepointFormat {

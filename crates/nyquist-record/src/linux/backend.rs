@@ -8,8 +8,10 @@ use nyquist_convert::event::Pid;
 use nyquist_convert::{Filter, StackCopyFeedback};
 use thiserror::Error;
 
-use super::perf::{self, EndReason, Options, StopHandle, Target};
+use super::options::{Options, Target};
+use super::perf;
 use super::ptrace::{self, Circumstances, Subject};
+use super::stop::{EndReason, StopHandle};
 use crate::{Chunk, Source};
 
 /// Which backend to record with.

@@ -11,26 +11,33 @@ pub mod launch;
 mod limits;
 pub mod machine;
 pub mod markers;
+mod options;
 pub mod perf;
 mod pmu;
+mod pool;
 mod privileges;
 mod proc;
 pub mod process;
 pub mod ptrace;
 mod random;
 pub mod signals;
+mod stop;
 mod sudo;
 mod sys;
+mod threads;
 
 pub use command::{Command, Credentials};
 pub use cpus::parse_list as parse_cpu_list;
 pub use identity::{as_user, become_user, file_user, give_up_capabilities, has_rights_of};
+pub use options::{CallGraph, Options, Target};
 pub use privileges::are_kept_under_ptrace as may_look_into_others;
 pub use proc::{
     has_ended as process_has_ended, named as processes_named, process_of_thread, state as process_state,
 };
+pub use stop::{EndReason, StopHandle};
 pub use sudo::{invoking_environment, invoking_user};
 pub use sys::process::Preference;
+pub use threads::Threads;
 
 /// The point in time that is now, on the clock of every event.
 pub fn now() -> nyquist_convert::event::Timestamp {

@@ -9,7 +9,7 @@ use nyquist_convert::event::{MappedFile, Pid};
 
 use super::backend::{self, Backend, Choice};
 use super::machine::Refusal;
-use super::perf::{Options, Target};
+use super::options::{Options, Target};
 use super::sys::beneath::{Found, at_once};
 use super::{proc, ptrace};
 

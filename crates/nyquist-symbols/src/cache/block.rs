@@ -1,7 +1,6 @@
-//! A block of answers as bytes: sorted addresses, the answers to them, and each string once.
+//! A block of answers, which is a part of its file ([`super::block_file`]): sorted addresses, the answers to them, and each string once.
 //!
 //! ```text
-//! block    = magic (8 bytes)  length of payload (u32)  checksum of payload (u64)  payload
 //! payload  = answers (u32)  strings (u32)  bytes of strings (u32)
 //!            first address of each answer (u32), ascending
 //!            how many addresses from there on have it (u32)
@@ -16,7 +15,7 @@
 //! An answer without bytes is the same as the one before it. Numbers in answers are LEB128. Strings are numbered; a number that may be missing is stored plus one. All else
 //! is little-endian.
 
-use super::checksum::checksum;
+use super::block_file::{HEADER, Magic, seal, unseal};
 use super::extent::Extent;
 use crate::{AddressInfo, Frame, Origin, Reason, Symbol};
 use nyquist_object::RelativeAddress;
@@ -24,10 +23,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// What every block begins with.
-pub(crate) const MAGIC: [u8; 8] = *b"\x00nyqblk\x03";
-
-/// The bytes of a block before its payload.
-pub(crate) const HEADER: usize = MAGIC.len() + 4 + 8;
+pub(crate) const MAGIC: Magic = *b"\x00nyqblk\x03";
 
 /// The origins by their number; where to add one is at the end.
 const ORIGINS: [Origin; 10] = [
@@ -60,13 +56,7 @@ type Strings = Vec<Option<Arc<str>>>;
 impl<'a> Block<'a> {
     /// The block at the beginning of `bytes`, and its size.
     pub(crate) fn read(bytes: &'a [u8], seed: u64) -> Option<(Self, usize)> {
-        let header = bytes.get(..HEADER)?;
-        let (magic, rest) = header.split_first_chunk::<8>()?;
-        let (len, sum) = rest.split_first_chunk::<4>()?;
-        let size = HEADER.checked_add(usize::try_from(u32::from_le_bytes(*len)).ok()?)?;
-        let payload = bytes.get(HEADER..size)?;
-        let sum = u64::from_le_bytes(sum.try_into().ok()?);
-        (*magic == MAGIC && checksum(seed, payload) == sum).then_some(())?;
+        let (payload, size) = unseal(bytes, MAGIC, seed)?;
         Some((Self::of_payload(payload)?, size))
     }
 
@@ -336,12 +326,7 @@ impl<'a> BlockWriter<'a> {
 /// A block with this payload, whatever it is, as [`crate::read_answers`] takes it for whole; `None` where its length
 /// is more than a block can say. Meant for tests of what a faulty writer would leave.
 pub fn sealed_block(payload: &[u8], seed: u64) -> Option<Vec<u8>> {
-    let mut block = Vec::with_capacity(HEADER + payload.len());
-    block.extend_from_slice(&MAGIC);
-    block.extend_from_slice(&u32::try_from(payload.len()).ok()?.to_le_bytes());
-    block.extend_from_slice(&checksum(seed, payload).to_le_bytes());
-    block.extend_from_slice(payload);
-    Some(block)
+    seal(MAGIC, seed, payload)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! damaged, or was cut in the middle of being written, is passed over; whoever next adds a block writes the rest
 //! anew.
 
-use super::block::{Block, BlockWriter, HEADER, MAGIC};
-use super::checksum::checksum;
+use super::block::{Block, BlockWriter, MAGIC};
+use super::block_file::{Magic, claimed_size, seal, unseal};
 use super::extent::{Extent, push_unless_covered};
 use super::key::Key;
 use crate::AddressInfo;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What every file begins with. The number is that of the layout.
-const FILE_MAGIC: [u8; 8] = *b"nyqans\x001";
+const FILE_MAGIC: Magic = *b"nyqans\x001";
 
 /// The largest file that is read, and that is let grow: half a million answers, about.
 pub(crate) const MAX_FILE: usize = 32 << 20;
@@ -62,7 +62,7 @@ impl AnswerFile {
                 }
                 None => {
                     file.is_whole = false;
-                    let claimed = claimed_size(rest);
+                    let claimed = claimed_size(rest, MAGIC);
                     let Some(left) = budget.checked_sub(claimed) else { break };
                     budget = left;
                     let next = rest.get(1..).unwrap_or_default();
@@ -156,30 +156,14 @@ pub(crate) fn block(answers: &[(Extent, &AddressInfo)], key: &Key) -> Option<Vec
 /// The beginning of a file: the module's path and the whole key, for people. The blocks say themselves whose they are.
 fn header(key: &Key) -> Vec<u8> {
     let text = [key.path.as_os_str().as_bytes(), b"\0", key.text.as_bytes()].concat();
-    let mut bytes = FILE_MAGIC.to_vec();
-    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&checksum(0, &text).to_le_bytes());
-    bytes.extend_from_slice(&text);
-    bytes
+    seal(FILE_MAGIC, 0, &text).unwrap_or_default()
 }
 
 /// The path in a header, and the header's size.
 fn read_header(bytes: &[u8]) -> Option<(PathBuf, usize)> {
-    let (magic, rest) = bytes.split_first_chunk::<8>()?;
-    let (len, rest) = rest.split_first_chunk::<4>()?;
-    let (sum, rest) = rest.split_first_chunk::<8>()?;
-    let len = u32::from_le_bytes(*len) as usize;
-    let text = rest.get(..len)?;
-    (*magic == FILE_MAGIC && checksum(0, text) == u64::from_le_bytes(*sum)).then_some(())?;
+    let (text, size) = unseal(bytes, FILE_MAGIC, 0)?;
     let path = text.split(|byte| *byte == 0).next()?;
-    Some((PathBuf::from(OsStr::from_bytes(path)), HEADER + len))
-}
-
-/// How many bytes had to be read to see that there is no block here.
-fn claimed_size(bytes: &[u8]) -> usize {
-    let len = bytes.strip_prefix(&MAGIC).and_then(|rest| rest.first_chunk::<4>());
-    let len = len.map_or(0, |len| u32::from_le_bytes(*len) as usize);
-    HEADER.saturating_add(len).min(bytes.len())
+    Some((PathBuf::from(OsStr::from_bytes(path)), size))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The folder of a cache: its files, and making room in it.
 
+use super::checksum::checksum;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -7,8 +8,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What a file's name ends in.
-const EXTENSION: &str = "answers";
+/// What the name of a file with answers ends in.
+pub(super) const ANSWERS: &str = "answers";
 
 /// What the name of a file with inflated sections ends in.
 pub(super) const INFLATED: &str = "sections";
@@ -46,7 +47,17 @@ pub(super) fn is_kernel(path: &Path) -> bool {
     path.file_name() == Some(OsStr::new(KERNEL))
 }
 
-/// The number in a file's name, which its blocks carry.
+/// The name of the file that belongs to an identity.
+pub(super) fn file_name(identity: &str, extension: &str) -> String {
+    format!("{:016x}{:016x}.{extension}", seed_of(identity), checksum(1, identity.as_bytes()))
+}
+
+/// The seed of the checksums in the file that belongs to an identity, by which parts of other files are told from its own.
+pub(super) fn seed_of(identity: &str) -> u64 {
+    checksum(0, identity.as_bytes())
+}
+
+/// The seed that is in a file's name.
 pub(super) fn seed(path: &Path) -> Option<u64> {
     u64::from_str_radix(path.file_stem()?.to_str()?.get(..16)?, 16).ok()
 }
@@ -94,7 +105,7 @@ fn files(folder: &Path) -> io::Result<Vec<Entry>> {
     for entry in listed {
         let entry = entry?;
         let path = entry.path();
-        let extensions = [EXTENSION, INFLATED, TABLE, "tmp"];
+        let extensions = [ANSWERS, INFLATED, TABLE, "tmp"];
         let is_own = is_kernel(&path) || extensions.iter().any(|own| has_extension(&path, own));
         // A file that goes away meanwhile is none.
         if let (true, Ok(metadata)) = (is_own, entry.metadata())

@@ -2,17 +2,16 @@
 //! read without all of it, and a few addresses need little of it.
 //!
 //! ```text
-//! file    = magic (8 bytes)  length of list (u32)  checksum of list (u64)  list  sections
+//! file    = head, which is the list  sections
 //! list    = for each section: length of its name (u8), its name, its length (u64)
 //! ```
 //!
-//! All is little-endian. The sections follow each other, and nothing follows them. Their bytes have no checksum, for whoever reads a
+//! The head is as in all files of a cache (`block_file.rs`). The sections follow each other, and nothing follows them. Their bytes have no checksum, for whoever reads a
 //! few of them would have to read all: a file gets its name when all of it has been written, and is never written to again.
 
-use super::checksum::checksum;
+use super::block_file::{FileHead, Magic, seal};
 use super::folder::{self, INFLATED};
 use super::key::{Stamp, identity};
-use super::parts::{HEADER, Magic, read_head, sealed_head};
 use super::{AnswerCache, renew};
 use crate::section::{Section, Source};
 use nyquist_object::{ByteSource, Elf, FileSource};
@@ -46,9 +45,8 @@ impl<'a> InflatedSections<'a> {
         let file = elf.source().as_file().filter(|_| is_compressed)?;
         let stamp = Stamp::of(file).ok()?;
         let identity = identity(file, elf.build_id(), stamp)?;
-        let seed = checksum(0, identity.as_bytes());
-        let name = format!("{seed:016x}{:016x}.{INFLATED}", checksum(1, identity.as_bytes()));
-        let path = cache.folder.join(name);
+        let seed = folder::seed_of(&identity);
+        let path = cache.folder.join(folder::file_name(&identity, INFLATED));
         let kept = open(&path, seed);
         if kept.is_some() {
             renew(&path);
@@ -102,14 +100,14 @@ fn head(sections: &[(&str, &[u8])], seed: u64) -> Vec<u8> {
 
 /// A file up to its sections with this list, whatever it is, as [`read_inflated`] takes it for whole.
 pub fn sealed_list(list: &[u8], seed: u64) -> Vec<u8> {
-    sealed_head(MAGIC, seed, list)
+    seal(MAGIC, seed, list).unwrap_or_default()
 }
 
 /// Where the sections are; `None` where anything is not as it was written.
 fn read_list(source: &impl ByteSource, seed: u64) -> Option<List> {
-    let (bytes, _) = read_head(source, MAGIC, seed, MAX_LIST)?;
-    let (mut list, mut rest) = (Vec::new(), bytes.as_slice());
-    let mut start = (HEADER + bytes.len()) as u64;
+    let head = FileHead::read(source, MAGIC, seed, MAX_LIST)?;
+    let (mut list, mut rest) = (Vec::new(), head.contents.as_slice());
+    let mut start = head.end();
     while let Some((&name_len, after)) = rest.split_first() {
         let (name, after) = after.split_at_checked(name_len.into())?;
         let (section_len, after) = after.split_first_chunk::<8>()?;

@@ -1,6 +1,6 @@
 //! What answers belong to: the files that they were made of, and the code that made them.
 
-use super::checksum::checksum;
+use super::folder::{self, ANSWERS};
 use crate::section::Source;
 use crate::{Found, OpenFile};
 use nyquist_object::{BuildId, ByteSource, Elf, FileSource};
@@ -73,12 +73,12 @@ impl Key {
 
     /// A number of the key, by which blocks of other modules are told from its own.
     pub(crate) fn seed(&self) -> u64 {
-        checksum(0, self.text.as_bytes())
+        folder::seed_of(&self.text)
     }
 
     /// The name of the file with the answers.
     pub(crate) fn file_name(&self) -> String {
-        format!("{:016x}{:016x}.answers", self.seed(), checksum(1, self.text.as_bytes()))
+        folder::file_name(&self.text, ANSWERS)
     }
 }
 

@@ -6,23 +6,24 @@
 //! on without it, and [`AnswerCache::problem`] says why.
 
 mod block;
+mod block_file;
 mod checksum;
 mod extent;
 mod file;
 mod folder;
 mod inflated;
 mod key;
-mod parts;
 mod tables;
 
 pub use block::sealed_block;
+pub(crate) use block_file::{CHECKSUM_LEN, FileBlocks, FileHead, HEADER, Magic, sealed_file};
+#[cfg(test)]
 pub(crate) use checksum::checksum;
 pub(crate) use extent::{Extent, push_unless_covered};
 pub use file::read_answers;
 pub(crate) use inflated::InflatedSections;
 pub use inflated::{read_inflated, sealed_list};
 pub(crate) use key::MAKER;
-pub(crate) use parts::{CHECKSUM_LEN, HEADER, Magic, add_block, read_block, read_head, sealed_head};
 pub(crate) use tables::TableFile;
 
 use crate::find::open_source;

@@ -1,6 +1,5 @@
 //! Function tables that were made of large symbol tables, kept for the next time: where each is, and who may keep one.
 
-use super::checksum::checksum;
 use super::folder::{self, TABLE};
 use super::key::MAKER;
 use super::{KeptAnswers, renew};
@@ -24,9 +23,8 @@ impl KeptAnswers {
         let identity = self.key.identity_of(elf).filter(|_| self.cache.has_room_for(bytes))?;
         // Another version of the code may settle otherwise where functions end.
         let identity = format!("{MAKER}\n{section} {identity}");
-        let seed = checksum(0, identity.as_bytes());
-        let name = format!("{seed:016x}{:016x}.{TABLE}", checksum(1, identity.as_bytes()));
-        Some(TableFile { path: self.cache.folder.join(name), seed })
+        let path = self.cache.folder.join(folder::file_name(&identity, TABLE));
+        Some(TableFile { path, seed: folder::seed_of(&identity) })
     }
 
     /// Keeps a table, unless a file of the module was written to since.

@@ -3,8 +3,8 @@
 use super::attribute::Encoding;
 use super::die_skip_table::DieSkipTable;
 use super::scope_layout::ScopeLayout;
-use crate::cursor::Cursor;
 use gimli::constants::{self, DwAt, DwForm, DwTag};
+use nyquist_object::Cursor;
 use rustc_hash::FxHashMap;
 
 /// The most attributes of one abbreviation. Compilers write some thirty; attributes that take no bytes would let

@@ -1,8 +1,8 @@
 //! The values of attributes.
 
 use super::abbreviations::{Specification, step};
-use crate::cursor::Cursor;
 use gimli::constants::{self, DwForm};
+use nyquist_object::Cursor;
 
 /// What a unit's header says about the size of things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

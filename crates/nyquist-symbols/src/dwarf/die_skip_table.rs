@@ -3,7 +3,7 @@
 
 use super::abbreviations::{Abbreviation, Abbreviations, Role, Step};
 use super::attribute::Encoding;
-use crate::cursor::Cursor;
+use nyquist_object::Cursor;
 
 /// How to pass over an entry.
 #[derive(Clone, Copy, Debug)]

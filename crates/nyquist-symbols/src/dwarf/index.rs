@@ -3,7 +3,7 @@
 use super::file::DwarfFile;
 use super::ranges::{ListBuffers, RangeLists, UnitView};
 use super::unit::Unit;
-use crate::cursor::Cursor;
+use nyquist_object::Cursor;
 use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;

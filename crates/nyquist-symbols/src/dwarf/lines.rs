@@ -2,10 +2,10 @@
 
 use super::attribute::StringRef;
 use super::ranges::UnitView;
-use crate::cursor::Cursor;
 use crate::section::Section;
 use gimli::constants;
 use gimli::{AttributeValue, DebugLineOffset, EndianSlice, RunTimeEndian};
+use nyquist_object::Cursor;
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -22,13 +22,13 @@ pub(crate) use split::{SplitFiles, SplitPlaces, holds_units_of};
 
 use crate::Frame;
 use crate::allowance::Allowance;
+use crate::debug_answer::DebugAnswer;
 use functions::{Call, Scope, find_scopes};
 use index::UnitIndex;
 use lines::{LineProgram, Row, program_bytes};
 use names::{FunctionName, Names};
 use nyquist_object::Svma;
 use ranges::{ListBuffers, UnitView};
-use std::ops::Range;
 use unit::Unit;
 
 /// The debug info of one module.
@@ -59,17 +59,6 @@ impl Scratch {
     }
 }
 
-/// What the debug info says of one address.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
-    /// As in [`crate::AddressInfo`].
-    pub(crate) frames: Vec<Frame>,
-    /// Whether the outermost frame's name is complete: made from a linkage name.
-    pub(crate) is_complete: bool,
-    /// The code of the outermost function around the address.
-    pub(crate) function: Option<Range<Svma>>,
-}
-
 impl Dwarf {
     pub(crate) fn new(
         main: DwarfFile,
@@ -91,11 +80,12 @@ impl Dwarf {
     }
 
     /// Answers for `wanted`, sorted addresses of the unit at `offset`, in their order.
-    pub(crate) fn look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<Found> {
-        self.try_look_up(offset, wanted, scratch).unwrap_or_else(|| vec![Found::default(); wanted.len()])
+    pub(crate) fn look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
+        self.try_look_up(offset, wanted, scratch)
+            .unwrap_or_else(|| vec![DebugAnswer::default(); wanted.len()])
     }
 
-    fn try_look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Option<Vec<Found>> {
+    fn try_look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Option<Vec<DebugAnswer>> {
         let Scratch { entries: bytes, lists, lines, allowance } = scratch;
         let unit = Unit::read(&self.main, offset)?;
         let view = self.view(&unit);
@@ -146,8 +136,9 @@ fn chain<'a>(
     row: Option<Row>,
     names: &mut Names<'_>,
     mut program: Option<&mut LineProgram<'_>>,
-) -> Found {
-    let mut found = Found { frames: Vec::with_capacity(scopes.clone().count().max(1)), ..Found::default() };
+) -> DebugAnswer {
+    let mut found =
+        DebugAnswer { frames: Vec::with_capacity(scopes.clone().count().max(1)), ..DebugAnswer::default() };
     let mut place = row.map(|row| Call { file: row.file, line: row.line, column: row.column });
     let mut frame = |name: Option<FunctionName>, place: Option<Call>| {
         let declared_in = name.as_ref().and_then(|name| name.file);

@@ -4,8 +4,8 @@ use super::attribute::{StringRef, Value};
 use super::file::DwarfFile;
 use super::ranges::UnitView;
 use super::unit::Unit;
-use crate::cursor::Cursor;
 use gimli::constants::{self, DwAt};
+use nyquist_object::Cursor;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 use super::attribute::Value;
 use super::file::DwarfFile;
 use super::unit::{Pc, Unit};
-use crate::cursor::Cursor;
 use crate::section::{Section, Window};
 use gimli::constants;
+use nyquist_object::Cursor;
 use std::ops::{ControlFlow, Range};
 
 /// The most entries of range lists that one pass reads: more than any real unit has.

@@ -4,8 +4,8 @@
 use super::abbreviations::{Role, Specification, Step, step};
 use super::attribute::{Encoding, Value};
 use super::unit::Pc;
-use crate::cursor::Cursor;
 use gimli::constants;
+use nyquist_object::Cursor;
 
 /// An attribute by its number, and its distance from the entry's first one. There are many layouts, so these are small.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,9 @@
 use super::abbreviations::Abbreviations;
 use super::attribute::{Encoding, StringRef, Value};
 use super::file::{Contributions, DwarfFile};
-use crate::cursor::Cursor;
 use crate::section::Window;
 use gimli::constants;
+use nyquist_object::Cursor;
 use std::sync::Arc;
 
 /// The longest header that any version has, in its 64-bit form.

@@ -1,8 +1,8 @@
 //! The list of functions, and what is recorded of each.
 
 use super::memory::Memory;
-use crate::cursor::Cursor;
 use crate::section::Section;
+use nyquist_object::Cursor;
 use nyquist_object::go::{Header, More, Record, Version};
 
 /// Which of a function's tables says the inlined call of each address, and which of its additional data lists these

@@ -1,9 +1,8 @@
 //! A program's memory as its file has it: what is at an address, pointers that only relocations fill included.
 
-use crate::cursor::Cursor;
 use crate::section::{Section, Source};
-use nyquist_object::Elf;
 use nyquist_object::elf::{Architecture, Segment};
+use nyquist_object::{Cursor, Elf};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ops::Range;

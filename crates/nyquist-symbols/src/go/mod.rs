@@ -11,7 +11,7 @@ mod pc_values;
 
 use crate::Frame;
 use crate::allowance::Allowance;
-use crate::dwarf::Found;
+use crate::debug_answer::DebugAnswer;
 use crate::section::{Section, Source};
 use functions::{Described, Function, Inlined, functions};
 use locate::{Located, locate};
@@ -75,10 +75,10 @@ impl GoTables {
     }
 
     /// Answers for `wanted`, addresses of the function of that number.
-    pub(crate) fn look_up(&self, number: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<Found> {
+    pub(crate) fn look_up(&self, number: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
         match self.body(number) {
             Some(mut body) => wanted.iter().map(|&address| allowance.admitted(body.find(address))).collect(),
-            None => vec![Found::default(); wanted.len()],
+            None => vec![DebugAnswer::default(); wanted.len()],
         }
     }
 
@@ -142,7 +142,7 @@ impl GoTables {
         let header = &self.header;
         let number = |list: u64, index: u64| {
             let bytes = self.table.window(list.checked_add(index * 4)?, 4)?;
-            crate::cursor::Cursor::new(&bytes, 0, header.little_endian).u32()
+            nyquist_object::Cursor::new(&bytes, 0, header.little_endian).u32()
         };
         let position = if header.version == Version::Two {
             number(header.files, index.into()).filter(|_| index != 0).map(u64::from)
@@ -181,7 +181,7 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
-    fn find(&mut self, address: u64) -> Found {
+    fn find(&mut self, address: u64) -> DebugAnswer {
         let mut at = address.saturating_sub(self.function.start);
         let mut frames = Vec::new();
         while frames.len() < MAX_DEPTH
@@ -192,7 +192,7 @@ impl Body<'_> {
         }
         frames.push(self.frame(self.name.clone(), at));
         let function = Svma(self.function.start)..Svma(self.function.end);
-        Found { frames, is_complete: true, function: Some(function) }
+        DebugAnswer { frames, is_complete: true, function: Some(function) }
     }
 
     /// The call that the instruction at a distance was inlined by.

@@ -1,23 +1,11 @@
 //! The blocks of a file of kept functions: each is read, and its checksum looked at, when one of its functions is first asked for.
 
-use super::functions::{Around, Function, FunctionTable};
-use crate::cache::{CHECKSUM_LEN, read_block};
-use crate::cursor::Cursor;
-use crate::section::Source;
+use super::block_index::{FUNCTION_LEN, Index, PER_BLOCK, entry_parts};
+use super::function_table::{Around, Function, FunctionTable};
+use crate::cache::{CHECKSUM_LEN, FileBlocks};
+use nyquist_object::Cursor;
 use std::fmt;
-use std::ops::Range;
 use std::sync::OnceLock;
-
-/// How many functions all blocks but the last have.
-pub(crate) const PER_BLOCK: usize = 128;
-
-/// The bytes of one block in the index.
-const ENTRY_LEN: usize = 10;
-
-const FUNCTION_LEN: usize = 8;
-
-/// The longest block that there can be.
-const MAX_BLOCK: usize = CHECKSUM_LEN + PER_BLOCK * (FUNCTION_LEN + u16::MAX as usize);
 
 /// A function whose place is from the start of its module.
 #[derive(Clone, Copy, Debug)]
@@ -27,19 +15,9 @@ pub(crate) struct Placed<'a> {
     pub(crate) name: &'a [u8],
 }
 
-/// What a file's head says of its blocks.
-pub(crate) struct Index<'a> {
-    entries: &'a [[u8; ENTRY_LEN]],
-    functions: usize,
-    /// Where the first block begins.
-    start: u64,
-}
-
 /// The functions of a file, of which those are read that were asked for.
 pub(crate) struct KeptFunctions {
-    source: Source,
-    /// What the blocks' checksums begin with.
-    seed: u64,
+    file: FileBlocks,
     /// Where each module begins in memory.
     bases: Vec<u64>,
     /// By address.
@@ -57,34 +35,9 @@ struct Block {
     table: OnceLock<Option<Box<FunctionTable>>>,
 }
 
-impl<'a> Index<'a> {
-    /// The index of so many functions, whose blocks fill that part of a file. `None` where they do not.
-    pub(crate) fn new(bytes: &'a [u8], functions: usize, blocks: Range<u64>) -> Option<Self> {
-        let (entries, rest) = bytes.as_chunks::<ENTRY_LEN>();
-        let mut end = blocks.start;
-        for entry in entries {
-            let (_, _, len) = entry_parts(entry)?;
-            end = end.checked_add(len as u64)?;
-        }
-        let is_right = rest.is_empty() && entries.len() == functions.div_ceil(PER_BLOCK) && end == blocks.end;
-        is_right.then_some(Self { entries, functions, start: blocks.start })
-    }
-
-    pub(crate) fn functions(&self) -> usize {
-        self.functions
-    }
-}
-
-/// Where the first function of a block is and its module's number, and the block's length.
-fn entry_parts(entry: &[u8; ENTRY_LEN]) -> Option<(u32, u16, usize)> {
-    let mut cursor = Cursor::new(entry, 0, true);
-    let (offset, module, len) = (cursor.u32()?, cursor.u16()?, cursor.u32()? as usize);
-    (len <= MAX_BLOCK).then_some((offset, module, len))
-}
-
 impl KeptFunctions {
     /// Takes the blocks of an index. `None` where they do not follow each other.
-    pub(crate) fn open(source: &Source, seed: u64, index: &Index<'_>, bases: Vec<u64>) -> Option<Self> {
+    pub(crate) fn open(file: FileBlocks, index: &Index<'_>, bases: Vec<u64>) -> Option<Self> {
         let (mut at, mut unseen) = (index.start, index.functions);
         let mut blocks = Vec::with_capacity(index.entries.len());
         for entry in index.entries {
@@ -96,7 +49,7 @@ impl KeptFunctions {
             unseen -= functions;
         }
         let is_right = blocks.is_sorted_by(|one, next| one.first.0 < next.first.0);
-        is_right.then(|| Self { source: source.clone(), seed, bases, blocks })
+        is_right.then_some(Self { file, bases, blocks })
     }
 
     /// The function at or before an address; `None` before the first, and where its block is damaged.
@@ -114,7 +67,7 @@ impl KeptFunctions {
     }
 
     fn read(&self, number: usize, block: &Block) -> Option<FunctionTable> {
-        let bytes = read_block(&self.source, block.place, self.seed, number)?;
+        let bytes = self.file.read(number, block.place)?;
         let table = self.decode(bytes, block.functions)?;
         let end = self.blocks.get(number + 1).map_or(u64::MAX, |next| next.first.0);
         let (first, last) = (table.functions.first()?, table.functions.last()?);

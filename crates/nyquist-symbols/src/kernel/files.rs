@@ -1,17 +1,13 @@
 //! The files in which the running kernel tells some more than others, opened before this process gives up the right to them: what
 //! they show is decided when they are opened (`kernel/kallsyms.c`, `kernel/module/procfs.c`, `kernel/module/sysfs.c`).
 
-use super::modules::sections;
-use super::{for_each_line, parse_module};
-use nyquist_object::Svma;
+use super::lines::{for_each_line, parse_module};
+use super::section_places::{Sections, sections};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-
-/// Where each section of a module is, by its name.
-pub(super) type Sections = FxHashMap<String, Svma>;
 
 /// The open files of the running kernel.
 #[derive(Debug)]

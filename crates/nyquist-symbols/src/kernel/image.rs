@@ -1,9 +1,8 @@
 //! The kernel's image on the disk (`vmlinux`) with its debug info, and how far from its addresses the kernel was loaded.
 
-use crate::cursor::Cursor;
 use crate::section::Source;
 use crate::{AddressInfo, Finder, Found, ModuleRequest, ModuleSymbols};
-use nyquist_object::{Avma, BuildId, Elf, ModuleId, RelativeAddress, Svma};
+use nyquist_object::{Avma, BuildId, Cursor, Elf, ModuleId, RelativeAddress, Svma};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

@@ -2,36 +2,28 @@
 //! file does not tell where the kernel is in memory.
 //!
 //! ```text
-//! file     = magic (8 bytes)  length of head (u32)  checksum of head (u64)  head  blocks
 //! head     = length of identity, number of modules, number of functions (u32)  identity  modules  index
 //! module   = where it begins and ends (u64)  length of its name (u16)  name, none where it had no place
 //! index    = for each block: where its first function is (u32), that one's module (u16), length of the block (u32)
-//! block    = checksum (u64)  functions  names
+//! block    = functions  names
 //! function = where it is from the start of its module (u32)  length of its name (u16)  module (u16)
 //! ```
 //!
-//! All is little-endian. A few hundred of a hundred thousand functions are asked for, so only the head is read at once. The
-//! checksums of blocks begin with that of the head, so that no block counts in another file. A file is never written to again.
+//! The file is as all files of a cache are (`cache/block_file.rs`). A few hundred of a hundred thousand functions are asked for, so
+//! only the head is read at once. A file is never written to again.
 
-use super::blocks::{self, Index, KeptFunctions, PER_BLOCK, Placed};
-use super::functions::{FunctionTable, Functions};
+use super::block_index::PER_BLOCK;
+use super::blocks::{self, KeptFunctions, Placed};
+use super::function_table::FunctionTable;
+use super::functions::Functions;
+use super::kept_head::{Head, MAGIC, MAX_HEAD, Module};
 use super::{KERNEL, KernelModule, KernelSymbols};
-use crate::cache::{HEADER, Magic, add_block, checksum, read_head, sealed_head};
-use crate::cursor::Cursor;
+use crate::cache::{FileBlocks, FileHead, sealed_file};
 use crate::section::Source;
-use nyquist_object::{Avma, ByteSource};
+use nyquist_object::{Avma, ByteSource as _};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Where these functions come from, for people.
-pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
-
-/// What every file begins with. The last byte is the number of the layout.
-const MAGIC: Magic = *b"\x00nyqker\x01";
-
-/// The longest head that is written, and believed. That of 120,000 functions has 10 kB.
-const MAX_HEAD: u32 = 1 << 20;
 
 /// Where modules are in memory: `vmlinux` begins at its first code.
 pub(crate) type Places = FxHashMap<String, Range<Avma>>;
@@ -84,73 +76,36 @@ fn placed<'a>(table: &'a FunctionTable, bases: &[Option<Avma>]) -> Option<Vec<Pl
 
 /// A file with this head and these blocks, whatever they are, with the checksums that make [`read_kernel`] take them for whole.
 pub fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
-    let seed = checksum(0, head);
-    let mut file = sealed_head(MAGIC, 0, head);
-    for (number, contents) in blocks.iter().enumerate() {
-        add_block(&mut file, seed, number, contents);
-    }
-    file
-}
-
-/// How many functions are kept, as the head says; `None` of a file that is another or whose head is damaged.
-pub(crate) fn count_functions(source: &impl ByteSource) -> Option<usize> {
-    let (head, seed) = read_head(source, MAGIC, 0, MAX_HEAD)?;
-    Some(Head::parse(&head, seed, source.len())?.index.functions())
+    sealed_file(MAGIC, 0, head, blocks.iter())
 }
 
 /// The functions that were kept with this identity, at the places where their modules are now; without the build id.
 pub(crate) fn open(source: &Source, places: &Places, identity: &str) -> Option<KernelSymbols> {
-    let (head, seed) = read_head(source, MAGIC, 0, MAX_HEAD)?;
-    let head = Head::parse(&head, seed, source.len())?;
+    let file = FileHead::read(source, MAGIC, 0, MAX_HEAD)?;
+    let head = Head::parse(&file, source.len())?;
     if head.identity != identity {
         return None;
     }
-    head.at(places, source)
+    head.at(places, file.blocks(source))
 }
 
 /// The kernel's functions in the bytes of a file of a cache, as if each module were at address zero; `None` where it is another file
 /// or its head is damaged. What is in damaged blocks is not found.
 pub fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
     let source: Source = Arc::new(bytes);
-    let (head, seed) = read_head(&source, MAGIC, 0, MAX_HEAD)?;
-    let head = Head::parse(&head, seed, source.len())?;
+    let file = FileHead::read(&source, MAGIC, 0, MAX_HEAD)?;
+    let head = Head::parse(&file, source.len())?;
     let names = head.modules.iter().map(|module| module.name).chain([KERNEL]);
     let places = names.map(|name| (name.to_owned(), Avma(0)..Avma(0))).collect();
-    head.at(&places, &source)
+    head.at(&places, file.blocks(&source))
 }
 
-/// What the head says.
-struct Head<'a> {
-    identity: &'a str,
-    modules: Vec<Module<'a>>,
-    index: Index<'a>,
-    /// What the blocks' checksums begin with.
-    seed: u64,
-}
-
-/// A module, from the place where it is; one without a name where it had no place.
-struct Module<'a> {
-    name: &'a str,
-    offsets: [u64; 2],
-}
-
-impl<'a> Head<'a> {
-    /// Parses the head of a file of so many bytes, all of which are the head's or a block's.
-    fn parse(bytes: &'a [u8], seed: u64, file_len: u64) -> Option<Self> {
-        let mut cursor = Cursor::new(bytes, 0, true);
-        let [identity_len, modules, functions] = [cursor.u32()?, cursor.u32()?, cursor.u32()?];
-        let identity = text(bytes, &mut cursor, identity_len)?;
-        let modules = (0..modules).map(|_| Module::parse(bytes, &mut cursor)).collect::<Option<_>>()?;
-        let index = bytes.get(cursor.position()..)?;
-        let blocks = (HEADER + bytes.len()) as u64..file_len;
-        Some(Self { identity, modules, index: Index::new(index, functions as usize, blocks)?, seed })
-    }
-
-    /// The functions, in the file that this is the head of, at the places where their modules are now.
-    fn at(&self, places: &Places, source: &Source) -> Option<KernelSymbols> {
+impl Head<'_> {
+    /// The functions, in the blocks of the file that this is the head of, at the places where their modules are now.
+    fn at(&self, places: &Places, blocks: FileBlocks) -> Option<KernelSymbols> {
         let mut modules = self.modules.iter().map(|module| module.at(places)).collect::<Option<Vec<_>>>()?;
         let bases = modules.iter().map(|module| module.range.start.0).collect();
-        let functions = Functions::Kept(KeptFunctions::open(source, self.seed, &self.index, bases)?);
+        let functions = Functions::Kept(KeptFunctions::open(blocks, &self.index, bases)?);
         modules.retain(|module| !module.name.is_empty());
         modules.sort_by_key(|module| module.range.start);
         let mut symbols = KernelSymbols { functions, modules, ..KernelSymbols::default() };
@@ -159,13 +114,7 @@ impl<'a> Head<'a> {
     }
 }
 
-impl<'a> Module<'a> {
-    fn parse(bytes: &'a [u8], cursor: &mut Cursor<'a>) -> Option<Self> {
-        let offsets = [cursor.u64()?, cursor.u64()?];
-        let len = cursor.u16()?;
-        Some(Self { name: text(bytes, cursor, len.into())?, offsets })
-    }
-
+impl Module<'_> {
     fn at(&self, places: &Places) -> Option<KernelModule> {
         let place = if self.name.is_empty() { 0 } else { places.get(self.name)?.start.0 };
         let [start, end] = self.offsets.map(|offset| Avma(place.wrapping_add(offset)));
@@ -173,16 +122,11 @@ impl<'a> Module<'a> {
     }
 }
 
-/// The next `len` bytes, which are text.
-fn text<'a>(bytes: &'a [u8], cursor: &mut Cursor<'a>, len: u32) -> Option<&'a str> {
-    let start = cursor.position();
-    cursor.skip(len.into())?;
-    std::str::from_utf8(bytes.get(start..cursor.position())?).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::HEADER;
+    use crate::kernel::kept_head::count_functions;
     use crate::section::tests::Counted;
     use std::fmt::Write as _;
 

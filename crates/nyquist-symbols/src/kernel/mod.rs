@@ -1,22 +1,29 @@
 //! The kernel's own symbols: `/proc/kallsyms`, `/proc/modules` and the notes in `/sys/kernel/notes`, and the lines and
 //! inlined calls of its debug info where that is here.
 
+mod block_index;
 mod blocks;
 mod code;
 mod files;
+mod function_table;
 mod functions;
 mod image;
 mod kept;
+mod kept_head;
+mod lines;
 mod modules;
 mod running;
+mod section_places;
 
 use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
 pub use code::{KernelCode, KernelCodeError};
 pub use files::KernelFiles;
-use functions::{Around, Function, FunctionTable, Functions};
+use function_table::{Around, Function, FunctionTable};
+use functions::Functions;
 use image::{Anchors, KernelImage};
-pub(crate) use kept::{KALLSYMS, count_functions};
 pub use kept::{read_kernel, sealed_kernel};
+pub(crate) use kept_head::{KALLSYMS, count_functions};
+use lines::{for_each_line, parse_module};
 use modules::{ModuleFiles, PlacedModule};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, RelativeAddress};
@@ -33,9 +40,6 @@ pub const KERNEL_LIB: &str = "[kernel.kallsyms]";
 
 /// The name that the kernel itself goes by.
 pub(crate) const KERNEL: &str = "vmlinux";
-
-/// The longest line that is read; symbol names are shorter than 512 bytes.
-const MAX_LINE: u64 = 64 << 10;
 
 /// The functions of the running kernel and its modules.
 #[derive(Debug, Default)]
@@ -318,29 +322,6 @@ impl<'a> Line<'a> {
         let name = words.next()?;
         let module = words.next().and_then(|word| word.strip_prefix('[')?.strip_suffix(']'));
         Some(Self { address, is_code, name, module: module.unwrap_or(KERNEL) })
-    }
-}
-
-/// A line of `/proc/modules`: name, size, users, their names, state, address.
-pub(crate) fn parse_module(line: &str) -> Option<(String, Range<Avma>)> {
-    let words: Vec<&str> = line.split_ascii_whitespace().take(6).collect();
-    let &[name, size, .., address] = words.as_slice() else { return None };
-    let start = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok().filter(|&start| start != 0)?;
-    let end = start.checked_add(size.parse().ok()?)?;
-    Some((name.to_owned(), Avma(start)..Avma(end)))
-}
-
-/// Calls `take` with each line that is UTF-8 and not absurdly long.
-pub(crate) fn for_each_line(mut text: impl BufRead, mut take: impl FnMut(&str)) -> io::Result<()> {
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if io::Read::take(&mut text, MAX_LINE).read_until(b'\n', &mut line)? == 0 {
-            return Ok(());
-        }
-        if let Ok(line) = std::str::from_utf8(&line) {
-            take(line);
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Modules of the running kernel: their files with debug info on the disk, placed where the kernel loaded their sections.
 
-use super::files::Sections;
+use super::section_places::sections;
 use crate::section::Source;
 use crate::unpack::unpack_file;
 use crate::{AddressInfo, Attempt, Finder, Found, ModuleRequest, ModuleSymbols, Outcome, Wanted};
@@ -143,17 +143,4 @@ fn has_debug_info(elf: &Elf<Source>) -> bool {
 fn unpacked(path: &Path, id: &BuildId) -> Option<Elf<Source>> {
     let elf = Elf::open(Arc::new(unpack_file(path)?) as Source).ok()?;
     (elf.build_id().as_ref() == Some(id) && has_debug_info(&elf)).then_some(elf)
-}
-
-/// Where the kernel has loaded each section with `part` in its name: a file each, which says the address. It is zero for those who
-/// may not know.
-pub(super) fn sections(folder: &Path, part: &str) -> Sections {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let section = |entry: fs::DirEntry| {
-        let name = entry.file_name().into_string().ok().filter(|name| name.contains(part))?;
-        let text = fs::read_to_string(entry.path()).ok()?;
-        let address = u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()?;
-        (address != 0).then_some((name, Svma(address)))
-    };
-    entries.filter_map(section).collect()
 }

@@ -2,7 +2,8 @@
 //! are kept for as long as it runs with the same modules.
 
 use super::kept::{Places, encode, open};
-use super::{KERNEL, KernelError, KernelFiles, KernelSymbols, for_each_line, parse_module};
+use super::lines::{for_each_line, parse_module};
+use super::{KERNEL, KernelError, KernelFiles, KernelSymbols};
 use crate::cache::{AnswerCache, MAKER};
 use crate::{AddressInfo, Finder, Reason};
 use nyquist_object::Avma;

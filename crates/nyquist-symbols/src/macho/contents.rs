@@ -1,6 +1,8 @@
 //! What a Mach-O file holds that names and stacks can be had from.
 
-use super::{DebugMap, Image, id_of, images, symbols};
+use super::debug_map::DebugMap;
+use super::images::{Image, id_of, images};
+use super::symbols;
 use crate::section::Source;
 use crate::{OpenFile, SymbolsError};
 use nyquist_object::macho::FileKind;

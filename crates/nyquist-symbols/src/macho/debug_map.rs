@@ -1,7 +1,7 @@
 //! The debug map: which object files an image was linked from, and where each of their functions went. Linkers leave it in
 //! the symbol table as entries for debuggers (Apple's `mach-o/stab.h`; LLVM's `dsymutil` documents their order).
 
-use super::Image;
+use super::images::Image;
 use crate::section::Section;
 use nyquist_object::macho::Stab;
 use std::ffi::OsStr;

@@ -2,12 +2,14 @@
 
 mod contents;
 mod debug_map;
+mod images;
 mod objects;
 mod shared_cache;
 mod symbols;
 
 pub use contents::MachoContents;
-pub(crate) use debug_map::{DebugMap, ObjectPath};
+pub(crate) use debug_map::DebugMap;
+pub(crate) use images::{Image, choose, id_of, images};
 pub(crate) use objects::ObjectFiles;
 pub(crate) use objects::find_object;
 pub(crate) use shared_cache::{begins_as_cache, ids_in_cache, image_in_cache};
@@ -20,59 +22,8 @@ use crate::section::Source;
 use crate::symbol_table::SymbolTable;
 use crate::{Found, OpenFile};
 use nyquist_object::elf::Segment;
-use nyquist_object::macho::{SourceRange, Universal};
-use nyquist_object::{Architecture, DebugId, FileIdentity, FileOffset, MachO, ModuleId, ObjectError, Svma};
+use nyquist_object::{FileOffset, MachO, Svma};
 use std::path::PathBuf;
-use std::sync::Arc;
-
-/// A Mach-O file for one architecture.
-pub(crate) type Image = MachO<Source>;
-
-/// The architecture of the machine that this runs on.
-const OWN: Architecture =
-    if cfg!(target_arch = "aarch64") { Architecture::Aarch64 } else { Architecture::X86_64 };
-
-/// The files in a file: those of a universal one that can be read, or the file itself.
-///
-/// # Errors
-/// For what is neither a universal nor a Mach-O file of 64 bits, and for a universal one of which nothing can be read.
-pub(crate) fn images(source: &Source) -> Result<Vec<Image>, ObjectError> {
-    let universal = match Universal::read(source) {
-        Ok(universal) => universal,
-        Err(ObjectError::NotAnObject) => return Ok(vec![MachO::open(source.clone())?]),
-        Err(error) => return Err(error),
-    };
-    let mut opened = Vec::new();
-    let mut failed = ObjectError::NotAnObject;
-    for slice in universal.slices() {
-        let range = SourceRange::new(source.clone(), slice.offset, slice.size);
-        match MachO::open(Arc::new(range) as Source) {
-            Ok(image) => opened.push(image),
-            Err(error) => failed = error,
-        }
-    }
-    if opened.is_empty() { Err(failed) } else { Ok(opened) }
-}
-
-/// The id by which a profile names the file: its UUID, or, of one that has none, the hash of its code.
-pub(crate) fn id_of(image: &Image) -> Option<DebugId> {
-    if let Some(uuid) = image.uuid() {
-        return Some(uuid.debug_id());
-    }
-    let text_hash = image.text_hash().ok()?;
-    let file = FileIdentity { device: 0, inode: 0, size: 0, modified_ns: 0, text_hash };
-    Some(ModuleId::File(file).debug_id())
-}
-
-/// Of the files in one, the one with this id. Where none is given, the one for the machine that this runs on, or the
-/// first.
-pub(crate) fn choose(mut images: Vec<Image>, wanted: Option<DebugId>) -> Option<Image> {
-    let index = match wanted {
-        Some(wanted) => images.iter().position(|image| id_of(image) == Some(wanted))?,
-        None => images.iter().position(|image| image.architecture() == OWN).unwrap_or(0),
-    };
-    (index < images.len()).then(|| images.swap_remove(index))
-}
 
 /// The files of a module that hold symbol tables.
 pub(crate) struct MachoFiles {

@@ -1,9 +1,11 @@
 //! DWARF that was left in the object files: an address of the image is translated to one of the object file that its
 //! function came from, and asked for there.
 
+use super::debug_map::{DebugMap, ObjectPath};
+use super::images::{Image, images};
 use super::symbols::Names;
-use super::{DebugMap, Image, ObjectPath, images};
-use crate::dwarf::{Dwarf, DwarfFile, Found, Scratch, SplitFiles};
+use crate::debug_answer::DebugAnswer;
+use crate::dwarf::{Dwarf, DwarfFile, Scratch, SplitFiles};
 use crate::find::{Outcome, open_source};
 use crate::section::Source;
 use nyquist_object::macho::{self, SourceRange};
@@ -68,8 +70,8 @@ impl ObjectFiles {
     }
 
     /// Answers for `wanted`, sorted addresses of functions from one object file, in their order.
-    pub(crate) fn look_up(&self, object: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<Found> {
-        let mut found = vec![Found::default(); wanted.len()];
+    pub(crate) fn look_up(&self, object: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
+        let mut found = vec![DebugAnswer::default(); wanted.len()];
         let Some(file) = self.object(object) else { return found };
         let translate = |(number, &address): (usize, &u64)| self.translate(&file, number, address);
         let mut translated: Vec<_> = wanted.iter().enumerate().filter_map(translate).collect();
@@ -81,7 +83,7 @@ impl ObjectFiles {
             for (wanted, answer) in of_unit.iter().zip(answers) {
                 if let Some(found) = found.get_mut(wanted.number) {
                     let function = answer.function.as_ref().map(|range| shifted(range, wanted.shift));
-                    *found = Found { function, ..answer };
+                    *found = DebugAnswer { function, ..answer };
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Libraries of the system, which are in the dyld shared cache and nowhere else.
 
-use super::Image;
+use super::images::Image;
 use crate::OpenFile;
 use crate::find::open_source;
 use crate::section::Source;

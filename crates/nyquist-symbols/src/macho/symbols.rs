@@ -1,11 +1,11 @@
 //! The names in a Mach-O file: its symbol table, what it exports, the stubs of imported functions, and stand-ins for what
 //! has no name.
 
-use super::Image;
+use super::images::Image;
 use crate::Origin;
-use crate::pdb::up_to_next;
+use crate::named_range::{NamedRange, up_to_next};
 use crate::section::Section;
-use crate::symbol_table::{NamedRange, SymbolTable, UnsizedSymbol};
+use crate::symbol_table::{SymbolTable, UnsizedSymbol};
 use nyquist_object::macho::Symbol;
 use std::ops::Range;
 

@@ -2,8 +2,8 @@
 
 use super::ModuleSymbols;
 use crate::cache::Extent;
+use crate::debug_answer::DebugAnswer;
 use crate::debug_info::DebugInfo;
-use crate::dwarf;
 use crate::macho::MachoFiles;
 use crate::mini_debug_info::mini_debug_info;
 use crate::symbol_table::{Function, SymbolTable};
@@ -151,7 +151,7 @@ impl<'a> Functions<'a> {
     }
 
     /// Joins what the symbol tables and the debug info say.
-    pub(crate) fn answer(&self, function: Option<Function>, found: Option<dwarf::Found>) -> AddressInfo {
+    pub(crate) fn answer(&self, function: Option<Function>, found: Option<DebugAnswer>) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
             (Some(_), _) => self.module.opened_debug_info().map_or(Origin::DebugInfo, DebugInfo::origin),
@@ -181,7 +181,7 @@ impl<'a> Functions<'a> {
     }
 
     /// The symbol that the debug info implies where no symbol table has one.
-    fn symbol_of(&self, found: &dwarf::Found) -> Option<Symbol> {
+    fn symbol_of(&self, found: &DebugAnswer) -> Option<Symbol> {
         let name = found.frames.last()?.function.as_ref()?;
         self.symbol(name, found.function.clone()?)
     }

@@ -2,8 +2,7 @@
 //! (LLVM, "The PDB Info Stream" and "The PDB DBI Stream").
 
 use super::msf::Msf;
-use crate::cursor::Cursor;
-use nyquist_object::{DebugId, ObjectError};
+use nyquist_object::{Cursor, DebugId, ObjectError};
 use std::ops::Range;
 
 /// The numbers of streams that have fixed ones.

@@ -2,7 +2,7 @@
 //! Microsoft's `cvinfo.h`, "Line number and file information").
 
 use super::dbi::Program;
-use crate::cursor::Cursor;
+use nyquist_object::Cursor;
 use rustc_hash::FxHashMap;
 
 /// Kinds of subsections.

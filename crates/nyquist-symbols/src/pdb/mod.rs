@@ -15,9 +15,9 @@ pub(crate) use msf::{MAGIC, Msf};
 
 use crate::Frame;
 use crate::allowance::Allowance;
-use crate::dwarf::Found;
+use crate::debug_answer::DebugAnswer;
+use crate::named_range::{NamedRange, up_to_next};
 use crate::section::Source;
-use crate::symbol_table::NamedRange;
 use dbi::{Module, Program};
 use imports::Imports;
 use lines::{Lines, Place};
@@ -128,8 +128,8 @@ impl Pdb {
     }
 
     /// Answers for `wanted`, sorted addresses in the code of one object file, in their order.
-    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<Found> {
-        let mut found = vec![Found::default(); wanted.len()];
+    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
+        let mut found = vec![DebugAnswer::default(); wanted.len()];
         let module = usize::try_from(unit).ok().and_then(|unit| self.program.modules.get(unit));
         let stream = module.and_then(|module| Some((module, self.msf.read(module.stream).ok()?)));
         let Some((module, stream)) = stream else { return found };
@@ -156,11 +156,11 @@ impl Pdb {
         stream: &[u8],
         wanted: &[u32],
         allowance: &mut Allowance,
-    ) -> Vec<Found> {
+    ) -> Vec<DebugAnswer> {
         let symbols = stream.get(..module.symbols_len as usize).unwrap_or(stream);
         let lines = Lines::parse(module.lines(stream));
         let asked = Asked { wanted, places: lines.find(&self.program, wanted), lines };
-        let mut found = vec![Found::default(); wanted.len()];
+        let mut found = vec![DebugAnswer::default(); wanted.len()];
         for hit in self.hits(symbols, wanted) {
             self.answer(&hit, symbols, &asked, &mut found, allowance);
         }
@@ -220,7 +220,7 @@ impl Pdb {
         hit: &Hit<'_>,
         symbols: &[u8],
         asked: &Asked<'_>,
-        found: &mut [Found],
+        found: &mut [DebugAnswer],
         allowance: &mut Allowance,
     ) {
         let Asked { places, lines, .. } = asked;
@@ -239,7 +239,7 @@ impl Pdb {
         for (number, mut frames) in hit.wanted.clone().zip(chains) {
             frames.reverse();
             if let Some(found) = found.get_mut(number) {
-                *found = Found { frames, is_complete: name.is_some(), function: range.clone() };
+                *found = DebugAnswer { frames, is_complete: name.is_some(), function: range.clone() };
             }
         }
     }
@@ -338,20 +338,6 @@ impl Pdb {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Public functions as pieces of code, each up to the next one or to the end of its section.
-pub(crate) fn up_to_next(mut functions: Vec<(u64, Vec<u8>)>, sections: &[Range<u64>]) -> Vec<NamedRange> {
-    functions.sort();
-    let starts: Vec<u64> = functions.iter().map(|(start, _)| *start).collect();
-    let mut ranges = Vec::with_capacity(functions.len());
-    for (start, name) in functions {
-        let next = starts.get(starts.partition_point(|other| *other <= start)).copied();
-        let section = sections.iter().find(|section| section.contains(&start)).map(|section| section.end);
-        let Some(end) = next.into_iter().chain(section).min() else { continue };
-        ranges.push(NamedRange { start, end, name });
-    }
-    ranges
 }
 
 impl std::fmt::Debug for Pdb {

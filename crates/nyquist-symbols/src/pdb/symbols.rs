@@ -1,6 +1,6 @@
 //! Symbol records: functions, and the calls that were inlined into them (Microsoft's `cvinfo.h`, "SYMBOL").
 
-use crate::cursor::Cursor;
+use nyquist_object::Cursor;
 use std::ops::Range;
 
 /// A record: its kind and its contents.

@@ -2,7 +2,7 @@
 
 use super::msf::Msf;
 use super::types::{FIRST_RECORD, Record, Records};
-use crate::cursor::Cursor;
+use nyquist_object::Cursor;
 
 /// The streams that have fixed numbers.
 const TYPE_STREAM: usize = 2;

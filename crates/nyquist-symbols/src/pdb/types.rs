@@ -1,7 +1,7 @@
 //! Records of types and ids by their numbers (LLVM, "The PDB TPI and IPI Streams").
 
 use super::msf::Msf;
-use crate::cursor::Cursor;
+use nyquist_object::Cursor;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

@@ -1,11 +1,10 @@
 //! The symbols of an ELF file that name code, as they stand in a section.
 
-use super::Entry;
+use super::entry::Entry;
 use super::near::Near;
-use crate::cursor::Cursor;
 use crate::section::{Section, Source, Window};
 use nyquist_object::elf::Section as Header;
-use nyquist_object::{ByteSource as _, Elf};
+use nyquist_object::{ByteSource as _, Cursor, Elf};
 use std::cell::Cell;
 
 /// Symbol types and bindings (System V gABI, "Symbol Table").

@@ -2,22 +2,19 @@
 //! settled that takes a look at all symbols, and in blocks, of which those are read that are asked for.
 //!
 //! ```text
-//! file  = magic (8 bytes)  length of head (u32)  checksum of head (u64)  head  blocks
 //! head  = number of rows (u64)  for each block: where its first row begins (u64)
-//! block = checksum (u64)  rows, of which all blocks but the last have 128
+//! block = rows, of which all blocks but the last have 128
 //! row   = where it begins (u64)  its length (u32)  where its name is in the symbol table's strings (u32)  its reach (u32)
 //! ```
 //!
-//! All is little-endian. The checksums of blocks begin with that of the head, so that no block counts in another file. A file is
-//! never written to again.
+//! The file is as all files of a cache are (`cache/block_file.rs`), and is never written to again.
 
 use super::rows::{KeptTable, Row, RowTable, Rows};
 use super::{SymbolTable, near};
 use crate::Origin;
-use crate::cache::{CHECKSUM_LEN, HEADER, Magic, add_block, checksum, read_block, read_head, sealed_head};
-use crate::cursor::Cursor;
+use crate::cache::{CHECKSUM_LEN, FileBlocks, FileHead, HEADER, Magic, sealed_file};
 use crate::section::{Section, Source};
-use nyquist_object::{ByteSource as _, Svma};
+use nyquist_object::{ByteSource as _, Cursor, Svma};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -38,9 +35,7 @@ const MAX_ROWS: u64 = (MAX_HEAD as u64 / 8 - 1) * PER_BLOCK as u64;
 
 /// The rows of a file, of which those are read that were asked for.
 pub(super) struct KeptRows {
-    source: Source,
-    /// What the blocks' checksums begin with.
-    seed: u64,
+    file: FileBlocks,
     /// How many rows there are.
     len: usize,
     /// Where the first block begins.
@@ -89,28 +84,22 @@ fn contents(rows: impl Iterator<Item = Row>) -> Vec<u8> {
 
 /// A file with this head and these blocks, whatever they are, with the checksums that make [`read_table`] take them for whole.
 pub fn sealed_table(head: &[u8], blocks: impl Iterator<Item = Vec<u8>>, seed: u64) -> Vec<u8> {
-    let mut file = sealed_head(MAGIC, seed, head);
-    let seed = checksum(seed, head);
-    for (number, contents) in blocks.enumerate() {
-        add_block(&mut file, seed, number, &contents);
-    }
-    file
+    sealed_file(MAGIC, seed, head, blocks)
 }
 
 impl KeptRows {
     /// Reads the head of a file, whose checksum was made with `seed`; `None` where it is not as it was written.
-    pub(super) fn open(source: Source, seed: u64) -> Option<Self> {
-        let (head, seed) = read_head(&source, MAGIC, seed, MAX_HEAD)?;
-        let (len, firsts) = head.split_first_chunk::<8>()?;
+    pub(super) fn open(source: &Source, seed: u64) -> Option<Self> {
+        let head = FileHead::read(source, MAGIC, seed, MAX_HEAD)?;
+        let (len, firsts) = head.contents.split_first_chunk::<8>()?;
         let (len, (firsts, rest)) = (u64::from_le_bytes(*len), firsts.as_chunks::<8>());
         let len = usize::try_from(len).ok()?;
         let is_whole = len > 0 && rest.is_empty() && firsts.len() == len.div_ceil(PER_BLOCK);
         is_whole.then_some(())?;
         let block = |first: &[u8; 8]| Block { first: u64::from_le_bytes(*first), rows: OnceLock::new() };
         let blocks: Vec<_> = firsts.iter().map(block).collect();
-        let start = (HEADER + head.len()) as u64;
-        let kept = Self { source, seed, len, start, blocks };
-        let is_right = kept.place(kept.blocks.len() - 1).end == kept.source.len()
+        let kept = Self { file: head.blocks(source), len, start: head.end(), blocks };
+        let is_right = kept.place(kept.blocks.len() - 1).end == source.len()
             && kept.blocks.is_sorted_by_key(|block| block.first);
         is_right.then_some(kept)
     }
@@ -151,7 +140,7 @@ impl KeptRows {
     fn read(&self, number: usize) -> Option<RowTable> {
         let place = self.place(number);
         let len = (place.end - place.start) as usize;
-        let bytes = read_block(&self.source, (place.start, len), self.seed, number)?;
+        let bytes = self.file.read(number, (place.start, len))?;
         let contents = bytes.get(CHECKSUM_LEN..)?;
         let rows = contents.as_chunks::<ROW_LEN>().0.iter().map(row).collect::<Option<Vec<_>>>()?;
         let end = self.blocks.get(number + 1).map_or(u64::MAX, |next| next.first);
@@ -182,7 +171,7 @@ pub fn read_table(
     strings: Vec<u8>,
     addresses: &[u64],
 ) -> Option<Vec<Option<Arc<str>>>> {
-    let kept = KeptRows::open(Arc::new(file), seed)?;
+    let kept = KeptRows::open(&(Arc::new(file) as Source), seed)?;
     let rows = Rows::Kept(KeptTable::new(kept, Box::new(RowTable::default)));
     let strings = Section::from(strings);
     let table =
@@ -218,7 +207,7 @@ mod tests {
 
     /// A table by its file, of which a damaged block is replaced by what `remake` makes.
     fn opened(file: Vec<u8>, remake: impl Fn() -> RowTable + Send + Sync + 'static) -> Option<SymbolTable> {
-        let kept = KeptRows::open(Arc::new(file), SEED)?;
+        let kept = KeptRows::open(&(Arc::new(file) as Source), SEED)?;
         Some(table(Rows::Kept(KeptTable::new(kept, Box::new(remake)))))
     }
 
@@ -297,7 +286,7 @@ mod tests {
     #[test]
     fn a_file_that_is_another_or_not_whole_is_not_opened() {
         let file = encode(&whole(300, 3), SEED);
-        let opens = |file: &[u8], seed| KeptRows::open(Arc::new(file.to_vec()), seed).is_some();
+        let opens = |file: &[u8], seed| KeptRows::open(&(Arc::new(file.to_vec()) as Source), seed).is_some();
         assert!(opens(&file, SEED) && !opens(&file, SEED + 1));
         for len in 0..file.len() {
             assert!(!opens(&file[..len], SEED), "{len}");
@@ -318,7 +307,7 @@ mod tests {
         let head = head_len(&bytes) as u64;
         let counted = Arc::new(Counted::new(bytes));
         let read = || counted.take_read();
-        let kept = KeptRows::open(counted.clone(), SEED).unwrap();
+        let kept = KeptRows::open(&(counted.clone() as Source), SEED).unwrap();
         assert_eq!(read(), head);
         for _ in 0..2 {
             assert_eq!(kept.after(8 * 130), Ok(131));

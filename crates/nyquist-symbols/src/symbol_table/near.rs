@@ -1,7 +1,7 @@
 //! Of a symbol table, what tells of a few addresses: a table of hundreds of thousands of symbols is passed over a few times for
 //! them, which takes a fraction of the time and memory of putting it in order.
 
-use super::Entry;
+use super::entry::Entry;
 use std::ops::Range;
 
 /// How many symbols a table has at least that is not put in order for a few addresses, and how many addresses are few.

@@ -1,6 +1,6 @@
 //! Functions by address: all of them in memory, or in blocks of a kept file that are read when they are asked for.
 
-use super::Entry;
+use super::entry::Entry;
 use super::kept::{Damaged, KeptRows};
 use std::cmp::Reverse;
 use std::fmt;

@@ -1,9 +1,9 @@
 //! The names in a PE image itself: its symbol table, where a GNU linker wrote one, and what it exports.
 
 use crate::Origin;
-use crate::pdb::up_to_next;
+use crate::named_range::{NamedRange, up_to_next};
 use crate::section::Source;
-use crate::symbol_table::{NamedRange, SymbolTable};
+use crate::symbol_table::SymbolTable;
 use nyquist_object::elf::Architecture;
 use nyquist_object::pe::Directory;
 use nyquist_object::{Pe, RelativeAddress};

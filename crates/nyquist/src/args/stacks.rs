@@ -3,7 +3,7 @@
 use crate::args::quantity::whole;
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use nyquist_record::linux::perf;
+use nyquist_record::linux;
 
 /// How the callers are found.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -13,7 +13,7 @@ pub(crate) struct StackArgs {
     pub(crate) call_graph: CallGraph,
     /// Copy so many bytes of each stack, to find the callers in; larger copies reach further and cost more [default: 32 kB,
     /// and the most, 65528, once many stacks turn out to be deeper]
-    #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=perf::Options::MOST_STACK_BYTES))]
+    #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=linux::Options::MOST_STACK_BYTES))]
     pub(crate) stack_size: Option<u32>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum CallGraph {
     None,
 }
 
-impl From<CallGraph> for perf::CallGraph {
+impl From<CallGraph> for linux::CallGraph {
     fn from(call_graph: CallGraph) -> Self {
         match call_graph {
             CallGraph::Auto => Self::Auto,
@@ -44,12 +44,12 @@ impl From<CallGraph> for perf::CallGraph {
 
 impl StackArgs {
     /// The options of a recording with these of its stacks.
-    pub(crate) fn apply(self, options: perf::Options) -> Result<perf::Options, Failure> {
+    pub(crate) fn apply(self, options: linux::Options) -> Result<linux::Options, Failure> {
         if self.stack_size.is_some() && matches!(self.call_graph, CallGraph::Fp | CallGraph::None) {
             return Err(Failure::new("--stack-size says how much of each stack is copied, and none is with --call-graph fp or none")
                 .hint("leave out one of them"));
         }
-        Ok(perf::Options { call_graph: self.call_graph.into(), stack_bytes: self.stack_size, ..options })
+        Ok(linux::Options { call_graph: self.call_graph.into(), stack_bytes: self.stack_size, ..options })
     }
 }
 
@@ -60,12 +60,12 @@ mod tests {
     #[test]
     fn a_size_needs_copies() {
         let applied = |call_graph, stack_size| {
-            let options = StackArgs { call_graph, stack_size }.apply(perf::Options::default());
+            let options = StackArgs { call_graph, stack_size }.apply(linux::Options::default());
             options.map(|options| (options.call_graph, options.stack_bytes)).ok()
         };
-        assert_eq!(applied(CallGraph::Auto, None), Some((perf::CallGraph::Auto, None)));
-        assert_eq!(applied(CallGraph::Dwarf, Some(4096)), Some((perf::CallGraph::Dwarf, Some(4096))));
-        assert_eq!(applied(CallGraph::Fp, None), Some((perf::CallGraph::FramePointers, None)));
+        assert_eq!(applied(CallGraph::Auto, None), Some((linux::CallGraph::Auto, None)));
+        assert_eq!(applied(CallGraph::Dwarf, Some(4096)), Some((linux::CallGraph::Dwarf, Some(4096))));
+        assert_eq!(applied(CallGraph::Fp, None), Some((linux::CallGraph::FramePointers, None)));
         assert_eq!(applied(CallGraph::Fp, Some(4096)), None);
         assert_eq!(applied(CallGraph::None, Some(4096)), None);
     }

@@ -15,9 +15,8 @@ use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{Ended, Running, Suspended};
 use nyquist_record::linux::markers::Markers;
-use nyquist_record::linux::perf::{self, EndReason, Target, Threads};
 use nyquist_record::linux::signals::EndSignal;
-use nyquist_record::linux::{Credentials, Preference};
+use nyquist_record::linux::{self, Credentials, EndReason, Preference, Target, Threads};
 use nyquist_record::{Chunk, Decoder};
 use std::io;
 use std::slice;
@@ -97,14 +96,14 @@ impl Recorder<'_> {
             None => converter.insert(self.converter(options, wanted.clone()).walking_with(outcome.walkers())),
         };
         if let Some(markers) = &mut markers {
-            markers.begin_at(nyquist_record::linux::now());
+            markers.begin_at(linux::now());
         }
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let mut tee = kept.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
         if is_first {
             summary::print_before_start(self.printer, &outcome);
         }
-        let began = nyquist_record::linux::now();
+        let began = linux::now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
         if is_first {
             summary::print_outcome(self.printer, &outcome);
@@ -164,13 +163,13 @@ impl Recorder<'_> {
         duration: Option<Duration>,
     ) -> Result<Backend, Failure> {
         let args = self.args;
-        let options = args.stacks.apply(perf::Options {
+        let options = args.stacks.apply(linux::Options {
             rate_hz: args.rate,
             duration,
             cpus: args.cpu.clone().unwrap_or_default().0,
             context_switches: args.shape.rows.cswitch_markers,
             threads: args.threads_for.map(|cpus| Threads::for_cpus(cpus.into())),
-            ..perf::Options::default()
+            ..linux::Options::default()
         })?;
         let loses_privileges = child.and_then(Suspended::loses_privileges);
         let backend = open_backend(args, target, &options, loses_privileges.as_ref())?;
@@ -215,11 +214,7 @@ impl Recorder<'_> {
             ..Meta::default()
         };
         machine::describe(&mut meta);
-        Options {
-            start: nyquist_record::linux::now(),
-            kernel_permitted: outcome.samples_all_cpu_time(),
-            meta,
-        }
+        Options { start: linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
     }
 
     /// When a run ended that has not ended with what was recorded: a program that sleeps has no last event then.
@@ -322,7 +317,7 @@ fn convert(
         }
         let complete_before = taken.last().map_or(Timestamp(0), |(_, complete_before)| *complete_before);
         // Another run may follow, whose events are younger than now.
-        converter.advance(complete_before.min(nyquist_record::linux::now()));
+        converter.advance(complete_before.min(linux::now()));
         recording.apply_feedback(&converter.take_copy_counts());
     }
 }

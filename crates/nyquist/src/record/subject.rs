@@ -8,8 +8,9 @@ use nyquist_convert::{Filter, NamePattern};
 use nyquist_record::linux::backend::{Backend, OpenError};
 use nyquist_record::linux::launch::{self, Suspended};
 use nyquist_record::linux::markers::Markers;
-use nyquist_record::linux::perf::{self, Target};
-use nyquist_record::linux::{Command, Credentials, invoking_environment, process_of_thread, processes_named};
+use nyquist_record::linux::{
+    Command, Credentials, Options, Target, invoking_environment, process_of_thread, processes_named,
+};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ const LOOKS: usize = 10;
 pub(super) fn open_backend(
     args: &RecordArgs,
     mut target: Target,
-    options: &perf::Options,
+    options: &Options,
     loses_privileges: Option<&PathBuf>,
 ) -> Result<Backend, Failure> {
     let was_found = |pid: Pid| !args.target.name.is_empty() && !args.target.pid.contains(&pid.0);

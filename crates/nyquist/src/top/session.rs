@@ -16,9 +16,8 @@ use nyquist_perf::Budget;
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
 use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspended};
-use nyquist_record::linux::perf::{self, EndReason, StopHandle, Target};
 use nyquist_record::linux::signals::EndSignal;
-use nyquist_record::linux::{Preference, now};
+use nyquist_record::linux::{self, EndReason, Preference, StopHandle, Target, now};
 use nyquist_record::{Chunk, Decoder};
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use std::collections::BTreeSet;
@@ -112,7 +111,7 @@ impl Session {
             None => attached(args).into_iter().map(|pid| pid.0).collect(),
         };
         let hand_over_every = Some(HAND_OVER_EVERY);
-        let options = perf::Options { rate_hz: args.rate, hand_over_every, ..perf::Options::default() };
+        let options = linux::Options { rate_hz: args.rate, hand_over_every, ..linux::Options::default() };
         let options = args.stacks.apply(options)?;
         let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
         let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use nyquist_convert::event::{Event, Mapping, Timestamp};
 use nyquist_convert::marker_file::OpenIntervals;
 
-use super::Summary;
 use super::ids::Ids;
 use super::ring::{Refusal, Ring, State};
+use super::summary::Summary;
 use super::text::{self, TextFile};
 use nyquist_perf::{Budget, Charge};
 

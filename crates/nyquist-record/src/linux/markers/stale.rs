@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 
-use super::folder::{Held, names};
+use super::held_folder::{Held, names};
 use crate::linux::sys::users;
 
 /// How the names of the folders begin. Three numbers follow.

@@ -7,6 +7,7 @@ use perf_event_open_sys::bindings::{
     PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE,
 };
 
+use crate::linux::options::CallGraph;
 use crate::linux::sys::event::perf_event_attr;
 
 /// What triggers a sample.
@@ -64,27 +65,6 @@ impl Features {
             }
             Self { .. } => None,
         }
-    }
-}
-
-/// How the callers of a sampled instruction are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CallGraph {
-    /// By what gives the most: a copy of the stack.
-    #[default]
-    Auto,
-    /// The kernel follows frame pointers: the least work, but only in programs that are built with them throughout.
-    FramePointers,
-    /// From a copy of the stack, by the programs' unwind information.
-    Dwarf,
-    /// Not at all.
-    None,
-}
-
-impl CallGraph {
-    /// Whether samples come with a copy of the stack.
-    pub(crate) fn copies_stacks(self) -> bool {
-        matches!(self, Self::Auto | Self::Dwarf)
     }
 }
 

@@ -4,95 +4,13 @@
 //! is a record of the same layout with less room, so whoever parses it need not know. Often other memory follows behind a
 //! stack, and the kernel copies on: where it is known where a thread's stack has its root, what lies behind is left out, too.
 
-use nyquist_perf::abi::{record, x86};
-use nyquist_perf::{Header, ReadFormat, RecordFormat, SampleType};
+use nyquist_perf::abi::record;
+use nyquist_perf::{Header, SampleLayout, StackPlace};
 
 use super::stack_bases::StackBases;
 
-/// Where a sample says which thread it is of (`PERF_SAMPLE_TID`), after the event's number, the instruction pointer, and the
-/// process.
-pub(super) const THREAD_AT: usize = Header::LEN + 20;
-
-/// The registers are those of a 64-bit program (`PERF_SAMPLE_REGS_ABI_64`).
-const BITS_64: u64 = 2;
-
 /// So much is copied beyond the outermost word that walks to a root have looked at so far, in bytes.
 const BEHIND_ROOT: u64 = 512;
-
-/// Where a sample's fields are, as far as they are at fixed places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SampleLayout {
-    /// The place of the time.
-    pub(super) time_at: usize,
-    /// How far from the end the time of another record is: in its trailer, `struct sample_id`.
-    trailer_time: usize,
-    /// The place of the counter's value, or of the number of a group's counters.
-    counters_at: usize,
-    /// The bytes of a counter with what belongs to it; 0 where samples have none.
-    counter_bytes: usize,
-    /// Whether the counters are a group's.
-    group: bool,
-    /// The bytes of the registers, where there are any.
-    pub(super) register_bytes: usize,
-}
-
-impl SampleLayout {
-    /// The layout of the samples of an event with a call chain, registers and a stack copy, in this order the
-    /// last fields.
-    pub(crate) fn new(format: &RecordFormat) -> Self {
-        let words = [
-            SampleType::IDENTIFIER,
-            SampleType::IP,
-            SampleType::TID,
-            SampleType::TIME,
-            SampleType::CPU,
-            SampleType::PERIOD,
-        ];
-        let has = |bit: &&SampleType| format.sample_type.contains(**bit);
-        let trailer = [
-            SampleType::TIME,
-            SampleType::ID,
-            SampleType::STREAM_ID,
-            SampleType::CPU,
-            SampleType::IDENTIFIER,
-        ];
-        let counters = format.sample_type.contains(SampleType::READ);
-        let extra = [ReadFormat::ID, ReadFormat::LOST];
-        let counter_words = 1 + extra.iter().filter(|bit| format.read_format.contains(**bit)).count();
-        Self {
-            time_at: Header::LEN + 8 * words[..3].iter().filter(has).count(),
-            trailer_time: 8 * trailer.iter().filter(has).count(),
-            counters_at: Header::LEN + 8 * words.iter().filter(has).count(),
-            counter_bytes: if counters { 8 * counter_words } else { 0 },
-            group: counters && format.read_format.contains(ReadFormat::GROUP),
-            register_bytes: 8 * format.user_registers.count_ones() as usize,
-        }
-    }
-
-    /// The place of a sample's time.
-    #[cfg(test)]
-    pub(crate) fn time_at(&self) -> usize {
-        self.time_at
-    }
-}
-
-/// The time of the record at `position`, in ns. `read` copies bytes from a position of the ring on.
-pub(crate) fn time(
-    read: impl Fn(u64, &mut [u8]),
-    position: u64,
-    header: Header,
-    layout: &SampleLayout,
-) -> Option<u64> {
-    let size = usize::from(header.size);
-    let at =
-        if header.kind == record::SAMPLE { layout.time_at } else { size.checked_sub(layout.trailer_time)? };
-    if at < Header::LEN || at + 8 > size {
-        return None;
-    }
-    let mut bytes = [0; 8];
-    read(position + at as u64, &mut bytes);
-    Some(u64::from_le_bytes(bytes))
-}
 
 /// A record that was copied out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,136 +21,61 @@ pub(crate) struct Compacted {
     pub(crate) may_go_on: bool,
 }
 
-/// Copies the record at `position` to the start of `out`, which has room for it. `read` copies bytes from a position of
-/// the ring on; `roots` says where stacks end, as far as that is known.
+/// Copies a record to the start of `out`, which has room for it. `read` copies bytes of the record from an offset on;
+/// `roots` says where stacks end, as far as that is known.
 pub(crate) fn compact(
-    read: impl Fn(u64, &mut [u8]),
-    position: u64,
+    read: impl Fn(usize, &mut [u8]),
     header: Header,
     (layout, roots): (&SampleLayout, &StackBases),
     out: &mut [u8],
 ) -> Compacted {
     let whole = usize::from(header.size).min(out.len());
-    let cut = if header.kind == record::SAMPLE { stack(&read, position, whole, layout) } else { None };
-    let Some(stack) = cut else {
-        read(position, &mut out[..whole]);
+    let stack = if header.kind == record::SAMPLE { layout.stack(&read, whole) } else { None };
+    let Some(stack) = stack else {
+        read(0, &mut out[..whole]);
         return Compacted { len: whole, may_go_on: false };
     };
-    let (len, may_go_on) = stack_bytes(&read, position, &stack, (layout, roots));
-    let Stack { size_at, room, .. } = stack;
-    // The room is what the stack fills, and one word more where it did not fill all that there was: so that it
-    // can still be told whether the copy ends because the stack does.
-    let kept = room.min((len / 8 + 1) * 8);
-    let data_at = size_at + 8;
-    let shorter = data_at + kept + 8;
-    read(position, &mut out[..data_at + kept]);
-    out[6..8].copy_from_slice(&(shorter as u16).to_le_bytes());
-    out[size_at..data_at].copy_from_slice(&(kept as u64).to_le_bytes());
-    out[data_at + kept..shorter].copy_from_slice(&(len as u64).to_le_bytes());
-    Compacted { len: shorter, may_go_on }
+    let (len, may_go_on) = stack_bytes(&read, &stack, (layout, roots));
+    Compacted { len: stack.copy_shortened(read, len, out), may_go_on }
 }
 
 /// How many bytes of a copy are the stack's, and whether the stack may go on behind them.
 pub(super) fn stack_bytes(
-    read: &impl Fn(u64, &mut [u8]),
-    position: u64,
-    stack: &Stack,
+    read: &impl Fn(usize, &mut [u8]),
+    stack: &StackPlace,
     (layout, roots): (&SampleLayout, &StackBases),
 ) -> (usize, bool) {
-    let up_to_root = up_to_root(read, position, stack, layout, roots);
+    let up_to_root = up_to_root(read, stack, layout, roots);
     let lacks_root = up_to_root.is_some_and(|up_to_root| lacks_root(stack, up_to_root));
     let len = up_to_root.map_or(stack.len, |up_to_root| stack.len.min(up_to_root));
     (len, len == stack.room || lacks_root)
 }
 
-/// The stack copy in a sample.
-pub(super) struct Stack {
-    /// The place of the size of its room.
-    pub(super) size_at: usize,
-    /// The bytes that are there.
-    pub(super) len: usize,
-    /// The room for them.
-    pub(super) room: usize,
-}
-
-/// Finds a sample's stack copy; `None` where there is none, or the record is not laid out as expected.
-pub(super) fn stack(
-    read: &impl Fn(u64, &mut [u8]),
-    position: u64,
-    whole: usize,
-    layout: &SampleLayout,
-) -> Option<Stack> {
-    let word = |at: usize| -> Option<usize> {
-        let mut bytes = [0; 8];
-        if at.checked_add(8)? > whole {
-            return None;
-        }
-        read(position + at as u64, &mut bytes);
-        usize::try_from(u64::from_le_bytes(bytes)).ok()
-    };
-    let chain_at = if layout.group {
-        let counters = word(layout.counters_at)?.checked_mul(layout.counter_bytes)?;
-        layout.counters_at.checked_add(8)?.checked_add(counters)?
-    } else {
-        layout.counters_at + layout.counter_bytes
-    };
-    let chain = word(chain_at)?.checked_mul(8)?;
-    let registers_at = chain_at.checked_add(8)?.checked_add(chain)?;
-    let registers = if word(registers_at)? == 0 { 0 } else { layout.register_bytes };
-    let size_at = registers_at.checked_add(8 + registers)?;
-    let room = word(size_at)?;
-    let fits = room != 0 && size_at.checked_add(16)?.checked_add(room)? == whole;
-    let len = if fits { word(whole - 8)? } else { return None };
-    (len <= room).then_some(Stack { size_at, len, room })
-}
-
-/// The stack pointer from which on a stack was copied; `None` where it is not that of a 64-bit program.
-pub(super) fn stack_pointer(
-    read: &impl Fn(u64, &mut [u8]),
-    position: u64,
-    stack: &Stack,
-    layout: &SampleLayout,
-) -> Option<u64> {
-    let word = |at: usize| {
-        let mut bytes = [0; 8];
-        read(position + at as u64, &mut bytes);
-        u64::from_ne_bytes(bytes)
-    };
-    // All registers up to this one are there, and before them is what kind they are.
-    let pointer_at = 8 * x86::SP as usize;
-    let registers_at =
-        stack.size_at.checked_sub(layout.register_bytes).filter(|at| *at >= Header::LEN + 8)?;
-    let is_there = layout.register_bytes > pointer_at && word(registers_at - 8) == BITS_64;
-    is_there.then(|| word(registers_at + pointer_at))
-}
-
 /// How many bytes of a stack there are up to its root, where that is known.
 fn up_to_root(
-    read: &impl Fn(u64, &mut [u8]),
-    position: u64,
-    stack: &Stack,
+    read: &impl Fn(usize, &mut [u8]),
+    stack: &StackPlace,
     layout: &SampleLayout,
     roots: &StackBases,
 ) -> Option<usize> {
-    let mut tid = [0; 4];
-    read(position + THREAD_AT as u64, &mut tid);
-    let root = roots.get(u32::from_ne_bytes(tid))?;
-    let distance = root.checked_sub(stack_pointer(read, position, stack, layout)?)?;
+    let root = roots.get(SampleLayout::thread(read))?;
+    let distance = root.checked_sub(layout.stack_pointer(read, stack)?)?;
     usize::try_from(distance.checked_add(BEHIND_ROOT)?.checked_next_multiple_of(8)?).ok()
 }
 
 /// Whether a copy ends before the root although there is room for it. In an interrupt the kernel can make no page that the thread has not
 /// used so far, as of an array in a frame: the copy ends where one is missing, and everything behind it is missing, too.
-fn lacks_root(stack: &Stack, up_to_root: usize) -> bool {
+fn lacks_root(stack: &StackPlace, up_to_root: usize) -> bool {
     up_to_root <= stack.room && stack.len + BEHIND_ROOT as usize <= up_to_root
 }
 
 #[cfg(test)]
 mod tests {
-    use nyquist_perf::{Body, UserStackCopy, parse_record};
+    use nyquist_perf::{Body, ReadFormat, RecordFormat, UserStackCopy, parse_record};
 
     use super::*;
-    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
+    use crate::linux::options::CallGraph;
+    use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
 
     /// A sample as the kernel writes it: `room` bytes for the stack, of which `len` are there.
     fn sample(format: &RecordFormat, chain: u64, registers: bool, room: u64, len: u64) -> Vec<u8> {
@@ -262,14 +105,11 @@ mod tests {
     }
 
     fn skimmed_up_to(bytes: &[u8], format: &RecordFormat, roots: &StackBases) -> (Vec<u8>, bool) {
-        let read = |position: u64, out: &mut [u8]| {
-            let at = position as usize - 4096;
-            out.copy_from_slice(&bytes[at..at + out.len()]);
-        };
+        let read = |at: usize, out: &mut [u8]| out.copy_from_slice(&bytes[at..at + out.len()]);
         let mut out = vec![0xee; 1 << 16];
         let header = Header::parse(bytes).unwrap();
         let Compacted { len, may_go_on } =
-            compact(read, 4096, header, (&SampleLayout::new(format), roots), &mut out);
+            compact(read, header, (&SampleLayout::new(format), roots), &mut out);
         out.truncate(len);
         (out, may_go_on)
     }

@@ -8,27 +8,17 @@ use std::sync::mpsc::SyncSender;
 use nyquist_convert::event::Timestamp;
 use nyquist_convert::sys::CACHE_LINE;
 use nyquist_perf::abi::record;
-use nyquist_perf::{Header, RecordFormat};
+use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
-use super::compact_record::{Compacted, SampleLayout, compact, time};
+use super::compact_record::{Compacted, compact};
+use super::deep_stacks::TruncatedStackSender;
 use super::inherited_events::{InheritedEventFilter, task};
 use super::losses::Losses;
-use super::pool::{BufferWriter, Need, Pool};
+use super::ring_source::RingSource;
 use super::stack_bases::StackBases;
 use super::totals::EndedThreads;
-use super::truncated_stack::TruncatedStackSender;
+use crate::linux::pool::{BufferWriter, Need, Pool};
 use crate::linux::sys::ring::Ring;
-
-/// A ring, and the events that its records wake, by their places in [`Events`](super::events::Events).
-#[derive(Debug)]
-pub(crate) struct RingSource {
-    pub(crate) ring: Ring,
-    /// The CPU whose records it has.
-    pub(crate) cpu: u32,
-    /// What its records are; a ring that both share is one for the sideband.
-    pub(crate) need: Need,
-    pub(crate) wakers: Vec<usize>,
-}
 
 /// What is handed over: filled memory, and how far the past is complete.
 #[derive(Debug)]
@@ -229,8 +219,12 @@ impl Copier {
             fetch_next(ring, at, header, head);
             let Draining { format, cuts, roots, .. } = &self.draining;
             let room = filling.room();
-            let Compacted { len, may_go_on } =
-                compact(|position, out| ring.copy(position, out), at, header, (&self.layout, roots), room);
+            let Compacted { len, may_go_on } = compact(
+                |offset, out| ring.copy(at + offset as u64, out),
+                header,
+                (&self.layout, roots),
+                room,
+            );
             let copied = room.get(..len).unwrap_or_default();
             match header.kind {
                 record::READ => self.ended.note(copied),
@@ -309,5 +303,5 @@ fn first_time(ring: &Ring, layout: &SampleLayout) -> Option<u64> {
     ring.copy(at, &mut header);
     let header = Header::parse(&header).ok()?;
     // A record without a time is as old as can be.
-    Some(time(|position, out| ring.copy(position, out), at, header, layout).unwrap_or(0))
+    Some(layout.time(|offset, out| ring.copy(at + offset as u64, out), header).unwrap_or(0))
 }

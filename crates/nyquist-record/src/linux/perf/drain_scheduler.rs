@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use nyquist_convert::event::Timestamp;
 
-use super::drain::{DrainStatistics, Drainer, RingSource};
+use super::drain::{DrainStatistics, Drainer};
 use super::losses::Losses;
-use super::pool::BUFFERS;
+use super::ring_source::RingSource;
 use super::totals::EndedThreads;
+use crate::linux::pool::BUFFERS;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::process::Preference;
 
@@ -207,14 +208,14 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use nyquist_perf::RecordFormat;
     use nyquist_perf::abi::record;
+    use nyquist_perf::{RecordFormat, SampleLayout};
 
     use super::*;
-    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
-    use crate::linux::perf::compact_record::SampleLayout;
+    use crate::linux::options::CallGraph;
+    use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
     use crate::linux::perf::drain::{Draining, FilledBuffer};
-    use crate::linux::perf::pool::{BUFFER_BYTES, BufferWriter, Need};
+    use crate::linux::pool::{BUFFER_BYTES, BufferWriter, Need};
     use crate::linux::sys::ring;
 
     const RECORD: usize = 32 << 10;

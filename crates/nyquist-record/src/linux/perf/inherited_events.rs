@@ -4,12 +4,7 @@
 use std::collections::HashMap;
 
 use nyquist_perf::abi::record;
-use nyquist_perf::{Body, Header, RecordFormat, Task, parse_record};
-
-/// Where a sample says which opened event it comes from (`PERF_SAMPLE_IDENTIFIER`), and of which thread it is
-/// (`PERF_SAMPLE_TID`, after the instruction pointer).
-const EVENT_AT: usize = Header::LEN;
-const THREAD_AT: usize = Header::LEN + 20;
+use nyquist_perf::{Body, Header, RecordFormat, SampleLayout, Task, parse_record};
 
 /// The thread that a record says was born or has ended.
 pub(crate) fn task(record: &[u8], format: &RecordFormat) -> Option<Task> {
@@ -62,8 +57,8 @@ impl InheritedEventFilter {
     }
 
     fn keeps_sample(&mut self, bytes: &[u8]) -> Option<bool> {
-        let event = u64::from_ne_bytes(*bytes.get(EVENT_AT..)?.first_chunk()?);
-        let thread = u32::from_ne_bytes(*bytes.get(THREAD_AT..)?.first_chunk()?);
+        let event = u64::from_le_bytes(*bytes.get(SampleLayout::EVENT_AT..)?.first_chunk()?);
+        let thread = u32::from_le_bytes(*bytes.get(SampleLayout::THREAD_AT..)?.first_chunk()?);
         let opened_for = *self.opened_for.get(&event)?;
         // Of a thread of which nothing else is known, the first event that samples it says whose it is.
         Some(*self.owners.entry(thread).or_insert(opened_for) == opened_for)

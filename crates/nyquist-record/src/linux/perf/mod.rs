@@ -1,8 +1,8 @@
 //! Sampling with `perf_event_open`: inherited events for every thread and CPU, their rings, and their reader.
 //!
 //! ```no_run
-//! use nyquist_record::linux::perf::{Options, Perf, Target};
-//! use nyquist_record::linux::{Command, launch};
+//! use nyquist_record::linux::perf::Perf;
+//! use nyquist_record::linux::{Command, Options, Target, launch};
 //!
 //! let command = Command::from_words(["ls".into()]).ok_or("no command")?;
 //! let child = launch::prepare(&command)?;
@@ -22,37 +22,28 @@
 
 mod attr;
 mod compact_record;
+mod deep_stacks;
 mod described;
 mod drain;
 mod drain_scheduler;
-mod duty_cycle;
 mod events;
-mod hot_pages;
 mod inherited_events;
 mod jitter;
-mod live;
 mod losses;
 mod open;
 mod opener;
 mod outcome;
 mod pace;
-mod pages;
-mod pool;
 mod reader;
 mod recording;
-mod ring_scanner;
+mod ring_source;
 mod sideband_throttle;
 mod stack_bases;
 mod stack_size_escalation;
-mod threads;
 mod totals;
-mod truncated_stack;
 
-pub use attr::{CallGraph, Trigger};
+pub use attr::Trigger;
+pub use open::Perf;
 pub(crate) use open::chosen_cpus;
-pub use open::{Options, Perf, Target};
 pub use outcome::{Attached, Coverage, Notice, OpenError, Outcome};
-pub(crate) use pool::{BufferWriter, Need, Pool};
-pub use reader::EndReason;
-pub use recording::{Recording, StopHandle, Summary};
-pub use threads::Threads;
+pub use recording::{Recording, Summary};

@@ -6,8 +6,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{channel, sync_channel};
-use std::time::Duration;
+use std::sync::mpsc::sync_channel;
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
@@ -15,107 +14,38 @@ use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::RecordFormat;
 
-use super::attr::{CallGraph, Common, Features, Reach, Trigger, period_ns};
+use super::attr::{Common, Features, Reach, Trigger, period_ns};
+use super::deep_stacks::{DeepStacks, TruncatedStackSender};
 use super::described::Described;
-use super::drain::{Drainer, Draining, RingSource};
+use super::drain::{Drainer, Draining};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most, share_out};
 use super::events::Role;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
-use super::live::LiveReader;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pace::{Flow, Pace};
 use super::reader::Reader;
-use super::recording::{Initial, LiveStacks, Recording, StopHandle};
-use super::ring_scanner::RingScanner;
+use super::recording::{Initial, Recording};
+use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandThrottle;
 use super::stack_bases::StackBases;
 use super::stack_size_escalation::StackSizeEscalation;
-use super::threads::Threads;
 use super::totals::ThreadTotals;
-use super::truncated_stack::TruncatedStackSender;
-use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, LARGEST_STACK, Rights, RingPlan};
+use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
+use crate::linux::options::{CallGraph, Options, Target};
+use crate::linux::stop::StopHandle;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::poll;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::users;
+use crate::linux::threads::Threads;
 use crate::linux::{cpus, kernel, limits, proc};
-
-/// What to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// A child that waits for leave to become the command: sampled from its exec on, with all its threads and
-    /// children.
-    Child(Pid),
-    /// Processes that run: all their threads, all processes that descend from them, and all threads and processes that
-    /// these will start.
-    Attach(Vec<Pid>),
-    /// Every process of the machine. Takes root, CAP_PERFMON, or `kernel.perf_event_paranoid` at 0 or lower.
-    System,
-    /// The processes of a control group and of those below it: a path in the hierarchy, as `/proc/PID/cgroup` shows
-    /// it, or in the file system. Takes what [`Target::System`] takes.
-    Cgroup(PathBuf),
-}
 
 /// Beyond this rate the clock's interrupts alone, some 12 µs each on a virtual machine, starve what is recorded.
 const MAX_RATE_HZ: u32 = 20_000;
-
-/// The most samples with cut stacks that wait to be looked after.
-const MOST_CUTS: usize = 1024;
-
-/// How to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Samples for every second of a thread's CPU time.
-    pub rate_hz: u32,
-    /// How long to record, where it should end before the process does.
-    pub duration: Option<Duration>,
-    /// How long what was sampled may lie in the rings. `None` leaves it there until they are worth a look, which may
-    /// take seconds: the least work for a recording that nobody watches.
-    pub hand_over_every: Option<Duration>,
-    /// The CPUs on which samples are taken; all that are online where none is named.
-    pub cpus: Vec<u32>,
-    /// Whether events also tell when threads come to a CPU and leave it.
-    pub context_switches: bool,
-    /// How the callers of what is sampled are found.
-    pub call_graph: CallGraph,
-    /// The bytes of each stack that are copied, where they are; `None` begins with 32 kB, and goes on with the most that
-    /// the kernel copies where many stacks are deeper.
-    pub stack_bytes: Option<u32>,
-    /// The recorder's own threads; `None` has as many as the CPUs that are recorded need.
-    pub threads: Option<Threads>,
-}
-
-impl Options {
-    /// The most bytes of a stack that the kernel copies.
-    pub const MOST_STACK_BYTES: u32 = LARGEST_STACK;
-
-    fn copies(&self) -> Copies {
-        match self.stack_bytes {
-            _ if !self.call_graph.copies_stacks() => Copies::None,
-            Some(bytes) => Copies::Fixed(bytes),
-            None => Copies::Growing,
-        }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            rate_hz: 1000,
-            duration: None,
-            hand_over_every: None,
-            cpus: Vec::new(),
-            context_switches: false,
-            call_graph: CallGraph::Auto,
-            stack_bytes: None,
-            threads: None,
-        }
-    }
-}
 
 /// Opened events with their rings, ready to record.
 #[derive(Debug)]
@@ -218,8 +148,7 @@ impl Perf {
         let readers = self.outcome.threads.readers;
         let (out, chunks) = sync_channel(handed_over_at_most(readers));
         let roots = Arc::new(StackBases::default());
-        let (cuts, live): (Option<TruncatedStackSender>, _) =
-            self.live_stacks(&format.format, &roots)?.unzip();
+        let (deep_stacks, cuts) = self.deep_stacks(&format.format, &roots)?.unzip();
         let draining = Draining { format: format.format, out, cuts, roots: Arc::clone(&roots) };
         let rounds = drain_with(self.opened.rings, draining, lineage, readers);
         let pairs = self.opened.sidebands;
@@ -274,7 +203,7 @@ impl Perf {
             leaf: self.group.and_then(Group::leaf),
             deepening: StackSizeEscalation::default(),
             began_ns: time.0,
-            live,
+            deep_stacks,
             roots,
             taken: VecDeque::new(),
             held: None,
@@ -303,23 +232,15 @@ impl Perf {
         }
     }
 
-    /// Starts the thread that reads what copies of stacks do not hold, where that is wanted.
-    fn live_stacks(
+    /// Starts reading what copies of stacks do not hold, where that is wanted.
+    fn deep_stacks(
         &self,
         format: &RecordFormat,
         roots: &Arc<StackBases>,
-    ) -> Result<Option<(TruncatedStackSender, LiveStacks)>, OpenError> {
-        if self.options.call_graph != CallGraph::Auto {
-            return Ok(None);
-        }
-        let (tell, cuts) = sync_channel(MOST_CUTS);
-        let (copies, copies_heard) = channel();
-        let (out, read) = channel();
-        let peeks = RingScanner::new(self.opened.rings.iter(), format, Arc::clone(roots));
-        let live = LiveReader::new(cuts, copies_heard, out, peeks, Arc::clone(roots));
-        let thread = std::thread::Builder::new().name("nyquist-stacks".into());
-        let reader = thread.spawn(move || live.run()).map_err(system("no thread can be started"))?;
-        Ok(Some((TruncatedStackSender { out: tell }, LiveStacks { read, copies, reader })))
+    ) -> Result<Option<(DeepStacks, TruncatedStackSender)>, OpenError> {
+        let is_wanted = self.options.call_graph == CallGraph::Auto;
+        let start = || DeepStacks::start(&self.opened.rings, format, roots);
+        is_wanted.then(start).transpose().map_err(system("no thread can be started"))
     }
 
     fn lineage(&self) -> Result<Option<InheritedEventFilter>, OpenError> {

@@ -8,16 +8,17 @@ use std::time::Instant;
 
 use nyquist_convert::event::Pid;
 
-use super::attr::{CallGraph, Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
-use super::drain::RingSource;
+use super::attr::{Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::outcome::{Attached, Hint, OpenError};
 use super::pace::wake_at;
-use super::pool::Need;
+use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandPair;
 
 use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
+use crate::linux::options::CallGraph;
 use crate::linux::pmu::CoreUnits;
+use crate::linux::pool::Need;
 use crate::linux::proc;
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::sys::limits::page_size;

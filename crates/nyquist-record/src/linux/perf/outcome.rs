@@ -7,10 +7,11 @@ use std::{fmt, io};
 use nyquist_convert::event::Pid;
 use thiserror::Error;
 
-use super::attr::{CallGraph, Trigger};
-use super::threads::Threads;
+use super::attr::Trigger;
 use crate::linux::limits::kernel_setting;
+use crate::linux::options::CallGraph;
 use crate::linux::proc::FIND_PROCESSES;
+use crate::linux::threads::Threads;
 
 /// What the events cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@
 //! Where something else has the rings looked at far more often (mappings in batches), no round finds
 //! much, and none of this happens.
 
-use super::pool::{BUFFER_BYTES, BUFFERS};
 use crate::linux::budget::record_bytes;
+use crate::linux::pool::{BUFFER_BYTES, BUFFERS};
 
 /// How often the reader is woken by a busy CPU at least. What many deep stacks lead to should begin early.
 const WAKES_A_SECOND: usize = 10;

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, Timestamp};
 
-use super::drain::RingSource;
 use super::drain_scheduler::DrainScheduler;
 use super::events::Events;
 use super::jitter::Jitter;
 use super::pace::Pace;
-use super::pool::Need;
+use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandThrottle;
 use super::totals::ThreadTotals;
+use crate::linux::pool::Need;
 use crate::linux::proc;
+use crate::linux::stop::EndReason;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::{PollSet, process_descriptor};
 use crate::linux::sys::process::Preference;
@@ -27,17 +28,6 @@ pub(crate) struct End {
     pub(crate) untold: Vec<Event>,
     /// Whether threads lived on when the recording ended whose events were opened one by one.
     pub(crate) threads_live: bool,
-}
-
-/// Why a recording ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndReason {
-    /// The command, or every process that was attached to, ended.
-    Exited,
-    /// It was stopped.
-    Stopped,
-    /// The time that was asked for was over.
-    Duration,
 }
 
 /// How long to wait for memory to come back before the rings are looked at again.

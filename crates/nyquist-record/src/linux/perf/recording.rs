@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,17 +13,18 @@ use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
+use super::deep_stacks::DeepStacks;
 use super::described::Described;
 use super::drain::FilledBuffer;
 use super::events::Events;
-use super::pool::BufferWriter;
-use super::reader::{End, EndReason};
+use super::reader::End;
 use super::stack_bases::StackBases;
 use super::stack_size_escalation::StackSizeEscalation;
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
+use crate::linux::pool::BufferWriter;
+use crate::linux::stop::{EndReason, StopHandle};
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::sys::poll::signal;
 use crate::{Chunk, Source};
 
 /// A recording that runs: an iterator over what it records. Dropping it ends it.
@@ -46,7 +46,7 @@ pub struct Recording {
     pub(crate) leaf: Option<Leaf>,
     pub(crate) deepening: StackSizeEscalation,
     /// The outer parts of stacks that are read from living processes, where they are.
-    pub(crate) live: Option<LiveStacks>,
+    pub(super) deep_stacks: Option<DeepStacks>,
     /// Where stacks have their roots, which the converter finds out.
     pub(crate) roots: Arc<StackBases>,
     /// A chunk that others have to be handed out before.
@@ -54,14 +54,6 @@ pub struct Recording {
     /// How far the past has been said to be complete.
     pub(crate) announced: Timestamp,
     pub(crate) began_ns: u64,
-}
-
-/// The thread that reads the outer parts of stacks, and what it has read.
-#[derive(Debug)]
-pub(crate) struct LiveStacks {
-    pub(crate) read: Receiver<Event>,
-    pub(crate) copies: Sender<StackCopyFeedback>,
-    pub(crate) reader: JoinHandle<()>,
 }
 
 /// What was there before the first record.
@@ -79,19 +71,6 @@ impl Initial {
         let kernel = if self.kernel { kernel::mappings() } else { Vec::new() };
         let kinds = kernel.into_iter().chain(self.processes);
         kinds.map(|kind| Event { time: self.time, cpu: None, kind }).collect()
-    }
-}
-
-/// Ends a recording, from any thread or a signal handler.
-#[derive(Clone, Debug)]
-pub struct StopHandle {
-    pub(crate) counter: Arc<OwnedFd>,
-}
-
-impl StopHandle {
-    /// Ends the recording. What was sampled so far is still handed out.
-    pub fn stop(&self) {
-        signal(self.counter.as_fd());
     }
 }
 
@@ -124,13 +103,13 @@ impl Iterator for Recording {
         if let Some(filled) = self.next_filled() {
             let bytes = filled.buffer.map_or_else(Bytes::new, BufferWriter::into_bytes);
             let records = Chunk::records(bytes, self.format.clone(), filled.complete_before);
-            let live = self.take_live();
-            if live.is_empty() {
+            let outer_parts = self.take_outer_parts();
+            if outer_parts.is_empty() {
                 self.announced = self.announced.max(records.complete_before());
                 return Some(records);
             }
             self.held = Some(records);
-            return Some(Chunk::events(live, self.announced));
+            return Some(Chunk::events(outer_parts, self.announced));
         }
         let end = self.join()?;
         Some(Chunk::events(end.untold, Timestamp(u64::MAX)))
@@ -170,9 +149,8 @@ impl Recording {
     }
 
     /// What was read of stacks and is still of use: the samples that want it have not had their turn.
-    fn take_live(&self) -> Vec<Event> {
-        let read = self.live.iter().flat_map(|live| live.read.try_iter());
-        read.filter(|event| event.time >= self.announced).collect()
+    fn take_outer_parts(&self) -> Vec<Event> {
+        self.deep_stacks.as_ref().map_or_else(Vec::new, |stacks| stacks.take_since(self.announced))
     }
 
     /// Takes heed of what came of the copies of stacks: where many ended too early and it was not said how much is to be
@@ -181,11 +159,8 @@ impl Recording {
         for (tid, root) in &counts.roots {
             self.roots.set(tid.0, root.map(|root| root.0));
         }
-        let StackCopyFeedback { whole, cut, looked_at, gaps, .. } = counts;
-        let names_any = !(whole.is_empty() && cut.is_empty() && looked_at.is_empty() && gaps.is_empty());
-        if let Some(live) = self.live.as_ref().filter(|_| names_any) {
-            // One that has ended reads nothing more anyway.
-            let _ = live.copies.send(counts.clone());
+        if let Some(stacks) = &self.deep_stacks {
+            stacks.apply_feedback(counts);
         }
         if self.events.can_deepen() && self.deepening.apply_feedback(counts, monotonic_ns()) {
             self.events.deepen();
@@ -216,9 +191,9 @@ impl Recording {
         self.taken.clear();
         while self.chunks.recv().is_ok() {}
         let end = reader.join().ok()?;
-        if let Some(live) = self.live.take() {
-            // It ends with the reader, who told it what to read.
-            let _ = live.reader.join();
+        if let Some(stacks) = self.deep_stacks.take() {
+            // It ends with the reader, which told it what to read.
+            stacks.join();
         }
         self.end = Some((end.reason, end.threads_live));
         Some(end)

@@ -4,8 +4,8 @@
 //! kernel interrupts the CPU that wrote it: a loop of short processes, each of which maps thirty times, became 25 % slower
 //! by it. So while records keep coming, other events take over whose records wake nobody, and the reader looks by the clock.
 
-use super::drain::RingSource;
 use super::events::Events;
+use super::ring_source::RingSource;
 
 /// How often the rings are looked at while nothing wakes the reader.
 const LOOK_EVERY_MS: u32 = 2;

@@ -18,11 +18,13 @@ mod registers;
 mod restart;
 mod seize;
 mod stop;
+mod subject;
 mod suspend;
 mod task;
 mod tracer;
 
-pub use open::{Circumstances, Ptrace, Subject};
+pub use open::{Circumstances, Ptrace};
 pub use outcome::{Notice, OpenError, Outcome, may_trace};
 pub use pace::{BudgetSummary, HoldSummary};
 pub use recording::{Recording, Summary};
+pub use subject::Subject;

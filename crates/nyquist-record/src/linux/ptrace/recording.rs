@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use super::outcome::Notice;
 use super::pace::HoldSummary;
 use super::tracer::End;
-use crate::linux::perf::{EndReason, StopHandle};
+use crate::linux::stop::{EndReason, StopHandle};
 use crate::{Chunk, Source};
 
 /// A recording that runs: an iterator over what it records. Dropping it ends it.

@@ -4,8 +4,8 @@ use std::io;
 
 use nyquist_convert::event::Pid;
 
-use super::open::Subject;
 use super::outcome::{Notice, OpenError};
+use super::subject::Subject;
 use super::task::{Activity, Task};
 use super::tracer::Tracer;
 use crate::linux::proc;

@@ -1,7 +1,6 @@
 //! The thread that traces: it waits for what happens to the traced threads, looks at them from time to time, and hands
 //! over what it has seen.
 
-use super::open::Subject;
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
@@ -17,10 +16,11 @@ use super::out::Out;
 use super::outcome::{Notice, OpenError};
 use super::pace::{Alertness, Budget, HoldSummary, Holds, Ticks};
 use super::privileges::Privileges;
+use super::subject::Subject;
 use super::task::{Task, Tasks};
 use crate::Chunk;
-use crate::linux::perf::EndReason;
 use crate::linux::proc;
+use crate::linux::stop::EndReason;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::PollSet;
 use crate::linux::sys::process::Preference;

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use nyquist_perf::abi::record;
-use nyquist_perf::{Header, RecordFormat};
+use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
-use super::compact_record::{SampleLayout, stack, stack_bytes};
-use super::drain::RingSource;
-use super::stack_bases::StackBases;
 use super::truncated_stack::TruncatedStack;
+use crate::linux::perf::compact_record::stack_bytes;
+use crate::linux::perf::ring_source::RingSource;
+use crate::linux::perf::stack_bases::StackBases;
 use crate::linux::sys::ring::RingView;
 
 /// All rings that samples may come to.
@@ -68,10 +68,10 @@ impl ScannedRing {
     }
 
     fn cut(&self, size: usize, layout: &SampleLayout, roots: &StackBases) -> Option<TruncatedStack> {
-        let read = |position: u64, out: &mut [u8]| self.read(position, out);
-        let stack = stack(&read, self.seen, size, layout)?;
-        let (len, may_go_on) = stack_bytes(&read, self.seen, &stack, (layout, roots));
-        if may_go_on { TruncatedStack::at(&read, self.seen, &stack, len, layout) } else { None }
+        let read = |at: usize, out: &mut [u8]| self.read(self.seen + at as u64, out);
+        let stack = layout.stack(&read, size)?;
+        let (len, may_go_on) = stack_bytes(&read, &stack, (layout, roots));
+        if may_go_on { TruncatedStack::of(&read, &stack, len, layout) } else { None }
     }
 
     /// Reads a field, which is no longer than a word and lies within one.
@@ -90,8 +90,9 @@ impl ScannedRing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach};
-    use crate::linux::perf::pool::Need;
+    use crate::linux::options::CallGraph;
+    use crate::linux::perf::attr::{Common, Features, Reach};
+    use crate::linux::pool::Need;
     use crate::linux::sys::limits::page_size;
     use crate::linux::sys::ring::tests::{Kernel, empty_ring};
 

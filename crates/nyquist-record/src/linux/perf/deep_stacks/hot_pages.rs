@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::live::{MOST_READ, PAGE};
+use super::pages::{MOST_READ, PAGE};
 
 /// For how long a page is read that a walk has looked at, in nanoseconds.
 const FOR: u64 = 2_000_000_000;

@@ -2,10 +2,7 @@
 
 use std::sync::mpsc::SyncSender;
 
-use super::compact_record::{SampleLayout, Stack, THREAD_AT, stack, stack_pointer};
-
-/// Where a sample says whose it is (`PERF_SAMPLE_TID`).
-const PROCESS_AT: usize = THREAD_AT - 4;
+use nyquist_perf::{SampleLayout, StackPlace};
 
 /// A copy behind which the stack may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,33 +17,34 @@ pub(crate) struct TruncatedStack {
 }
 
 impl TruncatedStack {
-    /// The copy in the sample at `position`, of which `len` bytes are the stack's. `read` copies bytes from a position on.
-    pub(super) fn at(
-        read: &impl Fn(u64, &mut [u8]),
-        position: u64,
-        stack: &Stack,
+    /// The copy in a sample, of which `len` bytes are the stack's. `read` copies bytes of the sample from an offset on.
+    pub(super) fn of(
+        read: &impl Fn(usize, &mut [u8]),
+        stack: &StackPlace,
         len: usize,
         layout: &SampleLayout,
     ) -> Option<Self> {
-        let (mut pid, mut tid, mut time) = ([0; 4], [0; 4], [0; 8]);
-        let start = stack_pointer(read, position, stack, layout)?;
-        read(position + PROCESS_AT as u64, &mut pid);
-        read(position + THREAD_AT as u64, &mut tid);
-        read(position + layout.time_at as u64, &mut time);
-        let (pid, tid) = (u32::from_ne_bytes(pid), u32::from_ne_bytes(tid));
-        let end = start.checked_add(len as u64)?;
-        Some(Self { pid, tid, time_ns: u64::from_ne_bytes(time), start, end })
+        let start = layout.stack_pointer(read, stack)?;
+        let mut time = [0; 8];
+        read(layout.time_at(), &mut time);
+        Some(Self {
+            pid: SampleLayout::process(read),
+            tid: SampleLayout::thread(read),
+            time_ns: u64::from_le_bytes(time),
+            start,
+            end: start.checked_add(len as u64)?,
+        })
     }
 }
 
 /// Finds the copy in a sample that was copied out of a ring.
 fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<TruncatedStack> {
-    let read = |position: u64, out: &mut [u8]| {
-        let from = sample.get(position as usize..).and_then(|from| from.get(..out.len()));
+    let read = |at: usize, out: &mut [u8]| {
+        let from = sample.get(at..).and_then(|from| from.get(..out.len()));
         out.copy_from_slice(from.unwrap_or(&[0; 8][..out.len()]));
     };
-    let stack = stack(&read, 0, sample.len(), layout)?;
-    TruncatedStack::at(&read, 0, &stack, stack.len, layout)
+    let stack = layout.stack(&read, sample.len())?;
+    TruncatedStack::of(&read, &stack, stack.len, layout)
 }
 
 /// The reader's end: tells of cut copies.
@@ -68,7 +66,8 @@ impl TruncatedStackSender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach};
+    use crate::linux::options::CallGraph;
+    use crate::linux::perf::attr::{Common, Features, Reach};
 
     fn layout() -> SampleLayout {
         let common = Common {

@@ -6,10 +6,15 @@ use bytes::Bytes;
 use nyquist_convert::event::LiveStack;
 use nyquist_object::Avma;
 
-use super::pool::Pool;
+use crate::linux::pool::Pool;
 use crate::linux::sys::ptrace::read_memory_parts;
 
-const PAGE: usize = LiveStack::PAGE;
+/// What is read, is read in pages.
+pub(super) const PAGE: u64 = LiveStack::PAGE as u64;
+/// The same, as the length of a page in memory.
+const PAGE_LEN: usize = LiveStack::PAGE;
+/// The most bytes of a stack that are read at once. What lies behind is not reached.
+pub(super) const MOST_READ: u64 = 2 << 20;
 /// The pages that are kept in one piece of memory: the system gives it page by page otherwise, and takes longer for that than it
 /// takes to read them.
 const PIECE: usize = 8;
@@ -29,7 +34,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        Self { scratch: Vec::new(), parts: Vec::new(), read: 0, pool: Pool::of(POOLED, PIECE * PAGE) }
+        Self { scratch: Vec::new(), parts: Vec::new(), read: 0, pool: Pool::of(POOLED, PIECE * PAGE_LEN) }
     }
 
     /// Reads parts of a process's memory, each of whole pages, in their order up to the first byte that there is not; says
@@ -43,20 +48,20 @@ impl Memory {
     }
 
     /// What was read last, with its addresses.
-    fn read_pages(&self) -> impl Iterator<Item = (u64, &[u8; PAGE])> {
-        let addresses = self.parts.iter().flat_map(|part| part.clone().step_by(PAGE));
+    fn read_pages(&self) -> impl Iterator<Item = (u64, &[u8; PAGE_LEN])> {
+        let addresses = self.parts.iter().flat_map(|part| part.clone().step_by(PAGE_LEN));
         addresses.zip(self.scratch.get(..self.read).unwrap_or_default().as_chunks().0)
     }
 
     /// Keeps pages, one behind the other, in memory that was used before if there is any.
-    fn keep(&self, pages: &[(usize, &[u8; PAGE])]) -> Bytes {
+    fn keep(&self, pages: &[(usize, &[u8; PAGE_LEN])]) -> Bytes {
         let Some(mut filling) = self.pool.take_leaving(0) else {
             return pages.iter().flat_map(|(_, page)| page.iter().copied()).collect();
         };
         for (_, page) in pages {
             if let Some(room) = filling.room().first_chunk_mut() {
                 *room = **page;
-                filling.advance(PAGE);
+                filling.advance(PAGE_LEN);
             }
         }
         filling.into_bytes()
@@ -67,10 +72,10 @@ impl Memory {
     pub(crate) fn pages_since(&self, earlier: Option<&LiveStack>) -> (Avma, Vec<Bytes>) {
         let start = self.read_pages().next().map_or(0, |(start, _)| start);
         let end = self.parts.last().map_or(start, |part| part.end);
-        let mut pages = Vec::with_capacity(end.saturating_sub(start) as usize / PAGE);
+        let mut pages = Vec::with_capacity(end.saturating_sub(start) as usize / PAGE_LEN);
         let mut changed = Vec::new();
         for (address, page) in self.read_pages() {
-            let index = (address - start) as usize / PAGE;
+            let index = (address - start) as usize / PAGE_LEN;
             pages.resize(index + 1, Bytes::new());
             let known = earlier.and_then(|earlier| earlier.page_at(Avma(address)));
             match known.filter(|known| known.as_ref() == page) {
@@ -81,7 +86,7 @@ impl Memory {
         for piece in changed.chunks(PIECE) {
             let kept = self.keep(piece);
             for (place, (index, _)) in piece.iter().enumerate() {
-                pages[*index] = kept.slice(place * PAGE..(place + 1) * PAGE);
+                pages[*index] = kept.slice(place * PAGE_LEN..(place + 1) * PAGE_LEN);
             }
         }
         (Avma(start), pages)
@@ -95,7 +100,7 @@ mod tests {
     use super::*;
 
     /// Memory into which pages were read from an address on.
-    fn filled(memory: Memory, start: u64, pages: &[[u8; PAGE]]) -> Memory {
+    fn filled(memory: Memory, start: u64, pages: &[[u8; PAGE_LEN]]) -> Memory {
         let scratch = pages.concat();
         let part = start..start + scratch.len() as u64;
         Memory { read: scratch.len(), scratch, parts: vec![part], ..memory }
@@ -107,8 +112,8 @@ mod tests {
         LiveStack { pid: Pid(1), tid: Tid(1), read_at: Timestamp(0), start, pages }
     }
 
-    fn page(byte: u8) -> [u8; PAGE] {
-        [byte; PAGE]
+    fn page(byte: u8) -> [u8; PAGE_LEN] {
+        [byte; PAGE_LEN]
     }
 
     #[test]
@@ -129,23 +134,24 @@ mod tests {
 
     #[test]
     fn what_is_not_read_is_a_gap() {
-        let own: Vec<u8> = (0..20 * PAGE).map(|at| (at / PAGE) as u8).collect();
-        let start = (own.as_ptr() as u64).next_multiple_of(PAGE as u64);
-        let part = |pages: Range<u64>| start + pages.start * PAGE as u64..start + pages.end * PAGE as u64;
+        let own: Vec<u8> = (0..20 * PAGE_LEN).map(|at| (at / PAGE_LEN) as u8).collect();
+        let start = (own.as_ptr() as u64).next_multiple_of(PAGE_LEN as u64);
+        let part =
+            |pages: Range<u64>| start + pages.start * PAGE_LEN as u64..start + pages.end * PAGE_LEN as u64;
         let mut memory = Memory::new();
         assert!(memory.read(std::process::id(), vec![part(0..2), part(5..6), part(9..11)]));
         let pages = next(None, &memory);
         let lens: Vec<usize> = pages.pages.iter().map(Bytes::len).collect();
         let is_read = |page: &usize| [0, 1, 5, 9, 10].contains(page);
-        assert_eq!(lens, (0..11).map(|page| if is_read(&page) { PAGE } else { 0 }).collect::<Vec<_>>());
+        assert_eq!(lens, (0..11).map(|page| if is_read(&page) { PAGE_LEN } else { 0 }).collect::<Vec<_>>());
         for (index, page) in pages.pages.iter().enumerate() {
-            let at = start as usize - own.as_ptr() as usize + index * PAGE;
-            assert!(page.is_empty() || page[..] == own[at..at + PAGE], "{index}");
+            let at = start as usize - own.as_ptr() as usize + index * PAGE_LEN;
+            assert!(page.is_empty() || page[..] == own[at..at + PAGE_LEN], "{index}");
         }
         let next = next(Some(&pages), &memory);
         let is_same = |(before, now): (&Bytes, &Bytes)| now.is_empty() || before.as_ptr() == now.as_ptr();
         assert!(pages.pages.iter().zip(&next.pages).all(is_same), "what lies behind a gap is known again");
-        let nothing = 0..PAGE as u64;
+        let nothing = 0..PAGE_LEN as u64;
         assert!(!memory.read(std::process::id(), vec![nothing]));
     }
 

@@ -2,16 +2,17 @@
 
 /// A position in a run of bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor<'a> {
+pub struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     little_endian: bool,
 }
 
 macro_rules! number {
-    ($name:ident, $type:ty) => {
+    ($(#[$doc:meta])* $name:ident, $type:ty) => {
+        $(#[$doc])*
         #[inline]
-        pub(crate) fn $name(&mut self) -> Option<$type> {
+        pub fn $name(&mut self) -> Option<$type> {
             let bytes = self.bytes.get(self.at..)?.first_chunk()?;
             self.at += size_of::<$type>();
             Some(if self.little_endian {
@@ -24,32 +25,49 @@ macro_rules! number {
 }
 
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(bytes: &'a [u8], at: usize, little_endian: bool) -> Self {
+    /// Begins at an offset into the bytes, which may be past their end.
+    #[inline]
+    pub fn new(bytes: &'a [u8], at: usize, little_endian: bool) -> Self {
         Self { bytes, at, little_endian }
     }
 
     /// The number of bytes before the next read, from the start of the run.
     #[inline]
-    pub(crate) fn position(&self) -> usize {
+    pub fn position(&self) -> usize {
         self.at
     }
 
+    /// Goes on at an offset into the bytes, which may be past their end.
     #[inline]
-    pub(crate) fn seek(&mut self, at: usize) {
+    pub fn seek(&mut self, at: usize) {
         self.at = at;
     }
 
-    number!(u16, u16);
-    number!(u32, u32);
-    number!(u64, u64);
+    number!(
+        /// A number of 2 bytes.
+        u16,
+        u16
+    );
+    number!(
+        /// A number of 4 bytes.
+        u32,
+        u32
+    );
+    number!(
+        /// A number of 8 bytes.
+        u64,
+        u64
+    );
 
+    /// A byte.
     #[inline]
-    pub(crate) fn u8(&mut self) -> Option<u8> {
+    pub fn u8(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
         Some(byte)
     }
 
+    #[inline]
     fn u24(&mut self) -> Option<u32> {
         let &[a, b, c] = self.bytes.get(self.at..)?.first_chunk()?;
         self.at += 3;
@@ -62,7 +80,7 @@ impl<'a> Cursor<'a> {
 
     /// A number of `size` bytes: 1, 2, 3, 4 or 8.
     #[inline]
-    pub(crate) fn sized(&mut self, size: u8) -> Option<u64> {
+    pub fn sized(&mut self, size: u8) -> Option<u64> {
         match size {
             1 => self.u8().map(u64::from),
             2 => self.u16().map(u64::from),
@@ -75,7 +93,7 @@ impl<'a> Cursor<'a> {
 
     /// An unsigned LEB128; bits beyond the 64th are dropped.
     #[inline]
-    pub(crate) fn uleb(&mut self) -> Option<u64> {
+    pub fn uleb(&mut self) -> Option<u64> {
         let byte = self.u8()?;
         if byte < 0x80 {
             return Some(u64::from(byte));
@@ -94,7 +112,7 @@ impl<'a> Cursor<'a> {
 
     /// A signed LEB128; bits beyond the 64th are dropped.
     #[inline]
-    pub(crate) fn sleb(&mut self) -> Option<i64> {
+    pub fn sleb(&mut self) -> Option<i64> {
         let mut value = 0_u64;
         let mut shift = 0_u32;
         loop {
@@ -108,8 +126,9 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Passes over so many bytes, where they are there.
     #[inline]
-    pub(crate) fn skip(&mut self, bytes: u64) -> Option<()> {
+    pub fn skip(&mut self, bytes: u64) -> Option<()> {
         let at = self.at.checked_add(usize::try_from(bytes).ok()?)?;
         if at > self.bytes.len() {
             return None;
@@ -118,14 +137,16 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
+    /// Passes over a LEB128.
     #[inline]
-    pub(crate) fn skip_leb(&mut self) -> Option<()> {
+    pub fn skip_leb(&mut self) -> Option<()> {
         while self.u8()? >= 0x80 {}
         Some(())
     }
 
     /// A string up to its zero, which is passed over.
-    pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
+    #[inline]
+    pub fn string(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
         let end = rest.iter().position(|&byte| byte == 0)?;
         self.at += end + 1;
@@ -133,7 +154,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// The length that begins a unit: the length itself, and the size of an offset in the unit (DWARF 5, 7.4).
-    pub(crate) fn initial_length(&mut self) -> Option<(u64, u8)> {
+    #[inline]
+    pub fn initial_length(&mut self) -> Option<(u64, u8)> {
         match self.u32()? {
             0xffff_ffff => Some((self.u64()?, 8)),
             0xffff_fff0.. => None,

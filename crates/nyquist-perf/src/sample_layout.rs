@@ -1,0 +1,252 @@
+//! Where single fields of a record are: for whoever reads them where they lie, in a ring, without parsing all of the record.
+//!
+//! The order of a sample's fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. The functions take a
+//! `read` that copies bytes of the record from an offset on: a ring gives no slice of a record that goes on at its start.
+
+use crate::abi::{record, x86};
+use crate::{Header, ReadFormat, RecordFormat, SampleType};
+
+/// The registers are those of a 64-bit program (`PERF_SAMPLE_REGS_ABI_64`).
+const BITS_64: u64 = 2;
+
+/// Where a sample's fields are, as far as they are at fixed places: of an event whose samples begin with its number, the
+/// instruction pointer and the thread, and whose last fields are counters, a call chain, registers and a stack copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleLayout {
+    /// The place of the time.
+    time_at: usize,
+    /// How far from the end the time of another record is: in its trailer, `struct sample_id`.
+    trailer_time: usize,
+    /// The place of the counter's value, or of the number of a group's counters.
+    counters_at: usize,
+    /// The bytes of a counter with what belongs to it; 0 where samples have none.
+    counter_bytes: usize,
+    /// Whether the counters are a group's.
+    group: bool,
+    /// The bytes of the registers, where there are any.
+    register_bytes: usize,
+}
+
+/// A sample's stack copy, which lies at the end of the sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackPlace {
+    /// The place of the size of its room.
+    size_at: usize,
+    /// The bytes that are there.
+    pub len: usize,
+    /// The room for them.
+    pub room: usize,
+}
+
+impl SampleLayout {
+    /// Where a sample says which opened event it comes from (`PERF_SAMPLE_IDENTIFIER`).
+    pub const EVENT_AT: usize = Header::LEN;
+    /// Where a sample says of which process it is (`PERF_SAMPLE_TID`), after the event's number and the instruction pointer.
+    pub const PROCESS_AT: usize = Header::LEN + 16;
+    /// Where a sample says of which thread it is, after the process.
+    pub const THREAD_AT: usize = Header::LEN + 20;
+
+    /// The layout of the records of an event.
+    pub fn new(format: &RecordFormat) -> Self {
+        let words = [
+            SampleType::IDENTIFIER,
+            SampleType::IP,
+            SampleType::TID,
+            SampleType::TIME,
+            SampleType::CPU,
+            SampleType::PERIOD,
+        ];
+        let has = |bit: &&SampleType| format.sample_type.contains(**bit);
+        let trailer = [
+            SampleType::TIME,
+            SampleType::ID,
+            SampleType::STREAM_ID,
+            SampleType::CPU,
+            SampleType::IDENTIFIER,
+        ];
+        let counters = format.sample_type.contains(SampleType::READ);
+        let extra = [ReadFormat::ID, ReadFormat::LOST];
+        let counter_words = 1 + extra.iter().filter(|bit| format.read_format.contains(**bit)).count();
+        Self {
+            time_at: Header::LEN + 8 * words[..3].iter().filter(has).count(),
+            trailer_time: 8 * trailer.iter().filter(has).count(),
+            counters_at: Header::LEN + 8 * words.iter().filter(has).count(),
+            counter_bytes: if counters { 8 * counter_words } else { 0 },
+            group: counters && format.read_format.contains(ReadFormat::GROUP),
+            register_bytes: 8 * format.user_registers.count_ones() as usize,
+        }
+    }
+
+    /// The place of a sample's time.
+    #[inline]
+    pub fn time_at(&self) -> usize {
+        self.time_at
+    }
+
+    /// A sample's process.
+    pub fn process(read: &impl Fn(usize, &mut [u8])) -> u32 {
+        half_word(read, Self::PROCESS_AT)
+    }
+
+    /// A sample's thread.
+    pub fn thread(read: &impl Fn(usize, &mut [u8])) -> u32 {
+        half_word(read, Self::THREAD_AT)
+    }
+
+    /// The time of a record, in ns; `None` where it is too short to have one.
+    pub fn time(&self, read: impl Fn(usize, &mut [u8]), header: Header) -> Option<u64> {
+        let size = usize::from(header.size);
+        let at =
+            if header.kind == record::SAMPLE { self.time_at } else { size.checked_sub(self.trailer_time)? };
+        (at >= Header::LEN && at + 8 <= size).then(|| word(&read, at))
+    }
+
+    /// Finds the stack copy in a sample of `size` bytes; `None` where there is none, or the record is not laid out as expected.
+    pub fn stack(&self, read: &impl Fn(usize, &mut [u8]), size: usize) -> Option<StackPlace> {
+        let word = |at: usize| -> Option<usize> {
+            if at.checked_add(8)? > size {
+                return None;
+            }
+            usize::try_from(word(read, at)).ok()
+        };
+        let chain_at = if self.group {
+            let counters = word(self.counters_at)?.checked_mul(self.counter_bytes)?;
+            self.counters_at.checked_add(8)?.checked_add(counters)?
+        } else {
+            self.counters_at + self.counter_bytes
+        };
+        let chain = word(chain_at)?.checked_mul(8)?;
+        let registers_at = chain_at.checked_add(8)?.checked_add(chain)?;
+        let registers = if word(registers_at)? == 0 { 0 } else { self.register_bytes };
+        let size_at = registers_at.checked_add(8 + registers)?;
+        let room = word(size_at)?;
+        let fits = room != 0 && size_at.checked_add(16)?.checked_add(room)? == size;
+        let len = if fits { word(size - 8)? } else { return None };
+        (len <= room).then_some(StackPlace { size_at, len, room })
+    }
+
+    /// The stack pointer from which on a stack was copied; `None` where it is not that of a 64-bit program.
+    pub fn stack_pointer(&self, read: &impl Fn(usize, &mut [u8]), stack: &StackPlace) -> Option<u64> {
+        // All registers up to this one are there, and before them is what kind they are.
+        let pointer_at = 8 * x86::SP as usize;
+        let registers_at =
+            stack.size_at.checked_sub(self.register_bytes).filter(|at| *at >= Header::LEN + 8)?;
+        let is_there = self.register_bytes > pointer_at && word(read, registers_at - 8) == BITS_64;
+        is_there.then(|| word(read, registers_at + pointer_at))
+    }
+}
+
+impl StackPlace {
+    /// Copies the sample into `out`, which has room for all of it, with only the first `len` bytes of its stack copy. Gives back how
+    /// long the sample is then.
+    ///
+    /// The room is what the stack fills, and one word more where it did not fill all that there was: so that it can still be
+    /// told whether the copy ends because the stack does.
+    pub fn copy_shortened(&self, read: impl Fn(usize, &mut [u8]), len: usize, out: &mut [u8]) -> usize {
+        let kept = self.room.min((len / 8 + 1) * 8);
+        let data_at = self.size_at + 8;
+        let shorter = data_at + kept + 8;
+        read(0, &mut out[..data_at + kept]);
+        out[Header::SIZE_AT..Header::LEN].copy_from_slice(&(shorter as u16).to_le_bytes());
+        out[self.size_at..data_at].copy_from_slice(&(kept as u64).to_le_bytes());
+        out[data_at + kept..shorter].copy_from_slice(&(len as u64).to_le_bytes());
+        shorter
+    }
+}
+
+#[inline]
+fn half_word(read: &impl Fn(usize, &mut [u8]), at: usize) -> u32 {
+    let mut bytes = [0; 4];
+    read(at, &mut bytes);
+    u32::from_le_bytes(bytes)
+}
+
+#[inline]
+fn word(read: &impl Fn(usize, &mut [u8]), at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    read(at, &mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Body, Record, parse_record};
+
+    fn format(read_format: ReadFormat) -> RecordFormat {
+        let sample_type = [
+            SampleType::IP,
+            SampleType::TID,
+            SampleType::TIME,
+            SampleType::CPU,
+            SampleType::PERIOD,
+            SampleType::READ,
+            SampleType::CALLCHAIN,
+            SampleType::REGS_USER,
+            SampleType::STACK_USER,
+        ];
+        RecordFormat {
+            sample_type: sample_type.into_iter().fold(SampleType::IDENTIFIER, SampleType::with),
+            read_format,
+            user_registers: x86::ALL_64,
+            sample_id_all: true,
+            ..RecordFormat::default()
+        }
+    }
+
+    fn record(kind: u32, words: &[u64]) -> Vec<u8> {
+        let size = (Header::LEN + 8 * words.len()) as u16;
+        let header = [&kind.to_le_bytes()[..], &2_u16.to_le_bytes(), &size.to_le_bytes()].concat();
+        header.into_iter().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect()
+    }
+
+    fn reader(bytes: &[u8]) -> impl Fn(usize, &mut [u8]) {
+        |at, out: &mut [u8]| out.copy_from_slice(&bytes[at..at + out.len()])
+    }
+
+    #[test]
+    fn fields_are_where_the_parser_finds_them() {
+        for (read_format, counters) in [
+            (ReadFormat::ID, vec![70, 71]),
+            (ReadFormat::ID.with(ReadFormat::GROUP), vec![2, 70, 71, 72, 73]),
+        ] {
+            let format = format(read_format);
+            let layout = SampleLayout::new(&format);
+            let mut words = vec![1, 2, 9 << 32 | 7, 1000, 5, 6];
+            words.extend(counters);
+            words.extend([2, 0x10, 0x11, BITS_64]);
+            words.extend(100..100 + u64::from(x86::ALL_64.count_ones()));
+            words.extend([32, 21, 22, 23, 24, 16]);
+            let bytes = record(record::SAMPLE, &words);
+            let read = reader(&bytes);
+            let Record { header, id, body: Body::Sample(sample) } = parse_record(&bytes, &format).unwrap()
+            else {
+                panic!("no sample")
+            };
+            assert_eq!(id.task, Some((SampleLayout::process(&read), SampleLayout::thread(&read))));
+            assert_eq!(id.time, layout.time(&read, header));
+            let stack = layout.stack(&read, bytes.len()).unwrap();
+            assert_eq!((stack.len, stack.room), (16, 32));
+            let registers = sample.user_registers.unwrap();
+            assert_eq!(layout.stack_pointer(&read, &stack), registers.get(x86::SP));
+            let mut out = vec![0; bytes.len()];
+            let len = stack.copy_shortened(&read, 8, &mut out);
+            let Body::Sample(shorter) = parse_record(&out[..len], &format).unwrap().body else { panic!() };
+            assert_eq!(shorter.user_stack.unwrap().bytes, 21_u64.to_le_bytes());
+        }
+    }
+
+    #[test]
+    fn another_record_has_its_time_in_its_trailer() {
+        let format = format(ReadFormat::ID);
+        let bytes = record(record::LOST, &[100, 3, 9 << 32 | 7, 1000, 5, 1]);
+        let parsed = parse_record(&bytes, &format).unwrap();
+        let layout = SampleLayout::new(&format);
+        assert_eq!(
+            (parsed.id.time, Some(1000)),
+            (layout.time(reader(&bytes), parsed.header), parsed.id.time)
+        );
+        let short = Header { size: 16, ..parsed.header };
+        assert_eq!(layout.time(reader(&bytes), short), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! What is to be read of threads' stacks, from the copies that were told of.
+
+use std::collections::HashMap;
+
+use super::truncated_stack::TruncatedStack;
+
+/// A sample that is older than this when it is heard of says nothing of the stack as it is now.
+pub(super) const FRESH_NS: u64 = 8_000_000;
+
+/// What to read for a thread: from the innermost end of its copies on, and all of it up to their outermost one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) pid: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) outermost_end: u64,
+    pub(super) oldest_ns: u64,
+    pub(super) newest_ns: u64,
+    /// Whether somebody has told of a copy; else it is read for what may come.
+    pub(super) is_told: bool,
+}
+
+/// Adds a copy to what is to be read for its thread. Of old samples only the thread counts.
+pub(super) fn add(wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
+    let TruncatedStack { pid, start, end, time_ns, .. } = cut;
+    let (oldest_ns, newest_ns) = (time_ns, time_ns);
+    let new = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_told: true };
+    wanted
+        .entry(cut.tid)
+        .and_modify(|known| {
+            let is_fresh = cut.time_ns.saturating_sub(known.oldest_ns) < FRESH_NS;
+            *known = if is_fresh && known.pid == cut.pid {
+                let (oldest_ns, newest_ns) = (known.oldest_ns.min(time_ns), known.newest_ns.max(time_ns));
+                let (start, outermost_end) = (known.start.min(start), known.outermost_end.max(end));
+                Wanted { start, end: known.end.min(end), outermost_end, oldest_ns, newest_ns, ..new }
+            } else {
+                new
+            };
+        })
+        .or_insert(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(time_ns: u64, end: u64) -> TruncatedStack {
+        TruncatedStack { pid: 1, tid: 2, time_ns, start: end - 0x1000, end }
+    }
+
+    #[test]
+    fn what_is_wanted_of_a_thread_reaches_from_its_innermost_copy_on() {
+        let check = |cuts: &[TruncatedStack], expected| {
+            let mut wanted = HashMap::new();
+            for cut in cuts {
+                add(&mut wanted, *cut);
+            }
+            let Wanted { end, oldest_ns, .. } = wanted[&2];
+            assert_eq!((oldest_ns, end), expected, "{cuts:?}");
+        };
+        check(&[cut(100, 0x5000)], (100, 0x5000));
+        check(&[cut(100, 0x5000), cut(200, 0x4000), cut(150, 0x6000)], (100, 0x4000));
+        check(&[cut(100, 0x5000), cut(100 + FRESH_NS, 0x9000)], (100 + FRESH_NS, 0x9000));
+    }
+}

@@ -1,0 +1,16 @@
+//! What debug info of any kind says of one address.
+
+use crate::Frame;
+use nyquist_object::Svma;
+use std::ops::Range;
+
+/// What the debug info says of one address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DebugAnswer {
+    /// As in [`crate::AddressInfo`].
+    pub(crate) frames: Vec<Frame>,
+    /// Whether the outermost frame's name is complete: made from a linkage name.
+    pub(crate) is_complete: bool,
+    /// The code of the outermost function around the address.
+    pub(crate) function: Option<Range<Svma>>,
+}

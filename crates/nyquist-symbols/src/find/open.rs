@@ -1,0 +1,55 @@
+//! Opening files as they may be opened: regular ones alone, and those in other roots as those see them who have that.
+
+use super::found::Outcome;
+use nyquist_object::{FileSource, OpenRoot};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A path as those see it who have other roots, and as it is here.
+pub(crate) fn seen_from<'a>(roots: &'a [OpenRoot], path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    let below = path.strip_prefix("/").ok();
+    let inside = below.into_iter().flat_map(|below| roots.iter().map(move |root| root.path().join(below)));
+    inside.chain([path.to_owned()])
+}
+
+/// Opens a regular file, one in another root as those see it who have that.
+pub(crate) fn open_seen(roots: &[OpenRoot], path: &Path) -> io::Result<File> {
+    match roots.iter().find_map(|root| Some((root, path.strip_prefix(root.path()).ok()?))) {
+        Some((root, inside)) => root.open_file(inside),
+        None => open_regular(path),
+    }
+}
+
+/// Opens a regular file. Pipes and devices are not opened: reading them may not end. Somebody else may put one there in
+/// between, so that opening does not wait, and what was opened is looked at, too.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let regular = |metadata: &Metadata| {
+        let error = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        metadata.is_file().then_some(()).ok_or_else(error)
+    };
+    regular(&std::fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Opens a regular file.
+pub(crate) fn open_source(path: &Path) -> Result<Arc<FileSource>, Outcome> {
+    open_regular(path).map(source_of).map_err(unreadable)
+}
+
+pub(super) fn source_of(file: File) -> Arc<FileSource> {
+    Arc::new(FileSource::new(file))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
+pub(super) fn unreadable(error: io::Error) -> Outcome {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Outcome::Missing,
+        _ => Outcome::Unreadable(error.to_string()),
+    }
+}

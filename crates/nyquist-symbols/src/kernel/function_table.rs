@@ -1,0 +1,50 @@
+//! Functions by address, in memory.
+
+/// Functions by address, no two at one.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionTable {
+    pub(crate) functions: Vec<Function>,
+    /// Bytes with all names in them.
+    pub(crate) names: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Function {
+    pub(crate) start: u64,
+    /// Where its name begins in all names, and its length.
+    pub(crate) name: (u32, u16),
+    /// Its module's number.
+    pub(crate) module: u16,
+}
+
+/// The function at or before an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Around<'a> {
+    pub(crate) start: u64,
+    pub(crate) name: &'a [u8],
+    /// Its module's number.
+    pub(crate) module: u16,
+    /// Where the next function begins, and its module's number.
+    pub(crate) next: Option<(u64, u16)>,
+}
+
+impl FunctionTable {
+    pub(crate) fn around(&self, address: u64) -> Option<Around<'_>> {
+        let after = self.functions.partition_point(|function| function.start <= address);
+        let function = self.functions.get(after.checked_sub(1)?)?;
+        let next = self.functions.get(after).map(|next| (next.start, next.module));
+        Some(Around { start: function.start, name: self.name(function), module: function.module, next })
+    }
+
+    pub(crate) fn name(&self, function: &Function) -> &[u8] {
+        let start = function.name.0 as usize;
+        self.names.get(start..start + usize::from(function.name.1)).unwrap_or_default()
+    }
+}
+
+impl Around<'_> {
+    /// Whether functions of one module are on both sides, so that nothing else can be there.
+    pub(crate) fn is_inside_module(&self) -> bool {
+        self.next.is_some_and(|(_, module)| module == self.module)
+    }
+}

@@ -1,0 +1,62 @@
+//! The head of a file of the kernel's functions.
+
+use super::block_index::Index;
+use crate::cache::{FileHead, Magic};
+use nyquist_object::{ByteSource, Cursor};
+
+/// Where these functions come from, for people.
+pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
+
+/// What every file begins with. The last byte is the number of the layout.
+pub(super) const MAGIC: Magic = *b"\x00nyqker\x01";
+
+/// The longest head that is written, and believed. That of 120,000 functions has 10 kB.
+pub(super) const MAX_HEAD: u32 = 1 << 20;
+
+/// What the head says.
+pub(super) struct Head<'a> {
+    pub(super) identity: &'a str,
+    pub(super) modules: Vec<Module<'a>>,
+    pub(super) index: Index<'a>,
+}
+
+/// A module, from the place where it is; one without a name where it had no place.
+pub(super) struct Module<'a> {
+    pub(super) name: &'a str,
+    pub(super) offsets: [u64; 2],
+}
+
+impl<'a> Head<'a> {
+    /// Parses the head of a file of so many bytes, all of which are the head's or a block's.
+    pub(super) fn parse(file: &'a FileHead, file_len: u64) -> Option<Self> {
+        let bytes = file.contents.as_slice();
+        let mut cursor = Cursor::new(bytes, 0, true);
+        let [identity_len, modules, functions] = [cursor.u32()?, cursor.u32()?, cursor.u32()?];
+        let identity = text(bytes, &mut cursor, identity_len)?;
+        let modules = (0..modules).map(|_| Module::parse(bytes, &mut cursor)).collect::<Option<_>>()?;
+        let index = bytes.get(cursor.position()..)?;
+        let blocks = file.end()..file_len;
+        Some(Self { identity, modules, index: Index::new(index, functions as usize, blocks)? })
+    }
+}
+
+impl<'a> Module<'a> {
+    fn parse(bytes: &'a [u8], cursor: &mut Cursor<'a>) -> Option<Self> {
+        let offsets = [cursor.u64()?, cursor.u64()?];
+        let len = cursor.u16()?;
+        Some(Self { name: text(bytes, cursor, len.into())?, offsets })
+    }
+}
+
+/// The next `len` bytes, which are text.
+fn text<'a>(bytes: &'a [u8], cursor: &mut Cursor<'a>, len: u32) -> Option<&'a str> {
+    let start = cursor.position();
+    cursor.skip(len.into())?;
+    std::str::from_utf8(bytes.get(start..cursor.position())?).ok()
+}
+
+/// How many functions are kept, as the head says; `None` of a file that is another or whose head is damaged.
+pub(crate) fn count_functions(source: &impl ByteSource) -> Option<usize> {
+    let head = FileHead::read(source, MAGIC, 0, MAX_HEAD)?;
+    Some(Head::parse(&head, source.len())?.index.functions())
+}

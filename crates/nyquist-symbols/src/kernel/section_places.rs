@@ -1,0 +1,22 @@
+//! Where the running kernel has loaded the sections of a module.
+
+use nyquist_object::Svma;
+use rustc_hash::FxHashMap;
+use std::fs;
+use std::path::Path;
+
+/// Where each section of a module is, by its name.
+pub(super) type Sections = FxHashMap<String, Svma>;
+
+/// Where the kernel has loaded each section with `part` in its name: a file each, which says the address. It is zero for those who
+/// may not know.
+pub(super) fn sections(folder: &Path, part: &str) -> Sections {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let section = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok().filter(|name| name.contains(part))?;
+        let text = fs::read_to_string(entry.path()).ok()?;
+        let address = u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()?;
+        (address != 0).then_some((name, Svma(address)))
+    };
+    entries.filter_map(section).collect()
+}
