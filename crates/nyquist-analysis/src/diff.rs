@@ -153,7 +153,9 @@ impl<'a> Names<'a> {
         let ids = (0..count).map(nyquist_profile::FuncId::from_index);
         let keys: Vec<_> = ids.map(|func| self.key(view, func)).collect();
         let funcs = &view.forest().func;
-        let amounts = self_and_total::by_key(view, self.rows.len(), |node| Some(keys[funcs[node] as usize]));
+        let amounts = self_and_total::by_key(view.node_sums(), self.rows.len(), |node| {
+            Some(keys[funcs[node] as usize])
+        });
         let weights = amounts.iter().map(|amounts| (amounts.own.weight, amounts.total.weight)).collect();
         Run { interval: view.profile().meta().interval.max(1), total: view.total().weight, weights }
     }
