@@ -32,6 +32,8 @@ mod man;
 mod markers;
 mod memory;
 mod number;
+#[cfg(test)]
+mod option_reference;
 mod output;
 mod own_code;
 mod page;
