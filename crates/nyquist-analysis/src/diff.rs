@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::comparable_name::comparable_name;
+use crate::names::comparable_name;
 use crate::self_and_total;
 use crate::statistics::{chance_within, deviations_for, normal_of_student, student_of_normal};
 use crate::view::View;

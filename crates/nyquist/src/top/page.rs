@@ -7,9 +7,8 @@ mod tree;
 use super::live::Snapshot;
 use super::state::{Period, Question, ViewKind};
 use crate::number::percent;
-use crate::text::names::shorten;
 use crate::text::{Names, Style, one_line};
-use nyquist_analysis::{Index, Pattern, Selection, View};
+use nyquist_analysis::{Index, Pattern, Selection, View, short_name};
 use nyquist_profile::ThreadIndex;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
@@ -203,7 +202,7 @@ impl<'a> Asked<'a> {
 
     /// Whether a name is searched for, as it is or as it is shown.
     fn finds(&self, name: &str) -> bool {
-        self.search.as_ref().is_none_or(|search| search.matches(name) || search.matches(&shorten(name)))
+        self.search.as_ref().is_none_or(|search| search.matches(name) || search.matches(&short_name(name)))
     }
 
     /// The heading over what is about a period.
