@@ -47,6 +47,7 @@ mod go;
 mod guess;
 mod kernel;
 pub mod layouts;
+mod machine_code;
 mod macho;
 mod mini_debug_info;
 mod module;
@@ -73,6 +74,7 @@ pub use kernel::{
     KERNEL_LIB, KernelCode, KernelCodeError, KernelError, KernelFiles, KernelModule, KernelSymbols,
     read_kernel, sealed_kernel,
 };
+pub use machine_code::{MachineCode, MachineCodeError, PlacedInstruction};
 pub use macho::MachoContents;
 pub use module::ModuleSymbols;
 pub use source_files::{

@@ -31,6 +31,7 @@ mod made_code;
 mod man;
 mod markers;
 mod memory;
+mod module_request;
 mod number;
 #[cfg(test)]
 mod option_reference;
