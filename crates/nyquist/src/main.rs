@@ -24,7 +24,6 @@ mod import;
 mod input;
 mod launch_advice;
 mod load;
-mod loader;
 mod lossy_path;
 mod machine;
 mod made_code;
