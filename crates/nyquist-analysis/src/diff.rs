@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::comparable_name::comparable_name;
+use crate::names::comparable_name;
 use crate::self_and_total;
 use crate::statistics::{chance_within, deviations_for, normal_of_student, student_of_normal};
 use crate::view::View;
@@ -153,7 +153,9 @@ impl<'a> Names<'a> {
         let ids = (0..count).map(nyquist_profile::FuncId::from_index);
         let keys: Vec<_> = ids.map(|func| self.key(view, func)).collect();
         let funcs = &view.forest().func;
-        let amounts = self_and_total::by_key(view, self.rows.len(), |node| Some(keys[funcs[node] as usize]));
+        let amounts = self_and_total::by_key(view.node_sums(), self.rows.len(), |node| {
+            Some(keys[funcs[node] as usize])
+        });
         let weights = amounts.iter().map(|amounts| (amounts.own.weight, amounts.total.weight)).collect();
         Run { interval: view.profile().meta().interval.max(1), total: view.total().weight, weights }
     }

@@ -44,10 +44,12 @@ impl<'a> View<'a> {
     pub fn functions(&self) -> FunctionTable<'a> {
         let order = self.index.functions();
         let amounts = if self.derived.is_original() {
-            order.keys.sum_up(self)
+            order.keys.sum_up(self.node_sums())
         } else {
             let funcs = &self.forest().func;
-            self_and_total::by_key(self, self.index.function_count(), |node| Some(funcs[node] as usize))
+            self_and_total::by_key(self.node_sums(), self.index.function_count(), |node| {
+                Some(funcs[node] as usize)
+            })
         };
         let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
         let mut places: Vec<_> = sampled

@@ -161,8 +161,9 @@ impl<'a> View<'a> {
         // The number after all libs stands for none.
         let of_func = profile.funcs().iter().map(|func| func.lib.map_or(count, LibId::index));
         let lib_of_func: Vec<usize> = of_func.chain(0..count).collect();
-        let amounts =
-            self_and_total::by_key(self, count + 1, |node| Some(lib_of_func[forest.func[node] as usize]));
+        let amounts = self_and_total::by_key(self.node_sums(), count + 1, |node| {
+            Some(lib_of_func[forest.func[node] as usize])
+        });
         let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
         let mut rows: Vec<_> = sampled
             .map(|(index, amounts)| {
@@ -190,7 +191,7 @@ impl<'a> View<'a> {
         // The number after all categories stands for none.
         let count = categories.len();
         let key = |node: usize| forest.category[node].map_or(count, |pair| pair.category.index());
-        let amounts = self_and_total::by_key(self, count + 1, |node| Some(key(node)));
+        let amounts = self_and_total::by_key(self.node_sums(), count + 1, |node| Some(key(node)));
         let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
         let mut rows: Vec<_> = sampled
             .map(|(index, amounts)| {

@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 use nyquist_profile::{FuncId, Profile, ThreadIndex};
 
 use crate::forest::Forest;
+use crate::function_info::{self, FunctionInfo};
+use crate::indexed_sums::IndexedSums;
 use crate::orders::{FunctionOrder, LineOrder};
 use crate::prefix_sums::Tally;
-use crate::sums::IndexedSums;
 
 /// What is worked out once for a profile, for all questions that follow.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl<'p> Index<'p> {
 
     /// The order of the functions, worked out when first asked for. O(nodes + functions × log functions).
     pub(crate) fn functions(&self) -> &FunctionOrder {
-        self.functions.get_or_init(|| FunctionOrder::new(self))
+        self.functions.get_or_init(|| FunctionOrder::new(self.profile, &self.forest))
     }
 
     /// The order of the lines, worked out when first asked for. O(nodes + frames × log frames).
@@ -50,40 +51,13 @@ impl<'p> Index<'p> {
         self.profile
     }
 
-    /// How many functions there are, those that stand for collapsed libs included: each lib has such a one.
+    /// How many functions there are, those that stand for collapsed libs included.
     pub(crate) fn function_count(&self) -> usize {
-        self.profile.funcs().len() + self.profile.libs().len()
+        function_info::function_count(self.profile)
     }
 
     /// What is known of a function, or of the lib that it stands for.
     pub fn function(&self, id: FuncId) -> FunctionInfo<'p> {
-        let profile = self.profile;
-        if let Some(lib) = id.index().checked_sub(profile.funcs().len()) {
-            let lib = &profile.libs()[lib];
-            return FunctionInfo { func: id, name: &lib.name, lib: Some(&lib.name), file: None, line: None };
-        }
-        let func = profile.func(id);
-        FunctionInfo {
-            func: id,
-            name: profile.string(func.name),
-            lib: func.lib.map(|lib| profile.lib(lib).name.as_str()),
-            file: func.source.map(|source| profile.string(profile.source(source).filename)),
-            line: func.line,
-        }
+        FunctionInfo::new(self.profile, id)
     }
-}
-
-/// What is known of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct FunctionInfo<'p> {
-    /// The function in the profile; beyond its functions, one that stands for a collapsed lib.
-    pub func: FuncId,
-    /// Its name.
-    pub name: &'p str,
-    /// The name of its lib.
-    pub lib: Option<&'p str>,
-    /// The file that it is defined in.
-    pub file: Option<&'p str>,
-    /// The line in that file where it begins.
-    pub line: Option<u32>,
 }

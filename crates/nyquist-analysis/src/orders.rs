@@ -5,7 +5,7 @@ use nyquist_profile::{Frame, FuncId, Profile, SourceId};
 use rustc_hash::FxHashMap;
 
 use crate::forest::Forest;
-use crate::index::Index;
+use crate::function_info::{FunctionInfo, function_count};
 use crate::self_and_total::NodeKeys;
 
 /// What is known of functions by their names.
@@ -18,16 +18,16 @@ pub(crate) struct FunctionOrder {
 }
 
 impl FunctionOrder {
-    pub(crate) fn new(index: &Index<'_>) -> Self {
-        let count = index.function_count();
-        let name = |func: usize| index.function(FuncId::from_index(func)).name;
+    pub(crate) fn new(profile: &Profile, forest: &Forest) -> Self {
+        let count = function_count(profile);
+        let name = |func: usize| FunctionInfo::new(profile, FuncId::from_index(func)).name;
         let mut order: Vec<_> = (0..count).map(|func| (name(func), func)).collect();
         order.sort_unstable();
         let mut rank = vec![0; count];
         for (place, (_, func)) in order.into_iter().enumerate() {
             rank[func] = place as u32;
         }
-        let keys = NodeKeys::new(&index.forest, count, |node| index.forest.func[node]);
+        let keys = NodeKeys::new(forest, count, |node| forest.func[node]);
         Self { rank, keys }
     }
 }

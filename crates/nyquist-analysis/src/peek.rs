@@ -40,15 +40,16 @@ impl<'a> View<'a> {
         let forest = self.forest();
         let number = func.index() as u32;
         let is_it = |node: usize| forest.func[node] == number;
-        let own = self_and_total::by_key(self, 1, |node| is_it(node).then_some(0));
+        let own = self_and_total::by_key(self.node_sums(), 1, |node| is_it(node).then_some(0));
         // The number after all functions stands for no caller.
         let count = self.index.function_count();
         let caller = |node: usize| match forest.parent[node] {
             NONE => count,
             parent => forest.func[parent as usize] as usize,
         };
-        let callers = self_and_total::by_key(self, count + 1, |node| is_it(node).then(|| caller(node)));
-        let callees = self_and_total::by_key(self, count, |node| {
+        let callers =
+            self_and_total::by_key(self.node_sums(), count + 1, |node| is_it(node).then(|| caller(node)));
+        let callees = self_and_total::by_key(self.node_sums(), count, |node| {
             let parent = forest.parent[node];
             (parent != NONE && is_it(parent as usize)).then(|| forest.func[node] as usize)
         });

@@ -84,10 +84,10 @@ impl<'a> View<'a> {
     fn all_lines(&self) -> Vec<Line<'a>> {
         let order = self.index.lines();
         let amounts = if self.derived.is_original() {
-            order.keys.sum_up(self)
+            order.keys.sum_up(self.node_sums())
         } else {
             let count = order.lines.len();
-            self_and_total::by_key(self, count, |node| {
+            self_and_total::by_key(self.node_sums(), count, |node| {
                 self.has_code(node).then(|| order.of_frame[self.frame_index_of(node)] as usize)
             })
         };
@@ -161,7 +161,7 @@ impl<'a> View<'a> {
         let key_of_frame: Vec<u32> = frames
             .map(|frame| position(frame).filter(|_| is_asked(frame)).map_or(NONE, &mut key_of))
             .collect();
-        let amounts = self_and_total::by_key(self, positions.len(), |node| {
+        let amounts = self_and_total::by_key(self.node_sums(), positions.len(), |node| {
             let key = key_of_frame[self.frame_index_of(node)];
             (key != NONE && self.has_code(node)).then_some(key as usize)
         });

@@ -4,7 +4,7 @@ use nyquist_profile::{Profile, Sample, Thread};
 
 use crate::amount::Amount;
 use crate::selection::SampleState;
-use crate::spans;
+use crate::span;
 
 /// So many samples are between two tallies.
 pub(crate) const STEP: usize = 32;
@@ -59,7 +59,7 @@ impl Tally {
         }
         // One at the time of the sample before it has no time to stand for.
         if sample.time > self.last_ran {
-            self.ran_ns = self.ran_ns.wrapping_add(spans::length(profile.meta(), sample, is_first));
+            self.ran_ns = self.ran_ns.wrapping_add(span::length(profile.meta(), sample, is_first));
         }
         self.last_ran = sample.time;
     }

@@ -3,7 +3,7 @@
 use nyquist_profile::{Sample, Samples, ThreadIndex};
 
 use crate::prefix_sums::{STEP, Tallies, Tally};
-use crate::spans::Span;
+use crate::span::Span;
 use crate::view::View;
 
 /// Looks up how long a thread had run by times that only grow, of the samples on the CPU that a view chooses.

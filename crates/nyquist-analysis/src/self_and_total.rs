@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::amount::Amount;
 use crate::forest::Forest;
+use crate::node_sums::NodeSums;
 use crate::parallel;
-use crate::view::View;
 
 /// Fewer nodes than this are gone through by one CPU.
 const NODES_WORTH_SHARING: usize = 50_000;
@@ -17,16 +17,16 @@ pub(crate) struct SelfAndTotal {
     pub(crate) total: Amount,
 }
 
-/// Sums up the samples of a view by a key of their frames (a function, a lib, a line): the self amount is that of
-/// samples whose innermost frame has the key, the total that of samples of which any frame has it, once each.
+/// Sums up samples by a key of their frames (a function, a lib, a line): the self amount is that of samples whose
+/// innermost frame has the key, the total that of samples of which any frame has it, once each.
 /// `keys` is one more than the greatest key. O(nodes + keys).
 pub(crate) fn by_key(
-    view: &View<'_>,
+    sums: NodeSums<'_>,
     keys: usize,
     key: impl Fn(usize) -> Option<usize> + Sync,
 ) -> Vec<SelfAndTotal> {
-    let pieces = parallel::pieces(view.forest().len(), NODES_WORTH_SHARING.max(keys), |nodes| {
-        by_key_of_nodes(view, nodes, keys, &key)
+    let pieces = parallel::pieces(sums.forest.len(), NODES_WORTH_SHARING.max(keys), |nodes| {
+        by_key_of_nodes(sums, nodes, keys, &key)
     });
     add_up(pieces)
 }
@@ -66,21 +66,21 @@ impl NodeKeys {
         Self { of_node: of_node.collect(), count }
     }
 
-    /// Sums up the samples of a view whose forest is the one that the keys are of. O(nodes + keys).
-    pub(crate) fn sum_up(&self, view: &View<'_>) -> Vec<SelfAndTotal> {
+    /// Sums up samples at the nodes of the forest that the keys are of. O(nodes + keys).
+    pub(crate) fn sum_up(&self, sums: NodeSums<'_>) -> Vec<SelfAndTotal> {
         let nodes = self.of_node.len();
         add_up(parallel::pieces(nodes, NODES_WORTH_SHARING.max(self.count), |range| {
             let mut amounts = vec![SelfAndTotal::default(); self.count];
             let mut node = range.start;
             while node < range.end {
-                let total = view.total_of(node as u32);
+                let total = sums.total_of(node as u32);
                 if total.is_zero() {
-                    node = view.forest().end[node] as usize;
+                    node = sums.forest.end[node] as usize;
                     continue;
                 }
                 let key = self.of_node[node];
                 let amounts = &mut amounts[(key & !OUTERMOST) as usize];
-                amounts.own += view.own(node as u32);
+                amounts.own += sums.own(node as u32);
                 if key & OUTERMOST != 0 {
                     amounts.total += total;
                 }
@@ -93,12 +93,12 @@ impl NodeKeys {
 
 /// The same for some of the nodes, whose totals may reach beyond them.
 fn by_key_of_nodes(
-    view: &View<'_>,
+    sums: NodeSums<'_>,
     nodes: Range<usize>,
     keys: usize,
     key: impl Fn(usize) -> Option<usize>,
 ) -> Vec<SelfAndTotal> {
-    let forest = view.forest();
+    let forest = sums.forest;
     let mut amounts = vec![SelfAndTotal::default(); keys];
     let mut open = OpenFrames::new(keys);
     let callers: Vec<_> = match forest.parent.get(nodes.start) {
@@ -112,14 +112,14 @@ fn by_key_of_nodes(
     }
     let mut node = nodes.start;
     while node < nodes.end {
-        let total = view.total_of(node as u32);
+        let total = sums.total_of(node as u32);
         if total.is_zero() {
             node = forest.end[node] as usize;
             continue;
         }
         open.leave_before(node as u32);
         if let Some(key) = key(node) {
-            amounts[key].own += view.own(node as u32);
+            amounts[key].own += sums.own(node as u32);
             if open.enter(key, forest.end[node]) {
                 amounts[key].total += total;
             }

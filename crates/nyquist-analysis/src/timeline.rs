@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::parallel;
 use crate::run_time::Ran;
 use crate::selection::SampleState;
-use crate::spans::Span;
+use crate::span::Span;
 use crate::view::View;
 
 /// A time line in equal parts.

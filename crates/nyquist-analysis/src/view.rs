@@ -8,7 +8,9 @@ use crate::amount::Amount;
 use crate::chosen::{Chosen, ChosenSample};
 use crate::derived::Derived;
 use crate::forest::{Forest, NONE};
-use crate::index::{FunctionInfo, Index};
+use crate::function_info::FunctionInfo;
+use crate::index::Index;
+use crate::node_sums::NodeSums;
 use crate::plan::Plan;
 use crate::selection::Selection;
 use crate::sums::{self, Sums};
@@ -24,8 +26,7 @@ pub struct View<'a> {
     pub(crate) selection: Selection,
     pub(crate) chosen: Chosen<'a>,
     pub(crate) derived: Derived<'a>,
-    /// The sum of the self amounts of all nodes before each node, and of all at the end: a subtree's total is the
-    /// difference of two.
+    /// The running sums of [`NodeSums`].
     running: Cow<'a, [Amount]>,
     /// What the samples without a stack sum to.
     stackless: Amount,
@@ -83,14 +84,19 @@ impl<'a> View<'a> {
         &self.derived.forest
     }
 
+    /// The stacks that are left, with what their nodes have.
+    pub(crate) fn node_sums(&self) -> NodeSums<'_> {
+        NodeSums::new(&self.derived.forest, &self.running)
+    }
+
     /// What a node has itself.
     pub(crate) fn own(&self, node: u32) -> Amount {
-        self.running[node as usize + 1] - self.running[node as usize]
+        self.node_sums().own(node)
     }
 
     /// What a node has with all that comes from it.
     pub(crate) fn total_of(&self, node: u32) -> Amount {
-        self.running[self.forest().end[node as usize] as usize] - self.running[node as usize]
+        self.node_sums().total_of(node)
     }
 
     /// The samples of a thread that are left, in the order of time, with the nodes that they are at; none for those

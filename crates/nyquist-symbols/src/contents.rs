@@ -10,7 +10,7 @@ use nyquist_object::{ByteSource, Elf};
 const MAX_COMMENT: u64 = 64 << 10;
 
 /// Hand-written assembly, of which some libraries have much, is often without unwind information.
-const MOST_PERCENT: u8 = 50;
+pub(crate) const MOST_PERCENT: u8 = 50;
 
 /// What a file holds for names and stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

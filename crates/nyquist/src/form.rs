@@ -2,10 +2,6 @@
 
 use crate::args::ExportFormat;
 use crate::failure::Failure;
-use crate::{export, flamegraph};
-use nyquist_profile::Profile;
-use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
-use std::io::{self, Write};
 use std::path::Path;
 
 /// What names end in whose content is compressed.
@@ -95,22 +91,6 @@ impl Form {
     /// Whether it is a profile in full, as the viewer takes it.
     pub(crate) fn is_profile(self) -> bool {
         matches!(self, Self::Profile { .. })
-    }
-
-    /// Writes a profile so.
-    pub(crate) fn write(
-        self,
-        profile: &Profile,
-        version: FormatVersion,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        match self {
-            Self::Profile { gzip } => firefox::write(profile, WriteOptions { version, gzip }, out),
-            Self::Export(format) => {
-                export::write(profile, format, export::Options { version, ..export::Options::default() }, out)
-            }
-            Self::Picture => flamegraph::write_picture(profile, out),
-        }
     }
 }
 

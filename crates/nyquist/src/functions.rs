@@ -3,8 +3,7 @@
 use crate::failure::Failure;
 use crate::selection::{handle, pattern};
 use crate::text::Names;
-use crate::text::names::{shorten, without_hash};
-use nyquist_analysis::{Function, View};
+use nyquist_analysis::{Function, View, short_name, without_hash};
 use nyquist_profile::FuncId;
 
 /// How many of the functions are listed that were meant perhaps.
@@ -48,10 +47,11 @@ pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Fa
     if let Some(index) = handle(wanted, 'f') {
         return by_handle(view, &functions, index);
     }
-    let ways: [&dyn Fn(&str) -> bool; 3] =
-        [&|name| name == wanted || without_hash(name) == wanted, &|name| shorten(name) == wanted, &|name| {
-            ends_in(&shorten(name), wanted)
-        }];
+    let ways: [&dyn Fn(&str) -> bool; 3] = [
+        &|name| name == wanted || without_hash(name) == wanted,
+        &|name| short_name(name) == wanted,
+        &|name| ends_in(&short_name(name), wanted),
+    ];
     let mut shims = Vec::new();
     for matches in ways {
         if let Some(mut choice) = best(&functions, matches) {

@@ -3,8 +3,8 @@
 use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::Failure;
 use crate::finder::finder;
-use crate::lossy_path;
 use crate::memory;
+use crate::module_request::module_request;
 use crate::printer::Printer;
 use crate::profile_file;
 use crate::sidecar;
@@ -12,10 +12,9 @@ use crate::source_paths::{DiskPaths, name_specially};
 use crate::symbolicate;
 use crate::text::one_line;
 use crate::watch::Watch;
-use nyquist_convert::{LibSource, Progress, SavedCode, Symbolicated};
-use nyquist_object::{DebugId, ModuleId};
-use nyquist_profile::{Lib, LibId, Profile};
-use nyquist_symbols::{KernelError, ModuleRequest};
+use nyquist_convert::{LibSource, Progress, Symbolicated};
+use nyquist_profile::{LibId, Profile};
+use nyquist_symbols::KernelError;
 use std::path::{Path, PathBuf};
 
 /// How many libs without symbols are named in a warning.
@@ -94,23 +93,6 @@ fn named(
         warn_of_missing(&symbolicated, printer);
     }
     symbolicated.profile
-}
-
-/// How a lib's files are asked for, by what a saved profile knows of it.
-pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
-    // No file holds code that was made while the program ran, and no server is asked for one.
-    if SavedCode::is_of(lib) {
-        return ModuleRequest::default();
-    }
-    let debug_id = DebugId::from_breakpad(&lib.breakpad_id);
-    ModuleRequest {
-        path: PathBuf::from(&lib.path),
-        id: lib.code_id.as_deref().and_then(|code_id| ModuleId::from_profile(code_id, debug_id)),
-        debug_id,
-        debug_name: lib.debug_name.clone(),
-        alternatives: lossy_path::files(&lib.path),
-        ..ModuleRequest::default()
-    }
 }
 
 /// The libs of which no address has a name. Only their frames stand for one address each, and not for a function that

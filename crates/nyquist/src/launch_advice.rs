@@ -1,10 +1,9 @@
 //! What to do about a command that cannot be started.
 
 use nyquist_record::linux::launch::LaunchError;
+use nyquist_symbols::missing_loader;
 use std::io::ErrorKind;
 use std::path::Path;
-
-use crate::loader;
 
 /// A line on what to do, where that can be guessed.
 pub(crate) fn advice(error: &LaunchError) -> Option<String> {
@@ -34,7 +33,7 @@ fn about(program: &str, kind: ErrorKind, folder: &Path) -> Option<String> {
 }
 
 fn not_there(file: &Path, folder: &Path) -> Option<String> {
-    if let Some(loader) = loader::missing(file) {
+    if let Some(loader) = missing_loader(file) {
         return Some(format!("the file is there, but its loader is not: {}", loader.display()));
     }
     if file.is_file() {
@@ -47,6 +46,19 @@ fn not_there(file: &Path, folder: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::path::PathBuf;
+
+    /// A program whose loader has another name than the system's.
+    fn program_without_loader(name: &str) -> PathBuf {
+        const KNOWN: &[u8] = b"/ld-linux";
+        let mut bytes = fs::read("/bin/true").unwrap();
+        let at = bytes.windows(KNOWN.len()).position(|window| window == KNOWN).unwrap();
+        bytes[at..at + KNOWN.len()].copy_from_slice(b"/ld-lost_");
+        let path = std::env::temp_dir().join(format!("nyquist-loader-{name}-{}", std::process::id()));
+        fs::write(&path, bytes).unwrap();
+        path
+    }
 
     #[test]
     fn common_mistakes_get_advice() {
@@ -61,9 +73,9 @@ mod tests {
         };
         check("./target/app", ErrorKind::NotFound, Some("cargo nyquist"));
         check("./Cargo.toml", ErrorKind::NotFound, Some("interpreter"));
-        let lost = loader::tests::program_without_loader("advice");
+        let lost = program_without_loader("advice");
         let advice = not_there(&lost, package).unwrap();
-        std::fs::remove_file(lost).unwrap();
+        fs::remove_file(lost).unwrap();
         assert!(advice.contains("its loader is not: /") && advice.contains("ld-lost_"), "{advice}");
         check("Cargo.toml", ErrorKind::NotFound, Some("./Cargo.toml"));
         check("ap", ErrorKind::NotFound, Some("PATH"));

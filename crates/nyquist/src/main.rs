@@ -24,14 +24,16 @@ mod import;
 mod input;
 mod launch_advice;
 mod load;
-mod loader;
 mod lossy_path;
 mod machine;
 mod made_code;
 mod man;
 mod markers;
 mod memory;
+mod module_request;
 mod number;
+#[cfg(test)]
+mod option_reference;
 mod output;
 mod own_code;
 mod page;

@@ -4,10 +4,11 @@ use crate::failure::{Failure, io_reason};
 use crate::form::Form;
 use crate::output::Output;
 use crate::printer::{self, Printer};
+use crate::{export, flamegraph};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _, Seek as _};
+use std::io::{self, IsTerminal as _, Read as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
 /// How a profile is written.
@@ -105,10 +106,24 @@ fn cannot_write(place: &Path, reason: &str) -> Failure {
 }
 
 fn write(profile: &Profile, output: Output, written: Written) -> io::Result<Saved> {
-    let Written { form, version } = written;
     let path = output.name().to_owned();
-    let file = output.save(|out| form.write(profile, version, out))?;
-    Ok(Saved { path: file.as_ref().map(|_| path), as_asked: true, file: file.filter(|_| form.is_profile()) })
+    let file = output.save(|out| write_as(profile, written, out))?;
+    Ok(Saved {
+        path: file.as_ref().map(|_| path),
+        as_asked: true,
+        file: file.filter(|_| written.form.is_profile()),
+    })
+}
+
+fn write_as(profile: &Profile, written: Written, out: &mut dyn Write) -> io::Result<()> {
+    let Written { form, version } = written;
+    match form {
+        Form::Profile { gzip } => firefox::write(profile, WriteOptions { version, gzip }, out),
+        Form::Export(format) => {
+            export::write(profile, format, export::Options { version, ..export::Options::default() }, out)
+        }
+        Form::Picture => flamegraph::write_picture(profile, out),
+    }
 }
 
 /// The name that a file has elsewhere. A stream's says nothing, and `-` is not one.

@@ -1,8 +1,9 @@
 //! An annotated function as JSON.
 
-use super::Annotated;
+use super::annotated::Annotated;
 use super::code::{Code, Instruction};
 use super::listing::FileLines;
+use nyquist_analysis::PlaceWeight;
 use serde_json::{Value, json};
 
 /// The object that `docs/report-json.md` describes.
@@ -32,7 +33,7 @@ fn file_json(annotated: &Annotated<'_>, file: &FileLines) -> Value {
     if annotated.args.hottest {
         lines.sort_by_key(|(_, weight)| std::cmp::Reverse((weight.own, weight.total)));
     }
-    let line = |(line, weight): (&u32, &super::places::Weight)| {
+    let line = |(line, weight): (&u32, &PlaceWeight)| {
         json!({
             "line": line,
             "source": file.text.as_ref().and_then(|text| text.line(*line)),

@@ -2,10 +2,10 @@
 
 use super::code::{self, Code, Instruction};
 use super::named::Named;
-use super::places::{Places, Weight};
 use super::source::SourceText;
 use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::finder::{offline, source_files};
+use nyquist_analysis::{PlaceWeight, Places};
 use nyquist_object::BuildId;
 use nyquist_profile::{Func, FuncId, LibId, Profile, SourceId};
 use nyquist_symbols::{Finder, SourceFiles, short_source_path, special_source_path};
@@ -36,7 +36,7 @@ pub(super) struct FileLines {
     /// Its text; `None` where it cannot be had.
     pub(super) text: Option<SourceText>,
     /// What each line takes.
-    pub(super) weights: BTreeMap<u32, Weight>,
+    pub(super) weights: BTreeMap<u32, PlaceWeight>,
     /// The instructions of each line that take time.
     pub(super) instructions: BTreeMap<u32, Vec<Instruction>>,
 }
@@ -224,7 +224,7 @@ mod tests {
         let text = SourceText::read(&SourceFiles::default(), path, 0, || Some(path.to_owned())).unwrap();
         let last = text.len();
         let check = |lines: &[u32], text: Option<&SourceText>, expected: &[Option<u32>]| {
-            let weights = lines.iter().map(|&line| (line, Weight { own: 1, total: 1 })).collect();
+            let weights = lines.iter().map(|&line| (line, PlaceWeight { own: 1, total: 1 })).collect();
             let file = FileLines { text: text.cloned(), weights, ..FileLines::default() };
             assert_eq!(file.shown(1), expected, "{lines:?}");
         };

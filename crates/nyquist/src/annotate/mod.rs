@@ -1,27 +1,23 @@
 //! `nyquist annotate`: the source lines and the instructions of a function, with what each takes.
 
+mod annotated;
 mod code;
 mod json;
 mod listing;
 mod named;
-mod places;
 mod source;
 mod text;
 
 use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::failure::Failure;
-use crate::finder::finder;
 use crate::functions;
 use crate::printer::Printer;
-use crate::scale::Scale;
-use crate::text::{Names, Screen};
-use crate::watch::Watch;
 use crate::{input, page, selection};
+use annotated::Annotated;
 use listing::Listing;
 use nyquist_analysis::{Index, View};
-use nyquist_profile::{FuncId, Profile, StackId};
-use places::Places;
-use std::collections::{BTreeMap, BTreeSet};
+use nyquist_profile::FuncId;
+use std::collections::BTreeSet;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
@@ -42,43 +38,6 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
         page::print_json(&json::json(&annotated))
     } else {
         page::print(text::text(&annotated))
-    }
-}
-
-/// A function with its places, source and code.
-struct Annotated<'a> {
-    args: &'a AnnotateArgs,
-    profile: &'a Profile,
-    /// The function; several where it has several entries, such as one a lib.
-    funcs: BTreeSet<FuncId>,
-    places: Places,
-    listing: Listing,
-    scale: Scale,
-    screen: Screen,
-    names: Names,
-}
-
-impl<'a> Annotated<'a> {
-    fn new(view: &View<'a>, funcs: &[FuncId], args: &'a AnnotateArgs) -> Self {
-        let profile = view.profile();
-        let funcs: BTreeSet<_> = funcs.iter().copied().collect();
-        let places = places::places(profile, stacks(view).into_iter(), &funcs);
-        let finder = finder(&args.symbols, Watch::new(Printer::new(args.verbosity), None));
-        let listing = Listing::new(profile, &places, &funcs, args, &finder);
-        Self {
-            args,
-            profile,
-            funcs,
-            places,
-            listing,
-            scale: Scale::of(view),
-            screen: Screen::of_stdout(),
-            names: args.format.names(),
-        }
-    }
-
-    fn name(&self) -> &str {
-        self.funcs.first().map_or("", |&func| self.profile.func_name(func))
     }
 }
 
@@ -103,7 +62,7 @@ pub(crate) fn hot_lines(
     symbols: &SymbolArgs,
 ) -> (Vec<HotLine>, Vec<String>) {
     let funcs: BTreeSet<_> = funcs.iter().copied().collect();
-    let places = places::places(view.profile(), stacks(view).into_iter(), &funcs);
+    let places = view.places(&funcs);
     let listing = Listing::of_source(view.profile(), &places, &funcs, symbols);
     let lines = listing.files.iter().flat_map(|file| {
         file.weights.iter().map(|(&line, weight)| HotLine {
@@ -117,15 +76,4 @@ pub(crate) fn hot_lines(
     let mut lines: Vec<_> = lines.collect();
     lines.sort_by_key(|line| std::cmp::Reverse((line.text.is_some(), line.total, line.own)));
     (lines, listing.notes)
-}
-
-/// The stacks of the samples, each once with its weight.
-fn stacks(view: &View<'_>) -> BTreeMap<StackId, u64> {
-    let mut stacks = BTreeMap::new();
-    for sample in view.samples() {
-        if let Some(stack) = sample.sample.stack {
-            *stacks.entry(stack).or_default() += sample.amount.weight;
-        }
-    }
-    stacks
 }

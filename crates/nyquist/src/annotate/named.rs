@@ -1,6 +1,6 @@
 //! How debug info on this machine names a source file. A profile, which anybody may have written, is no proof.
 
-use crate::input::module_request;
+use crate::module_request::module_request;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::{Finder, ModuleSymbols};

@@ -1,11 +1,11 @@
 //! An annotated function as text: lines and instructions, side by side where there is room.
 
-use super::Annotated;
+use super::annotated::Annotated;
 use super::code::{Code, Instruction};
 use super::listing::FileLines;
-use super::places::Weight;
 use crate::number::counted;
 use crate::text::{Style, Text, cut, cut_name, one_line};
+use nyquist_analysis::PlaceWeight;
 use nyquist_symbols::short_source_path;
 use std::cmp::Reverse;
 
@@ -22,7 +22,7 @@ enum Row<'a> {
     /// Lines that are left out.
     Gap,
     /// A source line.
-    Line { weight: Weight, label: String, text: &'a str, instructions: Vec<&'a Instruction> },
+    Line { weight: PlaceWeight, label: String, text: &'a str, instructions: Vec<&'a Instruction> },
     /// Inlined code of which there is no source, with its own weight.
     Folded(u64, String),
     /// An instruction, with its place if that is another than the one before.
@@ -116,7 +116,8 @@ fn hottest_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines]) -> Vec<Row<'
         files.iter().flat_map(|&file| file.weights.iter().map(move |(&line, &weight)| (file, line, weight)));
     let mut lines: Vec<_> = lines.collect();
     lines.sort_by_key(|(_, line, weight)| (Reverse((weight.own, weight.total)), *line));
-    let label = |(file, line, _): &(&FileLines, u32, Weight)| format!("{}:{line}", base_name(&file.file));
+    let label =
+        |(file, line, _): &(&FileLines, u32, PlaceWeight)| format!("{}:{line}", base_name(&file.file));
     let width = lines.iter().map(|line| label(line).chars().count()).max().unwrap_or(0);
     lines
         .into_iter()
@@ -185,7 +186,7 @@ impl Annotated<'_> {
     }
 
     /// A source line, its instructions beside or below it.
-    fn line(&self, weight: Weight, label: &str, text: &str, instructions: &[&Instruction]) -> Text {
+    fn line(&self, weight: PlaceWeight, label: &str, text: &str, instructions: &[&Instruction]) -> Text {
         let room = self.screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
         let source = format!("{:>5}  {text}", one_line(label));
         let width = self.screen.width.unwrap_or(0);
@@ -201,12 +202,19 @@ impl Annotated<'_> {
         lines
     }
 
-    fn side_by_side(&self, weight: Weight, source: &str, instructions: &[&Instruction], room: usize) -> Text {
+    fn side_by_side(
+        &self,
+        weight: PlaceWeight,
+        source: &str,
+        instructions: &[&Instruction],
+        room: usize,
+    ) -> Text {
         let half = room / 2;
         let left = cut(source, half, self.screen.unicode);
         let mut lines = Text::default();
         for index in 0..instructions.len().max(1) {
-            let (weight, left) = if index == 0 { (weight, left.as_str()) } else { (Weight::default(), "") };
+            let (weight, left) =
+                if index == 0 { (weight, left.as_str()) } else { (PlaceWeight::default(), "") };
             let right = instructions.get(index).map_or_else(Text::default, |instruction| {
                 let share = format!("{:>6}", self.scale.percent(instruction.weight.total));
                 let code = cut(&code_text(instruction), room - half - 11, self.screen.unicode);
@@ -221,7 +229,7 @@ impl Annotated<'_> {
     }
 
     /// A row: two shares and a text.
-    fn row(&self, weight: Weight, text: impl Into<Text>) -> Text {
+    fn row(&self, weight: PlaceWeight, text: impl Into<Text>) -> Text {
         let share = |weight: u64| {
             let style = Style::of_share(self.scale.share(weight));
             style.paint(&format!("{:>6}", self.scale.percent(weight)), self.screen)

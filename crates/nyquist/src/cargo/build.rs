@@ -1,5 +1,6 @@
 //! Cargo's part: it builds, and says what it would run.
 
+use super::calls::{CARGO_FAILED, program, this_program, toml_string};
 use super::choose::{self, Candidate};
 use super::frame_pointers;
 use super::launch::{self, Launch};
@@ -150,9 +151,7 @@ impl Build {
         if status.success() {
             return Ok(Outcome::Built(built));
         }
-        Ok(Outcome::Failed(
-            status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(super::CARGO_FAILED),
-        ))
+        Ok(Outcome::Failed(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(CARGO_FAILED)))
     }
 }
 
@@ -211,17 +210,12 @@ impl Built {
 fn not_run() -> Failure {
     Failure::new("cargo did not say what it would run")
         .hint("a `runner` in cargo's configuration for this target stands in the way: leave it out with --config")
-        .status(super::CARGO_FAILED)
-}
-
-/// The cargo that called this program, or the one in PATH.
-pub(super) fn program() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+        .status(CARGO_FAILED)
 }
 
 /// This program, in the program's place.
 fn runner() -> Result<String, Failure> {
-    let program = super::this_program()?;
+    let program = this_program()?;
     let path = program.to_str().ok_or_else(|| {
         Failure::new(format!("cargo cannot call {}, whose name is not UTF-8", program.display()))
     })?;
@@ -235,11 +229,6 @@ fn host() -> Result<String, Failure> {
     let text = String::from_utf8_lossy(&output.stdout);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| Failure::new("`cargo -vV` does not say which target is the host"))
-}
-
-/// A string of TOML. JSON's strings are among them.
-pub(super) fn toml_string(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]
@@ -256,10 +245,5 @@ mod tests {
         assert_eq!(built.programs.len(), 1);
         assert_eq!(built.programs[0].profile.opt_level, "0");
         assert_eq!(built.only().unwrap().program(), Path::new("/b"));
-    }
-
-    #[test]
-    fn a_key_of_toml_may_hold_quotes() {
-        assert_eq!(toml_string("cfg(target_os = \"linux\")"), r#""cfg(target_os = \"linux\")""#);
     }
 }

@@ -1,5 +1,6 @@
 //! One of several candidates: the only one, the one that is typed on the terminal, or an error with the list.
 
+use super::calls::CARGO_FAILED;
 use crate::failure::Failure;
 use crate::printer;
 use crate::text::one_line;
@@ -22,7 +23,7 @@ const MOST: usize = 30;
 /// The only candidate, or the one that the user chooses.
 pub(super) fn one<T>(mut candidates: Vec<Candidate<T>>, what: &str, none: &str) -> Result<T, Failure> {
     let Some(last) = candidates.pop() else {
-        return Err(Failure::new(none).status(super::CARGO_FAILED));
+        return Err(Failure::new(none).status(CARGO_FAILED));
     };
     if candidates.is_empty() {
         return Ok(last.value);
@@ -34,7 +35,7 @@ pub(super) fn one<T>(mut candidates: Vec<Candidate<T>>, what: &str, none: &str) 
     let number = ask(&candidates, what).filter(|number| (1..=candidates.len()).contains(number));
     match number {
         Some(number) => Ok(candidates.swap_remove(number - 1).value),
-        None => Err(Failure::new("nothing was chosen").status(super::CARGO_FAILED)),
+        None => Err(Failure::new("nothing was chosen").status(CARGO_FAILED)),
     }
 }
 
@@ -44,7 +45,7 @@ fn ambiguous<T>(candidates: &[Candidate<T>], what: &str) -> Failure {
     let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
     let message =
         format!("there are {} {what}s to choose from:{}{more}", candidates.len(), list.collect::<String>());
-    let failure = Failure::new(message).status(super::CARGO_FAILED);
+    let failure = Failure::new(message).status(CARGO_FAILED);
     match candidates.first() {
         Some(first) => failure.hint(format!("name one, such as: {}", first.words)),
         None => failure,

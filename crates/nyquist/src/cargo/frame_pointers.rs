@@ -4,7 +4,7 @@
 //! `CARGO_ENCODED_RUSTFLAGS`; `RUSTFLAGS`; all `target.*.rustflags` that match, joined; `build.rustflags`. A flag given by
 //! another source than the one that wins is lost, or makes the others lose.
 
-use super::build::{program, toml_string};
+use super::calls::{program, toml_string};
 use crate::args::cargo::CargoWords;
 use crate::failure::Failure;
 use crate::identity;

@@ -1,5 +1,6 @@
 //! How cargo runs a program: the words, the folder and the environment, as its runner gets them.
 
+use super::calls::current_folder;
 use crate::failure::Failure;
 use crate::page;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ impl Launch {
 pub(super) fn report(words: Vec<OsString>) -> Result<u8, Failure> {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let launch = Launch { words, folder: super::current_folder()?, variables: variables.collect() };
+    let launch = Launch { words, folder: current_folder()?, variables: variables.collect() };
     let line = serde_json::to_string(&Message { reason: REASON.to_owned(), launch });
     let line = line.map_err(|error| Failure::because("how cargo runs the program cannot be said", &error))?;
     page::write_json_with(|out| writeln!(out, "{line}"))?;

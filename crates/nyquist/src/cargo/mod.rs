@@ -6,6 +6,7 @@
 
 mod advice;
 mod build;
+mod calls;
 mod choose;
 mod frame_pointers;
 mod harness;
@@ -19,17 +20,15 @@ use crate::args::cargo::{self, BenchArgs, CargoCli, CargoCommand, CommonArgs, Ru
 use crate::failure::Failure;
 use crate::page;
 use build::{Build, Built, Outcome};
+use calls::{CARGO_FAILED, current_folder, this_program};
 use choose::Candidate;
 use clap::CommandFactory as _;
 use launch::Launch;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use targets::{Kind, Metadata, Selection};
-
-/// Cargo's own exit status for what it cannot do.
-const CARGO_FAILED: u8 = 101;
 
 /// Runs `cargo nyquist` with these words and gives back the exit status; what is recorded takes this
 /// process's place.
@@ -229,14 +228,4 @@ fn dry_run(
     };
     page::print(format!("{built}\n{change}{}\n", shell::line(&recorder)))?;
     Ok(0)
-}
-
-/// The file of this program.
-fn this_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|error| Failure::because("this program's own file cannot be found", &error))
-}
-
-fn current_folder() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(|error| Failure::because("the current folder cannot be found", &error))
 }

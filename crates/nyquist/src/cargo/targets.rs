@@ -1,6 +1,7 @@
 //! Which of a workspace's targets is meant, where the command line does not name one.
 
-use super::build::{self, Build};
+use super::build::Build;
+use super::calls::{CARGO_FAILED, program};
 use super::choose::{self, Candidate};
 use crate::args::cargo::CargoWords;
 use crate::failure::Failure;
@@ -104,7 +105,7 @@ impl Selection {
 impl Metadata {
     /// Asks cargo.
     pub(super) fn read(cargo: &CargoWords) -> Result<Self, Failure> {
-        let mut command = identity::command(build::program());
+        let mut command = identity::command(program());
         command.args(["metadata", "--no-deps", "--format-version", "1"]).args(cargo.general());
         let output = command.output().map_err(|error| Failure::because("cargo cannot be run", &error))?;
         if !output.status.success() {
@@ -201,14 +202,14 @@ fn none(kind: Kind, packages: &[&Package]) -> Result<Selection, Failure> {
     let failure = Failure::new(format!("the package {} has no program", package.name));
     let failure =
         others.iter().filter(|(kind, _)| has(*kind)).fold(failure, |failure, (_, hint)| failure.hint(*hint));
-    Err(failure.hint("cargo nyquist test NAME records a test of the library").status(super::CARGO_FAILED))
+    Err(failure.hint("cargo nyquist test NAME records a test of the library").status(CARGO_FAILED))
 }
 
 /// What cargo said, as a failure of this program's.
 fn cargos_failure(stderr: &[u8]) -> Failure {
     let text = String::from_utf8_lossy(stderr);
     let text = text.trim();
-    Failure::new(text.strip_prefix("error: ").unwrap_or(text)).status(super::CARGO_FAILED)
+    Failure::new(text.strip_prefix("error: ").unwrap_or(text)).status(CARGO_FAILED)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `nyquist doctor`: what the machine, a program or a process lacks for good profiles, and what mends it.
 
 mod finding;
-mod libraries;
 mod machine;
 mod macos;
 mod module;
@@ -13,7 +12,6 @@ use crate::args::DoctorArgs;
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::finder::finder;
 use crate::identity::{self, Rights};
-use crate::loader;
 use crate::page;
 use crate::printer::Printer;
 use crate::text::Screen;
@@ -24,7 +22,7 @@ use nyquist_convert::event::Pid;
 use nyquist_object::{Elf, FileSource};
 use nyquist_record::linux::machine::Machine;
 use nyquist_record::linux::process::Process;
-use nyquist_symbols::Finder;
+use nyquist_symbols::{Finder, missing_loader_of, needed_libraries};
 use std::env;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -90,12 +88,12 @@ fn look_at_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure>
         let text = format!("{} is a script: this is the program that runs it", given.display());
         program.findings.insert(0, Finding::ok("script", text));
     }
-    if let Some(loader) = loader::missing_of(&elf) {
+    if let Some(loader) = missing_loader_of(&elf) {
         let text = format!("it cannot be run: its loader {} is not there", loader.display());
         let finding = Finding::problem("loader", text).hint("install the C library that it was built for");
         program.findings.insert(0, finding);
     }
-    let needed = libraries::needed(&path, &elf);
+    let needed = needed_libraries(&path, &elf, env::var_os("LD_LIBRARY_PATH").as_deref());
     let findings: Vec<_> = needed.iter().map(|(name, path)| library(name, path.as_deref(), finder)).collect();
     let mut sections = vec![program];
     if !findings.is_empty() {

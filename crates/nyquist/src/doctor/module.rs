@@ -1,82 +1,21 @@
-//! What a program or library holds for names and stacks, and what its findings are.
+//! What the facts about a program or library mean for names and stacks.
 
 use super::finding::{Finding, Level, Section};
 use nyquist_object::elf::Architecture;
-use nyquist_object::{Elf, ObjectError};
-use nyquist_symbols::{Attempt, Contents, Finder, Found, Language, ModuleRequest, OpenFile};
-use std::path::{Path, PathBuf};
-
-/// Hand-written assembly, of which some libraries have much, is often without unwind information.
-const MOST_PERCENT: u8 = 50;
+use nyquist_symbols::{Finder, Language, ModuleFacts, NameSource, UnwindSource};
+use std::path::Path;
 
 /// With fewer of its functions keeping a frame pointer, some stack or other is bound to lose callers: stacks are some ten deep.
 const ENOUGH_FRAME_POINTERS: u8 = 95;
 
-/// The facts about a module's files.
+/// A module whose files were looked into.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Module {
-    pub(crate) path: PathBuf,
-    pub(crate) build_id: Option<String>,
-    pub(crate) contents: Contents,
-    /// A separate debug file that was found, with what it holds.
-    pub(crate) debug_file: Option<(PathBuf, Contents)>,
-    /// Whether the package of what was split off the debug info was found.
-    pub(crate) has_package: bool,
-    /// Every path that was tried, in order.
-    pub(crate) tried: Vec<Attempt>,
-}
-
-/// Where names come from, the best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Names<'a> {
-    DebugInfo(Option<&'a Path>),
-    GoTables,
-    SymbolTable,
-    MiniDebugInfo,
-    Exports,
-    None,
-}
+pub(crate) struct Module(ModuleFacts);
 
 impl Module {
     /// Looks for a module's files as a recording does. Fails where the binary cannot be read.
     pub(crate) fn look(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, String> {
-        let request = ModuleRequest {
-            path: path.to_owned(),
-            alternatives: opens_at.filter(|place| *place != path).map(Path::to_owned).into_iter().collect(),
-            ..ModuleRequest::default()
-        };
-        let Found { binary, debug_file, package, tried, .. } = finder.find(&request);
-        let Some(binary) = binary else {
-            let last = tried.iter().map(|attempt| attempt.outcome.to_string()).next();
-            return Err(last.unwrap_or_else(|| "no such file".to_owned()));
-        };
-        let elf = open(&binary).map_err(|error| error.to_string())?;
-        let debug_file =
-            debug_file.and_then(|file| Some((file.path.clone(), Contents::of(&open(&file).ok()?))));
-        Ok(Self {
-            path: path.to_owned(),
-            build_id: elf.build_id().map(|id| id.to_string()),
-            contents: Contents::of(&elf),
-            debug_file,
-            has_package: package.is_some(),
-            tried,
-        })
-    }
-
-    fn names(&self) -> Names<'_> {
-        let separate = self.debug_file.as_ref();
-        let has = |part: fn(&Contents) -> bool| {
-            part(&self.contents) || separate.is_some_and(|(_, contents)| part(contents))
-        };
-        match separate {
-            _ if self.contents.debug_info => Names::DebugInfo(None),
-            Some((path, contents)) if contents.debug_info => Names::DebugInfo(Some(path)),
-            _ if self.contents.go_tables => Names::GoTables,
-            _ if has(|it| it.symbol_table) => Names::SymbolTable,
-            _ if has(|it| it.mini_debug_info) => Names::MiniDebugInfo,
-            _ if has(|it| it.dynamic_symbols) => Names::Exports,
-            _ => Names::None,
-        }
+        ModuleFacts::look(path, opens_at, finder).map(Self).map_err(|error| error.to_string())
     }
 
     /// All findings, of a program that is asked about.
@@ -89,7 +28,7 @@ impl Module {
             self.frame_pointers(),
             Some(self.identity()),
         ];
-        let name = self.path.display().to_string();
+        let name = self.0.path.display().to_string();
         Section { kind, name, findings: findings.into_iter().flatten().collect() }
     }
 
@@ -97,11 +36,11 @@ impl Module {
     pub(crate) fn summary(&self) -> Finding {
         let (names, unwinding) = (self.names_finding(), self.unwinding());
         let level = if unwinding.level == Level::Ok { names.level } else { unwinding.level };
-        let mut text = format!("{}: {}", self.path.display(), names.text);
+        let mut text = format!("{}: {}", self.0.path.display(), names.text);
         if unwinding.level != Level::Ok {
             text = format!("{text}; {}", unwinding.text);
         }
-        if let Some(pointers) = self.contents.frame_pointers {
+        if let Some(pointers) = self.0.contents.frame_pointers {
             text = format!("{text}; frame pointers in {} % of its functions", pointers.percent());
         }
         let hints = if names.level == Level::Ok { unwinding.hints } else { vec![package_hint()] };
@@ -109,7 +48,7 @@ impl Module {
     }
 
     fn architecture(&self) -> Option<Finding> {
-        let what = match self.contents.architecture {
+        let what = match self.0.contents.architecture {
             Architecture::X86_64 | Architecture::Aarch64 => return None,
             Architecture::X86 => "32-bit x86".to_owned(),
             Architecture::Other(number) => format!("machine {number}"),
@@ -125,37 +64,37 @@ impl Module {
 
     fn names_finding(&self) -> Finding {
         const TOPIC: &str = "names";
-        match self.names() {
-            Names::DebugInfo(None) => {
+        match self.0.names() {
+            NameSource::DebugInfo(None) => {
                 Finding::ok(TOPIC, "names, lines and inlined calls from its debug info (DWARF)")
             }
-            Names::DebugInfo(Some(path)) => {
+            NameSource::DebugInfo(Some(path)) => {
                 let path = path.display();
                 Finding::ok(TOPIC, format!("names, lines and inlined calls from {path} (DWARF)"))
             }
-            Names::GoTables => {
+            NameSource::GoTables => {
                 Finding::ok(TOPIC, "names, lines and inlined calls from Go's own tables (.gopclntab)")
             }
-            Names::SymbolTable => Finding::better(
+            NameSource::SymbolTable => Finding::better(
                 TOPIC,
                 "names from the symbol table (.symtab), without lines and inlined calls",
             )
             .hint(self.debug_info_hint()),
-            Names::MiniDebugInfo => {
+            NameSource::MiniDebugInfo => {
                 Finding::better(TOPIC, "names from .gnu_debugdata, without lines and inlined calls")
                     .hint(package_hint())
             }
-            Names::Exports => {
+            NameSource::Exports => {
                 Finding::better(TOPIC, "stripped: only exported functions have names (.dynsym)")
                     .hint(self.stripped_hint())
             }
-            Names::None => Finding::problem(TOPIC, "stripped: functions have no names, only addresses")
+            NameSource::None => Finding::problem(TOPIC, "stripped: functions have no names, only addresses")
                 .hint(self.stripped_hint()),
         }
     }
 
     fn debug_info_hint(&self) -> String {
-        match self.contents.language {
+        match self.0.contents.language {
             Some(Language::Rust) => {
                 "build with debug = \"line-tables-only\" under [profile.release], or with `cargo nyquist run`"
             }
@@ -166,7 +105,7 @@ impl Module {
     }
 
     fn stripped_hint(&self) -> String {
-        match self.contents.language {
+        match self.0.contents.language {
             Some(Language::Rust) => {
                 "build with strip = false and debug = \"line-tables-only\" under [profile.release]".to_owned()
             }
@@ -177,9 +116,8 @@ impl Module {
 
     fn split(&self) -> Option<Finding> {
         const TOPIC: &str = "split_debug_info";
-        let holder = self.debug_file.as_ref().map_or(&self.contents, |(_, contents)| contents);
-        holder.split.then_some(())?;
-        Some(if self.has_package {
+        self.0.is_split().then_some(())?;
+        Some(if self.0.has_package {
             Finding::ok(TOPIC, "the debug info that was split off is in a package (.dwp)")
         } else {
             Finding::better(TOPIC, "the debug info is split: it is whole only where its .dwo files still are")
@@ -189,36 +127,34 @@ impl Module {
 
     fn unwinding(&self) -> Finding {
         const TOPIC: &str = "unwinding";
-        let in_debug_file = self.debug_file.as_ref().is_some_and(|(_, contents)| contents.debug_frame);
-        let percent = self.contents.unwound_percent;
-        if percent >= MOST_PERCENT {
-            Finding::ok(
+        let percent = self.0.contents.unwound_percent;
+        match self.0.unwinding() {
+            UnwindSource::UnwindInformation => Finding::ok(
                 TOPIC,
                 format!("stacks by its unwind information (.eh_frame of {percent} % of the code)"),
-            )
-        } else if self.contents.debug_frame || in_debug_file {
-            Finding::ok(TOPIC, "stacks by the unwind information for debuggers (.debug_frame)")
-        } else if self.contents.language == Some(Language::Go) {
-            Finding::ok(TOPIC, "stacks by frame pointers, which Go keeps")
-        } else {
-            Finding::better(
+            ),
+            UnwindSource::DebugFrame => {
+                Finding::ok(TOPIC, "stacks by the unwind information for debuggers (.debug_frame)")
+            }
+            UnwindSource::GoFramePointers => Finding::ok(TOPIC, "stacks by frame pointers, which Go keeps"),
+            UnwindSource::FramePointers => Finding::better(
                 TOPIC,
                 format!(
                     "unwind information for {percent} % of the code: stacks are whole only where frame pointers are kept"
                 ),
             )
-            .hint(format!("build with -fasynchronous-unwind-tables, or {}", self.frame_pointer_option()))
+            .hint(format!("build with -fasynchronous-unwind-tables, or {}", self.frame_pointer_option())),
         }
     }
 
     /// What `--call-graph fp` would find. Where stacks have unwind information it takes no frame pointers to be whole.
     fn frame_pointers(&self) -> Option<Finding> {
         const TOPIC: &str = "frame_pointers";
-        if self.contents.language == Some(Language::Go) {
+        if self.0.contents.language == Some(Language::Go) {
             let text = "Go keeps frame pointers in all functions that have a frame: --call-graph fp finds their callers";
             return Some(Finding::ok(TOPIC, text));
         }
-        let percent = self.contents.frame_pointers?.percent();
+        let percent = self.0.contents.frame_pointers?.percent();
         let share = format!("{percent} % of its functions keep frame pointers");
         if percent >= ENOUGH_FRAME_POINTERS {
             return Some(Finding::ok(TOPIC, format!("{share}: --call-graph fp finds their callers")));
@@ -233,14 +169,14 @@ impl Module {
     }
 
     fn frame_pointer_option(&self) -> &'static str {
-        match self.contents.language {
+        match self.0.contents.language {
             Some(Language::Rust) => "RUSTFLAGS=\"-C force-frame-pointers=yes\"",
             _ => "-fno-omit-frame-pointer",
         }
     }
 
     fn identity(&self) -> Finding {
-        match &self.build_id {
+        match &self.0.build_id {
             Some(id) => Finding::ok("build_id", format!("build id {id}")),
             None => Finding::better(
                 "build_id",
@@ -251,7 +187,7 @@ impl Module {
     }
 
     fn attempts(&self) -> impl Iterator<Item = String> {
-        self.tried.iter().map(|attempt| format!("{}: {}", attempt.path.display(), attempt.outcome))
+        self.0.tried.iter().map(|attempt| format!("{}: {}", attempt.path.display(), attempt.outcome))
     }
 }
 
@@ -268,15 +204,11 @@ pub(crate) fn unreadable(path: &Path, reason: &str) -> Finding {
         .hint("make it readable, or run as root; install a damaged file anew")
 }
 
-fn open(file: &OpenFile) -> Result<Elf<&nyquist_object::FileSource>, ObjectError> {
-    Elf::open(&*file.source)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::finding::tests::assert_mendable;
     use super::*;
-    use nyquist_symbols::FramePointers;
+    use nyquist_symbols::{Contents, FramePointers};
 
     const NOTHING: Contents = Contents {
         architecture: Architecture::X86_64,
@@ -294,14 +226,14 @@ mod tests {
     };
 
     fn module(contents: Contents, debug_file: Option<Contents>) -> Module {
-        Module {
+        Module(ModuleFacts {
             path: "/bin/app".into(),
             build_id: Some("ab12".to_owned()),
             contents,
             debug_file: debug_file.map(|contents| ("/debug/app".into(), contents)),
             has_package: false,
             tried: Vec::new(),
-        }
+        })
     }
 
     fn check(module: &Module, topic: &str, level: Level, parts: &[&str]) {
@@ -381,9 +313,9 @@ mod tests {
         let other = Contents { architecture: Architecture::Other(8), ..NOTHING };
         check(&module(other, None), "architecture", Level::Problem, &["machine 8"]);
         check(&module(contents, None), "split_debug_info", Level::Better, &["dwp -e"]);
-        let packed = Module { has_package: true, ..module(contents, None) };
+        let packed = Module(ModuleFacts { has_package: true, ..module(contents, None).0 });
         check(&packed, "split_debug_info", Level::Ok, &[".dwp"]);
-        let unnamed = Module { build_id: None, ..packed };
+        let unnamed = Module(ModuleFacts { build_id: None, ..packed.0 });
         check(&unnamed, "build_id", Level::Better, &["-Wl,--build-id"]);
     }
 

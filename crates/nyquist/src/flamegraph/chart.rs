@@ -1,6 +1,7 @@
 //! What threads did over time, as a picture: one below the other, each with a line of its name.
 
 use super::picture::Painter;
+use super::title::titled;
 use crate::args::PictureArgs;
 use crate::scale::milliseconds;
 use crate::text::Names;
@@ -48,7 +49,7 @@ pub(super) fn picture(view: &View<'_>, args: &PictureArgs, names: Names) -> Flam
     let time_from = Some(times.start as f64);
     let picture =
         FlamePicture { width: length as f64, boxes, hangs: true, time_from, ..FlamePicture::default() };
-    super::titled(view, args, picture)
+    titled(view, args, picture)
 }
 
 /// The threads with the most time, and their names.

@@ -3,16 +3,17 @@
 mod change;
 mod chart;
 mod picture;
+mod title;
 
 use crate::args::{FlamegraphArgs, PictureArgs};
 use crate::failure::{Failure, io_reason};
 use crate::output::Destination;
 use crate::printer::Printer;
 use crate::scale::Scale;
-use crate::text::{Names, one_line};
+use crate::text::Names;
 use crate::{form, input, page, report, selection};
 use nyquist_analysis::{Index, Selection, View};
-use nyquist_formats::flame::{FlamePicture, TableRow, write_html, write_svg};
+use nyquist_formats::flame::{TableRow, write_html, write_svg};
 use nyquist_profile::Profile;
 use std::io::{self, Write};
 use std::path::Path;
@@ -102,22 +103,5 @@ fn write(
         // Whoever reads the pipe has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         saved => saved.map(|_| ()).map_err(|error| cannot_write(&error)),
-    }
-}
-
-/// The lines about a picture, where the user has not given others.
-fn titled(view: &View<'_>, args: &PictureArgs, picture: FlamePicture) -> FlamePicture {
-    let heading = report::heading(view);
-    let mut lines = heading.lines();
-    // The first line begins with the name, which is the title.
-    let first = lines.next().unwrap_or_default();
-    let product = one_line(&view.profile().meta().product);
-    let first = first.strip_prefix(&*product).unwrap_or(first);
-    let usual: Vec<_> = std::iter::once(first.trim_start_matches(": ")).chain(lines).collect();
-    FlamePicture {
-        title: args.title.clone().unwrap_or_else(|| view.profile().meta().product.clone()),
-        subtitle: args.subtitle.clone().unwrap_or_else(|| usual.join("; ")),
-        pixels: args.width,
-        ..picture
     }
 }

@@ -1,5 +1,6 @@
 //! How much each function took, as a picture.
 
+use super::title::titled;
 use crate::args::{ColorBy, PictureArgs};
 use crate::scale::Scale;
 use crate::text::Names;
@@ -52,7 +53,7 @@ pub(super) fn with_colors(
         share_of: Some(share_of.to_owned()),
         ..FlamePicture::default()
     };
-    super::titled(view, args, picture)
+    titled(view, args, picture)
 }
 
 /// The picture's numbers for scripts.

@@ -1,7 +1,6 @@
 //! Temporary files of recorders that died. A living one holds a lock on its own.
 
-use super::pending::is_there;
-use super::place::Callers;
+use super::place::{Callers, is_there};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

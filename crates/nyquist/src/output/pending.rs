@@ -1,7 +1,7 @@
 //! A file that is written under another name, in a folder that is held, and that appears whole or not at all.
 
 use super::leftovers;
-use super::place::{Callers, Found, Place, find};
+use super::place::{Callers, Found, Place, find, is_there};
 use super::refused::Refused;
 use crate::identity::{Rights, as_invoking_user};
 use nyquist_record::linux::file_user;
@@ -207,14 +207,6 @@ fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
         }
     }
     Err(Errno::EXIST.into())
-}
-
-/// Whether a name still stands for a file.
-pub(super) fn is_there(folder: &OwnedFd, name: &OsStr, file: &File) -> bool {
-    let (Ok(there), Ok(own)) = (statat(folder, name, AtFlags::SYMLINK_NOFOLLOW), fstat(file)) else {
-        return false;
-    };
-    (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
 }
 
 /// Gives a file that is in the way another name, and says which: `NAME.old`, or, where that cannot be had, one that is free.

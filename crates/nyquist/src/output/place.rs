@@ -5,10 +5,11 @@ use super::refused::Refused;
 use nyquist_record::linux::{file_user, invoking_user};
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, accessat, fstat, fstatfs, open, openat,
-    readlinkat,
+    readlinkat, statat,
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -222,6 +223,14 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 
 fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// Whether a name still stands for a file.
+pub(super) fn is_there(folder: &OwnedFd, name: &OsStr, file: &File) -> bool {
+    let (Ok(there), Ok(own)) = (statat(folder, name, AtFlags::SYMLINK_NOFOLLOW), fstat(file)) else {
+        return false;
+    };
+    (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Questions about functions and their lines.
 
 use super::answer::{Answer, Rows};
-use super::{Asked, milliseconds};
+use super::asked::{Asked, milliseconds};
 use crate::annotate::{HotLine, hot_lines};
 use crate::failure::Failure;
 use crate::functions::{Choice, choose};

@@ -1,6 +1,7 @@
 //! `nyquist query`: one question to a profile, one short answer, for scripts and agents.
 
 mod answer;
+mod asked;
 mod functions;
 mod tables;
 mod tree;
@@ -9,11 +10,11 @@ use crate::args::{QueryArgs, Question};
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::scale::Scale;
-use crate::text::{Names, Screen};
+use crate::text::Screen;
 use crate::{input, page, selection};
 use answer::Answer;
+use asked::Asked;
 use nyquist_analysis::{Index, View};
-use serde_json::{Value, json};
 
 /// The page that tells a language model how to ask.
 const GUIDE: &str = include_str!("guide.txt");
@@ -21,16 +22,6 @@ const GUIDE: &str = include_str!("guide.txt");
 /// Prints the guide.
 pub(crate) fn guide() -> Result<(), Failure> {
     page::print(GUIDE)
-}
-
-/// A question with what it is asked of.
-struct Asked<'a> {
-    args: &'a QueryArgs,
-    index: &'a Index<'a>,
-    view: &'a View<'a>,
-    scale: Scale,
-    names: Names,
-    limit: usize,
 }
 
 /// Runs the subcommand.
@@ -51,7 +42,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
         names: args.format.names(),
         limit: args.limit as usize,
     };
-    let answer = asked.answer()?;
+    let answer = answer_to(&asked)?;
     if args.format.json {
         page::print_json(&answer.json(args.question.name()))
     } else {
@@ -74,45 +65,18 @@ fn check(args: &QueryArgs) -> Result<(), Failure> {
     }
 }
 
-impl<'a> Asked<'a> {
-    fn answer(&self) -> Result<Answer, Failure> {
-        match self.args.question {
-            Question::Summary => Ok(functions::summary(self)),
-            Question::Functions => functions::functions(self),
-            Question::Function => functions::function(self),
-            Question::Tree => tree::tree(self),
-            Question::Callers => tree::callers(self),
-            Question::Lines => functions::lines(self),
-            Question::Source => functions::source(self),
-            Question::Threads => Ok(tables::threads(self)),
-            Question::Libs => Ok(tables::libs(self)),
-            Question::Markers => Ok(tables::markers(self)),
-            Question::Timeline => Ok(tables::timeline(self)),
-        }
+fn answer_to(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    match asked.args.question {
+        Question::Summary => Ok(functions::summary(asked)),
+        Question::Functions => functions::functions(asked),
+        Question::Function => functions::function(asked),
+        Question::Tree => tree::tree(asked),
+        Question::Callers => tree::callers(asked),
+        Question::Lines => functions::lines(asked),
+        Question::Source => functions::source(asked),
+        Question::Threads => Ok(tables::threads(asked)),
+        Question::Libs => Ok(tables::libs(asked)),
+        Question::Markers => Ok(tables::markers(asked)),
+        Question::Timeline => Ok(tables::timeline(asked)),
     }
-
-    /// What has been asked for by name or handle.
-    fn target(&self) -> Option<&'a str> {
-        self.args.target.as_deref()
-    }
-
-    /// A share, to a hundredth of a per cent.
-    fn share(&self, weight: u64) -> Value {
-        json!((self.scale.share(weight) * 1e4).round() / 1e4)
-    }
-
-    /// The time in ms.
-    fn ms(&self, weight: u64) -> Value {
-        milliseconds(weight.saturating_mul(self.scale.interval_ns))
-    }
-
-    /// A command that asks on.
-    fn next(&self, question: &str) -> String {
-        format!("nyquist query {} {question}", self.args.file.display())
-    }
-}
-
-/// A time in ms with three decimals.
-fn milliseconds(nanoseconds: u64) -> Value {
-    json!((nanoseconds as f64 / 1e3).round() / 1e3)
 }

@@ -1,7 +1,7 @@
 //! Questions about threads, libs, markers and times.
 
 use super::answer::{Answer, Rows};
-use super::{Asked, milliseconds};
+use super::asked::{Asked, milliseconds};
 use nyquist_analysis::{LibRow, MarkerKind, ThreadRow};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Questions about call trees.
 
-use super::Asked;
 use super::answer::{Answer, Rows};
+use super::asked::Asked;
 use super::functions::chosen;
 use crate::failure::Failure;
 use crate::report::{TreeOptions, tree_nodes};

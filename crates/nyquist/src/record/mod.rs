@@ -2,10 +2,12 @@
 
 mod attached;
 mod ending;
+mod failures;
 mod family;
 mod run;
 mod subject;
 
+pub(crate) use failures::{launch_failure, open_failure};
 pub(crate) use subject::command_of;
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
@@ -19,12 +21,11 @@ use crate::printer::{self, Printer};
 use crate::save::{Written, save};
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
-use crate::{flamegraph, identity, launch_advice, page, summary};
+use crate::{flamegraph, identity, page, summary};
 use nyquist_convert::{Converter, Finished, LibSource, Libs};
 use nyquist_profile::Profile;
 use nyquist_record::linux::EndReason;
-use nyquist_record::linux::backend::{OpenError, Summary};
-use nyquist_record::linux::launch::LaunchError;
+use nyquist_record::linux::backend::Summary;
 use nyquist_record::linux::signals::Requests;
 use nyquist_record::linux::{self, Credentials};
 use nyquist_symbols::KernelFiles;
@@ -265,15 +266,6 @@ fn time_for_the_rest(args: &RecordArgs, summary: &Summary, taken: Duration) -> O
     let is_asked = is_command && args.perf_data.is_none() && summary.reason == EndReason::Exited;
     let left = args.duration.filter(|_| is_asked)?.saturating_sub(taken);
     (!left.is_zero()).then_some(left)
-}
-
-pub(crate) fn launch_failure(error: &LaunchError) -> Failure {
-    let failure = Failure::new(error.to_string()).status(error.exit_code());
-    launch_advice::advice(error).into_iter().fold(failure, Failure::hint)
-}
-
-pub(crate) fn open_failure(error: &OpenError) -> Failure {
-    error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
 }
 
 #[cfg(test)]

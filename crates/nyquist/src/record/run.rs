@@ -1,8 +1,9 @@
 //! One run of what is recorded, from its first event to its last.
 
+use super::ending;
+use super::failures::{launch_failure, open_failure};
 use super::family::Family;
 use super::subject::{open_backend, prepare, program_name, running_target, target_name, wanted_samples};
-use super::{ending, launch_failure, open_failure};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};

@@ -1,6 +1,6 @@
 //! What is recorded: a command, processes that run already, a cgroup, or the whole system.
 
-use super::{launch_failure, open_failure};
+use super::failures::{launch_failure, open_failure};
 use crate::args::{RecordArgs, TargetArgs};
 use crate::failure::Failure;
 use nyquist_convert::event::Pid;

@@ -1,7 +1,7 @@
 //! Functions by self and total time.
 
+use super::context::{Report, TABLE_ROWS};
 use super::rows::{Row, Rows, choose};
-use super::{Report, TABLE_ROWS};
 use crate::scale::Scale;
 use crate::text::Text;
 use nyquist_analysis::Function;

@@ -1,7 +1,7 @@
 //! Programs and libraries by self and total time.
 
+use super::context::{Report, TABLE_ROWS};
 use super::rows::{Row, Rows, choose};
-use super::{Report, TABLE_ROWS};
 use crate::text::Text;
 use nyquist_analysis::LibRow;
 use serde_json::{Value, json};

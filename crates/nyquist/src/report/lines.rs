@@ -1,8 +1,8 @@
 //! Source lines by self and total time.
 
+use super::context::{Report, TABLE_ROWS};
 use super::functions::place;
 use super::rows::{Row, Rows, choose};
-use super::{Report, TABLE_ROWS};
 use crate::text::Text;
 use nyquist_analysis::{Code, Line};
 use nyquist_symbols::short_source_path;

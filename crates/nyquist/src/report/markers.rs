@@ -1,6 +1,6 @@
 //! Markers by kind, with their counts and durations.
 
-use super::{Report, TABLE_ROWS, more};
+use super::context::{Report, TABLE_ROWS, more};
 use crate::number::grouped;
 use crate::text::{Cell, Column, Style, Table, Text};
 use nyquist_analysis::MarkerKind;

@@ -1,6 +1,6 @@
 //! Tables of things that have self and total time: functions, lines, libs.
 
-use super::{Report, TABLE_ROWS, more};
+use super::context::{Report, TABLE_ROWS, more};
 use crate::args::{ColumnName, SortBy};
 use crate::text::{Cell, Column, Style, Table, Text, bar};
 use nyquist_analysis::Amount;

@@ -1,6 +1,6 @@
 //! Threads by the time that they took.
 
-use super::{Report, TABLE_ROWS, more};
+use super::context::{Report, TABLE_ROWS, more};
 use crate::args::SortBy;
 use crate::number::grouped;
 use crate::text::{Cell, Column, Style, Table, Text, bar};

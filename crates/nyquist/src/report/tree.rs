@@ -1,6 +1,6 @@
 //! The call tree and the inverted tree.
 
-use super::{Report, TREE_PERCENT, TREE_ROWS};
+use super::context::{Report, TREE_PERCENT, TREE_ROWS};
 use crate::number::counted;
 use crate::scale::Scale;
 use crate::text::{Names, Screen, Style, Text, cut_name, one_line};

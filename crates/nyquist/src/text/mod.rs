@@ -2,7 +2,7 @@
 
 mod bars;
 mod escaped;
-pub(crate) mod names;
+mod names;
 mod screen;
 mod style;
 mod table;

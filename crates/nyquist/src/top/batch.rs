@@ -1,10 +1,11 @@
 //! Watching without a screen: one table after another on the standard output.
 
-use super::End;
+use super::end::End;
 use super::live::Snapshot;
 use super::page::{Cell, Ground, Page, page};
+use super::question::Question;
 use super::session::{Message, Session};
-use super::state::{Question, State};
+use super::state::State;
 use crate::args::TopArgs;
 use crate::failure::Failure;
 use crate::number::{counted, percent};

@@ -1,7 +1,8 @@
 //! Drawing what is looked at: a title, the views, headings, rows and keys.
 
 use super::page::{Cell, Column, Page, Row, Width};
-use super::state::{KEYS, State, ViewKind};
+use super::question::ViewKind;
+use super::state::{KEYS, State};
 use crate::number::{counted, percent};
 use crate::text::{self, Screen, bar, cut, cut_name, one_line};
 use ratatui::Frame;

@@ -3,39 +3,29 @@
 mod batch;
 mod command_output;
 mod draw;
+mod end;
 mod live;
 mod page;
+mod question;
 mod screen;
 mod session;
 mod state;
 mod terminal;
 
 use crate::args::TopArgs;
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::page::is_terminal;
 use crate::printer::Printer;
 use crate::{identity, summary};
+use end::{End, ended};
 use nyquist_record::linux::launch::ExitStatus;
-use nyquist_record::linux::signals::{EndSignal, Requests};
+use nyquist_record::linux::signals::Requests;
 use session::{About, Message, Session};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 /// How many of the last lines that a failed command has printed are repeated.
 const LINES_REPEATED: usize = 10;
-
-/// How watching came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// Somebody has seen enough.
-    Quit,
-    /// A signal came.
-    Asked(EndSignal),
-    /// What was watched has ended; of a command it is known how.
-    Ended(Option<ExitStatus>),
-    /// The terminal has gone, or a thread with it.
-    Gone,
-}
 
 /// Runs the subcommand and gives back the exit status.
 pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
@@ -70,7 +60,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
         printer.say(format_args!("{} {}", about.name, ended(Some(status))));
         output.last(LINES_REPEATED).iter().for_each(|line| printer.say(format_args!("  {line}")));
     }
-    Ok(status(end))
+    Ok(end.status())
 }
 
 fn tell_requests(requests: &Requests, messages: &Sender<Message>) {
@@ -78,24 +68,6 @@ fn tell_requests(requests: &Requests, messages: &Sender<Message>) {
         if messages.send(Message::Asked(request.signal)).is_err() {
             return;
         }
-    }
-}
-
-fn status(end: End) -> u8 {
-    match end {
-        End::Quit | End::Ended(None) => 0,
-        End::Asked(signal) => 128_u8.saturating_add(signal.number() as u8),
-        End::Ended(Some(status)) => status.shell_code(),
-        End::Gone => FAILED,
-    }
-}
-
-/// How something ended, in words.
-fn ended(status: Option<ExitStatus>) -> String {
-    match status {
-        None => "has ended".to_owned(),
-        Some(ExitStatus::Code(code)) => format!("ended with status {code}"),
-        Some(ExitStatus::Signal(signal)) => format!("was ended by signal {signal}"),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Watching on a screen: draws, waits for what happens, and draws again.
 
 use super::draw::{Caption, body_height, draw};
+use super::end::{End, ended};
 use super::live::Snapshot;
 use super::page::{Ground, Page, page};
 use super::session::{Message, Order, Session};
 use super::state::{State, Wish};
 use super::terminal::OwnScreen;
-use super::{End, ended};
 use crate::args::TopArgs;
 use crate::failure::Failure;
 use crate::text::Screen;

@@ -1,8 +1,8 @@
 //! What is looked at, and what keys change of it: pure, without a terminal.
 
 use super::page::Page;
+use super::question::{Period, Question, ViewKind};
 use crate::args::SortBy;
-use nyquist_profile::ThreadIndex;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,63 +28,6 @@ pub(super) const KEYS: [(&str, &str); 15] = [
     ("?", "this help"),
     ("q  Ctrl-C", "quit; a launched command then gets SIGTERM"),
 ];
-
-/// What is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum ViewKind {
-    #[default]
-    Functions,
-    Tree,
-    Threads,
-    Output,
-}
-
-impl ViewKind {
-    /// The views with their keys and names.
-    pub(super) const ALL: [(Self, &str); 4] = [
-        (Self::Functions, "1 functions"),
-        (Self::Tree, "2 tree"),
-        (Self::Threads, "3 threads"),
-        (Self::Output, "4 output"),
-    ];
-
-    fn next(self) -> Self {
-        match self {
-            Self::Functions => Self::Tree,
-            Self::Tree => Self::Threads,
-            Self::Threads => Self::Output,
-            Self::Output => Self::Functions,
-        }
-    }
-}
-
-/// Which time counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Period {
-    /// The last seconds.
-    #[default]
-    Recent,
-    /// All since the begin.
-    Overall,
-}
-
-/// What a page answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Question {
-    pub(super) view: ViewKind,
-    pub(super) period: Period,
-    pub(super) sort: SortBy,
-    pub(super) is_inverted: bool,
-    pub(super) has_full_names: bool,
-    /// In seconds.
-    pub(super) window: u64,
-    /// What is searched for; empty for nothing.
-    pub(super) search: String,
-    /// The only thread, with its name.
-    pub(super) thread: Option<(ThreadIndex, String)>,
-    /// The nodes of the tree that were opened (or closed) by hand.
-    pub(super) opened: HashMap<u64, bool>,
-}
 
 /// The row that is chosen in a view.
 #[derive(Clone, Copy, Debug, Default)]
@@ -327,6 +270,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::top::page::Row;
+    use nyquist_profile::ThreadIndex;
 
     fn page(names: &[&str]) -> Page {
         let row = |(number, name): (usize, &&str)| Row {

@@ -4,7 +4,7 @@ use super::*;
 use crate::args::SortBy;
 use crate::top::live::Snapshot;
 use crate::top::page::{Ground, page};
-use crate::top::state::Question;
+use crate::top::question::Question;
 use nyquist_analysis::Index;
 use nyquist_profile::{Frame, Func, Lib, LibId, Meta, Process, ProfileBuilder, Sample, StackId, Thread};
 use ratatui::Terminal;

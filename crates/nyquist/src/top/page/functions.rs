@@ -1,8 +1,9 @@
 //! Functions by self and total time, in the last seconds and in all.
 
-use super::{Asked, Cell, Column, Page, Row, Width, key, part};
+use super::asked::{Asked, key, part};
+use super::table::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
-use crate::top::state::Period;
+use crate::top::question::Period;
 use nyquist_analysis::Function;
 use std::cmp::Reverse;
 use std::collections::HashMap;

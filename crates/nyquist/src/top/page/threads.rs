@@ -1,10 +1,11 @@
 //! Threads by the CPU time that they take.
 
-use super::{Asked, Cell, Column, Page, Row, Width, key};
+use super::asked::{Asked, key};
+use super::table::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use crate::scale::milliseconds;
 use crate::text::Style;
-use crate::top::state::Period;
+use crate::top::question::Period;
 use nyquist_analysis::ThreadRow;
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! The call tree, of the last seconds or of all.
 
-use super::{Asked, Cell, Column, Page, Row, Width, key, part};
+use super::asked::{Asked, key, part};
+use super::table::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use nyquist_analysis::{Selection, Tree, TreeNode, View};
 

@@ -1,22 +1,23 @@
 //! The dynamic loader that a program names (elf(5), `PT_INTERP`), without which the kernel says of the program that it is not there.
 
-use nyquist_object::{Elf, FileSource};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use nyquist_object::{Elf, FileSource};
+
 /// The longest path that the kernel takes (`PATH_MAX`).
 const LONGEST: u64 = 4096;
 
-/// The loader of a program, if it is not there.
-pub(crate) fn missing(program: &Path) -> Option<PathBuf> {
+/// The loader that a program names, if it is not there.
+pub fn missing_loader(program: &Path) -> Option<PathBuf> {
     let file = File::open(program).ok().filter(|file| file.metadata().is_ok_and(|file| file.is_file()))?;
-    missing_of(&Elf::open(FileSource::new(file)).ok()?)
+    missing_loader_of(&Elf::open(FileSource::new(file)).ok()?)
 }
 
 /// The same, of an open file.
-pub(crate) fn missing_of(elf: &Elf<FileSource>) -> Option<PathBuf> {
+pub fn missing_loader_of(elf: &Elf<FileSource>) -> Option<PathBuf> {
     let section = elf.section(".interp").filter(|section| section.size <= LONGEST)?;
     let name = elf.data(section).ok()?;
     let name = name.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
@@ -25,12 +26,13 @@ pub(crate) fn missing_of(elf: &Elf<FileSource>) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
+mod tests {
     use std::fs;
 
+    use super::*;
+
     /// A program whose loader has another name than the system's.
-    pub(crate) fn program_without_loader(name: &str) -> PathBuf {
+    fn program_without_loader(name: &str) -> PathBuf {
         const KNOWN: &[u8] = b"/ld-linux";
         let mut bytes = fs::read("/bin/true").unwrap();
         let at = bytes.windows(KNOWN.len()).position(|window| window == KNOWN).unwrap();
@@ -43,11 +45,11 @@ pub(crate) mod tests {
     #[test]
     fn a_loader_that_is_not_there_is_named() {
         let lost = program_without_loader("named");
-        let named = missing(&lost).unwrap();
+        let named = missing_loader(&lost).unwrap();
         fs::remove_file(lost).unwrap();
         assert!(named.to_string_lossy().contains("/ld-lost_"), "{named:?}");
-        assert_eq!(missing(Path::new("/bin/true")), None);
-        assert_eq!(missing(Path::new("/etc/passwd")), None);
-        assert_eq!(missing(Path::new("/")), None);
+        assert_eq!(missing_loader(Path::new("/bin/true")), None);
+        assert_eq!(missing_loader(Path::new("/etc/passwd")), None);
+        assert_eq!(missing_loader(Path::new("/")), None);
     }
 }

@@ -1,10 +1,11 @@
 //! Which files the dynamic loader takes for the libraries that a program needs (ld.so(8)).
 
-use nyquist_object::{Dynamic, Elf, FileSource};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+use nyquist_object::{Dynamic, Elf, FileSource};
 
 /// Where libraries are installed (ld.so(8); musl's folders among them).
 const USUAL_FOLDERS: [&str; 6] =
@@ -15,11 +16,16 @@ const CACHE_MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const CACHE_HEADER: usize = 48;
 const CACHE_ENTRY: usize = 24;
 
-/// The libraries that a file needs itself, each with the file that the loader would take.
-pub(crate) fn needed(program: &Path, elf: &Elf<FileSource>) -> Vec<(String, Option<PathBuf>)> {
+/// The libraries that a file needs itself, each with the file that the loader would take. `library_path` is what
+/// `LD_LIBRARY_PATH` says.
+pub fn needed_libraries(
+    program: &Path,
+    elf: &Elf<FileSource>,
+    library_path: Option<&OsStr>,
+) -> Vec<(String, Option<PathBuf>)> {
     let Ok(Some(dynamic)) = elf.dynamic() else { return Vec::new() };
     let cache = fs::read("/etc/ld.so.cache").unwrap_or_default();
-    let folders = folders(program, &dynamic, std::env::var_os("LD_LIBRARY_PATH").as_deref());
+    let folders = folders(program, &dynamic, library_path);
     let fits = |path: &PathBuf| {
         let found = File::open(path).ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
         found.is_some_and(|found| found.architecture() == elf.architecture())
@@ -107,6 +113,16 @@ mod tests {
             assert_eq!(cached(&cache(before), b"libx"), [PathBuf::from("/opt/libx")]);
             assert!(cached(&cache(before), b"liby").is_empty());
         }
+    }
+
+    #[test]
+    fn libraries_that_a_program_needs_are_found() {
+        let this = std::env::current_exe().unwrap();
+        let elf = Elf::open(FileSource::new(File::open(&this).unwrap())).unwrap();
+        let needed = needed_libraries(&this, &elf, None);
+        let is_libc = |(name, path): &&(String, Option<PathBuf>)| name.starts_with("libc.") && path.is_some();
+        // A program that is linked statically needs none.
+        assert!(needed.is_empty() || needed.iter().any(|it| is_libc(&it)), "{needed:?}");
     }
 
     #[test]

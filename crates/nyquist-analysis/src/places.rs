@@ -1,39 +1,60 @@
 //! What the source lines and the instructions of a function take, with what is inlined into it.
 
-use nyquist_profile::{Frame, FuncId, LibId, NativeSymbolId, Profile, SourceId, StackId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-/// The weight of a place: itself, and with what is called from there.
+use nyquist_profile::{Frame, FuncId, LibId, NativeSymbolId, Profile, SourceId, StackId};
+
+use crate::view::View;
+
+/// The weight of a place, in numbers of sampling intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Weight {
-    pub(super) own: u64,
-    pub(super) total: u64,
+pub struct PlaceWeight {
+    /// What it has itself.
+    pub own: u64,
+    /// What it has with what is called from there.
+    pub total: u64,
 }
 
 /// An address in a lib.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Address {
-    pub(super) lib: LibId,
-    pub(super) offset: u32,
+pub struct LibAddress {
+    /// The lib.
+    pub lib: LibId,
+    /// The address, relative to the lib's base.
+    pub offset: u32,
 }
 
 /// Where a function's time is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Places {
+pub struct Places {
     /// The function's own: all samples that are in it, or were called from it.
-    pub(super) function: Weight,
+    pub function: PlaceWeight,
     /// By file and line; the lines of inlined functions are in the files of these.
-    pub(super) lines: BTreeMap<(SourceId, u32), Weight>,
+    pub lines: BTreeMap<(SourceId, u32), PlaceWeight>,
     /// By instruction.
-    pub(super) addresses: BTreeMap<Address, Weight>,
+    pub addresses: BTreeMap<LibAddress, PlaceWeight>,
     /// The machine code that the function's instructions are in, with its weight. Where the function was inlined, it
     /// is that of its callers.
-    pub(super) symbols: BTreeMap<NativeSymbolId, Weight>,
+    pub symbols: BTreeMap<NativeSymbolId, PlaceWeight>,
 }
 
-/// Sums up the samples of some functions, which are given by their stacks and weights. A place counts once a sample,
-/// however deep the recursion. O(stacks × depth).
-pub(super) fn places(
+impl View<'_> {
+    /// Where the time of some functions is. Stacks are those that samples had before filters and transforms. A place counts
+    /// once a sample, however deep the recursion. O(samples + stacks × depth).
+    pub fn places(&self, funcs: &BTreeSet<FuncId>) -> Places {
+        let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
+        for sample in self.samples() {
+            if let Some(stack) = sample.sample.stack {
+                *stacks.entry(stack).or_default() += sample.amount.weight;
+            }
+        }
+        places(self.profile(), stacks.into_iter(), funcs)
+    }
+}
+
+/// Sums up stacks, each given once with its weight.
+fn places(
     profile: &Profile,
     stacks: impl Iterator<Item = (StackId, u64)>,
     funcs: &BTreeSet<FuncId>,
@@ -56,10 +77,10 @@ struct Found {
     /// Whether the innermost frame is the function's own.
     is_own: bool,
     lines: BTreeSet<(SourceId, u32)>,
-    addresses: BTreeSet<Address>,
+    addresses: BTreeSet<LibAddress>,
     symbols: BTreeSet<NativeSymbolId>,
     own_line: Option<(SourceId, u32)>,
-    own_address: Option<Address>,
+    own_address: Option<LibAddress>,
     own_symbol: Option<NativeSymbolId>,
 }
 
@@ -95,7 +116,7 @@ impl Found {
         self.is_own |= is_own;
         self.lines.extend(lines);
         let lib = profile.func(frame.func).lib;
-        let address = lib.zip(frame.address).map(|(lib, offset)| Address { lib, offset });
+        let address = lib.zip(frame.address).map(|(lib, offset)| LibAddress { lib, offset });
         self.addresses.extend(address);
         self.symbols.extend(frame.native_symbol);
         if is_innermost_address {
@@ -121,8 +142,15 @@ fn line(profile: &Profile, frame: &Frame) -> Option<(SourceId, u32)> {
 
 impl Places {
     /// The function's own time together with that of the functions that are inlined into it.
-    pub(super) fn with_inlined(&self) -> u64 {
+    pub fn with_inlined(&self) -> u64 {
         self.addresses.values().map(|weight| weight.own).sum()
+    }
+
+    /// What the addresses of a part of a lib have, by their offsets.
+    pub fn in_lib(&self, lib: LibId, offsets: Range<u32>) -> impl Iterator<Item = (u32, PlaceWeight)> {
+        let at = |offset| LibAddress { lib, offset };
+        let addresses = self.addresses.range(at(offsets.start)..at(offsets.end.max(offsets.start)));
+        addresses.map(|(address, &weight)| (address.offset, weight))
     }
 
     fn add(&mut self, found: &Found, weight: u64) {
@@ -136,7 +164,12 @@ impl Places {
     }
 }
 
-fn add_all<K: Ord + Copy>(sums: &mut BTreeMap<K, Weight>, all: &BTreeSet<K>, own: Option<K>, weight: u64) {
+fn add_all<K: Ord + Copy>(
+    sums: &mut BTreeMap<K, PlaceWeight>,
+    all: &BTreeSet<K>,
+    own: Option<K>,
+    weight: u64,
+) {
     for &place in all {
         sums.entry(place).or_default().total += weight;
     }
@@ -147,8 +180,9 @@ fn add_all<K: Ord + Copy>(sums: &mut BTreeMap<K, Weight>, all: &BTreeSet<K>, own
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use nyquist_profile::{Func, Lib, Meta, ProfileBuilder, Source};
+
+    use super::*;
 
     /// A profile with `main` in a.c, and `inner` of b.h that is inlined into it.
     struct Made {
@@ -192,13 +226,13 @@ mod tests {
             self.builder.intern_stack(prefix, frame)
         }
 
-        fn at(&self, offset: u32) -> Address {
-            Address { lib: self.lib, offset }
+        fn at(&self, offset: u32) -> LibAddress {
+            LibAddress { lib: self.lib, offset }
         }
     }
 
-    const fn weight(own: u64, total: u64) -> Weight {
-        Weight { own, total }
+    const fn weight(own: u64, total: u64) -> PlaceWeight {
+        PlaceWeight { own, total }
     }
 
     #[test]
@@ -220,6 +254,21 @@ mod tests {
             found.addresses,
             BTreeMap::from([(made.at(0x10), weight(3, 3)), (made.at(0x20), weight(2, 2))])
         );
+    }
+
+    #[test]
+    fn addresses_are_had_by_part_of_a_lib() {
+        let mut made = Made::new();
+        let stacks = [0x10, 0x20, 0x30].map(|address| (made.push(None, 0, address, 5, 0), 1));
+        let funcs = BTreeSet::from([made.funcs[0]]);
+        let found = places(made.builder.profile(), stacks.into_iter(), &funcs);
+        let offsets = |range| found.in_lib(made.lib, range).map(|(offset, _)| offset).collect::<Vec<_>>();
+        assert_eq!(offsets(0x10..0x30), [0x10, 0x20]);
+        // The part may end where the address space does, or before it begins where a profile is wrong.
+        #[expect(clippy::reversed_empty_ranges)]
+        for empty in [0x31..u32::MAX, 0x20..0x10] {
+            assert!(offsets(empty).is_empty());
+        }
     }
 
     #[test]

@@ -1,0 +1,67 @@
+//! The brackets of names of Rust and C++, told from the operators that look like them.
+
+/// The names of C++'s operators that are made of signs, of those with a common beginning the longest first.
+pub(super) const OPERATORS: [&str; 41] = [
+    "<=>", "->*", "<<=", ">>=", "()", "[]", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--",
+    "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<", ">", "+", "-", "*", "/", "%", "^", "&", "|", "~",
+    "!", "=", ",", "\"\"", "[",
+];
+
+/// The place of the bracket that closes the one at which the text begins.
+pub(super) fn closing(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut open = Vec::new();
+    let mut index = 0;
+    while index < bytes.len() {
+        index += skip_operator(text, index);
+        let &byte = bytes.get(index)?;
+        match byte {
+            b'<' | b'(' | b'[' | b'{' => open.push(byte),
+            b'>' if index > 0 && bytes[index - 1] == b'-' => {}
+            b'>' | b')' | b']' | b'}' => {
+                // Of a comparison among C++'s template arguments the sign has no partner.
+                while byte != b'>' && open.last() == Some(&b'<') {
+                    open.pop();
+                }
+                if partner(byte) != open.pop()? {
+                    return None;
+                }
+                if open.is_empty() {
+                    return Some(index);
+                }
+            }
+            _ => {}
+        }
+        index += 1;
+    }
+    None
+}
+
+fn partner(closing: u8) -> u8 {
+    match closing {
+        b'>' => b'<',
+        b')' => b'(',
+        b']' => b'[',
+        _ => b'{',
+    }
+}
+
+/// How many bytes of `operator<<` and its like stand at that place.
+fn skip_operator(text: &str, index: usize) -> usize {
+    let after = text.get(index..).and_then(|rest| rest.strip_prefix("operator"));
+    let sign = after.and_then(|after| OPERATORS.iter().find(|sign| after.starts_with(**sign)));
+    sign.map_or(0, |sign| "operator".len() + sign.len())
+}
+
+/// Splits at the first such word that is in no bracket.
+pub(super) fn split_outside<'a>(text: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
+    let mut from = 0;
+    while let Some(next) = text.get(from..)?.find(|char: char| "<([{ ".contains(char)) {
+        let at = from + next;
+        if text[at..].starts_with(word) {
+            return Some((&text[..at], &text[at + word.len()..]));
+        }
+        from = if text.as_bytes()[at] == b' ' { at + 1 } else { at + closing(&text[at..])? + 1 };
+    }
+    None
+}

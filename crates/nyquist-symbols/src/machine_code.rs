@@ -1,0 +1,137 @@
+//! The machine code of one function as text, with what the debug info says of each instruction.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use nyquist_object::RelativeAddress;
+
+use crate::answer::AddressInfo;
+use crate::disassemble::{Disassembly, DisassemblyError};
+use crate::find::{Attempt, Finder, ModuleRequest};
+use crate::kernel::{KERNEL_LIB, KernelCode, KernelCodeError};
+use crate::module::ModuleSymbols;
+
+/// How much code is disassembled where a function's size is not known, in bytes.
+const UNKNOWN_SIZE: u32 = 256;
+
+/// The machine code of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineCode {
+    /// Where the last instruction ends.
+    pub end: RelativeAddress,
+    /// The instructions in order.
+    pub instructions: Vec<PlacedInstruction>,
+}
+
+/// An instruction, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedInstruction {
+    /// Its address.
+    pub address: RelativeAddress,
+    /// Its text, in Intel syntax.
+    pub text: String,
+    /// The functions and lines that it was made of.
+    pub info: AddressInfo,
+}
+
+/// Why the machine code of a function cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineCodeError {
+    /// No file with the code was found: where it was looked for.
+    #[error("no file with the code was found")]
+    NotFound(Vec<Attempt>),
+    /// The code in the file cannot be disassembled.
+    #[error(transparent)]
+    Disassembly(#[from] DisassemblyError),
+    /// The code of the running kernel cannot be had.
+    #[error(transparent)]
+    Kernel(#[from] KernelCodeError),
+}
+
+impl MachineCode {
+    /// Finds the module's files and disassembles the function that begins at `start`. The kernel's code is read from the
+    /// running kernel where there is no file of it; its instructions then have no lines.
+    ///
+    /// # Errors
+    /// Where no file with the code is found, or the code in it cannot be read.
+    pub fn find(
+        finder: &Finder,
+        request: &ModuleRequest,
+        start: RelativeAddress,
+        size: Option<u32>,
+    ) -> Result<Self, MachineCodeError> {
+        let size = size.unwrap_or(UNKNOWN_SIZE);
+        let found = finder.find(request);
+        let module = match finder.open(&found) {
+            Ok(module) => module,
+            Err(_) if request.debug_name == KERNEL_LIB => {
+                let code = KernelCode::open(request.id.as_ref())?.disassemble(start, size, false)?;
+                return Ok(Self::new(&ModuleSymbols::default(), code));
+            }
+            Err(_) => return Err(MachineCodeError::NotFound(found.tried)),
+        };
+        match module.disassemble(start, size, false) {
+            Ok(code) => Ok(Self::new(&module, code)),
+            Err(_) if found.binary.is_none() => Err(MachineCodeError::NotFound(found.tried)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn new(module: &ModuleSymbols, code: Disassembly) -> Self {
+        let at = |offset| RelativeAddress(code.start.0.saturating_add(offset));
+        let addresses: Vec<_> = code.instructions.iter().map(|one| at(one.offset)).collect();
+        let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let infos = module.symbolicate(&addresses, threads, &AtomicBool::new(false));
+        let end = at(code.size);
+        let parts = code.instructions.into_iter().zip(addresses).zip(infos);
+        let instructions =
+            parts.map(|((one, address), info)| PlacedInstruction { address, text: one.text, info }).collect();
+        Self { end, instructions }
+    }
+}
+
+impl PlacedInstruction {
+    /// The file and line of the innermost inlined function that it was made of.
+    pub fn place(&self) -> Option<(&str, u32)> {
+        let innermost = self.info.frames.first()?;
+        Some((innermost.file.as_deref()?, innermost.line?))
+    }
+
+    /// Whether it is of one of these functions, or of what is inlined into them.
+    pub fn is_of(&self, functions: &[&str]) -> bool {
+        let names = self.info.frames.iter().filter_map(|frame| frame.function.as_deref());
+        names.into_iter().any(|name| functions.contains(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::{Frame, Origin};
+    use crate::find::SearchPaths;
+
+    #[test]
+    fn code_that_is_nowhere_says_where_it_was_looked_for() {
+        let request = ModuleRequest { path: "/nonexistent/app".into(), ..ModuleRequest::default() };
+        let finder = Finder::new(SearchPaths::default());
+        let error = MachineCode::find(&finder, &request, RelativeAddress(0x1000), None).unwrap_err();
+        let MachineCodeError::NotFound(tried) = error else { panic!("{error}") };
+        assert!(tried.iter().any(|attempt| attempt.path == request.path), "{tried:?}");
+    }
+
+    #[test]
+    fn code_is_of_all_functions_that_it_is_inlined_into() {
+        let frame = |function: &str, file: &str, line| Frame {
+            function: Some(function.into()),
+            file: Some(file.into()),
+            line: Some(line),
+            ..Frame::default()
+        };
+        let frames = vec![frame("inner", "/b.h", 7), frame("outer", "/a.c", 3)];
+        let info = AddressInfo { symbol: None, frames, origin: Origin::DebugInfo };
+        let one = PlacedInstruction { address: RelativeAddress(1), text: "nop".into(), info };
+        assert_eq!(one.place(), Some(("/b.h", 7)));
+        assert!(one.is_of(&["outer"]) && one.is_of(&["x", "inner"]) && !one.is_of(&["main"]));
+    }
+}

@@ -1,0 +1,49 @@
+//! A function with its places, source and code, as it is shown.
+
+use super::listing::Listing;
+use crate::args::AnnotateArgs;
+use crate::finder::finder;
+use crate::printer::Printer;
+use crate::scale::Scale;
+use crate::text::{Names, Screen};
+use crate::watch::Watch;
+use nyquist_analysis::{Places, View};
+use nyquist_profile::{FuncId, Profile};
+use std::collections::BTreeSet;
+
+/// A function with its places, source and code.
+pub(super) struct Annotated<'a> {
+    pub(super) args: &'a AnnotateArgs,
+    pub(super) profile: &'a Profile,
+    /// The function; several where it has several entries, such as one a lib.
+    pub(super) funcs: BTreeSet<FuncId>,
+    pub(super) places: Places,
+    pub(super) listing: Listing,
+    pub(super) scale: Scale,
+    pub(super) screen: Screen,
+    pub(super) names: Names,
+}
+
+impl<'a> Annotated<'a> {
+    pub(super) fn new(view: &View<'a>, funcs: &[FuncId], args: &'a AnnotateArgs) -> Self {
+        let profile = view.profile();
+        let funcs: BTreeSet<_> = funcs.iter().copied().collect();
+        let places = view.places(&funcs);
+        let finder = finder(&args.symbols, Watch::new(Printer::new(args.verbosity), None));
+        let listing = Listing::new(profile, &places, &funcs, args, &finder);
+        Self {
+            args,
+            profile,
+            funcs,
+            places,
+            listing,
+            scale: Scale::of(view),
+            screen: Screen::of_stdout(),
+            names: args.format.names(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.funcs.first().map_or("", |&func| self.profile.func_name(func))
+    }
+}

@@ -1,0 +1,25 @@
+//! How the files of a profile's libs are asked for.
+
+use crate::lossy_path;
+use nyquist_convert::SavedCode;
+use nyquist_object::{DebugId, ModuleId};
+use nyquist_profile::Lib;
+use nyquist_symbols::ModuleRequest;
+use std::path::PathBuf;
+
+/// How a lib's files are asked for, by what a saved profile knows of it.
+pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
+    // No file holds code that was made while the program ran, and no server is asked for one.
+    if SavedCode::is_of(lib) {
+        return ModuleRequest::default();
+    }
+    let debug_id = DebugId::from_breakpad(&lib.breakpad_id);
+    ModuleRequest {
+        path: PathBuf::from(&lib.path),
+        id: lib.code_id.as_deref().and_then(|code_id| ModuleId::from_profile(code_id, debug_id)),
+        debug_id,
+        debug_name: lib.debug_name.clone(),
+        alternatives: lossy_path::files(&lib.path),
+        ..ModuleRequest::default()
+    }
+}

@@ -1,0 +1,48 @@
+//! What all views of a report are made of: the profile, how it is shown, and how much of it.
+
+use crate::args::ReportArgs;
+use crate::number::grouped;
+use crate::scale::Scale;
+use crate::text::{Names, Screen};
+use nyquist_analysis::View;
+
+/// How many rows tables have unless told otherwise.
+pub(super) const TABLE_ROWS: usize = 30;
+
+/// How many rows trees have unless told otherwise, and the least share of their nodes in per cent.
+pub(super) const TREE_ROWS: usize = 200;
+pub(super) const TREE_PERCENT: f64 = 0.5;
+
+/// What the views are made of.
+pub(super) struct Report<'a> {
+    pub(super) args: &'a ReportArgs,
+    pub(super) view: &'a View<'a>,
+    pub(super) scale: Scale,
+    pub(super) screen: Screen,
+    pub(super) names: Names,
+}
+
+impl Report<'_> {
+    /// How many rows are shown.
+    pub(super) fn limit(&self, usual: usize) -> usize {
+        match self.args.limit {
+            Some(0) => usize::MAX,
+            Some(limit) => limit,
+            None => usual,
+        }
+    }
+
+    /// The least weight that is shown.
+    pub(super) fn min_weight(&self, usual_percent: f64) -> u64 {
+        self.scale.weight_of_percent(self.args.percent.unwrap_or(usual_percent))
+    }
+}
+
+/// Says how many rows are not shown.
+pub(super) fn more(count: usize, what: &str, plural: &str) -> String {
+    if count == 0 {
+        return String::new();
+    }
+    let what = if count == 1 { what } else { plural };
+    format!("{} more {what} (--limit 0 shows all)\n", grouped(count as u64))
+}

@@ -1,0 +1,7 @@
+//! What is said of a recording, in the terminal and in the profile.
+
+mod outcome;
+mod recorded;
+
+pub(crate) use outcome::{outcome_lines, print_before_start, print_outcome};
+pub(crate) use recorded::{Recorded, print};

@@ -1,0 +1,235 @@
+//! What is said before a recording: what the machine allows, and what would allow more.
+
+use crate::failure::without_error_numbers;
+use crate::number::{counted, grouped};
+use crate::printer::Printer;
+use nyquist_profile::ExtraInfo;
+use nyquist_record::linux::backend::Outcome;
+use nyquist_record::linux::perf::{self, CallGraph, Coverage, Notice, Trigger};
+use nyquist_record::linux::ptrace;
+
+/// Says what the command will not have, as long as nothing has happened for want of it.
+pub(crate) fn print_before_start(printer: Printer, outcome: &Outcome) {
+    if let Some(notice) = outcome.loses_privileges() {
+        printer.warn(notice);
+    }
+}
+
+/// Says in one line what is sampled, in a second one what would give more, and in one each what is less than was asked for.
+pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
+    match outcome {
+        Outcome::Perf(outcome) => print_perf(printer, outcome),
+        Outcome::Ptrace(outcome) => print_ptrace(printer, outcome),
+    }
+}
+
+fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
+    let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(", as {reason}"));
+    printer.say(format_args!(
+        "Sampling user code, and where threads wait, at {} Hz by ptrace{}",
+        outcome.rate_hz,
+        without_error_numbers(reason.unwrap_or_default())
+    ));
+    outcome.notices.iter().for_each(|notice| printer.warn(notice));
+}
+
+fn print_perf(printer: Printer, outcome: &perf::Outcome) {
+    printer.say(first_line(outcome));
+    if let Some(more) = what_gives_more(outcome) {
+        printer.say(format_args!("hint: {more}"));
+    }
+    let told = |notice: &&Notice| !matches!(notice, Notice::KernelNotPermitted { .. });
+    outcome.notices.iter().filter(told).for_each(|notice| printer.warn(notice));
+    printer.detail(coverage(outcome.coverage));
+    if let Some(attached) = outcome.attached {
+        printer.detail(format_args!(
+            "Attached to {} of {} process{} in {:.1} ms, without stopping them",
+            counted(attached.threads as u64, "thread"),
+            grouped(attached.processes as u64),
+            if attached.processes == 1 { "" } else { "es" },
+            attached.took.as_secs_f64() * 1000.0
+        ));
+    }
+    printer.detail(format_args!(
+        "{} rings of {} kB on each of {} CPUs",
+        copies(outcome),
+        outcome.sample_ring_bytes / 1024,
+        outcome.cpus
+    ));
+    let perf::Threads { readers, walkers } = outcome.threads;
+    if readers > 1 || walkers > 0 {
+        let readers = counted(readers as u64, "thread");
+        printer.detail(format_args!("Reading them by {readers}, and walking stacks by {walkers} beside one"));
+    }
+}
+
+/// What is sampled, and what of it is not.
+fn first_line(outcome: &perf::Outcome) -> String {
+    let code = if outcome.kernel { "user and kernel code" } else { "user code" };
+    let but = if misses_short_processes(outcome) {
+        ", but no process that lives for less than a sampling interval"
+    } else {
+        ""
+    };
+    format!("Sampling {code} at {} Hz by {}{but}", outcome.rate_hz, trigger(outcome.trigger))
+}
+
+/// Whether the command's shortest processes are not sampled, which takes no more than a privilege.
+fn misses_short_processes(outcome: &perf::Outcome) -> bool {
+    outcome.attached.is_none() && outcome.coverage == Coverage::Threads
+}
+
+/// What would let more be sampled than is.
+fn what_gives_more(outcome: &perf::Outcome) -> Option<String> {
+    const PRIVILEGE: &str = "sudo, or `sudo nyquist setup --capabilities` once,";
+    let kernel = outcome.notices.iter().find_map(|notice| match notice {
+        Notice::KernelNotPermitted { paranoid, is_root } => Some((*paranoid, *is_root)),
+        _ => None,
+    });
+    let short = misses_short_processes(outcome);
+    match kernel {
+        Some((_, true)) => Some(
+            "root lacks a privilege here (CAP_PERFMON), which `--cap-add=PERFMON` gives to a container"
+                .to_owned(),
+        ),
+        Some((paranoid, false)) => {
+            let more = if short { "kernel code and such processes, too" } else { "kernel code, too" };
+            let level = paranoid.map(|level| format!(" (kernel.perf_event_paranoid is {level})"));
+            let level = level.unwrap_or_default();
+            Some(format!(
+                "{PRIVILEGE} samples {more}; `sudo nyquist setup` allows kernel code to everybody{level}"
+            ))
+        }
+        None => short.then(|| format!("{PRIVILEGE} samples such processes, too")),
+    }
+}
+
+/// How the callers are found, and where that goes.
+fn copies(outcome: &perf::Outcome) -> String {
+    match outcome.call_graph {
+        CallGraph::FramePointers => "Following frame pointers, into".to_owned(),
+        CallGraph::None => "Sampling functions without their callers, into".to_owned(),
+        CallGraph::Auto | CallGraph::Dwarf => {
+            let deep = outcome.deep_stack_bytes.map(|deep| format!(" (up to {} kB if need be)", kb(deep)));
+            format!("Copying {} kB of each stack{} into", kb(outcome.stack_bytes), deep.unwrap_or_default())
+        }
+    }
+}
+
+fn kb(bytes: u32) -> u32 {
+    bytes.div_ceil(1024)
+}
+
+fn coverage(coverage: Coverage) -> &'static str {
+    match coverage {
+        Coverage::Threads => {
+            "Each thread has its own clock: one that lives for less than an interval is not sampled"
+        }
+        Coverage::Group => "The clocks are those of a control group: its shortest processes are sampled, too",
+        Coverage::Cpus => "The clocks are those of the CPUs",
+    }
+}
+
+fn trigger(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Cycles => "the CPU's cycle counter",
+        Trigger::CpuClock => "the CPU clock (there is no cycle counter here)",
+    }
+}
+
+/// The lines of the profile's information panel about the recording.
+pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
+    let mut lines = match outcome {
+        Outcome::Perf(outcome) => perf_lines(outcome),
+        Outcome::Ptrace(outcome) => ptrace_lines(outcome),
+    };
+    let notices = outcome.loses_privileges().into_iter().chain(outcome.notices());
+    lines.extend(notices.map(|notice| line("Note", notice.to_string())));
+    lines
+}
+
+fn line(label: &str, value: String) -> ExtraInfo {
+    ExtraInfo { section: "Recording".into(), label: label.into(), value }
+}
+
+fn ptrace_lines(outcome: &ptrace::Outcome) -> Vec<ExtraInfo> {
+    vec![
+        line("Event", "ptrace".to_owned()),
+        line("Rate", format!("{} Hz of the wall clock", outcome.rate_hz)),
+        line("Kernel code", "no (counts for the user code that called it)".to_owned()),
+    ]
+}
+
+fn perf_lines(outcome: &perf::Outcome) -> Vec<ExtraInfo> {
+    let event = match outcome.trigger {
+        Trigger::Cycles => "cycles",
+        Trigger::CpuClock => "cpu-clock",
+    };
+    let kernel = if outcome.kernel { "yes" } else { "no (not permitted)" };
+    vec![
+        line("Event", event.to_owned()),
+        line("Rate", format!("{} Hz", outcome.rate_hz)),
+        line("Kernel code", kernel.to_owned()),
+        match outcome.call_graph {
+            CallGraph::FramePointers => line("Stacks", "by frame pointers".to_owned()),
+            CallGraph::None => line("Stacks", "no (not asked for)".to_owned()),
+            CallGraph::Auto | CallGraph::Dwarf => line("Stack copies", copy_sizes(outcome)),
+        },
+    ]
+}
+
+fn copy_sizes(outcome: &perf::Outcome) -> String {
+    let first = kb(outcome.stack_bytes);
+    match outcome.deep_stack_bytes {
+        Some(deep) => format!("{first} kB, {} kB where many stacks are deeper", kb(deep)),
+        None => format!("{first} kB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// What a plain user gets for a command at `perf_event_paranoid` 2.
+    fn outcome() -> perf::Outcome {
+        perf::Outcome {
+            attached: None,
+            coverage: Coverage::Threads,
+            trigger: Trigger::Cycles,
+            rate_hz: 1000,
+            kernel: false,
+            exact_cpu_time: true,
+            call_graph: CallGraph::Auto,
+            stack_bytes: 32 << 10,
+            deep_stack_bytes: None,
+            cpus: 2,
+            threads: perf::Threads { readers: 1, walkers: 0 },
+            sample_ring_bytes: 1 << 20,
+            sideband_ring_bytes: None,
+            notices: vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: false }],
+        }
+    }
+
+    #[test]
+    fn what_is_not_sampled_is_told_with_what_would_sample_it() {
+        let check = |outcome: &perf::Outcome, line: &str, more: &[&str]| {
+            let (told, hint) = (first_line(outcome), what_gives_more(outcome).unwrap_or_default());
+            assert!(told.contains(line), "{told}");
+            assert_eq!(hint.is_empty(), more.is_empty(), "{hint}");
+            assert!(more.iter().all(|part| hint.contains(part)), "{more:?} are not in {hint}");
+        };
+        let short = "but no process that lives for less than a sampling interval";
+        let both = ["setup --capabilities", "kernel code and such processes", "perf_event_paranoid is 2"];
+        check(&outcome(), short, &both);
+        let kernel = perf::Outcome { kernel: true, notices: Vec::new(), ..outcome() };
+        check(&kernel, short, &["setup --capabilities", "samples such processes"]);
+        let group = perf::Outcome { coverage: Coverage::Group, ..kernel };
+        check(&group, "user and kernel code at 1000 Hz by the CPU's cycle counter", &[]);
+        let attached = perf::Attached { threads: 1, processes: 1, rounds: 1, took: Duration::ZERO };
+        let attached = perf::Outcome { attached: Some(attached), ..outcome() };
+        check(&attached, "user code at 1000 Hz", &["samples kernel code, too;"]);
+        let notices = vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: true }];
+        check(&perf::Outcome { notices, ..outcome() }, short, &["--cap-add=PERFMON"]);
+    }
+}

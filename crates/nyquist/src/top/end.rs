@@ -1,0 +1,39 @@
+//! How watching came to its end.
+
+use crate::failure::FAILED;
+use nyquist_record::linux::launch::ExitStatus;
+use nyquist_record::linux::signals::EndSignal;
+
+/// How watching came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Somebody has seen enough.
+    Quit,
+    /// A signal came.
+    Asked(EndSignal),
+    /// What was watched has ended; of a command it is known how.
+    Ended(Option<ExitStatus>),
+    /// The terminal has gone, or a thread with it.
+    Gone,
+}
+
+impl End {
+    /// The exit status.
+    pub(super) fn status(self) -> u8 {
+        match self {
+            Self::Quit | Self::Ended(None) => 0,
+            Self::Asked(signal) => 128_u8.saturating_add(signal.number() as u8),
+            Self::Ended(Some(status)) => status.shell_code(),
+            Self::Gone => FAILED,
+        }
+    }
+}
+
+/// How something ended, in words.
+pub(super) fn ended(status: Option<ExitStatus>) -> String {
+    match status {
+        None => "has ended".to_owned(),
+        Some(ExitStatus::Code(code)) => format!("ended with status {code}"),
+        Some(ExitStatus::Signal(signal)) => format!("was ended by signal {signal}"),
+    }
+}

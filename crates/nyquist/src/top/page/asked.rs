@@ -1,0 +1,100 @@
+//! A question with the views of the profile that answer it.
+
+use super::table::Load;
+use crate::text::Names;
+use crate::top::live::Snapshot;
+use crate::top::question::{Period, Question, ViewKind};
+use nyquist_analysis::{Index, Pattern, Selection, View, short_name};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+
+/// What pages are made of.
+#[derive(Clone, Copy)]
+pub(in crate::top) struct Ground<'a> {
+    pub(in crate::top) index: &'a Index<'a>,
+    pub(in crate::top) snapshot: &'a Snapshot,
+    /// What the command has printed.
+    pub(in crate::top) output: &'a [String],
+}
+
+/// A question about a profile, with the views that answer it.
+pub(super) struct Asked<'a> {
+    pub(super) ground: Ground<'a>,
+    pub(super) question: &'a Question,
+    pub(super) names: Names,
+    pub(super) search: Option<Pattern>,
+    pub(super) recent: View<'a>,
+    pub(super) overall: View<'a>,
+    /// When the last seconds begin.
+    pub(super) recent_since: u64,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(ground: Ground<'a>, question: &'a Question) -> Self {
+        let recent_since = recent_since(ground.snapshot, question.window);
+        // The list of threads has all of them, whichever is chosen.
+        let thread = question.thread.as_ref().filter(|_| question.view != ViewKind::Threads);
+        let overall = Selection { threads: thread.map(|(thread, _)| vec![*thread]), ..Selection::default() };
+        let recent = Selection { range: Some(recent_since..u64::MAX), ..overall.clone() };
+        let search = (!question.search.is_empty()).then(|| Pattern::substring(&question.search).ok());
+        Self {
+            ground,
+            question,
+            names: if question.has_full_names { Names::Full } else { Names::Short },
+            search: search.flatten(),
+            recent: View::new(ground.index, &recent),
+            overall: View::new(ground.index, &overall),
+            recent_since,
+        }
+    }
+
+    pub(super) fn view(&self, period: Period) -> &View<'a> {
+        match period {
+            Period::Recent => &self.recent,
+            Period::Overall => &self.overall,
+        }
+    }
+
+    /// How busy something was that has so many samples in a period.
+    pub(super) fn load(&self, period: Period, weight: u64) -> Load {
+        let snapshot = self.ground.snapshot;
+        let since = match period {
+            Period::Recent => self.recent_since,
+            Period::Overall => snapshot.since,
+        };
+        Load::new(weight, snapshot.until.saturating_sub(since), snapshot.profile.meta().interval)
+    }
+
+    /// Whether a name is searched for, as it is or as it is shown.
+    pub(super) fn finds(&self, name: &str) -> bool {
+        self.search.as_ref().is_none_or(|search| search.matches(name) || search.matches(&short_name(name)))
+    }
+
+    /// The heading over what is about a period.
+    pub(super) fn group(&self, period: Period) -> String {
+        match period {
+            Period::Recent => {
+                let seconds = self.ground.snapshot.until.saturating_sub(self.recent_since) as f64 / 1e9;
+                format!("last {:.0} s", seconds.max(1.0))
+            }
+            Period::Overall => "overall".to_owned(),
+        }
+    }
+}
+
+/// When the last seconds begin, as far as there is detail of them.
+fn recent_since(snapshot: &Snapshot, window: u64) -> u64 {
+    let wanted = snapshot.until.saturating_sub(window.saturating_mul(1_000_000_000));
+    wanted.max(snapshot.detailed_since).max(snapshot.since)
+}
+
+/// The key of something by its names, the same in every snapshot.
+pub(super) fn key(parts: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    parts.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A part of a whole, from 0 to 1.
+pub(super) fn part(weight: u64, total: u64) -> f64 {
+    if total == 0 { 0.0 } else { weight as f64 / total as f64 }
+}

@@ -1,0 +1,123 @@
+//! A page: columns, rows, and how busy what it is about was.
+
+use crate::number::percent;
+use crate::text::{Style, one_line};
+use nyquist_profile::ThreadIndex;
+
+/// How wide a column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::top) enum Width {
+    /// So many characters, to the right.
+    Number(u16),
+    /// So many characters, to the left.
+    Text(u16),
+    /// One in so many characters of the screen, to the left.
+    Part(u16),
+    /// What is left of the screen, to the left.
+    Rest,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::top) struct Column {
+    pub(in crate::top) heading: &'static str,
+    pub(in crate::top) width: Width,
+    /// What stands over this column and those that follow; empty for nothing new.
+    pub(in crate::top) group: String,
+    /// Whether the rows are ordered by it.
+    pub(in crate::top) is_sorted: bool,
+    /// The narrowest screen that has it.
+    pub(in crate::top) from: u16,
+}
+
+impl Column {
+    pub(in crate::top) fn new(heading: &'static str, width: Width) -> Self {
+        Self { heading, width, group: String::new(), is_sorted: false, from: 0 }
+    }
+
+    /// Bars beside the column before it, on wide screens.
+    pub(in crate::top) fn bars() -> Self {
+        Self { from: 120, ..Self::new("", Width::Text(12)) }
+    }
+
+    pub(in crate::top) fn sorted(self, is_sorted: bool) -> Self {
+        Self { is_sorted, ..self }
+    }
+
+    pub(in crate::top) fn under(self, group: impl Into<String>) -> Self {
+        Self { group: group.into(), ..self }
+    }
+}
+
+/// What stands in a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::top) enum Cell {
+    Text(String, Style),
+    /// A bar of this share of the column's width.
+    Bar(f64),
+    /// The row's name, behind its place in the tree.
+    Name,
+}
+
+impl Cell {
+    /// A share; nothing for nothing.
+    pub(in crate::top) fn share(share: f64) -> Self {
+        let text = if share > 0.0 { percent(share) } else { String::new() };
+        Self::Text(text, Style::of_share(share))
+    }
+
+    pub(in crate::top) fn dim(text: &str) -> Self {
+        Self::text(text, Style::Dim)
+    }
+
+    /// A text with hidden characters escaped, so that it is as wide as what is shown.
+    pub(in crate::top) fn text(text: &str, style: Style) -> Self {
+        Self::Text(one_line(text).into_owned(), style)
+    }
+}
+
+/// A row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::top) struct Row {
+    /// What tells it from others, also on later pages.
+    pub(in crate::top) key: u64,
+    /// Its name, as it is shown.
+    pub(in crate::top) name: String,
+    /// How deep it is in the tree.
+    pub(in crate::top) depth: usize,
+    /// Whether it is an open or a closed node of the tree; none for a leaf.
+    pub(in crate::top) is_open: Option<bool>,
+    pub(in crate::top) thread: Option<ThreadIndex>,
+    pub(in crate::top) cells: Vec<Cell>,
+}
+
+/// How busy something was.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in crate::top) struct Load {
+    /// The samples.
+    pub(in crate::top) weight: u64,
+    /// The time, in ns.
+    pub(in crate::top) duration: u64,
+    /// CPU time by time: 1 is a whole CPU.
+    pub(in crate::top) cpus: f64,
+}
+
+impl Load {
+    pub(in crate::top) fn new(weight: u64, duration: u64, interval: u64) -> Self {
+        let used = weight as f64 * interval as f64;
+        Self { weight, duration, cpus: if duration == 0 { 0.0 } else { used / duration as f64 } }
+    }
+}
+
+/// What is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::top) struct Page {
+    pub(in crate::top) columns: Vec<Column>,
+    pub(in crate::top) rows: Vec<Row>,
+    /// What is said where there is no row.
+    pub(in crate::top) empty: &'static str,
+    /// The last seconds.
+    pub(in crate::top) recent: Load,
+    /// The whole.
+    pub(in crate::top) overall: Load,
+}

@@ -1,0 +1,62 @@
+//! What a page is asked for: which view, of which time, in which order.
+
+use crate::args::SortBy;
+use nyquist_profile::ThreadIndex;
+use std::collections::HashMap;
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ViewKind {
+    #[default]
+    Functions,
+    Tree,
+    Threads,
+    Output,
+}
+
+impl ViewKind {
+    /// The views with their keys and names.
+    pub(super) const ALL: [(Self, &str); 4] = [
+        (Self::Functions, "1 functions"),
+        (Self::Tree, "2 tree"),
+        (Self::Threads, "3 threads"),
+        (Self::Output, "4 output"),
+    ];
+
+    pub(super) fn next(self) -> Self {
+        match self {
+            Self::Functions => Self::Tree,
+            Self::Tree => Self::Threads,
+            Self::Threads => Self::Output,
+            Self::Output => Self::Functions,
+        }
+    }
+}
+
+/// Which time counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Period {
+    /// The last seconds.
+    #[default]
+    Recent,
+    /// All since the begin.
+    Overall,
+}
+
+/// What a page answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) view: ViewKind,
+    pub(super) period: Period,
+    pub(super) sort: SortBy,
+    pub(super) is_inverted: bool,
+    pub(super) has_full_names: bool,
+    /// In seconds.
+    pub(super) window: u64,
+    /// What is searched for; empty for nothing.
+    pub(super) search: String,
+    /// The only thread, with its name.
+    pub(super) thread: Option<(ThreadIndex, String)>,
+    /// The nodes of the tree that were opened (or closed) by hand.
+    pub(super) opened: HashMap<u64, bool>,
+}
