@@ -169,7 +169,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
         stacks += 1;
         let stack = read_stack(&mut importer, frames);
         let duration = (count * MILLISECOND as f64).round() as u64;
-        importer.sample(thread, time, stack, duration);
+        importer.span(thread, time, (stack, false), duration);
         time = time.saturating_add(duration);
     }
     if stacks == 0 {

@@ -183,10 +183,9 @@ impl Samples {
         let nexts = self.taken.iter().skip(1).map(|&(time, _)| time).chain([self.end_of_last()]);
         for (&(time, node), next) in self.taken.iter().zip(nexts) {
             match tree.stacks.get(&node) {
-                Some(node) if node.is_idle => {
-                    importer.off_cpu_sample(self.thread, time, node.stack, next - time);
+                Some(node) => {
+                    importer.span(self.thread, time, (node.stack, node.is_idle), next.saturating_sub(time));
                 }
-                Some(node) => importer.sample(self.thread, time, node.stack, next - time),
                 None => unknown += 1,
             }
         }
@@ -194,10 +193,10 @@ impl Samples {
     }
 
     /// When the last sample ends: with the recording, or, where its end is not known, as late after it as the sample
-    /// before it ended.
+    /// before it ended. A recording that ends with its last sample, or by V8's uneven clock before it, leaves it no time.
     fn end_of_last(&self) -> u64 {
         let mut backwards = self.taken.iter().rev().map(|&(time, _)| time);
-        let Some(last) = backwards.next().filter(|&last| last >= self.end) else { return self.end };
+        let Some(last) = backwards.next().filter(|_| self.end == 0) else { return self.end };
         let step = backwards.next().map_or(MILLISECOND, |before| last - before);
         last.saturating_add(step)
     }
@@ -237,6 +236,9 @@ mod tests {
         };
         check(900, &["a 3", "b 5"]);
         check(0, &["a 7", "b 5"]);
+        // The last one ends with the recording, or was taken after its end.
+        check(800, &["a 2", "b 5"]);
+        check(790, &["a 2", "b 5"]);
     }
 
     #[test]

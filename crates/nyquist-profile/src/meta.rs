@@ -16,6 +16,9 @@ pub struct Meta {
     pub profiling_end: Option<u64>,
     /// Whether names are those of symbols. If not, the Firefox Profiler asks a symbol server.
     pub symbolicated: bool,
+    /// Whether each sample stands for exactly the stretch of time of its weight that ends at it, as in traces, so that a part
+    /// of a sample is known, too. If not, samples were taken now and then, and what they stand for is an estimate.
+    pub has_exact_times: bool,
     /// Whether the samples' CPU deltas were measured.
     pub has_cpu_deltas: bool,
     /// The recorded command line.

@@ -27,11 +27,20 @@ pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection
     })
 }
 
+/// Splits samples of exact times where the range of the filters begins and ends, so that it has its part of them.
+pub(crate) fn split(profile: &mut Profile, filter: &FilterArgs) {
+    if let Some(range) = filter.range {
+        let times = range.times();
+        profile.split_samples(&[times.start, times.end]);
+    }
+}
+
 /// The part of the profile that the filters select; without any, all of it, waiting too.
-pub(crate) fn part_of(profile: Profile, filter: &FilterArgs) -> Result<Profile, Failure> {
+pub(crate) fn part_of(mut profile: Profile, filter: &FilterArgs) -> Result<Profile, Failure> {
     if filter.is_empty() {
         return Ok(profile);
     }
+    split(&mut profile, filter);
     let selection = select(&profile, filter)?;
     let index = Index::new(&profile);
     let view = View::new(&index, &selection);

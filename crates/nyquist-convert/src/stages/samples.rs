@@ -171,7 +171,7 @@ impl Stages {
         }
     }
 
-    /// Adds a sample for the intervals that a thread has waited, at the beginning of its wait.
+    /// Adds a sample for the intervals that a thread has waited, at the end of its wait.
     fn add_wait(&mut self, tid: Tid, wait: OffCpuInterval, end: Timestamp) {
         let (interval, id) = (self.interval(), (wait.pid, tid));
         let waited = &mut self.thread(wait.since, id).waited;
@@ -179,7 +179,7 @@ impl Stages {
         let weight = waited.take_nearest(interval);
         if weight > 0 {
             let thread = self.profile_thread(wait.since, id);
-            let time = self.profile_time(wait.since);
+            let time = self.profile_time(end);
             let row = profile::Sample { time, cpu_delta: 0, stack: wait.stack, weight, off_cpu: true };
             self.builder.add_sample(thread, row);
         }

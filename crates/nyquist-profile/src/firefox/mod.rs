@@ -6,6 +6,7 @@
 mod check;
 mod check_tables;
 mod check_threads;
+mod exact_rows;
 mod first_view;
 mod flag;
 mod gecko;

@@ -61,6 +61,8 @@ pub(super) struct RawMeta {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawNyquist {
     pub(super) lost_samples: f64,
+    /// Whether samples stand at the beginnings of exact times.
+    pub(super) has_exact_times: bool,
     /// The category that is there for the front end alone.
     pub(super) idle_category: Option<usize>,
 }

@@ -36,6 +36,7 @@ pub(super) fn read_meta(raw: &RawMeta, threads: &[RawThread]) -> (Meta, CpuUnit)
         profiling_start: raw.profiling_start_time.map(nanoseconds),
         profiling_end: raw.profiling_end_time.map(nanoseconds),
         symbolicated: raw.symbolicated.unwrap_or(true),
+        has_exact_times: raw.nyquist.has_exact_times,
         has_cpu_deltas: cpu_unit.is_some() && has_deltas,
         arguments: raw.arguments.clone(),
         oscpu: raw.oscpu.clone(),

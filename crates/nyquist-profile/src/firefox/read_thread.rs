@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
+use super::exact_rows::sample_of_exact_row;
 use super::idle_rows::is_idle_row;
 use super::raw::{
     Index, Number, RawCounter, RawCounterSamples, RawDisplay, RawMarkers, RawSamples, RawTables, RawThread,
@@ -104,6 +105,7 @@ impl ThreadReader<'_> {
         let weights = table.optional("weight", raw.weight)?;
         let deltas = table.optional("threadCPUDelta", raw.thread_cpu_delta)?;
         let waits = table.optional("nyquistOffCpuWeight", raw.off_cpu_weight)?;
+        let meta = self.builder.profile().meta();
         let mut last_time = None;
         let mut samples = Samples::with_capacity(stacks.len());
         for (row, (&stack, &time)) in stacks.iter().zip(&times).enumerate() {
@@ -120,7 +122,9 @@ impl ThreadReader<'_> {
                 off_cpu: wait.is_some(),
             };
             last_time = Some(time);
-            if self.cpu_unit.is_none() || !is_idle_row(&sample) {
+            if meta.has_exact_times {
+                samples.extend(sample_of_exact_row(sample, meta.interval));
+            } else if self.cpu_unit.is_none() || !is_idle_row(&sample) {
                 samples.push(sample);
             }
         }

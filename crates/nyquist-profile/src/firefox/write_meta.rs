@@ -54,6 +54,9 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
         write_extra(json, &meta.extra);
         json.key("nyquist").object(|json| {
             json.key("lostSamples").integer(meta.lost_samples);
+            if meta.has_exact_times {
+                json.key("hasExactTimes").boolean(true);
+            }
             if let Some(idle) = idle {
                 json.key("idleCategory").integer(idle.index() as u64);
             }

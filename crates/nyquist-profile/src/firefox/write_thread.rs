@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::FormatVersion;
+use super::exact_rows::exact_rows;
 use super::first_view::shows_markers;
 use super::idle_rows::{IdleRows, is_idle_row};
 use super::json::JsonWriter;
@@ -42,9 +43,14 @@ pub(super) fn write_thread<W: Write>(
         }
         json.key("samples");
         let meta = profile.meta();
-        let interval = Some(meta.interval).filter(|_| meta.has_cpu_deltas);
-        let rows = IdleRows::new(&thread.samples, thread.start, interval);
-        write_samples(json, subset, &rows, meta.has_cpu_deltas, version);
+        if meta.has_exact_times {
+            let rows = || exact_rows(&thread.samples, meta.interval);
+            write_samples(json, subset, &rows, meta.has_cpu_deltas, version);
+        } else {
+            let interval = Some(meta.interval).filter(|_| meta.has_cpu_deltas);
+            let rows = IdleRows::new(&thread.samples, thread.start, interval);
+            write_samples(json, subset, &|| rows.iter(), meta.has_cpu_deltas, version);
+        }
         json.key("markers");
         write_markers(json, profile, subset, &thread.markers);
         if version == FormatVersion::V49 {
@@ -60,14 +66,13 @@ const OWN_NAME: &str = "nyquistName";
 /// The column with the weights of samples off the CPU.
 const OFF_CPU_WEIGHT: &str = "nyquistOffCpuWeight";
 
-fn write_samples<W: Write>(
+fn write_samples<W: Write, Rows: Iterator<Item = Sample>>(
     json: &mut JsonWriter<W>,
     subset: &Subset<'_>,
-    rows: &IdleRows<'_>,
+    samples: &dyn Fn() -> Rows,
     has_cpu_deltas: bool,
     version: FormatVersion,
 ) {
-    let samples = || rows.iter();
     json.object(|json| {
         json.column("stack", samples(), |json, sample| {
             let waits = sample.off_cpu || is_idle_row(&sample);
