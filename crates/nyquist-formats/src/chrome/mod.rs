@@ -6,6 +6,7 @@ mod asynchronous;
 mod event;
 mod lanes;
 mod read;
+mod slices;
 mod write;
 
 use std::borrow::Cow;

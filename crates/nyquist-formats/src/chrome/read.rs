@@ -7,13 +7,13 @@ use nyquist_profile::{
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
+use super::RESERVED;
 use super::asynchronous::{Asynchronous, TraceMarker};
 use super::event::{Event, read_events};
-use super::{OFF_CPU, RESERVED};
+use super::slices::{Slice, SliceKind, add_samples, durations};
 use crate::error::{Imported, Note, ReadError};
-use crate::import::{Code, Importer, ThreadName};
+use crate::import::{Importer, ThreadName};
 use crate::json::{id_text, nanoseconds};
-use crate::spans::Spans;
 use crate::v8::{Node, Samples, Tree};
 
 const FORMAT: &str = "a Chrome trace";
@@ -62,25 +62,6 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
         }
     }
     Ok(importer.finish(None))
-}
-
-/// A begin, an end or a whole duration, in the order of the file.
-struct Slice {
-    time: u64,
-    /// How it is placed among others of the same time: ends first, then the longest.
-    order: u64,
-    kind: SliceKind,
-    name: String,
-    category: String,
-    args: Value,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SliceKind {
-    Begin,
-    End,
-    /// Until then.
-    Complete(u64),
 }
 
 type ThreadId = (String, String);
@@ -213,27 +194,12 @@ impl Reader {
 
     /// Adds durations as markers; gives the number of begins and ends without the other.
     fn add_markers(&mut self, importer: &mut Importer, thread: ThreadIndex, slices: Vec<Slice>) -> u64 {
-        let (mut open, mut left_out) = (Vec::new(), 0);
-        for slice in slices {
-            let (begin, end) = match slice.kind {
-                SliceKind::Begin => {
-                    open.push(slice);
-                    continue;
-                }
-                SliceKind::Complete(end) => (slice, end),
-                SliceKind::End => match open.pop() {
-                    Some(begin) => (begin, slice.time),
-                    None => {
-                        left_out += 1;
-                        continue;
-                    }
-                },
-            };
-            let timing = MarkerTiming::Interval(begin.time, end.max(begin.time));
-            let Slice { name, category, args, .. } = begin;
+        let (durations, left_out) = durations(slices);
+        for (Slice { time, name, category, args, .. }, end) in durations {
+            let timing = MarkerTiming::Interval(time, end.max(time));
             self.add_marker(importer, &TraceMarker { thread, name, category, timing, args });
         }
-        left_out + open.len() as u64
+        left_out
     }
 
     fn add_marker(&mut self, importer: &mut Importer, marker: &TraceMarker) {
@@ -282,57 +248,6 @@ fn trace_events() -> MarkerSchema {
     }
 }
 
-/// Adds durations as samples; gives the number of ends without a begin. Events of one thread may be in any order, but for
-/// begins and ends of the same time.
-fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slices: Vec<Slice>) -> u64 {
-    if slices.iter().any(|slice| matches!(slice.kind, SliceKind::Complete(_))) {
-        slices.sort_by_key(|slice| (slice.time, slice.order));
-    } else {
-        slices.sort_by_key(|slice| slice.time);
-    }
-    let last = slices.iter().map(|slice| slice.time).max().unwrap_or(0);
-    let mut spans = Spans::new(thread);
-    // The ends of what is open; of a begin it is not known yet.
-    let mut ends: Vec<Option<u64>> = Vec::new();
-    let mut left_out = 0;
-    for slice in slices {
-        close_until(importer, &mut spans, &mut ends, slice.time);
-        match slice.kind {
-            SliceKind::End => {
-                if ends.pop().is_some() {
-                    spans.close(importer, slice.time);
-                } else {
-                    left_out += 1;
-                }
-                continue;
-            }
-            SliceKind::Begin => ends.push(None),
-            SliceKind::Complete(end) => {
-                // What is open around it cannot end before it does.
-                let outer = ends.last().copied().flatten().unwrap_or(u64::MAX);
-                ends.push(Some(end.min(outer)));
-            }
-        }
-        let (file, line) = (slice.args["file"].as_str(), slice.args["line"].as_u64());
-        let line = line.and_then(|line| u32::try_from(line).ok());
-        let frame = importer.frame(&Code { name: &slice.name, file, line, ..Code::default() });
-        spans.open(importer, slice.time, frame, slice.category == OFF_CPU);
-    }
-    close_until(importer, &mut spans, &mut ends, u64::MAX);
-    spans.end(importer, last);
-    left_out
-}
-
-/// Closes the innermost durations that are over at `time`.
-fn close_until(importer: &mut Importer, spans: &mut Spans, ends: &mut Vec<Option<u64>>, time: u64) {
-    while let Some(&Some(end)) = ends.last()
-        && end <= time
-    {
-        ends.pop();
-        spans.close(importer, end);
-    }
-}
-
 /// A time in µs as ns, a number or one in a string.
 pub(super) fn microseconds(value: &Value) -> u64 {
     let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
@@ -376,6 +291,24 @@ mod tests {
         assert_eq!(worker.name, "worker");
         assert_eq!(worker.markers[0].timing, MarkerTiming::Instant(7000));
         assert_eq!(read.notes.len(), 1);
+    }
+
+    #[test]
+    fn an_end_belongs_to_the_begin_of_its_name() {
+        // The first end is of a begin before the trace; the second one would end `inner`, which is a whole duration.
+        let read = imported(
+            r#"[{"ph":"B","name":"outer","pid":1,"tid":2,"ts":0},
+            {"ph":"E","name":"before","pid":1,"tid":2,"ts":10},
+            {"ph":"X","name":"inner","pid":1,"tid":2,"ts":20,"dur":30},
+            {"ph":"E","name":"stray","pid":1,"tid":2,"ts":30},
+            {"ph":"B","name":"open","pid":1,"tid":2,"ts":60},
+            {"ph":"E","name":"outer","pid":1,"tid":2,"ts":80},
+            {"ph":"E","pid":1,"tid":2,"ts":90}]"#,
+        );
+        assert_eq!(read.profile.meta().interval, 10_000);
+        assert_eq!(stacks_of(&read.profile), ["outer 3", "outer;inner 3", "outer;open 2"]);
+        let what = "events that have no begin, no end or an unknown node";
+        assert_eq!(read.notes, [Note::LeftOut { count: 3, what: what.into() }]);
     }
 
     #[test]

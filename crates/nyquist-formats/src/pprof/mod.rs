@@ -47,6 +47,21 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_begins_with_its_first_sample_where_nothing_else_is_known() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let stack = builder.intern_label(None, "f", None);
+        for time in [324_000_000_000, 324_037_000_000] {
+            builder.add_sample(thread, Sample::new(time, Some(stack), 0));
+        }
+        builder.meta_mut().profiling_end = Some(324_038_000_000);
+        let mut out = Vec::new();
+        write(&builder.finish(), &crate::as_named, &mut out).unwrap();
+        assert_eq!(read(&out).unwrap().profile.meta().profiling_end, Some(38_000_000));
+    }
+
+    #[test]
     fn addresses_lines_inlining_and_libs_survive() {
         let read = read(&written()).unwrap().profile;
         let frame = |name: &str| {

@@ -235,11 +235,7 @@ impl<'a> Reader<'a> {
             let clock = self.clocks.entry(thread).or_default();
             let time = *clock;
             *clock = clock.saturating_add(duration);
-            if value.off_cpu {
-                self.importer.off_cpu_sample(thread, time, stack, duration);
-            } else {
-                self.importer.sample(thread, time, stack, duration);
-            }
+            self.importer.span(thread, time, (stack, value.off_cpu), duration);
         }
         negative
     }

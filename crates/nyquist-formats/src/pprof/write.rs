@@ -133,8 +133,7 @@ impl<'a> Writer<'a> {
         self.message.period = meta.interval as i64;
         self.message.default_sample_type = cpu.kind;
         self.message.time_nanos = meta.start_time.saturating_mul(1000) as i64;
-        let duration = meta.profiling_end.unwrap_or(0).saturating_sub(meta.profiling_start.unwrap_or(0));
-        self.message.duration_nanos = duration as i64;
+        self.message.duration_nanos = self.profile.duration() as i64;
         let arguments = meta.arguments.iter().chain([&meta.product]).find(|text| !text.is_empty());
         if let Some(comment) = arguments {
             let comment = self.string(comment);
