@@ -242,7 +242,11 @@ impl Importer {
     /// time of which they are.
     pub(crate) fn finish(mut self, stated: Option<u64>) -> Imported {
         let common = common_interval(self.durations.iter().flatten().copied());
-        let interval = stated.filter(|&stated| stated > 0 && common.is_multiple_of(stated)).unwrap_or(common);
+        let longest = self.durations.iter().flatten().max().copied().unwrap_or(0);
+        let fits = |stated: &u64| {
+            *stated > 0 && common.is_multiple_of(*stated) && longest / *stated <= u64::from(u32::MAX)
+        };
+        let interval = stated.filter(fits).unwrap_or(common);
         self.builder.meta_mut().interval = interval;
         let has_exact_times = self.builder.profile().meta().has_exact_times;
         // Time that passed before a sampler's first sample is no part of the recording.

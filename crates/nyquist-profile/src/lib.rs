@@ -18,6 +18,7 @@ mod counter;
 pub mod firefox;
 mod id;
 mod marker;
+mod measure;
 mod meta;
 mod named;
 mod profile;
@@ -38,6 +39,7 @@ pub use id::{
     StackId, StringId, ThreadIndex,
 };
 pub use marker::{Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue};
+pub use measure::{Measure, Unit};
 pub use meta::{ExtraInfo, Meta};
 pub use profile::Profile;
 pub use samples::Samples;

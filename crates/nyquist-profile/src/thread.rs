@@ -68,7 +68,8 @@ pub struct Sample {
     pub cpu_delta: u64,
     /// Where it was; `None` where no stack is known.
     pub stack: Option<StackId>,
-    /// How many periods (sampling intervals) it stands for, of CPU time or, if it is [`off_cpu`](Self::off_cpu), of waiting:
+    /// How many periods (sampling intervals) it stands for, of CPU time (or of what else samples
+    /// [count](crate::Meta::measure)) or, if it is [`off_cpu`](Self::off_cpu), of waiting:
     /// 1 for an ordinary sample, more for one that stands for time that could not be sampled.
     pub weight: u32,
     /// Whether the thread waited, off the CPU. Such samples are apart from CPU time: what sums up CPU time leaves them

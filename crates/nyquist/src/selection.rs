@@ -51,7 +51,8 @@ pub(crate) fn part_of(mut profile: Profile, filter: &FilterArgs) -> Result<Profi
 pub(crate) fn nothing_selected(view: &View<'_>, filter: &FilterArgs) -> Failure {
     let profile = view.profile();
     if filter.is_empty() {
-        return Failure::new("the profile has no samples of CPU time");
+        let name = one_line(&profile.meta().measure.name);
+        return Failure::new(format!("the profile has no samples of {name}"));
     }
     let failure = Failure::new("no sample passes the filters");
     if let Some(pattern) = view.unmatched_patterns().first() {

@@ -7,7 +7,7 @@ mod events;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use nyquist_profile::{Frame, FrameId, Profile, Sample, StackId, ThreadIndex};
+use nyquist_profile::{Frame, FrameId, Profile, Sample, StackId, ThreadIndex, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Imported, ReadError};
@@ -102,7 +102,12 @@ fn write_thread(
     let kind = if is_evented { "evented" } else { "sampled" };
     write!(out, "{{\"type\":\"{kind}\",\"name\":")?;
     write_json(out, &profile_name(profile, thread, off_cpu))?;
-    write!(out, ",\"unit\":\"nanoseconds\",\"startValue\":{start},\"endValue\":{end}")?;
+    let unit = match profile.meta().measure.unit {
+        Unit::Time => "nanoseconds",
+        Unit::Bytes => "bytes",
+        Unit::Count => "none",
+    };
+    write!(out, ",\"unit\":\"{unit}\",\"startValue\":{start},\"endValue\":{end}")?;
     if is_evented {
         out.write_all(b",\"events\":[")?;
         let samples = selected(profile, thread, off_cpu);

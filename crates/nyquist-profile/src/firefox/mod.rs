@@ -15,6 +15,7 @@ mod idle_category;
 mod idle_rows;
 mod json;
 mod raw;
+mod raw_nyquist;
 mod read;
 mod read_ahead;
 mod read_meta;

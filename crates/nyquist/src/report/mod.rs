@@ -18,7 +18,7 @@ use crate::{input, page, selection};
 use nyquist_analysis::{Index, View};
 use serde_json::{Value, json};
 
-pub(crate) use heading::{heading, shares, summary_json};
+pub(crate) use heading::{heading, kind, shares, summary_json};
 pub(crate) use tree::{TreeOptions, tree_nodes};
 
 /// How many rows tables have unless told otherwise.
