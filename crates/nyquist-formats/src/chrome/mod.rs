@@ -5,6 +5,7 @@
 mod asynchronous;
 mod event;
 mod lanes;
+mod profiles;
 mod read;
 mod slices;
 mod write;

@@ -5,21 +5,19 @@ use nyquist_profile::{
     MarkerValue, ThreadIndex,
 };
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
-use super::RESERVED;
 use super::asynchronous::{Asynchronous, TraceMarker};
-use super::event::{Event, read_events};
+use super::event::{Event, ThreadId, microseconds, name_of, read_events, text};
+use super::profiles::CpuProfiles;
 use super::slices::{Slice, SliceKind, add_samples, durations};
 use crate::error::{Imported, Note, ReadError};
 use crate::import::{Importer, ThreadName};
-use crate::json::{id_text, nanoseconds};
-use crate::v8::{Node, Samples, Tree};
+use crate::json::id_text;
 
 const FORMAT: &str = "a Chrome trace";
 
-/// Reads a trace. Where V8's CPU profiles are in it (`Profile` and `ProfileChunk`), these are the samples, and events are
-/// markers. Else events with a duration (`B` and `E`, `X`) are the samples: each stretch of time counts for the innermost
+/// Reads a trace. Where V8's CPU profiles are in it (`Profile` and `ProfileChunk`, `CpuProfile`), these are the samples, and
+/// events are markers. Else events with a duration (`B` and `E`, `X`) are the samples: each stretch of time counts for the innermost
 /// one. Instants and asynchronous events are markers; counters are left out.
 ///
 /// # Errors
@@ -36,7 +34,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     }
     let mut importer = Importer::new("Trace", "Chrome trace");
     reader.read_names(&events);
-    let has_profiles = events.iter().any(|event| event.name == "ProfileChunk" && is_sample(&event.ph));
+    let has_profiles = events.iter().any(CpuProfiles::has_samples);
     let mut by_thread: Vec<(ThreadIndex, Vec<Slice>)> = Vec::new();
     for event in events {
         reader.read_event(&mut importer, event, &mut by_thread);
@@ -51,7 +49,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     for marker in std::mem::take(&mut reader.asynchronous).unfinished() {
         reader.add_marker(&mut importer, &marker);
     }
-    reader.add_profiles(&mut importer);
+    let profiles = std::mem::take(&mut reader.profiles);
+    reader.left_out += profiles.add_to(&mut importer, |importer, id| reader.thread(importer, id));
     importer.note_left_out(reader.left_out, "events that have no begin, no end or an unknown node");
     importer.note_left_out(reader.others, "counters and other events without a stack");
     if let Err(error) = ended {
@@ -64,22 +63,12 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     Ok(importer.finish(None))
 }
 
-type ThreadId = (String, String);
-
-/// A CPU profile that comes in parts: its nodes and samples.
-struct Chunks {
-    tree: Tree,
-    nodes: Vec<Node>,
-    samples: Samples,
-}
-
 #[derive(Default)]
 struct Reader {
     process_names: FxHashMap<String, String>,
     thread_names: FxHashMap<ThreadId, String>,
     slices_of: FxHashMap<ThreadIndex, usize>,
-    /// By process and id.
-    profiles: FxHashMap<(String, String), Chunks>,
+    profiles: CpuProfiles,
     schema: Option<MarkerSchemaId>,
     asynchronous: Asynchronous,
     left_out: u64,
@@ -115,8 +104,9 @@ impl Reader {
         let id = (id_text(&event.pid), id_text(&event.tid));
         let time = microseconds(&event.ts);
         let (kind, order) = match event.ph.as_str() {
-            phase if is_sample(phase) && matches!(event.name.as_str(), Some("Profile" | "ProfileChunk")) => {
-                return self.read_chunk(importer, &id, &event);
+            _ if CpuProfiles::takes(&event) => {
+                self.left_out += self.profiles.add(id, &event);
+                return;
             }
             "B" => (SliceKind::Begin, 1),
             "E" => (SliceKind::End, 0),
@@ -156,42 +146,6 @@ impl Reader {
         }
     }
 
-    /// `Profile` names the thread and the start of a profile; each `ProfileChunk` adds nodes and samples.
-    fn read_chunk(&mut self, importer: &mut Importer, id: &ThreadId, event: &Event) {
-        let thread = self.thread(importer, id);
-        let data = &event.args["data"];
-        let chunks = self.profiles.entry((id.0.clone(), id_text(&event.id))).or_insert_with(|| Chunks {
-            tree: Tree::default(),
-            nodes: Vec::new(),
-            samples: Samples::new(thread, microseconds(&data["startTime"])),
-        });
-        let profile = &data["cpuProfile"];
-        for node in profile["nodes"].as_array().into_iter().flatten() {
-            match Node::deserialize_from(node) {
-                Some(node) => chunks.nodes.push(node),
-                None => self.left_out += 1,
-            }
-        }
-        let numbers = |value: &Value| -> Vec<f64> {
-            value.as_array().into_iter().flatten().map(|number| number.as_f64().unwrap_or(0.0)).collect()
-        };
-        let nodes: Vec<u64> =
-            profile["samples"].as_array().into_iter().flatten().map(|id| id.as_u64().unwrap_or(0)).collect();
-        chunks.samples.add(&nodes, &numbers(&data["timeDeltas"]));
-        if let end @ 1.. = microseconds(&data["endTime"]) {
-            chunks.samples.end_at(end);
-        }
-    }
-
-    fn add_profiles(&mut self, importer: &mut Importer) {
-        let mut profiles: Vec<_> = std::mem::take(&mut self.profiles).into_iter().collect();
-        profiles.sort_by(|(a, _), (b, _)| a.cmp(b));
-        for (_, mut chunks) in profiles {
-            chunks.tree.add(importer, &chunks.nodes);
-            self.left_out += chunks.samples.add_to(importer, &chunks.tree);
-        }
-    }
-
     /// Adds durations as markers; gives the number of begins and ends without the other.
     fn add_markers(&mut self, importer: &mut Importer, thread: ThreadIndex, slices: Vec<Slice>) -> u64 {
         let (durations, left_out) = durations(slices);
@@ -228,11 +182,6 @@ impl Reader {
     }
 }
 
-/// Whether V8's CPU profiles are in events of this phase.
-fn is_sample(phase: &str) -> bool {
-    matches!(phase, "P" | "I" | "i" | "R")
-}
-
 fn trace_events() -> MarkerSchema {
     let field = |key: &str, label: &str| MarkerField {
         key: key.into(),
@@ -246,22 +195,6 @@ fn trace_events() -> MarkerSchema {
         table_label: Some("{marker.data.args}".into()),
         ..MarkerSchema::default()
     }
-}
-
-/// A time in µs as ns, a number or one in a string.
-pub(super) fn microseconds(value: &Value) -> u64 {
-    let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
-    nanoseconds(number.unwrap_or(0.0), 1000.0)
-}
-
-/// The name of an event, as it was before it was [written](super::written_name).
-pub(super) fn name_of(value: &Value) -> String {
-    let name = value.as_str().unwrap_or_default();
-    name.strip_suffix(' ').filter(|name| RESERVED.contains(name)).unwrap_or(name).to_owned()
-}
-
-pub(super) fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -329,6 +262,44 @@ mod tests {
         assert_eq!(read.notes, [], "an array may end without its bracket");
         let thread = read.profile.threads().iter().find(|thread| !thread.samples.is_empty()).unwrap();
         assert_eq!((thread.tid.as_str(), thread.markers.len()), ("8", 1));
+    }
+
+    #[test]
+    fn parts_of_a_profile_may_come_before_its_head() {
+        let head = r#"{"ph":"P","name":"Profile","id":"0x1","pid":7,"tid":8,"ts":50,"args":{"data":{"startTime":50}}}"#;
+        let chunk = |ts: u32, rest: &str| {
+            format!(
+                r#"{{"ph":"P","name":"ProfileChunk","id":"0x1","pid":7,"tid":9,"ts":{ts},"args":{{"data":{{{rest}}}}}}}"#
+            )
+        };
+        let first = chunk(
+            80,
+            r#""cpuProfile":{"nodes":[{"id":2,"callFrame":{"functionName":"run"}},{"id":3,"callFrame":{"functionName":"stop"}}],"samples":[2,2]},"timeDeltas":[5,10]"#,
+        );
+        let second = chunk(90, r#""cpuProfile":{"samples":[3]},"timeDeltas":[20],"endTime":95"#);
+        for events in [[head, &first, &second], [&second, &first, head], [&first, head, &second]] {
+            let read = imported(&format!("[{}]", events.join(",")));
+            // From 55 on, from 85 on, until 95.
+            assert_eq!(stacks_of(&read.profile), ["run 3", "stop 1"]);
+            assert_eq!((read.profile.meta().interval, &read.notes[..]), (10_000, &[][..]));
+            let thread = read.profile.threads().iter().find(|thread| !thread.samples.is_empty()).unwrap();
+            assert_eq!(thread.tid, "8");
+        }
+    }
+
+    #[test]
+    fn whole_profiles_are_read_of_each_process_and_thread() {
+        let whole = |pid: u32, tid: u32, name: &str| {
+            format!(
+                r#"{{"ph":"I","name":"CpuProfile","pid":{pid},"tid":{tid},"ts":900,"args":{{"data":{{"cpuProfile":{{
+                "nodes":[{{"id":1,"callFrame":{{"functionName":"(root)"}},"children":[2]}},{{"id":2,"callFrame":{{"functionName":"{name}"}}}}],
+                "startTime":100,"endTime":400,"samples":[2,2],"timeDeltas":[100,100]}}}}}}}}"#
+            )
+        };
+        let read = imported(&format!("[{},{},{}]", whole(1, 1, "a"), whole(1, 2, "b"), whole(2, 1, "c")));
+        assert_eq!(stacks_of(&read.profile), ["a 2", "b 2", "c 2"]);
+        assert_eq!((read.profile.threads().len(), read.profile.processes().len()), (3, 2));
+        assert_eq!(read.notes, []);
     }
 
     #[test]
