@@ -34,8 +34,13 @@ impl<'p> Chosen<'p> {
     /// Which of a thread's samples are in the chosen times. O(log samples).
     pub(crate) fn range_of(&self, thread: ThreadIndex) -> Range<usize> {
         let samples = &self.profile.thread(thread).samples;
-        let start = samples.count_before(self.range.start);
-        let end = samples.count_before(self.range.end);
+        // Of exact times, a sample that ends where the range begins has nothing in it, and one that ends with it has.
+        let later = u64::from(self.profile.meta().has_exact_times);
+        let start = match self.range.start {
+            0 => 0,
+            start => samples.count_before(start.saturating_add(later)),
+        };
+        let end = samples.count_before(self.range.end.saturating_add(later));
         start..end.max(start)
     }
 

@@ -23,7 +23,9 @@ pub struct Selection {
     pub libs: Option<Vec<LibId>>,
     /// The categories of the samples' innermost frames.
     pub categories: Option<Vec<CategoryId>>,
-    /// The times, in ns since the profile's zero, without the end.
+    /// The times, in ns since the profile's zero, without the end. A sample is in it if what it stands for ended in it; of
+    /// [exact times](nyquist_profile::Meta::has_exact_times) those are in it that it covers, and
+    /// [`Profile::split_samples`] makes the rest such.
     pub range: Option<Range<u64>>,
     /// Whether threads ran.
     pub state: SampleState,

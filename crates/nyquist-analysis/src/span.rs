@@ -18,13 +18,13 @@ pub(crate) struct Span {
 impl Span {
     /// What a sample stands for; `last` is the time of the one before it, 0 for the first.
     ///
-    /// A sampler of CPU time takes a sample when a period of it is over, so a sample stands for the time before it:
-    /// as much as was used since the sample before, up to that sample. Gaps of less than half an interval are noise
-    /// and closed.
+    /// A sample stands for the time before it: a sampler of CPU time takes one when a period of it is over, and it has as
+    /// much as was used since the sample before, up to that sample. Gaps of less than half an interval are noise and
+    /// closed, unless times are exact.
     pub(crate) fn new(meta: &Meta, sample: &Sample, is_first_of_thread: bool, last: u64) -> Self {
         let ns = length(meta, sample, is_first_of_thread);
         let start = sample.time.saturating_sub(ns);
-        let is_noise = start.saturating_sub(last) < meta.interval / 2;
+        let is_noise = !meta.has_exact_times && start.saturating_sub(last) < meta.interval / 2;
         let start = if is_noise { last } else { start.max(last) };
         Self { times: start..sample.time, ns, stack: sample.stack }
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use nyquist_profile::{Frame, FrameId, Profile, Samples, StackId, ThreadIndex, well_known};
+use nyquist_profile::{Frame, FrameId, Profile, Samples, StackId, ThreadIndex, Unit, well_known};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Imported, Note, ReadError};
@@ -71,9 +71,13 @@ fn is_folded(profile: &Profile) -> bool {
     profile.meta().imported_from.as_deref() == Some(IMPORTED)
 }
 
-/// A weight as it is written: in sampling intervals, or in the unit of the file that the profile was read from.
+/// A weight as it is written: in sampling intervals, in bytes or things where these are counted, or in the unit of the file
+/// that the profile was read from.
 fn count(profile: &Profile, weight: u64) -> String {
     let interval = profile.meta().interval;
+    if profile.meta().measure.unit != Unit::Time {
+        return weight.saturating_mul(interval).to_string();
+    }
     if is_folded(profile) && interval != MILLISECOND {
         (weight as f64 * interval as f64 / MILLISECOND as f64).to_string()
     } else {
@@ -169,7 +173,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
         stacks += 1;
         let stack = read_stack(&mut importer, frames);
         let duration = (count * MILLISECOND as f64).round() as u64;
-        importer.sample(thread, time, stack, duration);
+        importer.span(thread, time, (stack, false), duration);
         time = time.saturating_add(duration);
     }
     if stacks == 0 {

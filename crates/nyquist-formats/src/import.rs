@@ -199,7 +199,23 @@ impl Importer {
         self.builder.profile().stacks().len()
     }
 
-    /// Adds a sample that stands for `duration` ns from `time` on.
+    /// Adds what a trace knows exactly: from `start` on, for `duration` ns, the thread was there. Nothing is added where that
+    /// is no time.
+    pub(crate) fn span(
+        &mut self,
+        thread: ThreadIndex,
+        start: u64,
+        (stack, off_cpu): (Option<StackId>, bool),
+        duration: u64,
+    ) {
+        self.builder.meta_mut().has_exact_times = true;
+        if duration > 0 {
+            let sample = Sample::new(start.saturating_add(duration), stack, 0);
+            self.push(thread, Sample { off_cpu, ..sample }, duration);
+        }
+    }
+
+    /// Adds a sample of a sampler that stands for `duration` ns, which ended about `time`.
     pub(crate) fn sample(&mut self, thread: ThreadIndex, time: u64, stack: Option<StackId>, duration: u64) {
         self.push(thread, Sample::new(time, stack, 0), duration);
     }
@@ -226,10 +242,21 @@ impl Importer {
     /// time of which they are.
     pub(crate) fn finish(mut self, stated: Option<u64>) -> Imported {
         let common = common_interval(self.durations.iter().flatten().copied());
-        let interval = stated.filter(|&stated| stated > 0 && common.is_multiple_of(stated)).unwrap_or(common);
+        let longest = self.durations.iter().flatten().max().copied().unwrap_or(0);
+        let fits = |stated: &u64| {
+            *stated > 0 && common.is_multiple_of(*stated) && longest / *stated <= u64::from(u32::MAX)
+        };
+        let interval = stated.filter(fits).unwrap_or(common);
         self.builder.meta_mut().interval = interval;
+        let has_exact_times = self.builder.profile().meta().has_exact_times;
+        // Time that passed before a sampler's first sample is no part of the recording.
+        let before = |duration: u64| if has_exact_times { duration } else { 0 };
+        let after = |duration: u64| if has_exact_times { 0 } else { duration };
         let threads: Vec<_> = (0..self.durations.len()).map(ThreadIndex::from_index).collect();
-        let zero = threads.iter().filter_map(|&thread| first_time(&self.builder, thread)).min().unwrap_or(0);
+        let firsts = threads.iter().zip(&self.durations).filter_map(|(&thread, durations)| {
+            first_time(self.builder.profile().thread(thread), durations.iter().map(|&it| before(it)))
+        });
+        let zero = firsts.min().unwrap_or(0);
         let mut end = self.builder.profile().meta().profiling_end.unwrap_or(0);
         for (&index, durations) in threads.iter().zip(&self.durations) {
             let thread = self.builder.thread_mut(index);
@@ -237,7 +264,7 @@ impl Importer {
                 let weight = u32::try_from((duration.saturating_add(interval / 2)) / interval);
                 let sample =
                     Sample { time: sample.time - zero, weight: weight.unwrap_or(u32::MAX), ..sample };
-                end = end.max(sample.time.saturating_add(*duration).saturating_add(1));
+                end = end.max(sample.time.saturating_add(after(*duration)).saturating_add(1));
                 sample
             });
             thread.samples = samples.collect();
@@ -257,15 +284,16 @@ fn information(note: &Note) -> ExtraInfo {
     ExtraInfo { section: "Import".into(), label: "Note".into(), value: note.to_string() }
 }
 
-fn first_time(builder: &ProfileBuilder, thread: ThreadIndex) -> Option<u64> {
-    let thread = builder.profile().thread(thread);
+/// When the first sample of a thread or its first marker begins, given how long before their times samples do.
+fn first_time(thread: &Thread, before: impl Iterator<Item = u64>) -> Option<u64> {
     let markers = thread.markers.iter().map(|marker: &Marker| match marker.timing {
         MarkerTiming::Instant(time)
         | MarkerTiming::Interval(time, _)
         | MarkerTiming::IntervalStart(time)
         | MarkerTiming::IntervalEnd(time) => time,
     });
-    thread.samples.iter().map(|sample| sample.time).chain(markers).min()
+    let starts = thread.samples.iter().zip(before).map(|(sample, before)| sample.time.saturating_sub(before));
+    starts.chain(markers).min()
 }
 
 fn last_time(timing: MarkerTiming) -> u64 {
@@ -323,11 +351,13 @@ mod tests {
     fn times_begin_at_the_first_sample() {
         let mut importer = Importer::new("x", "y");
         let thread = importer.thread(ThreadName { pid: "1", tid: "1", ..ThreadName::default() });
-        importer.sample(thread, 700, None, 30);
-        importer.sample(thread, 500, None, 20);
+        importer.span(thread, 700, (None, false), 30);
+        importer.span(thread, 500, (None, false), 20);
+        importer.span(thread, 800, (None, false), 0);
         let profile = importer.finish(None).profile;
         let samples: Vec<_> = profile.threads()[0].samples.iter().map(|s| (s.time, s.weight)).collect();
-        assert_eq!(samples, [(0, 2), (200, 3)]);
+        assert_eq!(samples, [(20, 2), (230, 3)]);
+        assert!(profile.meta().has_exact_times);
         assert_eq!((profile.meta().interval, profile.meta().profiling_end), (10, Some(231)));
     }
 }

@@ -57,13 +57,21 @@ fn source_path<'a>(profile: &'a Profile, source: SourceId, paths: SourcePaths<'_
 /// As the format's own reader has it, and for formats that are not read here: those of the Firefox Profiler and of perf
 /// have crates of their own, and event traces of Windows cannot be read yet.
 pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
+    read_value(format, bytes, None)
+}
+
+/// As [`read`], of the value of that name where samples have several (pprof).
+///
+/// # Errors
+/// As [`read`] has it, and if there is no value of that name.
+pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
     let (mut bytes, note) = decompressed(bytes)?;
     if format != Format::Pprof {
         bytes = recoded(bytes);
     }
     let mut imported = match format {
         Format::PerfScript => perf_script::read(&bytes),
-        Format::Pprof => pprof::read(&bytes),
+        Format::Pprof => pprof::read_value(&bytes, name),
         Format::Folded => folded::read(&bytes),
         Format::Speedscope => speedscope::read(&bytes),
         Format::ChromeTrace => chrome::read(&bytes),

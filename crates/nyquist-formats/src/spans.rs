@@ -12,13 +12,11 @@ pub(crate) struct Spans {
     open: Vec<(StackId, bool)>,
     /// Until when samples were made.
     time: u64,
-    /// Whether there was any sample yet.
-    begun: bool,
 }
 
 impl Spans {
     pub(crate) fn new(thread: ThreadIndex) -> Self {
-        Self { thread, open: Vec::new(), time: 0, begun: false }
+        Self { thread, open: Vec::new(), time: 0 }
     }
 
     /// Opens a frame within those that are open.
@@ -32,10 +30,6 @@ impl Spans {
     pub(crate) fn close(&mut self, importer: &mut Importer, time: u64) {
         self.pass(importer, time);
         self.open.pop();
-        if self.open.is_empty() && self.begun {
-            // The viewer draws a stack up to the next sample, also across a time without any.
-            importer.sample(self.thread, self.time, None, 0);
-        }
     }
 
     /// Closes all frames that are still open.
@@ -49,12 +43,7 @@ impl Spans {
         if let Some(&(stack, off_cpu)) = self.open.last()
             && time > self.time
         {
-            if off_cpu {
-                importer.off_cpu_sample(self.thread, self.time, Some(stack), time - self.time);
-            } else {
-                importer.sample(self.thread, self.time, Some(stack), time - self.time);
-            }
-            self.begun = true;
+            importer.span(self.thread, self.time, (Some(stack), off_cpu), time - self.time);
         }
         self.time = time;
     }

@@ -35,6 +35,17 @@ pub(crate) struct Node {
     #[serde(default)]
     pub children: Vec<u64>,
     pub call_frame: CallFrame,
+    /// At which lines it was sampled, and how often.
+    #[serde(default)]
+    pub position_ticks: Vec<PositionTick>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PositionTick {
+    /// From 1 on.
+    line: f64,
+    ticks: f64,
 }
 
 impl Node {
@@ -82,11 +93,21 @@ pub(crate) struct Tree {
     stacks: FxHashMap<u64, NodeStack>,
 }
 
-#[derive(Clone, Copy)]
 struct NodeStack {
     /// `None` for the root, which is no function.
     stack: Option<StackId>,
     is_idle: bool,
+    /// The stacks of its lines, each with how many of its samples are in it and those before.
+    lines: Vec<(u64, StackId)>,
+}
+
+impl NodeStack {
+    /// The stack of one of its samples, by its number. A file does not say which sample was in which line, but how many were:
+    /// they are taken in the order of the lines.
+    fn of_sample(&self, number: u64) -> Option<StackId> {
+        let place = self.lines.partition_point(|&(until, _)| until <= number);
+        self.lines.get(place).or(self.lines.last()).map(|&(_, stack)| stack).or(self.stack)
+    }
 }
 
 impl Tree {
@@ -108,18 +129,19 @@ impl Tree {
             }
         }
         while let Some(node) = waiting.pop() {
-            let parent = parents.get(&node.id).and_then(|parent| self.stacks.get(parent)).copied();
-            let stack = add_node(importer, parent.and_then(|parent| parent.stack), &node.call_frame);
+            let parent = parents.get(&node.id).and_then(|parent| self.stacks.get(parent));
+            let stack = add_node(importer, parent.and_then(|parent| parent.stack), node);
             self.stacks.insert(node.id, stack);
             waiting.extend(children.remove(&node.id).unwrap_or_default());
         }
     }
 }
 
-fn add_node(importer: &mut Importer, prefix: Option<StackId>, code: &CallFrame) -> NodeStack {
+fn add_node(importer: &mut Importer, prefix: Option<StackId>, node: &Node) -> NodeStack {
+    let code = &node.call_frame;
     let is_root = code.function_name == "(root)" && prefix.is_none();
     if is_root {
-        return NodeStack { stack: None, is_idle: false };
+        return NodeStack { stack: None, is_idle: false, lines: Vec::new() };
     }
     let name = if code.function_name.is_empty() { "(anonymous)" } else { &code.function_name };
     let url = &code.url;
@@ -129,7 +151,7 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, code: &CallFrame) 
             .filter(|&number| number >= 0.0 && !url.is_empty())
             .map(|number| (number as u32).saturating_add(1))
     };
-    let frame = importer.frame(&Code {
+    let code_of = Code {
         name,
         file: Some(url),
         start_line: position(code.line_number),
@@ -138,9 +160,17 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, code: &CallFrame) 
         // `(program)` and what the runtime itself does has no place.
         kind: if url.is_empty() { FuncKind::Native } else { FuncKind::JavaScript },
         ..Code::default()
-    });
+    };
+    let frame = importer.frame(&code_of);
     let stack = Some(importer.stack(prefix, frame));
-    NodeStack { stack, is_idle: code.function_name == "(idle)" }
+    let mut until = 0_u64;
+    let ticks = node.position_ticks.iter().filter(|tick| !url.is_empty() && tick.line >= 1.0);
+    let lines = ticks.map(|tick| {
+        until = until.saturating_add(tick.ticks as u64);
+        let frame = importer.frame(&Code { line: Some(tick.line as u32), column: None, ..code_of });
+        (until, importer.stack(prefix, frame))
+    });
+    NodeStack { stack, is_idle: code.function_name == "(idle)", lines: lines.collect() }
 }
 
 /// The samples of a thread: nodes at times.
@@ -180,13 +210,16 @@ impl Samples {
     pub(crate) fn add_to(mut self, importer: &mut Importer, tree: &Tree) -> u64 {
         self.taken.sort_by_key(|&(time, _)| time);
         let mut unknown = 0;
+        let mut counts: FxHashMap<u64, u64> = FxHashMap::default();
         let nexts = self.taken.iter().skip(1).map(|&(time, _)| time).chain([self.end_of_last()]);
         for (&(time, node), next) in self.taken.iter().zip(nexts) {
+            let count = counts.entry(node).or_default();
+            *count += 1;
             match tree.stacks.get(&node) {
-                Some(node) if node.is_idle => {
-                    importer.off_cpu_sample(self.thread, time, node.stack, next - time);
+                Some(node) => {
+                    let stack = node.of_sample(*count - 1);
+                    importer.span(self.thread, time, (stack, node.is_idle), next.saturating_sub(time));
                 }
-                Some(node) => importer.sample(self.thread, time, node.stack, next - time),
                 None => unknown += 1,
             }
         }
@@ -194,10 +227,10 @@ impl Samples {
     }
 
     /// When the last sample ends: with the recording, or, where its end is not known, as late after it as the sample
-    /// before it ended.
+    /// before it ended. A recording that ends with its last sample, or by V8's uneven clock before it, leaves it no time.
     fn end_of_last(&self) -> u64 {
         let mut backwards = self.taken.iter().rev().map(|&(time, _)| time);
-        let Some(last) = backwards.next().filter(|&last| last >= self.end) else { return self.end };
+        let Some(last) = backwards.next().filter(|_| self.end == 0) else { return self.end };
         let step = backwards.next().map_or(MILLISECOND, |before| last - before);
         last.saturating_add(step)
     }
@@ -227,6 +260,23 @@ mod tests {
     }
 
     #[test]
+    fn samples_are_in_the_lines_that_were_sampled() {
+        let text = r#"{"nodes":[{"id":1,"callFrame":{"functionName":"run","url":"a.js","lineNumber":9,"columnNumber":0},
+            "positionTicks":[{"line":12,"ticks":1},{"line":14,"ticks":2}]}],
+            "startTime":0,"endTime":400,"samples":[1,1,1,1],"timeDeltas":[0,100,100,100]}"#;
+        let profile = read(text.as_bytes()).unwrap().profile;
+        let lines: Vec<_> = profile.threads()[0]
+            .samples
+            .iter()
+            .map(|sample| {
+                let frame = profile.stack_frames(sample.stack.unwrap()).next().unwrap();
+                (frame.line, profile.func(frame.func).line)
+            })
+            .collect();
+        assert_eq!(lines, [12, 14, 14, 14].map(|line| (Some(line), Some(10))));
+    }
+
+    #[test]
     fn samples_stand_for_the_time_until_the_next() {
         let check = |end: u32, expected: &[&str]| {
             let text = format!(
@@ -237,6 +287,9 @@ mod tests {
         };
         check(900, &["a 3", "b 5"]);
         check(0, &["a 7", "b 5"]);
+        // The last one ends with the recording, or was taken after its end.
+        check(800, &["a 2", "b 5"]);
+        check(790, &["a 2", "b 5"]);
     }
 
     #[test]

@@ -5,9 +5,9 @@
 //! Profiler's processed format (version 66): samples name a stack, a stack is a frame and a prefix, a frame
 //! is a position in a function, and all threads share these tables.
 //!
-//! Times are nanoseconds since the profile's zero, addresses are relative addresses (offsets from the image
-//! base of their lib), and ids are indexes into the tables of the profile that gave them: an id of one
-//! profile means nothing in another.
+//! Times are nanoseconds since the profile's zero, and a sample's weight is the time that ended at it
+//! ([`Sample`]). Addresses are relative addresses (offsets from the image base of their lib), and ids are
+//! indexes into the tables of the profile that gave them: an id of one profile means nothing in another.
 
 #![forbid(unsafe_code)]
 
@@ -18,11 +18,13 @@ mod counter;
 pub mod firefox;
 mod id;
 mod marker;
+mod measure;
 mod meta;
 mod named;
 mod profile;
 mod row_index;
 mod samples;
+mod split;
 mod stack_index;
 mod strings;
 mod thread;
@@ -37,6 +39,7 @@ pub use id::{
     StackId, StringId, ThreadIndex,
 };
 pub use marker::{Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue};
+pub use measure::{Measure, Unit};
 pub use meta::{ExtraInfo, Meta};
 pub use profile::Profile;
 pub use samples::Samples;

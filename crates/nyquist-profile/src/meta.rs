@@ -1,12 +1,17 @@
 //! What is known of the recording and of the machine.
 
+use crate::measure::Measure;
+
 /// What is known of the recording and of the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
     /// What was recorded, as the title shows it.
     pub product: String,
-    /// The sampling interval in ns: what a sample of weight 1 stands for.
+    /// The sampling interval in ns: what a sample of weight 1 stands for. Where samples count no time, so many bytes or
+    /// things.
     pub interval: u64,
+    /// What samples count.
+    pub measure: Measure,
     /// The profile's zero, in µs since 1970-01-01 UTC.
     pub start_time: u64,
     /// When sampling began, in ns since the profile's zero.
@@ -16,6 +21,9 @@ pub struct Meta {
     pub profiling_end: Option<u64>,
     /// Whether names are those of symbols. If not, the Firefox Profiler asks a symbol server.
     pub symbolicated: bool,
+    /// Whether each sample stands for exactly the stretch of time of its weight that ends at it, as in traces, so that a part
+    /// of a sample is known, too. If not, samples were taken now and then, and what they stand for is an estimate.
+    pub has_exact_times: bool,
     /// Whether the samples' CPU deltas were measured.
     pub has_cpu_deltas: bool,
     /// The recorded command line.

@@ -80,6 +80,16 @@ impl Profile {
         &self.meta
     }
 
+    /// How long it was recorded, in ns. Where it is not known when that began or ended, it was with the first sample or the
+    /// last one. O(threads).
+    pub fn duration(&self) -> u64 {
+        let samples = || self.threads.iter().map(|thread| &thread.samples);
+        let first = || samples().filter_map(|samples| Some(samples.first()?.time)).min();
+        let last = || samples().filter_map(|samples| Some(samples.last()?.time)).max();
+        let start = self.meta.profiling_start.or_else(first).unwrap_or(0);
+        self.meta.profiling_end.or_else(last).unwrap_or(0).saturating_sub(start)
+    }
+
     /// The strings.
     pub fn strings(&self) -> &StringTable {
         &self.strings

@@ -81,7 +81,13 @@ pub(crate) fn read_opened(
         let reader = source.recording().map_err(|error| cannot_load(&error))?;
         return perf_data::read(reader, path, kernel, recording, symbols, printer);
     }
-    if let Some(option) = recording.given() {
+    // The samples of a pprof profile have several values.
+    let value = match (format, recording.event.as_slice()) {
+        (Some(Format::Pprof), [event]) => Some(event.as_str()),
+        _ => None,
+    };
+    let given = if value.is_some() { recording.given_beside("--event") } else { recording.given() };
+    if let Some(option) = given {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
     }
     let start = match format {
@@ -108,7 +114,8 @@ pub(crate) fn read_opened(
         Some(format) => {
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
-            let imported = nyquist_formats::read(format, &bytes).map_err(|error| cannot_load(&error))?;
+            let imported =
+                nyquist_formats::read_value(format, &bytes, value).map_err(|error| cannot_load(&error))?;
             for note in &imported.notes {
                 printer.warn(note);
             }

@@ -2,6 +2,7 @@
 
 use crate::number::{grouped, percent};
 use nyquist_analysis::{Summary, View};
+use nyquist_profile::Unit;
 
 /// What weights are measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,17 +11,20 @@ pub(crate) struct Scale {
     pub(crate) total: u64,
     /// What a weight of 1 stands for.
     pub(crate) interval_ns: u64,
+    /// What that is counted in.
+    pub(crate) unit: Unit,
 }
 
 impl Scale {
     /// The scale of what is asked about.
     pub(crate) fn of(view: &View<'_>) -> Self {
-        Self { total: view.total().weight, interval_ns: view.profile().meta().interval }
+        let meta = view.profile().meta();
+        Self { total: view.total().weight, interval_ns: meta.interval, unit: meta.measure.unit }
     }
 
-    /// The scale of a summary.
+    /// The scale of the summary of a recording, which is of time.
     pub(crate) fn of_summary(summary: &Summary) -> Self {
-        Self { total: summary.total.weight, interval_ns: summary.interval_ns }
+        Self { total: summary.total.weight, interval_ns: summary.interval_ns, unit: Unit::Time }
     }
 
     /// The share of the whole, from 0 to 1.
@@ -33,14 +37,34 @@ impl Scale {
         if weight == 0 { String::new() } else { percent(self.share(weight)) }
     }
 
-    /// The time as text; nothing for nothing.
+    /// The time, or what else is counted, as text; nothing for nothing.
     pub(crate) fn time(self, weight: u64) -> String {
-        if weight == 0 { String::new() } else { milliseconds(weight.saturating_mul(self.interval_ns)) }
+        if weight == 0 { String::new() } else { self.amount(weight) }
+    }
+
+    /// The time, or what else is counted, as text.
+    pub(crate) fn amount(self, weight: u64) -> String {
+        let amount = weight.saturating_mul(self.interval_ns);
+        match self.unit {
+            Unit::Time => milliseconds(amount),
+            Unit::Bytes => bytes(amount),
+            Unit::Count => grouped(amount),
+        }
     }
 
     /// The least weight that is so many per cent of the whole.
     pub(crate) fn weight_of_percent(self, percent: f64) -> u64 {
         (self.total as f64 * percent / 100.0).ceil() as u64
+    }
+}
+
+/// A number of bytes in the largest unit of which there is at least one.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    let power = (1..=units.len()).rev().find(|&power| bytes >= 1 << (10 * power));
+    match power {
+        Some(power) => format!("{:.1} {}", bytes as f64 / (1_u64 << (10 * power)) as f64, units[power - 1]),
+        None => format!("{bytes} B"),
     }
 }
 
@@ -60,11 +84,19 @@ mod tests {
 
     #[test]
     fn weights_are_shares_and_times() {
-        let scale = Scale { total: 200, interval_ns: 1_000_000 };
+        let scale = Scale { total: 200, interval_ns: 1_000_000, unit: Unit::Time };
         assert_eq!((scale.percent(50), scale.time(50)), ("25.0%".to_owned(), "50 ms".to_owned()));
         assert_eq!((scale.percent(0), scale.time(0)), (String::new(), String::new()));
         assert_eq!(scale.weight_of_percent(0.4), 1);
-        assert!(Scale { total: 0, interval_ns: 1 }.share(3).abs() < f64::EPSILON);
+        assert!(Scale { total: 0, interval_ns: 1, unit: Unit::Time }.share(3).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn what_is_no_time_has_its_unit() {
+        let scale = |unit| Scale { total: 200, interval_ns: 512, unit };
+        assert_eq!(scale(Unit::Bytes).time(3), "1.5 kB");
+        assert_eq!(scale(Unit::Count).time(3), "1,536");
+        assert_eq!((bytes(1023), bytes(3 << 30)), ("1023 B".to_owned(), "3.0 GB".to_owned()));
     }
 
     #[test]

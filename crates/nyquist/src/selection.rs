@@ -27,11 +27,20 @@ pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection
     })
 }
 
+/// Splits samples of exact times where the range of the filters begins and ends, so that it has its part of them.
+pub(crate) fn split(profile: &mut Profile, filter: &FilterArgs) {
+    if let Some(range) = filter.range {
+        let times = range.times();
+        profile.split_samples(&[times.start, times.end]);
+    }
+}
+
 /// The part of the profile that the filters select; without any, all of it, waiting too.
-pub(crate) fn part_of(profile: Profile, filter: &FilterArgs) -> Result<Profile, Failure> {
+pub(crate) fn part_of(mut profile: Profile, filter: &FilterArgs) -> Result<Profile, Failure> {
     if filter.is_empty() {
         return Ok(profile);
     }
+    split(&mut profile, filter);
     let selection = select(&profile, filter)?;
     let index = Index::new(&profile);
     let view = View::new(&index, &selection);
@@ -42,7 +51,8 @@ pub(crate) fn part_of(profile: Profile, filter: &FilterArgs) -> Result<Profile, 
 pub(crate) fn nothing_selected(view: &View<'_>, filter: &FilterArgs) -> Failure {
     let profile = view.profile();
     if filter.is_empty() {
-        return Failure::new("the profile has no samples of CPU time");
+        let name = one_line(&profile.meta().measure.name);
+        return Failure::new(format!("the profile has no samples of {name}"));
     }
     let failure = Failure::new("no sample passes the filters");
     if let Some(pattern) = view.unmatched_patterns().first() {

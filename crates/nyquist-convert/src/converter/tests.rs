@@ -469,7 +469,7 @@ fn waiting_is_apart_from_cpu_time() {
     assert_eq!(folded(&profile), ["0x10 1", "0x20 5", "0x30 2", "0x10 1", "0x10 1", "0x40 4"]);
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
     let waits: Vec<_> = samples.map(|sample| (sample.off_cpu, sample.time / MS)).collect();
-    assert_eq!(waits, [(false, 1), (true, 2), (true, 8), (false, 10), (false, 15), (true, 11)]);
+    assert_eq!(waits, [(false, 1), (true, 7), (true, 10), (false, 10), (false, 15), (true, 15)]);
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Pipeline {
         let weight = self.account.waited(self.processes.thread(wait.since, id), wait.since, end);
         if weight > 0 {
             let row = self.sink.thread_row(wait.since, id, &mut self.processes);
-            self.sink.add_wait(row, wait.since, wait.stack, weight);
+            self.sink.add_wait(row, end, wait.stack, weight);
         }
     }
 

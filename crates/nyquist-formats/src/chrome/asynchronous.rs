@@ -4,8 +4,7 @@ use nyquist_profile::{MarkerTiming, ThreadIndex};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::event::Event;
-use super::read::{microseconds, name_of, text};
+use super::event::{Event, microseconds, name_of, text};
 use crate::json::id_text;
 
 /// A marker, as the trace has it.

@@ -6,6 +6,12 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+use super::RESERVED;
+use crate::json::nanoseconds;
+
+/// The ids of a process and of a thread.
+pub(super) type ThreadId = (String, String);
+
 /// An event, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -31,6 +37,22 @@ pub(super) fn read_events(bytes: &[u8], take: &mut impl FnMut(Event)) -> Result<
     let mut json = serde_json::Deserializer::from_slice(bytes);
     Document { take }.deserialize(&mut json)?;
     json.end()
+}
+
+/// A time in µs as ns, a number or one in a string.
+pub(super) fn microseconds(value: &Value) -> u64 {
+    let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
+    nanoseconds(number.unwrap_or(0.0), 1000.0)
+}
+
+/// The name of an event, as it was before it was [written](super::written_name).
+pub(super) fn name_of(value: &Value) -> String {
+    let name = value.as_str().unwrap_or_default();
+    name.strip_suffix(' ').filter(|name| RESERVED.contains(name)).unwrap_or(name).to_owned()
+}
+
+pub(super) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 struct Document<'a, Take> {

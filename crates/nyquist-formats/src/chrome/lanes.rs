@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nyquist_profile::{Sample, Samples};
+use nyquist_profile::{Meta, Sample, Samples};
 
 /// A sample with the time that it is drawn in.
 pub(super) struct Placed {
@@ -16,22 +16,26 @@ pub(super) struct Placed {
 pub(super) type Lane = Vec<Placed>;
 
 /// Places all samples that have a weight. Each keeps its whole weight: one that comes early or late by half an interval
-/// follows the one before it at once, and one that overlaps the one before it is moved to its end. What would be moved by
-/// more than the weight of a sample is on another lane, because the thread ran on several CPUs. O(samples × log lanes).
-pub(super) fn place(samples: &Samples, interval: u64) -> Vec<Lane> {
+/// follows the one before it at once, unless times are exact, and one that overlaps the one before it is moved to its end.
+/// What would be moved by more than the weight of a sample is on another lane, because the thread ran on several CPUs.
+/// O(samples × log lanes).
+pub(super) fn place(samples: &Samples, meta: &Meta) -> Vec<Lane> {
+    let interval = meta.interval;
+    let noise = if meta.has_exact_times { 0 } else { interval / 2 };
     let mut weighty: Vec<Sample> = samples.iter().filter(|sample| sample.weight > 0).collect();
-    weighty.sort_by_key(|sample| sample.time);
+    weighty.sort_by_key(|sample| sample.start(interval));
     let largest = weighty.iter().filter(|sample| !sample.off_cpu).map(|sample| sample.weight).max();
     let limit = (u64::from(largest.unwrap_or(0)) + 1).saturating_mul(interval);
     let mut lanes: Vec<Lane> = Vec::new();
     let mut ends: BTreeSet<(u64, usize)> = BTreeSet::new();
     for sample in weighty {
-        let latest = (sample.time.saturating_add(limit), usize::MAX);
+        let begin = sample.start(interval);
+        let latest = (begin.saturating_add(limit), usize::MAX);
         let found = ends.range(..=latest).next_back().copied();
         let (lane, start) = match found {
-            Some((end, lane)) if sample.time <= end.saturating_add(interval / 2) => (lane, end),
-            Some((_, lane)) => (lane, sample.time),
-            None => (lanes.len(), sample.time),
+            Some((end, lane)) if begin <= end.saturating_add(noise) => (lane, end),
+            Some((_, lane)) => (lane, begin),
+            None => (lanes.len(), begin),
         };
         found.map(|key| ends.remove(&key));
         let end = start.saturating_add(u64::from(sample.weight).saturating_mul(interval));
@@ -49,14 +53,25 @@ pub(super) fn place(samples: &Samples, interval: u64) -> Vec<Lane> {
 mod tests {
     use super::*;
 
-    /// The starts and ends of each lane, of samples with times and weights, at an interval of 10.
-    fn placed(samples: &[(u64, u32)]) -> Vec<Vec<(u64, u64)>> {
+    /// The starts and ends of each lane, of samples that begin and weigh so, at an interval of 10.
+    fn placed_as(samples: &[(u64, u32)], has_exact_times: bool) -> Vec<Vec<(u64, u64)>> {
         let mut all = Samples::default();
-        for &(time, weight) in samples {
+        for &(start, weight) in samples {
+            let time = start + u64::from(weight) * 10;
             all.push(Sample { weight, ..Sample::new(time, None, 0) });
         }
+        let meta = Meta { interval: 10, has_exact_times, ..Meta::default() };
         let times = |lane: &Lane| lane.iter().map(|placed| (placed.start, placed.end)).collect();
-        place(&all, 10).iter().map(times).collect()
+        place(&all, &meta).iter().map(times).collect()
+    }
+
+    fn placed(samples: &[(u64, u32)]) -> Vec<Vec<(u64, u64)>> {
+        placed_as(samples, false)
+    }
+
+    #[test]
+    fn exact_times_stay() {
+        assert_eq!(placed_as(&[(0, 1), (14, 1)], true), [[(0, 10), (14, 24)]]);
     }
 
     #[test]

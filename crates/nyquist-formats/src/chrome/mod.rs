@@ -5,7 +5,9 @@
 mod asynchronous;
 mod event;
 mod lanes;
+mod profiles;
 mod read;
+mod slices;
 mod write;
 
 use std::borrow::Cow;

@@ -5,21 +5,19 @@ use nyquist_profile::{
     MarkerValue, ThreadIndex,
 };
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use super::asynchronous::{Asynchronous, TraceMarker};
-use super::event::{Event, read_events};
-use super::{OFF_CPU, RESERVED};
+use super::event::{Event, ThreadId, microseconds, name_of, read_events, text};
+use super::profiles::CpuProfiles;
+use super::slices::{Slice, SliceKind, add_samples, durations};
 use crate::error::{Imported, Note, ReadError};
-use crate::import::{Code, Importer, ThreadName};
-use crate::json::{id_text, nanoseconds};
-use crate::spans::Spans;
-use crate::v8::{Node, Samples, Tree};
+use crate::import::{Importer, ThreadName};
+use crate::json::id_text;
 
 const FORMAT: &str = "a Chrome trace";
 
-/// Reads a trace. Where V8's CPU profiles are in it (`Profile` and `ProfileChunk`), these are the samples, and events are
-/// markers. Else events with a duration (`B` and `E`, `X`) are the samples: each stretch of time counts for the innermost
+/// Reads a trace. Where V8's CPU profiles are in it (`Profile` and `ProfileChunk`, `CpuProfile`), these are the samples, and
+/// events are markers. Else events with a duration (`B` and `E`, `X`) are the samples: each stretch of time counts for the innermost
 /// one. Instants and asynchronous events are markers; counters are left out.
 ///
 /// # Errors
@@ -36,7 +34,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     }
     let mut importer = Importer::new("Trace", "Chrome trace");
     reader.read_names(&events);
-    let has_profiles = events.iter().any(|event| event.name == "ProfileChunk" && is_sample(&event.ph));
+    let has_profiles = events.iter().any(CpuProfiles::has_samples);
     let mut by_thread: Vec<(ThreadIndex, Vec<Slice>)> = Vec::new();
     for event in events {
         reader.read_event(&mut importer, event, &mut by_thread);
@@ -51,7 +49,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     for marker in std::mem::take(&mut reader.asynchronous).unfinished() {
         reader.add_marker(&mut importer, &marker);
     }
-    reader.add_profiles(&mut importer);
+    let profiles = std::mem::take(&mut reader.profiles);
+    reader.left_out += profiles.add_to(&mut importer, |importer, id| reader.thread(importer, id));
     importer.note_left_out(reader.left_out, "events that have no begin, no end or an unknown node");
     importer.note_left_out(reader.others, "counters and other events without a stack");
     if let Err(error) = ended {
@@ -64,41 +63,12 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     Ok(importer.finish(None))
 }
 
-/// A begin, an end or a whole duration, in the order of the file.
-struct Slice {
-    time: u64,
-    /// How it is placed among others of the same time: ends first, then the longest.
-    order: u64,
-    kind: SliceKind,
-    name: String,
-    category: String,
-    args: Value,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SliceKind {
-    Begin,
-    End,
-    /// Until then.
-    Complete(u64),
-}
-
-type ThreadId = (String, String);
-
-/// A CPU profile that comes in parts: its nodes and samples.
-struct Chunks {
-    tree: Tree,
-    nodes: Vec<Node>,
-    samples: Samples,
-}
-
 #[derive(Default)]
 struct Reader {
     process_names: FxHashMap<String, String>,
     thread_names: FxHashMap<ThreadId, String>,
     slices_of: FxHashMap<ThreadIndex, usize>,
-    /// By process and id.
-    profiles: FxHashMap<(String, String), Chunks>,
+    profiles: CpuProfiles,
     schema: Option<MarkerSchemaId>,
     asynchronous: Asynchronous,
     left_out: u64,
@@ -134,8 +104,9 @@ impl Reader {
         let id = (id_text(&event.pid), id_text(&event.tid));
         let time = microseconds(&event.ts);
         let (kind, order) = match event.ph.as_str() {
-            phase if is_sample(phase) && matches!(event.name.as_str(), Some("Profile" | "ProfileChunk")) => {
-                return self.read_chunk(importer, &id, &event);
+            _ if CpuProfiles::takes(&event) => {
+                self.left_out += self.profiles.add(id, &event);
+                return;
             }
             "B" => (SliceKind::Begin, 1),
             "E" => (SliceKind::End, 0),
@@ -175,65 +146,14 @@ impl Reader {
         }
     }
 
-    /// `Profile` names the thread and the start of a profile; each `ProfileChunk` adds nodes and samples.
-    fn read_chunk(&mut self, importer: &mut Importer, id: &ThreadId, event: &Event) {
-        let thread = self.thread(importer, id);
-        let data = &event.args["data"];
-        let chunks = self.profiles.entry((id.0.clone(), id_text(&event.id))).or_insert_with(|| Chunks {
-            tree: Tree::default(),
-            nodes: Vec::new(),
-            samples: Samples::new(thread, microseconds(&data["startTime"])),
-        });
-        let profile = &data["cpuProfile"];
-        for node in profile["nodes"].as_array().into_iter().flatten() {
-            match Node::deserialize_from(node) {
-                Some(node) => chunks.nodes.push(node),
-                None => self.left_out += 1,
-            }
-        }
-        let numbers = |value: &Value| -> Vec<f64> {
-            value.as_array().into_iter().flatten().map(|number| number.as_f64().unwrap_or(0.0)).collect()
-        };
-        let nodes: Vec<u64> =
-            profile["samples"].as_array().into_iter().flatten().map(|id| id.as_u64().unwrap_or(0)).collect();
-        chunks.samples.add(&nodes, &numbers(&data["timeDeltas"]));
-        if let end @ 1.. = microseconds(&data["endTime"]) {
-            chunks.samples.end_at(end);
-        }
-    }
-
-    fn add_profiles(&mut self, importer: &mut Importer) {
-        let mut profiles: Vec<_> = std::mem::take(&mut self.profiles).into_iter().collect();
-        profiles.sort_by(|(a, _), (b, _)| a.cmp(b));
-        for (_, mut chunks) in profiles {
-            chunks.tree.add(importer, &chunks.nodes);
-            self.left_out += chunks.samples.add_to(importer, &chunks.tree);
-        }
-    }
-
     /// Adds durations as markers; gives the number of begins and ends without the other.
     fn add_markers(&mut self, importer: &mut Importer, thread: ThreadIndex, slices: Vec<Slice>) -> u64 {
-        let (mut open, mut left_out) = (Vec::new(), 0);
-        for slice in slices {
-            let (begin, end) = match slice.kind {
-                SliceKind::Begin => {
-                    open.push(slice);
-                    continue;
-                }
-                SliceKind::Complete(end) => (slice, end),
-                SliceKind::End => match open.pop() {
-                    Some(begin) => (begin, slice.time),
-                    None => {
-                        left_out += 1;
-                        continue;
-                    }
-                },
-            };
-            let timing = MarkerTiming::Interval(begin.time, end.max(begin.time));
-            let Slice { name, category, args, .. } = begin;
+        let (durations, left_out) = durations(slices);
+        for (Slice { time, name, category, args, .. }, end) in durations {
+            let timing = MarkerTiming::Interval(time, end.max(time));
             self.add_marker(importer, &TraceMarker { thread, name, category, timing, args });
         }
-        left_out + open.len() as u64
+        left_out
     }
 
     fn add_marker(&mut self, importer: &mut Importer, marker: &TraceMarker) {
@@ -262,11 +182,6 @@ impl Reader {
     }
 }
 
-/// Whether V8's CPU profiles are in events of this phase.
-fn is_sample(phase: &str) -> bool {
-    matches!(phase, "P" | "I" | "i" | "R")
-}
-
 fn trace_events() -> MarkerSchema {
     let field = |key: &str, label: &str| MarkerField {
         key: key.into(),
@@ -280,73 +195,6 @@ fn trace_events() -> MarkerSchema {
         table_label: Some("{marker.data.args}".into()),
         ..MarkerSchema::default()
     }
-}
-
-/// Adds durations as samples; gives the number of ends without a begin. Events of one thread may be in any order, but for
-/// begins and ends of the same time.
-fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slices: Vec<Slice>) -> u64 {
-    if slices.iter().any(|slice| matches!(slice.kind, SliceKind::Complete(_))) {
-        slices.sort_by_key(|slice| (slice.time, slice.order));
-    } else {
-        slices.sort_by_key(|slice| slice.time);
-    }
-    let last = slices.iter().map(|slice| slice.time).max().unwrap_or(0);
-    let mut spans = Spans::new(thread);
-    // The ends of what is open; of a begin it is not known yet.
-    let mut ends: Vec<Option<u64>> = Vec::new();
-    let mut left_out = 0;
-    for slice in slices {
-        close_until(importer, &mut spans, &mut ends, slice.time);
-        match slice.kind {
-            SliceKind::End => {
-                if ends.pop().is_some() {
-                    spans.close(importer, slice.time);
-                } else {
-                    left_out += 1;
-                }
-                continue;
-            }
-            SliceKind::Begin => ends.push(None),
-            SliceKind::Complete(end) => {
-                // What is open around it cannot end before it does.
-                let outer = ends.last().copied().flatten().unwrap_or(u64::MAX);
-                ends.push(Some(end.min(outer)));
-            }
-        }
-        let (file, line) = (slice.args["file"].as_str(), slice.args["line"].as_u64());
-        let line = line.and_then(|line| u32::try_from(line).ok());
-        let frame = importer.frame(&Code { name: &slice.name, file, line, ..Code::default() });
-        spans.open(importer, slice.time, frame, slice.category == OFF_CPU);
-    }
-    close_until(importer, &mut spans, &mut ends, u64::MAX);
-    spans.end(importer, last);
-    left_out
-}
-
-/// Closes the innermost durations that are over at `time`.
-fn close_until(importer: &mut Importer, spans: &mut Spans, ends: &mut Vec<Option<u64>>, time: u64) {
-    while let Some(&Some(end)) = ends.last()
-        && end <= time
-    {
-        ends.pop();
-        spans.close(importer, end);
-    }
-}
-
-/// A time in µs as ns, a number or one in a string.
-pub(super) fn microseconds(value: &Value) -> u64 {
-    let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
-    nanoseconds(number.unwrap_or(0.0), 1000.0)
-}
-
-/// The name of an event, as it was before it was [written](super::written_name).
-pub(super) fn name_of(value: &Value) -> String {
-    let name = value.as_str().unwrap_or_default();
-    name.strip_suffix(' ').filter(|name| RESERVED.contains(name)).unwrap_or(name).to_owned()
-}
-
-pub(super) fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -379,6 +227,24 @@ mod tests {
     }
 
     #[test]
+    fn an_end_belongs_to_the_begin_of_its_name() {
+        // The first end is of a begin before the trace; the second one would end `inner`, which is a whole duration.
+        let read = imported(
+            r#"[{"ph":"B","name":"outer","pid":1,"tid":2,"ts":0},
+            {"ph":"E","name":"before","pid":1,"tid":2,"ts":10},
+            {"ph":"X","name":"inner","pid":1,"tid":2,"ts":20,"dur":30},
+            {"ph":"E","name":"stray","pid":1,"tid":2,"ts":30},
+            {"ph":"B","name":"open","pid":1,"tid":2,"ts":60},
+            {"ph":"E","name":"outer","pid":1,"tid":2,"ts":80},
+            {"ph":"E","pid":1,"tid":2,"ts":90}]"#,
+        );
+        assert_eq!(read.profile.meta().interval, 10_000);
+        assert_eq!(stacks_of(&read.profile), ["outer 3", "outer;inner 3", "outer;open 2"]);
+        let what = "events that have no begin, no end or an unknown node";
+        assert_eq!(read.notes, [Note::LeftOut { count: 3, what: what.into() }]);
+    }
+
+    #[test]
     fn cpu_profiles_are_the_samples_and_events_are_markers() {
         let read = imported(
             r#"[{"ph":"P","name":"Profile","id":"0x1","pid":7,"tid":8,"ts":50,"args":{"data":{"startTime":50}}},
@@ -396,6 +262,44 @@ mod tests {
         assert_eq!(read.notes, [], "an array may end without its bracket");
         let thread = read.profile.threads().iter().find(|thread| !thread.samples.is_empty()).unwrap();
         assert_eq!((thread.tid.as_str(), thread.markers.len()), ("8", 1));
+    }
+
+    #[test]
+    fn parts_of_a_profile_may_come_before_its_head() {
+        let head = r#"{"ph":"P","name":"Profile","id":"0x1","pid":7,"tid":8,"ts":50,"args":{"data":{"startTime":50}}}"#;
+        let chunk = |ts: u32, rest: &str| {
+            format!(
+                r#"{{"ph":"P","name":"ProfileChunk","id":"0x1","pid":7,"tid":9,"ts":{ts},"args":{{"data":{{{rest}}}}}}}"#
+            )
+        };
+        let first = chunk(
+            80,
+            r#""cpuProfile":{"nodes":[{"id":2,"callFrame":{"functionName":"run"}},{"id":3,"callFrame":{"functionName":"stop"}}],"samples":[2,2]},"timeDeltas":[5,10]"#,
+        );
+        let second = chunk(90, r#""cpuProfile":{"samples":[3]},"timeDeltas":[20],"endTime":95"#);
+        for events in [[head, &first, &second], [&second, &first, head], [&first, head, &second]] {
+            let read = imported(&format!("[{}]", events.join(",")));
+            // From 55 on, from 85 on, until 95.
+            assert_eq!(stacks_of(&read.profile), ["run 3", "stop 1"]);
+            assert_eq!((read.profile.meta().interval, &read.notes[..]), (10_000, &[][..]));
+            let thread = read.profile.threads().iter().find(|thread| !thread.samples.is_empty()).unwrap();
+            assert_eq!(thread.tid, "8");
+        }
+    }
+
+    #[test]
+    fn whole_profiles_are_read_of_each_process_and_thread() {
+        let whole = |pid: u32, tid: u32, name: &str| {
+            format!(
+                r#"{{"ph":"I","name":"CpuProfile","pid":{pid},"tid":{tid},"ts":900,"args":{{"data":{{"cpuProfile":{{
+                "nodes":[{{"id":1,"callFrame":{{"functionName":"(root)"}},"children":[2]}},{{"id":2,"callFrame":{{"functionName":"{name}"}}}}],
+                "startTime":100,"endTime":400,"samples":[2,2],"timeDeltas":[100,100]}}}}}}}}"#
+            )
+        };
+        let read = imported(&format!("[{},{},{}]", whole(1, 1, "a"), whole(1, 2, "b"), whole(2, 1, "c")));
+        assert_eq!(stacks_of(&read.profile), ["a 2", "b 2", "c 2"]);
+        assert_eq!((read.profile.threads().len(), read.profile.processes().len()), (3, 2));
+        assert_eq!(read.notes, []);
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl<Out: Write> Writer<'_, Out> {
             self.name(ids, "process_name", &process.name)?;
         }
         self.name(ids, "thread_name", &thread.name)?;
-        for (index, lane) in place(&thread.samples, self.profile.meta().interval).iter().enumerate() {
+        for (index, lane) in place(&thread.samples, self.profile.meta()).iter().enumerate() {
             let mut lane_ids = ids;
             if index > 0 {
                 lane_ids = self.ids(pid, None);

@@ -17,7 +17,9 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
     let first = *lines.first()?;
     if is_callgrind(text, &lines) {
         Some(Format::Callgrind)
-    } else if lines.iter().any(|line| perf_script::is_header(line)) {
+    } else if lines.iter().any(|line| perf_script::is_header(line))
+        || lines.windows(2).any(|pair| perf_script::is_short_header(pair[0], pair[1]))
+    {
         Some(Format::PerfScript)
     } else if is_go_text(first) {
         Some(Format::GoText)

@@ -2,13 +2,14 @@
 
 use super::{INLINED, UNKNOWN};
 
-/// The head of a sample: `comm pid/tid [cpu] time: period event: rest`.
+/// The head of a sample: `comm pid/tid [cpu] misc time: period event: rest`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Header<'a> {
     pub comm: &'a str,
     /// Where only one id is printed, it is the thread's.
     pub pid: &'a str,
     pub tid: &'a str,
+    pub cpu: Option<u32>,
     /// In ns; none where it is not printed.
     pub time: Option<u64>,
     pub period: Option<u64>,
@@ -32,6 +33,13 @@ pub(crate) fn is_header(line: &str) -> bool {
     parse_header(line).is_some_and(|header| header.time.is_some() && !header.event.is_empty())
 }
 
+/// Whether two lines are the head of a sample that lacks its time or its event, and a frame below it.
+pub(crate) fn is_short_header(line: &str, next: &str) -> bool {
+    let is_frame = next.starts_with([' ', '\t'])
+        && parse_frame(next).is_some_and(|frame| !frame.symbol.is_empty() || frame.dso.is_some());
+    is_frame && parse_header(line).or_else(|| parse_timeless_header(line)).is_some()
+}
+
 /// A word and where it stands in the line.
 fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_ascii_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
@@ -40,21 +48,56 @@ fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
 pub(super) fn parse_header(line: &str) -> Option<Header<'_>> {
     let (at, time) = words(line).skip(1).find_map(|(at, word)| Some((at, parse_time(word)?)))?;
     let rest = line[at..].split_once(char::is_whitespace).map_or("", |(_, rest)| rest).trim();
-    let mut before = line[..at].trim();
-    if let Some((shorter, cpu)) = before.rsplit_once(char::is_whitespace)
-        && cpu.starts_with('[')
+    let Task { comm, pid, tid, cpu } = parse_task(&line[..at])?;
+    let (period, rest) = split_period(rest);
+    let (event, rest) = split_event(rest);
+    Some(Header { comm, pid, tid, cpu, time: Some(time), period, event, rest })
+}
+
+/// A head without a time: its event is the first word that ends with a colon and can be one.
+pub(super) fn parse_timeless_header(line: &str) -> Option<Header<'_>> {
+    let is_event = |word: &str| {
+        word.len() > 1 && word.ends_with(':') && word.starts_with(|letter: char| letter.is_ascii_alphabetic())
+    };
+    let (at, _) = words(line).skip(2).find(|(_, word)| is_event(word))?;
+    let (event, rest) = split_event(line[at..].trim());
+    let before = line[..at].trim_end();
+    let with_period = before
+        .rsplit_once(char::is_whitespace)
+        .and_then(|(task, period)| Some((parse_task(task)?, Some(period.parse().ok()?))));
+    let (task, period) = with_period.or_else(|| Some((parse_task(before)?, None)))?;
+    let Task { comm, pid, tid, cpu } = task;
+    Some(Header { comm, pid, tid, cpu, time: None, period, event, rest })
+}
+
+/// What is in front of the time.
+struct Task<'a> {
+    comm: &'a str,
+    pid: &'a str,
+    tid: &'a str,
+    cpu: Option<u32>,
+}
+
+fn parse_task(text: &str) -> Option<Task<'_>> {
+    let mut before = text.trim();
+    // What `-F +misc` prints of the CPU's mode.
+    let is_mode = |word: &str| word.len() <= 4 && word.bytes().all(|byte| b"KUHGgMmESpDFf".contains(&byte));
+    if let Some((shorter, mode)) = before.rsplit_once(char::is_whitespace)
+        && is_mode(mode)
     {
+        before = shorter.trim_end();
+    }
+    let mut cpu = None;
+    if let Some((shorter, word)) = before.rsplit_once(char::is_whitespace)
+        && let Some(number) = word.strip_prefix('[')
+    {
+        cpu = number.strip_suffix(']').and_then(|number| number.parse().ok());
         before = shorter.trim_end();
     }
     let (comm, ids) = before.rsplit_once(char::is_whitespace)?;
     let (pid, tid) = ids.split_once('/').unwrap_or((ids, ids));
     let is_id = |id: &str| id == "-1" || (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()));
-    if !is_id(pid) || !is_id(tid) {
-        return None;
-    }
-    let (period, rest) = split_period(rest);
-    let (event, rest) = split_event(rest);
-    Some(Header { comm: comm.trim(), pid, tid, time: Some(time), period, event, rest })
+    (is_id(pid) && is_id(tid)).then(|| Task { comm: comm.trim(), pid, tid, cpu })
 }
 
 /// `13869.022649:` in ns.
@@ -85,7 +128,7 @@ fn split_event(text: &str) -> (&str, &str) {
 }
 
 pub(super) fn parse_frame(line: &str) -> Option<FrameLine<'_>> {
-    let (address, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+    let (address, rest) = line.trim().split_once([' ', '\t']).unwrap_or((line.trim(), ""));
     let address = u64::from_str_radix(address, 16).ok()?;
     let (symbol, dso) = split_dso(rest.trim());
     let symbol = match symbol.rsplit_once("+0x") {
@@ -105,7 +148,7 @@ pub(super) fn parse_frame(line: &str) -> Option<FrameLine<'_>> {
 fn split_dso(text: &str) -> (&str, Option<&str>) {
     let Some(inner) = text.strip_suffix(')') else { return (text, None) };
     let inner = inner.strip_suffix(" (deleted)").unwrap_or(inner);
-    match inner.rsplit_once(" (") {
+    match inner.rsplit_once(" (").or_else(|| inner.rsplit_once("\t(")) {
         Some((symbol, dso)) => (symbol.trim_end(), Some(dso)),
         None => match inner.strip_prefix('(') {
             Some(dso) => ("", Some(dso)),
@@ -129,7 +172,7 @@ mod tests {
     fn heads_are_read_in_all_their_forms() {
         let check = |line: &str, expected: (&str, &str, &str, u64, Option<u64>, &str, &str)| {
             let header = parse_header(line).unwrap();
-            let Header { comm, pid, tid, time, period, event, rest } = header;
+            let Header { comm, pid, tid, time, period, event, rest, .. } = header;
             assert_eq!((comm, pid, tid, time.unwrap(), period, event, rest), expected, "{line}");
         };
         let us = 13_869_022_649_000;
@@ -146,9 +189,34 @@ mod tests {
             "a 1 13869.022649: 1 cycles:  11ab main+0x3 (/a)",
             ("a", "1", "1", us, Some(1), "cycles", "11ab main+0x3 (/a)"),
         );
+        check(
+            "w\t7 [003]\t13869.022649:\t12 cpu-clock:u: ",
+            ("w", "7", "7", us, Some(12), "cpu-clock:u", ""),
+        );
+        check("w 7 [003] UK 13869.022649: cycles: ", ("w", "7", "7", us, None, "cycles", ""));
+        check("w 7 K 13869.022649: ", ("w", "7", "7", us, None, "", ""));
+        assert_eq!(parse_header("w 7 [003] 1.5: x: ").unwrap().cpu, Some(3));
         for line in ["", "main", "\t11ab main+0x3 (/a)", "a b 1.5: 1 cycles:", "1.5: 1 cycles:"] {
             assert_eq!(parse_header(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn heads_may_lack_their_times() {
+        let check = |line: &str, expected: (&str, &str, Option<u64>, &str)| {
+            let Header { comm, tid, period, event, .. } = parse_timeless_header(line).unwrap();
+            assert_eq!((comm, tid, period, event), expected, "{line}");
+        };
+        check("my app 7/8 [003] 250000 cycles:u: ", ("my app", "8", Some(250_000), "cycles:u"));
+        check("     w     7 cycles: ", ("w", "7", None, "cycles"));
+        check("w 7 9 cpu-clock: ", ("w", "7", Some(9), "cpu-clock"));
+        for line in ["", "w cycles: ", "\t 11ab std::f: x (/a)", "a b c: "] {
+            assert_eq!(parse_timeless_header(line), None, "{line}");
+        }
+        assert!(is_short_header("w 7 1.5: ", "\t 11ab main+0x1 (/a)"));
+        assert!(is_short_header("w 7 cycles: ", "\t 11ab main+0x1 (/a)"));
+        assert!(!is_short_header("w 7 1.5: ", "main 3"));
+        assert!(!is_short_header("main;w 7", "\t 11ab main+0x1 (/a)"));
     }
 
     #[test]
@@ -163,6 +231,7 @@ mod tests {
         check("\t 11ab g (inlined)", (0x11ab, "g", None, true));
         check("\t 11ab g+0x1 (/memfd:x (deleted))", (0x11ab, "g", Some("/memfd:x"), false));
         check("\t ffffffff81000000 h", (0xffff_ffff_8100_0000, "h", None, false));
+        check("\t11ab\tg\t(/a)", (0x11ab, "g", Some("/a"), false));
         check("\t 11ab (/a)", (0x11ab, "", Some("/a"), false));
         assert_eq!(parse_frame("  main.c:17"), None);
         assert_eq!(parse_source_line("  main.c:17"), Some(("main.c", 17)));

@@ -5,7 +5,7 @@ mod line;
 mod read;
 mod write;
 
-pub(crate) use line::is_header;
+pub(crate) use line::{is_header, is_short_header};
 pub use read::read;
 pub use write::{write, write_sample};
 

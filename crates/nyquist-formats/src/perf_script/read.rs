@@ -6,17 +6,17 @@ use nyquist_profile::{
 };
 use rustc_hash::FxHashMap;
 
-use super::line::{FrameLine, Header, parse_frame, parse_header, parse_source_line};
+use super::line::{FrameLine, Header, parse_frame, parse_header, parse_source_line, parse_timeless_header};
 use super::{OFF_CPU_EVENT, UNKNOWN};
 use crate::error::{Imported, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 
 const FORMAT: &str = "the output of perf script";
 
-/// Reads the text with the fields that are printed by default, and most others (`-F`).
+/// Reads the text with the fields that are printed by default, and most others (`-F`); the time or the event may be missing.
 ///
 /// Samples of a clock weigh their period; those of other events count one each, and the sampling interval is the median time
-/// between two samples of a thread. Of several events the one with the most samples is read. Tracepoints become markers,
+/// between two samples of a thread, or of a CPU where that is less. Samples of idle CPUs are left out. Of several events the one with the most samples is read. Tracepoints become markers,
 /// `offcpu-time` becomes waiting.
 ///
 /// # Errors
@@ -58,6 +58,9 @@ struct Event {
 
 struct Sample {
     thread: ThreadIndex,
+    /// Whether it is of the task that runs where nothing else does.
+    is_idle: bool,
+    cpu: Option<u32>,
     time: u64,
     period: Option<u64>,
     event: usize,
@@ -110,7 +113,10 @@ impl Reader {
             self.end_sample(importer);
             self.begin_sample(importer, &header);
         } else if self.pending.is_none() {
-            self.odd_lines += 1;
+            match parse_timeless_header(line) {
+                Some(header) => self.begin_sample(importer, &header),
+                None => self.odd_lines += 1,
+            }
         } else if let Some(frame) = parse_frame(line).filter(|_| line.starts_with([' ', '\t'])) {
             self.frames.push(Frame::new(&frame));
         } else if let Some((frame, (file, line))) = self.frames.last_mut().zip(parse_source_line(line)) {
@@ -129,12 +135,17 @@ impl Reader {
         });
         let event = self.event(header.event);
         let is_tracepoint = self.events[event].kind == Kind::Tracepoint;
-        if !is_tracepoint && let Some(frame) = parse_frame(header.rest) {
+        // An address alone is that of the data (`-F +addr`).
+        let is_frame = |frame: &FrameLine<'_>| !frame.symbol.is_empty() || frame.dso.is_some();
+        if !is_tracepoint && let Some(frame) = parse_frame(header.rest).filter(is_frame) {
             self.frames.push(Frame::new(&frame));
         }
         self.pending = Some(Sample {
             thread,
-            time: header.time.unwrap_or(0),
+            is_idle: header.tid == "0" && header.comm.starts_with("swapper"),
+            cpu: header.cpu,
+            // Without times, samples follow each other.
+            time: header.time.unwrap_or(self.samples.len() as u64 * MILLISECOND),
             period: header.period,
             event,
             stack: None,
@@ -225,8 +236,15 @@ fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample]) {
     }
     let is_time = |event: &Event| matches!(event.kind, Kind::Clock | Kind::Count);
     let main = (0..events.len()).filter(|&event| is_time(&events[event])).max_by_key(|&event| counts[event]);
-    let interval = median_interval(samples, main);
+    let of_main = || samples.iter().filter(|sample| Some(sample.event) == main);
+    // The idle task runs on all CPUs at a time.
+    let of_threads = of_main().filter(|sample| !sample.is_idle);
+    let by_thread = median_interval(of_threads.map(|sample| (sample.thread.index() as u64, sample.time)));
+    let by_cpu = median_interval(of_main().filter_map(|sample| Some((sample.cpu?.into(), sample.time))));
+    // The threads of a busy machine wait for CPUs, and its CPUs for threads.
+    let interval = by_thread.into_iter().chain(by_cpu).min().unwrap_or(MILLISECOND);
     let mut schema = None;
+    let mut idle = 0;
     for sample in samples {
         let (thread, time, stack) = (sample.thread, sample.time, sample.stack);
         match events[sample.event].kind {
@@ -237,10 +255,12 @@ fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample]) {
                 add_marker(importer, schema, &events[sample.event].name, sample);
             }
             _ if Some(sample.event) != main => {}
+            _ if sample.is_idle => idle += 1,
             Kind::Clock => importer.sample(thread, time, stack, sample.period.unwrap_or(interval)),
             Kind::Count => importer.sample(thread, time, stack, interval),
         }
     }
+    importer.note_left_out(idle, "samples of idle CPUs");
     for (index, event) in events.iter().enumerate() {
         if is_time(event) && Some(index) != main {
             importer.note_left_out(counts[index], format!("samples of the event {}", event.name));
@@ -248,18 +268,14 @@ fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample]) {
     }
 }
 
-/// The median time between two samples of an event in a thread.
-fn median_interval(samples: &[Sample], event: Option<usize>) -> u64 {
-    let mut last: FxHashMap<ThreadIndex, u64> = FxHashMap::default();
-    let of_event = samples.iter().filter(|sample| Some(sample.event) == event);
-    let mut times: Vec<u64> = of_event
-        .filter_map(|sample| {
-            let before = last.insert(sample.thread, sample.time)?;
-            sample.time.checked_sub(before).filter(|&time| time > 0)
-        })
+/// The median time between two samples of the same thread or CPU, given that and the time of each.
+fn median_interval(samples: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
+    let mut last: FxHashMap<u64, u64> = FxHashMap::default();
+    let mut times: Vec<u64> = samples
+        .filter_map(|(of, time)| time.checked_sub(last.insert(of, time)?).filter(|&time| time > 0))
         .collect();
     let middle = times.len() / 2;
-    if times.is_empty() { MILLISECOND } else { *times.select_nth_unstable(middle).1 }
+    (!times.is_empty()).then(|| *times.select_nth_unstable(middle).1)
 }
 
 fn tracepoints() -> MarkerSchema {
@@ -323,6 +339,41 @@ mod tests {
         let kernel = read.profile.stack_frames(marker.stack.unwrap()).next().unwrap();
         let category = kernel.category.unwrap().category;
         assert_eq!(read.profile.category(category).name, nyquist_profile::well_known::KERNEL);
+    }
+
+    #[test]
+    fn a_whole_machine_takes_no_longer_than_its_cpus() {
+        // Two CPUs for 2 s at 100 Hz: one runs two threads in turn, the other one is idle every other time.
+        let mut text = String::new();
+        for index in 0..200 {
+            let time = f64::from(index) / 100.0;
+            let (tid, other) = (7 + index % 2, if index % 2 == 0 { "swapper 0" } else { "b 9" });
+            text += &format!("a {tid} [000] {time:.6}: cycles: \n\t 10 f+0x1 (/a)\n\n");
+            text += &format!("{other} [001] {time:.6}: cycles: \n\t 20 g+0x1 (/a)\n\n");
+        }
+        let read = read(text.as_bytes()).unwrap();
+        assert_eq!(stacks_of(&read.profile), ["f 200", "g 100"]);
+        assert_eq!(read.profile.meta().interval, 10_000_000);
+        assert_eq!(read.notes, [crate::Note::LeftOut { count: 100, what: "samples of idle CPUs".into() }]);
+    }
+
+    #[test]
+    fn times_events_and_other_fields_may_be_missing_or_there() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(crate::detect(text.as_bytes(), "x"), Some(crate::Format::PerfScript), "{text}");
+            let read = read(text.as_bytes()).unwrap();
+            assert_eq!(stacks_of(&read.profile), expected, "{text}");
+            assert_eq!(read.notes, [], "{text}");
+        };
+        let frames = "\t 10 f+0x1 (/a)\n\t 20 main+0x1 (/a)\n\n";
+        check(&format!("a 1 250 cpu-clock: \n{frames}a 1 250 cpu-clock: \n{frames}"), &["main;f 2"]);
+        check(&format!("a 1 cycles: \n{frames}"), &["main;f 1"]);
+        check(&format!("a 1 1.000: \n{frames}a 1 1.001: \n{frames}"), &["main;f 2"]);
+        check(&format!("a 1 [002] U 1.000: 9 cycles: ffff800012345678\n{frames}"), &["main;f 1"]);
+        check(
+            "a\t1 [002]\t1.000:\t9 cpu-clock:u: \n\t10 f[+1]\t(/a)\n\t20\tmain (/a)\n\n",
+            &["main;f[+1] 1"],
+        );
     }
 
     #[test]

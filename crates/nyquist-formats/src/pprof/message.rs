@@ -19,6 +19,12 @@ pub(super) struct Profile {
     /// Bytes, for a name that is no UTF-8 is no reason to refuse all others.
     #[prost(bytes = "vec", repeated, tag = "6")]
     pub string_table: Vec<Vec<u8>>,
+    /// A regular expression of functions that are dropped with what they call.
+    #[prost(int64, tag = "7")]
+    pub drop_frames: i64,
+    /// Of functions that are not, though they match the other one.
+    #[prost(int64, tag = "8")]
+    pub keep_frames: i64,
     #[prost(int64, tag = "9")]
     pub time_nanos: i64,
     #[prost(int64, tag = "10")]

@@ -1,10 +1,13 @@
 //! pprof's format: a gzip-compressed protobuf message, `profile.proto`.
 
 mod message;
+mod prune;
 mod read;
+mod strings;
+mod values;
 mod write;
 
-pub use read::read;
+pub use read::{read, read_value};
 pub use write::write;
 
 /// Labels of samples, by which a profile is taken apart into processes and threads.
@@ -22,7 +25,9 @@ const OFF_CPU: &str = "off_cpu";
 mod tests {
     use super::{read, write};
     use crate::test_profile::{profile, stacks_of, waits_of};
-    use nyquist_profile::{Frame, Func, Meta, Process, ProfileBuilder, Sample, Source, Thread};
+    use nyquist_profile::{
+        Frame, Func, Lib, Measure, Meta, Process, ProfileBuilder, Sample, Source, Thread, Unit,
+    };
 
     fn written() -> Vec<u8> {
         let mut out = Vec::new();
@@ -44,6 +49,103 @@ mod tests {
         let names: Vec<_> = read.threads().iter().map(|thread| (&*thread.tid, &*thread.name)).collect();
         assert_eq!(names, [("77", "app"), ("79", "pool 1")]);
         assert_eq!(read.processes()[0].name, "app");
+    }
+
+    #[test]
+    fn a_recording_begins_with_its_first_sample_where_nothing_else_is_known() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let stack = builder.intern_label(None, "f", None);
+        for time in [324_000_000_000, 324_037_000_000] {
+            builder.add_sample(thread, Sample::new(time, Some(stack), 0));
+        }
+        builder.meta_mut().profiling_end = Some(324_038_000_000);
+        let mut out = Vec::new();
+        write(&builder.finish(), &crate::as_named, &mut out).unwrap();
+        assert_eq!(read(&out).unwrap().profile.meta().profiling_end, Some(38_000_000));
+    }
+
+    /// A profile of Go's heap: `main` calls `work`, which calls the allocator.
+    fn heap() -> Vec<u8> {
+        use super::message::{Function, Line, Location, Profile, Sample, ValueType};
+        use prost::Message;
+        let texts = [
+            "",
+            "inuse_objects",
+            "count",
+            "inuse_space",
+            "bytes",
+            "main",
+            "work",
+            "runtime.mallocgc",
+            r"runtime\..*",
+        ];
+        let location = |id| {
+            let line = vec![Line { function_id: id, number: 3, column: 0 }];
+            Location { id, line, ..Location::default() }
+        };
+        let sample = |locations: &[u64], value: [i64; 2]| Sample {
+            location_id: locations.to_vec(),
+            value: value.to_vec(),
+            ..Sample::default()
+        };
+        let file = Profile {
+            sample_type: vec![ValueType { kind: 1, unit: 2 }, ValueType { kind: 3, unit: 4 }],
+            sample: vec![sample(&[3, 2, 1], [2, 512]), sample(&[2, 1], [1, 1024])],
+            location: (1..4).map(location).collect(),
+            function: (1..4).map(|id| Function { id, name: id as i64 + 4, ..Function::default() }).collect(),
+            string_table: texts.iter().map(|text| text.as_bytes().to_vec()).collect(),
+            drop_frames: 8,
+            period_type: Some(ValueType { kind: 3, unit: 4 }),
+            period: 524_288,
+            ..Profile::default()
+        };
+        file.encode_to_vec()
+    }
+
+    #[test]
+    fn a_profile_of_memory_counts_bytes_and_drops_the_allocator() {
+        let space = read(&heap()).unwrap();
+        assert_eq!(space.notes, []);
+        assert_eq!(stacks_of(&space.profile), ["main;work 3"]);
+        let meta = space.profile.meta();
+        let measure = Measure { name: "inuse_space".into(), unit: Unit::Bytes };
+        assert_eq!((meta.interval, &meta.measure), (512, &measure));
+        let objects = super::read_value(&heap(), Some("inuse_objects")).unwrap().profile;
+        assert_eq!(
+            (objects.meta().measure.unit, stacks_of(&objects)),
+            (Unit::Count, vec!["main;work 3".into()])
+        );
+        assert!(super::read_value(&heap(), Some("cpu")).is_err());
+        // What is written is the same again.
+        let mut out = Vec::new();
+        write(&space.profile, &crate::as_named, &mut out).unwrap();
+        let again = read(&out).unwrap().profile;
+        assert_eq!((&again.meta().measure, again.meta().interval), (&measure, 1536));
+        assert_eq!(stacks_of(&again), ["main;work 1"]);
+    }
+
+    #[test]
+    fn the_first_mapping_is_the_main_programs() {
+        use prost::Message;
+        let mut builder = ProfileBuilder::new(Meta { interval: 1, ..Meta::default() });
+        let lib = |name: &str| Lib {
+            name: name.into(),
+            path: format!("/{name}"),
+            debug_name: name.into(),
+            ..Lib::default()
+        };
+        builder.add_lib(lib("libc.so.6"));
+        builder.add_lib(lib("app"));
+        let process = builder.add_process(Process { name: "app".into(), ..Process::default() });
+        builder.add_thread(Thread::new(process, "1", "main"));
+        let mut out = Vec::new();
+        write(&builder.finish(), &crate::as_named, &mut out).unwrap();
+        let plain = crate::gzip::decompress(&out).unwrap().0;
+        let file = super::message::Profile::decode(plain.as_slice()).unwrap();
+        let names = file.mapping.iter().map(|mapping| &file.string_table[mapping.filename as usize]);
+        assert_eq!(names.collect::<Vec<_>>(), [b"/app".as_slice(), b"/libc.so.6".as_slice()]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Reading pprof profiles of any producer.
 
-use std::borrow::Cow;
-
-use nyquist_profile::{FrameId, LibId, StackId, StringId, ThreadIndex};
+use nyquist_profile::{FrameId, LibId, StackId, ThreadIndex, Unit};
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
-use super::{OFF_CPU, label, message};
+use super::prune::{self, Prune, Pruned};
+use super::strings::Strings;
+use super::values::{Value, Values, cpu_period, values};
+use super::{label, message};
 use crate::error::{Imported, Note, ReadError};
 use crate::gzip;
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
@@ -21,13 +22,21 @@ const STACKS_PER_BYTE: usize = 16;
 
 /// Reads a profile, compressed or not.
 ///
-/// Its time is taken from the value that is a time, as `cpu/nanoseconds`, else from the one that counts samples, times the
-/// period. `off_cpu` and `delay` are times of waiting. Samples have no times in pprof: those of a thread follow each other.
-/// Threads are told apart by labels (`thread`, `tid`, `pid` and what others call them).
+/// The value that is read is the default one of the file, else its last one, as in `go tool pprof`; where that is CPU time,
+/// `off_cpu` is the time of waiting. Samples have no times in pprof: those of a thread follow each other. Threads are told
+/// apart by labels (`thread`, `tid`, `pid` and what others call them). Frames that the file wants to be dropped are.
 ///
 /// # Errors
-/// If it is no pprof profile, or one of memory, which has neither times nor samples.
+/// If it is no pprof profile.
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+    read_value(bytes, None)
+}
+
+/// As [`read`], of the value of that name.
+///
+/// # Errors
+/// As there, and if there is no such value.
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
     let decompressed;
     let mut note = None;
     let mut plain = bytes;
@@ -42,48 +51,11 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
         }
         note.get_or_insert(Note::Cut { place: "its end".into() });
     }
-    Ok(Reader::new(&file)?.read(plain.len(), note))
+    Ok(Reader::new(&file, name)?.read(plain.len(), note))
 }
 
 fn malformed(problem: String) -> ReadError {
     ReadError::Malformed { format: FORMAT, problem }
-}
-
-/// A value of the samples that is read.
-#[derive(Clone, Copy)]
-struct Value {
-    index: usize,
-    /// How many ns one of it is.
-    nanoseconds: u64,
-    off_cpu: bool,
-}
-
-/// The strings of a file, each looked at once: a hostile file refers to a long one again and again.
-struct Strings<'a> {
-    texts: Vec<Cow<'a, str>>,
-    interned: Vec<Option<StringId>>,
-}
-
-impl<'a> Strings<'a> {
-    fn new(file: &'a message::Profile) -> Self {
-        let texts: Vec<_> = file.string_table.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
-        let interned = vec![None; texts.len()];
-        Self { texts, interned }
-    }
-
-    /// A text; one that is missing is empty.
-    fn text(&self, index: i64) -> &str {
-        let text = usize::try_from(index).ok().and_then(|index| self.texts.get(index));
-        text.map_or("", |text| text)
-    }
-
-    /// Its id in the profile; an empty text has none.
-    fn id(&mut self, index: i64, importer: &mut Importer) -> Option<StringId> {
-        let index = usize::try_from(index).ok()?;
-        let text = self.texts.get(index).filter(|text| !text.is_empty())?;
-        let id = self.interned.get_mut(index)?;
-        Some(*id.get_or_insert_with(|| importer.builder().intern_string(text)))
-    }
 }
 
 /// The labels that tell threads apart: process, pid, thread and tid, each as a text's index and a number.
@@ -102,8 +74,9 @@ struct Reader<'a> {
     strings: Strings<'a>,
     importer: Importer,
     values: Vec<Value>,
-    /// The frames of each location, outermost first.
-    locations: FxHashMap<u64, Vec<FrameId>>,
+    /// The frames of each location, outermost first, and what of them is dropped.
+    locations: FxHashMap<u64, (Vec<FrameId>, Pruned)>,
+    prune: Prune,
     /// Which of the labels that tell threads apart a key is.
     label_keys: FxHashMap<i64, usize>,
     threads: FxHashMap<ThreadLabels, ThreadIndex>,
@@ -112,18 +85,24 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(file: &'a message::Profile) -> Result<Self, ReadError> {
+    fn new(file: &'a message::Profile, wanted: Option<&str>) -> Result<Self, ReadError> {
         if file.sample_type.is_empty() {
             return Err(malformed("it has no sample types".into()));
         }
         let strings = Strings::new(file);
-        let values = values(file, &strings)?;
+        let Values { values, measure } = values(file, &strings, wanted)?;
         let comment = file.comment.first().map_or("", |&comment| strings.text(comment));
         let product = if comment.is_empty() { main_program(file, &strings) } else { comment };
         let mut importer = Importer::new(product, "pprof");
+        importer.meta_mut().measure = measure;
         importer.meta_mut().start_time = u64::try_from(file.time_nanos).unwrap_or(0) / 1000;
-        // Longer than the samples together where the program did not run all the time.
-        importer.meta_mut().profiling_end = u64::try_from(file.duration_nanos).ok().filter(|&end| end > 0);
+        // Longer than the samples together where the program did not run all the time. Bytes have no place in time.
+        if importer.meta_mut().measure.unit == Unit::Time {
+            importer.meta_mut().profiling_end =
+                u64::try_from(file.duration_nanos).ok().filter(|&end| end > 0);
+        }
+        let (prune, invalid) = Prune::new(strings.text(file.drop_frames), strings.text(file.keep_frames));
+        importer.note_left_out(invalid, "patterns of frames to be dropped, which are no regular expressions");
         let kind = |name: &str| LABEL_NAMES.iter().position(|names| names.contains(&name));
         let texts = (0..).zip(&strings.texts);
         let label_keys = texts.filter_map(|(index, text)| Some((index, kind(text)?))).collect();
@@ -133,6 +112,7 @@ impl<'a> Reader<'a> {
             importer,
             values,
             locations: FxHashMap::default(),
+            prune,
             label_keys,
             threads: FxHashMap::default(),
             clocks: FxHashMap::default(),
@@ -155,7 +135,9 @@ impl<'a> Reader<'a> {
         if let Some(note) = note {
             self.importer.note(note);
         }
-        self.importer.finish(Some(period(self.file, &self.strings)))
+        let is_cpu_time = self.importer.meta_mut().measure.is_cpu_time();
+        let period = is_cpu_time.then(|| cpu_period(self.file, &self.strings).unwrap_or(MILLISECOND));
+        self.importer.finish(period)
     }
 
     fn read_locations(&mut self) {
@@ -176,7 +158,12 @@ impl<'a> Reader<'a> {
                 let lines = location.line.iter().rev().take(MAX_INLINED + 1).enumerate();
                 lines.map(|(depth, line)| self.line(code, depth, line, &functions)).collect()
             };
-            self.locations.insert(location.id, frames);
+            let names = location.line.iter().rev().take(MAX_INLINED + 1).map(|line| {
+                functions.get(&line.function_id).map_or("", |function| self.strings.text(function.name))
+            });
+            let dropped = names.enumerate().find(|(_, name)| self.prune.drops(name));
+            let pruned = dropped.map_or(Pruned::None, |(depth, _)| Pruned::From(depth));
+            self.locations.insert(location.id, (frames, pruned));
         }
     }
 
@@ -231,22 +218,21 @@ impl<'a> Reader<'a> {
             }
             let thread = *thread.get_or_insert_with(|| self.thread(sample));
             let stack = *stack.get_or_insert_with(|| self.stack(sample, most_stacks));
-            let duration = amount.unsigned_abs().saturating_mul(value.nanoseconds);
+            let duration = amount.unsigned_abs().saturating_mul(value.factor);
             let clock = self.clocks.entry(thread).or_default();
             let time = *clock;
             *clock = clock.saturating_add(duration);
-            if value.off_cpu {
-                self.importer.off_cpu_sample(thread, time, stack, duration);
-            } else {
-                self.importer.sample(thread, time, stack, duration);
-            }
+            self.importer.span(thread, time, (stack, value.off_cpu), duration);
         }
         negative
     }
 
     fn stack(&mut self, sample: &message::Sample, most_stacks: usize) -> Option<StackId> {
         let mut stack = None;
-        for frames in sample.location_id.iter().rev().filter_map(|id| self.locations.get(id)) {
+        let locations = || sample.location_id.iter().rev().filter_map(|id| self.locations.get(id));
+        let (whole, rest) = prune::kept(locations().map(|&(_, pruned)| pruned)).unwrap_or((usize::MAX, 0));
+        for (place, (frames, _)) in (0..=whole).zip(locations()) {
+            let frames = if place < whole { frames } else { &frames[..rest.min(frames.len())] };
             if self.importer.stack_count() > most_stacks {
                 break;
             }
@@ -291,42 +277,4 @@ fn main_program<'a>(file: &message::Profile, strings: &'a Strings<'_>) -> &'a st
     let path = file.mapping.first().map_or("", |mapping| strings.text(mapping.filename));
     let name = path.rsplit('/').next().unwrap_or_default();
     if name.is_empty() { "pprof profile" } else { name }
-}
-
-fn unit_nanoseconds(unit: &str) -> Option<u64> {
-    match unit {
-        "nanoseconds" | "ns" | "nanosecond" => Some(1),
-        "microseconds" | "us" | "µs" | "microsecond" => Some(1000),
-        "milliseconds" | "ms" | "millisecond" => Some(1_000_000),
-        "seconds" | "s" | "second" => Some(1_000_000_000),
-        _ => None,
-    }
-}
-
-/// The values that are read: one of time on the CPU, or of samples, and one of waiting.
-fn values(file: &message::Profile, strings: &Strings<'_>) -> Result<Vec<Value>, ReadError> {
-    let types: Vec<_> =
-        file.sample_type.iter().map(|kind| (strings.text(kind.kind), strings.text(kind.unit))).collect();
-    let times = types.iter().enumerate().filter_map(|(index, &(kind, unit))| {
-        let off_cpu = matches!(kind, OFF_CPU | "off-cpu" | "offcpu" | "delay");
-        unit_nanoseconds(unit).map(|nanoseconds| Value { index, nanoseconds, off_cpu })
-    });
-    let (waits, cpu): (Vec<_>, Vec<_>) = times.partition(|value| value.off_cpu);
-    let mut values: Vec<_> = cpu.into_iter().take(1).chain(waits.into_iter().take(1)).collect();
-    if values.is_empty() && !types.iter().any(|&(_, unit)| unit == "bytes") {
-        values.push(Value { index: 0, nanoseconds: period(file, strings), off_cpu: false });
-    }
-    if values.is_empty() {
-        let names: Vec<_> = types.iter().map(|(kind, unit)| format!("{kind} ({unit})")).take(8).collect();
-        let problem = format!("it is a profile of memory, without CPU time: it has {}", names.join(", "));
-        return Err(ReadError::Unsupported(problem));
-    }
-    Ok(values)
-}
-
-/// What a sample stands for, in ns; a millisecond where the file does not say it.
-fn period(file: &message::Profile, strings: &Strings<'_>) -> u64 {
-    let unit = file.period_type.and_then(|kind| unit_nanoseconds(strings.text(kind.unit)));
-    let period = u64::try_from(file.period).ok().filter(|&period| period > 0);
-    unit.zip(period).map_or(MILLISECOND, |(unit, period)| unit.saturating_mul(period))
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nyquist_profile::{FrameId, FuncId, Profile, SourceId, StackId, ThreadIndex};
+use nyquist_profile::{FrameId, FuncId, Lib, Profile, SourceId, StackId, ThreadIndex, Unit};
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
@@ -14,7 +14,7 @@ use crate::layout::Layout;
 use crate::{SourcePaths, source_path};
 
 /// Writes the profile, compressed. The stacks of each thread are summed up: pprof has no times. Values are `samples/count`,
-/// `cpu/nanoseconds` and, where threads waited, `off_cpu/nanoseconds`; labels name the process and the thread. O(samples +
+/// `cpu/nanoseconds` and, where threads waited, `off_cpu/nanoseconds`; of a profile of something else, that. Labels name the process and the thread. O(samples +
 /// stacks of each thread × depth), in memory that does not grow with the number of these stacks.
 ///
 /// # Errors
@@ -43,7 +43,8 @@ const BYTES_AT_ONCE: usize = 1 << 16;
 #[derive(Clone, Copy, Default)]
 struct Sums {
     samples: i64,
-    cpu: i64,
+    /// The CPU time, or what else the profile's samples count.
+    main: i64,
     off_cpu: i64,
 }
 
@@ -79,6 +80,7 @@ struct Writer<'a> {
     locations: Numbers<Vec<FrameId>>,
     functions: Numbers<(FuncId, Option<SourceId>)>,
     has_off_cpu: bool,
+    counts_cpu_time: bool,
 }
 
 impl<'a> Writer<'a> {
@@ -95,6 +97,7 @@ impl<'a> Writer<'a> {
             locations: Numbers(FxHashMap::default()),
             functions: Numbers(FxHashMap::default()),
             has_off_cpu,
+            counts_cpu_time: profile.meta().measure.is_cpu_time(),
         };
         writer.string("");
         writer
@@ -122,19 +125,23 @@ impl<'a> Writer<'a> {
 
     fn write_head(&mut self) {
         let meta = self.profile.meta();
-        let samples = self.value_type("samples", "count");
-        let cpu = self.value_type("cpu", "nanoseconds");
-        self.message.sample_type = vec![samples, cpu];
+        let main = if self.counts_cpu_time {
+            let samples = self.value_type("samples", "count");
+            self.message.sample_type.push(samples);
+            self.value_type("cpu", "nanoseconds")
+        } else {
+            self.value_type(&meta.measure.name, unit_name(meta.measure.unit))
+        };
+        self.message.sample_type.push(main);
         if self.has_off_cpu {
             let off_cpu = self.value_type(OFF_CPU, "nanoseconds");
             self.message.sample_type.push(off_cpu);
         }
-        self.message.period_type = Some(cpu);
+        self.message.period_type = Some(main);
         self.message.period = meta.interval as i64;
-        self.message.default_sample_type = cpu.kind;
+        self.message.default_sample_type = main.kind;
         self.message.time_nanos = meta.start_time.saturating_mul(1000) as i64;
-        let duration = meta.profiling_end.unwrap_or(0).saturating_sub(meta.profiling_start.unwrap_or(0));
-        self.message.duration_nanos = duration as i64;
+        self.message.duration_nanos = self.profile.duration() as i64;
         let arguments = meta.arguments.iter().chain([&meta.product]).find(|text| !text.is_empty());
         if let Some(comment) = arguments {
             let comment = self.string(comment);
@@ -142,10 +149,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A mapping's id is its lib's index + 1. They all say that they have functions, even if they have not: pprof would
+    /// A mapping's id is its lib's index + 1, and the first one is the main program's, as pprof has it. They all say that they have functions, even if they have not: pprof would
     /// take addresses that are made up for real ones and look for names by itself.
     fn write_mappings(&mut self) {
-        for (index, lib) in self.profile.libs().iter().enumerate() {
+        let main = main_lib(self.profile);
+        let mut libs: Vec<_> = self.profile.libs().iter().enumerate().collect();
+        libs.sort_by_key(|&(index, _)| Some(index) != main);
+        for (index, lib) in libs {
             let range = self.layout.range(nyquist_profile::LibId::from_index(index));
             let path = if lib.path.is_empty() { &lib.name } else { &lib.path };
             let filename = self.string(path);
@@ -171,7 +181,9 @@ impl<'a> Writer<'a> {
         let mut sample = message::Sample { label: self.labels(thread), ..message::Sample::default() };
         let mut bytes = Vec::new();
         for (stack, sums) in sums {
-            sample.value = vec![sums.samples, sums.cpu];
+            sample.value.clear();
+            sample.value.extend(self.counts_cpu_time.then_some(sums.samples));
+            sample.value.push(sums.main);
             if self.has_off_cpu {
                 sample.value.push(sums.off_cpu);
             }
@@ -196,7 +208,7 @@ impl<'a> Writer<'a> {
                 sums.off_cpu = sums.off_cpu.saturating_add(time);
             } else {
                 sums.samples += i64::from(sample.weight);
-                sums.cpu = sums.cpu.saturating_add(time);
+                sums.main = sums.main.saturating_add(time);
             }
         }
         by_stack
@@ -298,6 +310,25 @@ impl<'a> Writer<'a> {
         }
         id
     }
+}
+
+/// What pprof calls a unit.
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Time => "nanoseconds",
+        Unit::Bytes => "bytes",
+        Unit::Count => "count",
+    }
+}
+
+/// The lib of the main program: the one that is called as the process with the most samples. A name of the kernel's is cut
+/// off behind 15 bytes.
+fn main_lib(profile: &Profile) -> Option<usize> {
+    const KERNELS_NAME: usize = 15;
+    let busiest = profile.threads().iter().max_by_key(|thread| thread.samples.len())?;
+    let name = profile.process(busiest.process).name.as_str();
+    let is_program = |lib: &Lib| lib.name == name || name.len() >= KERNELS_NAME && lib.name.starts_with(name);
+    profile.libs().iter().position(is_program)
 }
 
 /// Whether the function of a frame is inlined, at the same address, into that of the frame that comes next outwards.

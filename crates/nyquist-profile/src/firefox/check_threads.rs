@@ -34,6 +34,7 @@ pub(super) fn check_threads(
             None => check_code_tables(checker, &path, thread, context),
         };
         check_samples(checker, &path, thread, sizes, context.is_v66);
+        check_weight_type(checker, &path, profile, &thread["samples"]);
         check_end(checker, &path, profile, &thread["samples"]);
         check_markers(checker, &path, thread, sizes, context);
     }
@@ -77,12 +78,18 @@ fn check_main_threads(checker: &mut Checker, threads: &[Value]) {
     }
 }
 
+/// Weights are numbers of samples, unless bytes are counted.
+fn check_weight_type(checker: &mut Checker, path: &str, profile: &Value, samples: &Value) {
+    let counts_bytes = profile["meta"]["nyquist"]["measure"]["unit"] == "bytes";
+    let expected = if counts_bytes { "bytes" } else { "samples" };
+    let path = format!("{path}.samples.weightType");
+    checker.rule(samples["weightType"] == expected, path, &format!("is not {expected:?}"));
+}
+
 fn check_samples(checker: &mut Checker, path: &str, thread: &Value, sizes: TableSizes, is_v66: bool) {
     let samples = Table::new(checker, path, thread, "samples");
     samples.optional_indexes(checker, "stack", sizes.stacks);
     check_times(checker, &samples, is_v66);
-    let weight_type = &thread["samples"]["weightType"];
-    checker.rule(*weight_type == "samples", format!("{path}.samples.weightType"), "is not \"samples\"");
     // The readers of version 49 know integers only, and no null.
     let is_count = |_: usize, value: &Value| if is_v66 { value.is_number() } else { value.is_u64() };
     if samples.has("weight") || !is_v66 {

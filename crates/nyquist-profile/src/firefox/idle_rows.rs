@@ -46,11 +46,13 @@ impl<'a> IdleRows<'a> {
         let used = if before.is_some() { sample.cpu_delta } else { sample.cpu_delta.max(interval) };
         let since = before.map_or(self.start, |before| before.time);
         let resumed = sample.time.saturating_sub(used);
-        if resumed.saturating_sub(since) < interval.saturating_mul(IDLE_INTERVALS) {
-            return [None, None];
-        }
         let stack = waiting_stack(before.as_ref(), sample);
         let row = |time| Some(Sample { time, cpu_delta: 0, stack, weight: 0, off_cpu: false });
+        if resumed.saturating_sub(since) < interval.saturating_mul(IDLE_INTERVALS) {
+            // A short wait is drawn from its beginning, too.
+            let begun = sample.start(interval);
+            return [row(begun).filter(|_| sample.off_cpu && begun > since), None];
+        }
         match before {
             None => [row(since), row(resumed)],
             // The wait's own row is where the idle time begins.
@@ -122,7 +124,10 @@ mod tests {
     fn a_wait_shows_its_stack_from_its_beginning() {
         // By ptrace a wait's sample comes at the end of the time that it stands for.
         assert_eq!(idle(&[running(1, 1), waiting(101, 100)]), [(2, Some(stack(2))), (101, Some(stack(2)))]);
-        // By context switches it comes at the beginning.
+        // A short one is drawn from its beginning on; one that follows another goes on.
+        let short = [running(1, 1), waiting(5, 3), waiting(6, 1), running(7, 1)];
+        assert_eq!(idle(&short), [(2, Some(stack(2)))]);
+        // Older files have it at the beginning.
         assert_eq!(idle(&[running(1, 1), waiting(2, 100), running(103, 1)]), [(102, Some(stack(2)))]);
     }
 

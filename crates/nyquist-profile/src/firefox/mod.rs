@@ -6,6 +6,7 @@
 mod check;
 mod check_tables;
 mod check_threads;
+mod exact_rows;
 mod first_view;
 mod flag;
 mod gecko;
@@ -14,6 +15,7 @@ mod idle_category;
 mod idle_rows;
 mod json;
 mod raw;
+mod raw_nyquist;
 mod read;
 mod read_ahead;
 mod read_meta;

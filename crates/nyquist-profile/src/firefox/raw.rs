@@ -2,6 +2,7 @@
 //!
 //! What a version lacks is `None` or empty; unknown members are skipped without being kept.
 
+use super::raw_nyquist::RawNyquist;
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
@@ -54,15 +55,6 @@ pub(super) struct RawMeta {
     pub(super) marker_schema: Vec<RawMarkerSchema>,
     pub(super) extra: Vec<RawExtraSection>,
     pub(super) nyquist: RawNyquist,
-}
-
-/// `meta.nyquist`, which is ours.
-#[derive(Default, serde::Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct RawNyquist {
-    pub(super) lost_samples: f64,
-    /// The category that is there for the front end alone.
-    pub(super) idle_category: Option<usize>,
 }
 
 #[derive(Default, serde::Deserialize)]

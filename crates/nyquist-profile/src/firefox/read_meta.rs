@@ -4,10 +4,12 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::raw::{RawCategory, RawExtraSection, RawMarkerSchema, RawMeta, RawThread};
+use super::raw_nyquist::RawMeasure;
 use crate::builder::ProfileBuilder;
 use crate::category::CategoryColor;
 use crate::id::MarkerSchemaId;
 use crate::marker::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
+use crate::measure::{Measure, Unit};
 use crate::meta::{ExtraInfo, Meta};
 
 /// The number of ns in a unit of CPU deltas; `None` where they are left out or no time.
@@ -36,6 +38,8 @@ pub(super) fn read_meta(raw: &RawMeta, threads: &[RawThread]) -> (Meta, CpuUnit)
         profiling_start: raw.profiling_start_time.map(nanoseconds),
         profiling_end: raw.profiling_end_time.map(nanoseconds),
         symbolicated: raw.symbolicated.unwrap_or(true),
+        measure: raw.nyquist.measure.as_ref().map_or_else(Measure::default, read_measure),
+        has_exact_times: raw.nyquist.has_exact_times,
         has_cpu_deltas: cpu_unit.is_some() && has_deltas,
         arguments: raw.arguments.clone(),
         oscpu: raw.oscpu.clone(),
@@ -50,6 +54,11 @@ pub(super) fn read_meta(raw: &RawMeta, threads: &[RawThread]) -> (Meta, CpuUnit)
         extra: read_extra(&raw.extra),
     };
     (meta, cpu_unit)
+}
+
+/// What samples count; a unit that is not known counts things.
+fn read_measure(raw: &RawMeasure) -> Measure {
+    Measure { name: raw.name.clone(), unit: Unit::of_name(&raw.unit).unwrap_or(Unit::Count) }
 }
 
 fn read_extra(sections: &[RawExtraSection]) -> Vec<ExtraInfo> {

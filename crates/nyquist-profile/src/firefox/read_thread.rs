@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
+use super::exact_rows::sample_of_exact_row;
 use super::idle_rows::is_idle_row;
 use super::raw::{
     Index, Number, RawCounter, RawCounterSamples, RawDisplay, RawMarkers, RawSamples, RawTables, RawThread,
@@ -15,6 +16,7 @@ use crate::builder::ProfileBuilder;
 use crate::counter::{Counter, CounterDisplay, CounterGraph, CounterSample, GraphColor};
 use crate::id::{CategoryId, LibId, MarkerSchemaId, ProcessIndex, StackId, StringId, ThreadIndex};
 use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
+use crate::measure::Unit;
 use crate::samples::Samples;
 use crate::thread::{Process, Sample, Thread};
 
@@ -91,8 +93,12 @@ impl ThreadReader<'_> {
         raw: RawSamples,
         refers: &Refers<'_>,
     ) -> Result<(), ReadError> {
+        let meta = self.builder.profile().meta();
+        let is_in_bytes = meta.measure.unit == Unit::Bytes;
         match raw.weight_type.as_deref() {
             None | Some("samples") => {}
+            // Ours say how many bytes a weight of 1 is.
+            Some("bytes") if is_in_bytes => {}
             Some("bytes") => return Err(ReadError::Unsupported("its samples weigh bytes, not time")),
             Some(_) => {
                 return Err(ReadError::Unsupported("its samples weigh durations, not sampling intervals"));
@@ -104,6 +110,7 @@ impl ThreadReader<'_> {
         let weights = table.optional("weight", raw.weight)?;
         let deltas = table.optional("threadCPUDelta", raw.thread_cpu_delta)?;
         let waits = table.optional("nyquistOffCpuWeight", raw.off_cpu_weight)?;
+        let unit = if is_in_bytes { meta.interval.max(1) as f64 } else { 1.0 };
         let mut last_time = None;
         let mut samples = Samples::with_capacity(stacks.len());
         for (row, (&stack, &time)) in stacks.iter().zip(&times).enumerate() {
@@ -116,11 +123,13 @@ impl ThreadReader<'_> {
                 time,
                 cpu_delta: self.cpu_unit.map_or(0, |unit| read_delta(delta, unit, elapsed)),
                 stack: table.get_optional("stack", row, Some(stack), refers.stacks)?,
-                weight: read_weight(wait.or(weight))?,
+                weight: read_weight(wait.or(weight), unit)?,
                 off_cpu: wait.is_some(),
             };
             last_time = Some(time);
-            if self.cpu_unit.is_none() || !is_idle_row(&sample) {
+            if meta.has_exact_times {
+                samples.extend(sample_of_exact_row(sample, meta.interval));
+            } else if self.cpu_unit.is_none() || !is_idle_row(&sample) {
                 samples.push(sample);
             }
         }
@@ -272,12 +281,13 @@ fn sum_deltas(deltas: &[Number]) -> Vec<u64> {
     sum.collect()
 }
 
-fn read_weight(weight: Option<&Number>) -> Result<u32, ReadError> {
+/// The weight of a number of units.
+fn read_weight(weight: Option<&Number>, unit: f64) -> Result<u32, ReadError> {
     match weight {
         Some(weight) if weight.0 < 0.0 => Err(ReadError::Unsupported(
             "its samples have negative weights: it is the difference of two profiles",
         )),
-        Some(weight) if !weight.0.is_nan() => Ok(weight.0.round() as u32),
+        Some(weight) if !weight.0.is_nan() => Ok((weight.0 / unit).round() as u32),
         _ => Ok(1),
     }
 }

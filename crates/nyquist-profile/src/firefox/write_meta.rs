@@ -54,6 +54,15 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
         write_extra(json, &meta.extra);
         json.key("nyquist").object(|json| {
             json.key("lostSamples").integer(meta.lost_samples);
+            if !meta.measure.is_cpu_time() {
+                json.key("measure").object(|json| {
+                    json.key("name").string(&meta.measure.name);
+                    json.key("unit").string(meta.measure.unit.as_str());
+                });
+            }
+            if meta.has_exact_times {
+                json.key("hasExactTimes").boolean(true);
+            }
             if let Some(idle) = idle {
                 json.key("idleCategory").integer(idle.index() as u64);
             }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::FormatVersion;
+use super::exact_rows::exact_rows;
 use super::first_view::shows_markers;
 use super::idle_rows::{IdleRows, is_idle_row};
 use super::json::JsonWriter;
@@ -10,6 +11,8 @@ use super::subset::{Subset, is_interned};
 use super::write_tables::{write_code_tables, write_string_array};
 use crate::counter::{Counter, CounterSample};
 use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
+use crate::measure::Unit;
+use crate::meta::Meta;
 use crate::profile::Profile;
 use crate::thread::{Sample, Thread};
 
@@ -42,9 +45,14 @@ pub(super) fn write_thread<W: Write>(
         }
         json.key("samples");
         let meta = profile.meta();
-        let interval = Some(meta.interval).filter(|_| meta.has_cpu_deltas);
-        let rows = IdleRows::new(&thread.samples, thread.start, interval);
-        write_samples(json, subset, &rows, meta.has_cpu_deltas, version);
+        if meta.has_exact_times {
+            let rows = || exact_rows(&thread.samples, meta.interval);
+            write_samples(json, subset, &rows, meta, version);
+        } else {
+            let interval = Some(meta.interval).filter(|_| meta.has_cpu_deltas);
+            let rows = IdleRows::new(&thread.samples, thread.start, interval);
+            write_samples(json, subset, &|| rows.iter(), meta, version);
+        }
         json.key("markers");
         write_markers(json, profile, subset, &thread.markers);
         if version == FormatVersion::V49 {
@@ -60,14 +68,19 @@ const OWN_NAME: &str = "nyquistName";
 /// The column with the weights of samples off the CPU.
 const OFF_CPU_WEIGHT: &str = "nyquistOffCpuWeight";
 
-fn write_samples<W: Write>(
+fn write_samples<W: Write, Rows: Iterator<Item = Sample>>(
     json: &mut JsonWriter<W>,
     subset: &Subset<'_>,
-    rows: &IdleRows<'_>,
-    has_cpu_deltas: bool,
+    samples: &dyn Fn() -> Rows,
+    meta: &Meta,
     version: FormatVersion,
 ) {
-    let samples = || rows.iter();
+    // The front end shows bytes as such, and everything else as samples.
+    let (weight_type, unit) = match meta.measure.unit {
+        Unit::Bytes => ("bytes", meta.interval),
+        Unit::Time | Unit::Count => ("samples", 1),
+    };
+    let weight = |sample: &Sample| u64::from(cpu_weight(sample)).saturating_mul(unit);
     json.object(|json| {
         json.column("stack", samples(), |json, sample| {
             let waits = sample.off_cpu || is_idle_row(&sample);
@@ -77,10 +90,10 @@ fn write_samples<W: Write>(
         });
         write_times(json, samples().map(|sample| sample.time), version);
         // A weight of 1 everywhere may be left out, but the readers of version 49 want the column.
-        if version == FormatVersion::V66 && samples().all(|sample| cpu_weight(&sample) == 1) {
+        if version == FormatVersion::V66 && samples().all(|sample| weight(&sample) == 1) {
             json.key("weight").null();
         } else {
-            json.column("weight", samples(), |json, sample| json.integer(cpu_weight(&sample).into()));
+            json.column("weight", samples(), |json, sample| json.integer(weight(&sample)));
         }
         // A column of ours, which the front end leaves alone: its weights are CPU time.
         if samples().any(|sample| sample.off_cpu) {
@@ -88,8 +101,8 @@ fn write_samples<W: Write>(
                 json.integer(if sample.off_cpu { sample.weight.into() } else { 0 });
             });
         }
-        json.key("weightType").string("samples");
-        if has_cpu_deltas {
+        json.key("weightType").string(weight_type);
+        if meta.has_cpu_deltas {
             json.column("threadCPUDelta", samples(), |json, sample| json.integer(sample.cpu_delta));
         }
         json.key("length").integer(samples().count() as u64);

@@ -2,7 +2,9 @@
 
 use crate::support::{describe, sample_profile};
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
-use nyquist_profile::{Frame, Func, Meta, Process, Profile, ProfileBuilder, Sample, Source, Thread};
+use nyquist_profile::{
+    Frame, Func, Measure, Meta, Process, Profile, ProfileBuilder, Sample, Source, Thread, Unit,
+};
 use serde_json::{Value, json};
 
 fn write(profile: &Profile, version: FormatVersion, gzip: bool) -> Vec<u8> {
@@ -32,6 +34,34 @@ fn the_tables_of_version_66_come_back_as_they_were() {
     assert_eq!(read.funcs(), profile.funcs());
     assert_eq!(read.native_symbols(), profile.native_symbols());
     assert_eq!(read.sources(), profile.sources());
+}
+
+#[test]
+fn what_samples_count_comes_back() {
+    for (name, unit) in [("inuse_space", Unit::Bytes), ("goroutine", Unit::Count), ("wall", Unit::Time)] {
+        let measure = Measure { name: name.into(), unit };
+        let meta = Meta { interval: 512, measure, has_exact_times: true, ..Meta::default() };
+        let mut builder = ProfileBuilder::new(meta);
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let used = builder.intern_label(None, "used", None);
+        builder.add_sample(thread, Sample { weight: 3, ..Sample::new(3 * 512, Some(used), 0) });
+        builder.meta_mut().profiling_end = Some(2000);
+        let profile = builder.finish();
+        for version in [FormatVersion::V49, FormatVersion::V66] {
+            let json = write(&profile, version, false);
+            assert_eq!(firefox::check_bytes(&json).unwrap(), []);
+            let text = String::from_utf8_lossy(&json);
+            assert_eq!(
+                text.contains(r#""weight":[1536,0],"weightType":"bytes""#),
+                unit == Unit::Bytes,
+                "{text}"
+            );
+            let read = firefox::read(json.as_slice()).unwrap();
+            assert_eq!(read.meta().measure, profile.meta().measure);
+            assert_eq!(read.threads()[0].samples, profile.threads()[0].samples);
+        }
+    }
 }
 
 #[test]

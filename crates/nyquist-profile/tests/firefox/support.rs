@@ -63,6 +63,8 @@ fn sample_meta() -> Meta {
         profiling_start: Some(0),
         profiling_end: Some(10_000_000),
         symbolicated: true,
+        measure: nyquist_profile::Measure::default(),
+        has_exact_times: false,
         has_cpu_deltas: true,
         arguments: Some("app --fast".into()),
         oscpu: Some("Linux 6.1".into()),

@@ -22,7 +22,8 @@ use std::collections::BTreeSet;
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
-    let profile = input::read(&args.file, &args.symbols, printer)?;
+    let mut profile = input::read(&args.file, &args.symbols, printer)?;
+    selection::split(&mut profile, &args.filter);
     let selected = selection::select(&profile, &args.filter)?;
     let index = Index::new(&profile);
     let view = View::new(&index, &selected);

@@ -56,7 +56,7 @@ fn heading(annotated: &Annotated<'_>) -> Text {
     let lib = lib.map(|lib| format!("  {}", one_line(&annotated.profile.lib(lib).name))).unwrap_or_default();
     let weight = annotated.places.function;
     let share = |weight: u64| crate::number::percent(annotated.scale.share(weight));
-    let time = |weight: u64| crate::scale::milliseconds(weight.saturating_mul(annotated.scale.interval_ns));
+    let time = |weight: u64| annotated.scale.amount(weight);
     let name = annotated.names.show(annotated.name());
     let with_inlined = annotated.places.with_inlined();
     let inlined = if with_inlined > weight.own {

@@ -54,7 +54,8 @@ pub(crate) struct RecordingArgs {
     /// Only samples on this CPU (may be repeated)
     #[arg(long, value_name = "CPU", value_delimiter = ',')]
     pub(crate) cpu: Vec<u32>,
-    /// Only samples of this event (may be repeated; default: the first clock or cycle counter)
+    /// Only samples of this event (may be repeated; default: the first clock or cycle counter); of a pprof profile this value,
+    /// as alloc_space
     #[arg(long, value_name = "EVENT")]
     pub(crate) event: Vec<String>,
     /// The profile's name (default: the recorded command's)
@@ -76,6 +77,11 @@ pub(crate) struct RecordingArgs {
 impl RecordingArgs {
     /// The name of an option that was given; a saved profile has none of what it asks for.
     pub(crate) fn given(&self) -> Option<&'static str> {
+        self.given_beside("")
+    }
+
+    /// The name of an option that was given, other than that one.
+    pub(crate) fn given_beside(&self, other: &str) -> Option<&'static str> {
         let options = [
             ("--pid", !self.pid.is_empty()),
             ("--tid", !self.tid.is_empty()),
@@ -94,7 +100,7 @@ impl RecordingArgs {
             ("--cswitch-markers", self.rows.cswitch_markers),
             ("--jit-markers", self.rows.jit_markers),
         ];
-        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+        options.into_iter().find(|(name, given)| *given && *name != other).map(|(name, _)| name)
     }
 }
 

@@ -4,7 +4,7 @@ use super::title::titled;
 use crate::args::{ColorBy, PictureArgs};
 use crate::scale::Scale;
 use crate::text::Names;
-use nyquist_analysis::{FlameBox, FlameOptions, SampleState, View};
+use nyquist_analysis::{FlameBox, FlameOptions, View};
 use nyquist_formats::flame::{Color, FlameColors, FlamePicture, FlamePictureBox};
 use nyquist_profile::{FuncId, Profile};
 use serde_json::{Value, json};
@@ -41,16 +41,12 @@ pub(super) fn with_colors(
             color,
         }
     });
-    let share_of = match view.selection().state {
-        SampleState::OnCpu => "of CPU time",
-        SampleState::OffCpu => "of waiting",
-        SampleState::Both => "of CPU time and waiting",
-    };
+    let share_of = format!("of {}", crate::report::kind(view));
     let picture = FlamePicture {
         width: graph.width as f64,
         boxes: boxes.collect(),
         hangs: args.icicle,
-        share_of: Some(share_of.to_owned()),
+        share_of: Some(share_of),
         ..FlamePicture::default()
     };
     titled(view, args, picture)

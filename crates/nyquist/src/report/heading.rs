@@ -3,23 +3,28 @@
 use crate::number::{counted, grouped, percent};
 use crate::scale::Scale;
 use nyquist_analysis::{SampleState, Summary, View};
+use nyquist_profile::Unit;
 use serde_json::{Value, json};
 
 /// What was recorded, in two to four lines.
 pub(crate) fn heading(view: &View<'_>) -> String {
     let summary = view.summary();
-    let scale = Scale::of_summary(&summary);
+    let scale = Scale::of(view);
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
-    let kind = match view.selection().state {
-        SampleState::OnCpu => "CPU time",
-        SampleState::OffCpu => "waiting",
-        SampleState::Both => "CPU time and waiting",
+    let kind = kind(view);
+    let amount = match scale.unit {
+        Unit::Time => format!(
+            "{:.2} s of {kind} in {:.2} s",
+            seconds(summary.total.weight.saturating_mul(summary.interval_ns)),
+            seconds(summary.duration_ns)
+        ),
+        // What is no time has no place in it.
+        Unit::Bytes => format!("{} of {kind}", scale.amount(summary.total.weight)),
+        Unit::Count => format!("{} ({kind})", scale.amount(summary.total.weight)),
     };
     let mut lines = vec![format!(
-        "{}{:.2} s of {kind} in {:.2} s, {}",
+        "{}{amount}, {}",
         name_before(&view.profile().meta().product),
-        seconds(summary.total.weight.saturating_mul(summary.interval_ns)),
-        seconds(summary.duration_ns),
         count_of_threads(&summary)
     )];
     if view.selection().state == SampleState::OnCpu {
@@ -33,6 +38,16 @@ pub(crate) fn heading(view: &View<'_>) -> String {
         lines.push(format!("{share} in stacks that do not reach their root"));
     }
     lines.join("\n") + "\n"
+}
+
+/// What samples are counted: CPU time, or what the profile has instead, and waiting.
+pub(crate) fn kind(view: &View<'_>) -> String {
+    let name = crate::text::one_line(&view.profile().meta().measure.name);
+    match view.selection().state {
+        SampleState::OnCpu => name.to_string(),
+        SampleState::OffCpu => "waiting".to_owned(),
+        SampleState::Both => format!("{name} and waiting"),
+    }
 }
 
 /// The name of what was recorded, if it is known, with a colon.
@@ -67,11 +82,14 @@ fn count_of_threads(summary: &Summary) -> String {
 /// The members that the JSON of every view has.
 pub(crate) fn summary_json(view: &View<'_>) -> Value {
     let summary = view.summary();
+    let measure = &view.profile().meta().measure;
     json!({
         "profile": view.profile().meta().product,
+        "measure": measure.name,
+        "unit": measure.unit.as_str(),
         "interval_ns": summary.interval_ns,
         "duration_ns": summary.duration_ns,
-        "cpu_ns": summary.cpu_ns,
+        "cpu_ns": if measure.is_cpu_time() { summary.cpu_ns } else { 0 },
         "samples": summary.samples,
         "lost_samples": summary.lost_samples,
         "weight": summary.total.weight,

@@ -20,12 +20,13 @@ use context::Report;
 use nyquist_analysis::{Index, View};
 use serde_json::{Value, json};
 
-pub(crate) use heading::{heading, shares, summary_json};
+pub(crate) use heading::{heading, kind, shares, summary_json};
 pub(crate) use tree::{TreeOptions, tree_nodes};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
-    let profile = input::read(&args.file, &args.symbols, Printer::new(args.verbosity))?;
+    let mut profile = input::read(&args.file, &args.symbols, Printer::new(args.verbosity))?;
+    selection::split(&mut profile, &args.filter);
     let selected = selection::select(&profile, &args.filter)?;
     let index = Index::new(&profile);
     let view = View::new(&index, &selected);

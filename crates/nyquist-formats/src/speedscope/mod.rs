@@ -2,10 +2,12 @@
 //!
 //! Its schema is <https://www.speedscope.app/file-format-schema.json>.
 
+mod events;
+
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use nyquist_profile::{Frame, FrameId, Profile, Sample, StackId, ThreadIndex};
+use nyquist_profile::{Frame, FrameId, Profile, Sample, StackId, ThreadIndex, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Imported, ReadError};
@@ -13,12 +15,14 @@ use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::json::{nanoseconds, position, write_json};
 use crate::spans::Spans;
 use crate::{SourcePaths, source_path};
+use events::write_events;
 
 const FORMAT: &str = "a speedscope profile";
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
-/// Writes a profile a thread, of its CPU time in ns; a thread that waited gets a second one of its waiting. O(samples ×
-/// depth).
+/// Writes a profile a thread, of its CPU time in ns; a thread that waited gets a second one of its waiting. Where times are
+/// exact it is one of frames that open and close, which may have gaps, else one of samples that follow each other.
+/// O(samples × depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -87,16 +91,29 @@ fn write_thread(
 ) -> io::Result<()> {
     let interval = profile.meta().interval;
     let weight = |sample: &Sample| u64::from(sample.weight).saturating_mul(interval);
+    // Frames that open and close have no room for a sample without a stack.
+    let is_evented =
+        profile.meta().has_exact_times && selected(profile, thread, off_cpu).all(|it| it.stack.is_some());
     let weights = selected(profile, thread, off_cpu).map(|sample| weight(&sample));
     let total = weights.fold(0, u64::saturating_add);
-    let start = selected(profile, thread, off_cpu).next().map_or(0, |sample| sample.time);
-    out.write_all(b"{\"type\":\"sampled\",\"name\":")?;
+    let start = selected(profile, thread, off_cpu).next().map_or(0, |sample| sample.start(interval));
+    let last = selected(profile, thread, off_cpu).last().filter(|_| is_evented);
+    let end = last.map_or(start.saturating_add(total), |last| last.time.max(start));
+    let kind = if is_evented { "evented" } else { "sampled" };
+    write!(out, "{{\"type\":\"{kind}\",\"name\":")?;
     write_json(out, &profile_name(profile, thread, off_cpu))?;
-    write!(
-        out,
-        ",\"unit\":\"nanoseconds\",\"startValue\":{start},\"endValue\":{}",
-        start.saturating_add(total)
-    )?;
+    let unit = match profile.meta().measure.unit {
+        Unit::Time => "nanoseconds",
+        Unit::Bytes => "bytes",
+        Unit::Count => "none",
+    };
+    write!(out, ",\"unit\":\"{unit}\",\"startValue\":{start},\"endValue\":{end}")?;
+    if is_evented {
+        out.write_all(b",\"events\":[")?;
+        let samples = selected(profile, thread, off_cpu);
+        write_events(out, samples, interval, |sample| frames_of(profile, sample.stack))?;
+        return out.write_all(b"]}");
+    }
     out.write_all(b",\"samples\":[")?;
     for (index, sample) in selected(profile, thread, off_cpu).enumerate() {
         separate(out, index)?;
@@ -284,11 +301,7 @@ impl Reader<'_> {
                 stack = Some(self.importer.stack(stack, frame));
             }
             let duration = nanoseconds(weight, self.unit);
-            if self.off_cpu {
-                self.importer.off_cpu_sample(self.thread, time, stack, duration);
-            } else {
-                self.importer.sample(self.thread, time, stack, duration);
-            }
+            self.importer.span(self.thread, time, (stack, self.off_cpu), duration);
             time = time.saturating_add(duration);
         }
         Ok(())

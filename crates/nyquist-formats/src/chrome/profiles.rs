@@ -1,0 +1,102 @@
+//! The CPU profiles of V8 in a trace: whole ones, and ones that come in parts, in whatever order.
+
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+
+use super::event::{Event, ThreadId, microseconds};
+use crate::import::Importer;
+use crate::json::id_text;
+use crate::v8::{Node, Samples, Tree};
+
+/// A profile, as far as its parts are known.
+#[derive(Default)]
+struct CpuProfile {
+    /// What its head says (`Profile`, or the profile as a whole): its thread and when it began.
+    head: Option<(ThreadId, u64)>,
+    end: u64,
+    nodes: Vec<Node>,
+    chunks: Vec<Chunk>,
+}
+
+/// Samples with the times between them.
+struct Chunk {
+    /// When it was written, by which its place among others is known.
+    time: u64,
+    /// The thread that wrote it, which is another one than that of the samples.
+    writer: ThreadId,
+    samples: Vec<u64>,
+    deltas: Vec<f64>,
+}
+
+/// The profiles by their process and id.
+#[derive(Default)]
+pub(super) struct CpuProfiles(FxHashMap<(String, String), CpuProfile>);
+
+impl CpuProfiles {
+    /// Whether an event is a part of one. `Profile` alone has no samples.
+    pub(super) fn has_samples(event: &Event) -> bool {
+        matches!(event.name.as_str(), Some("ProfileChunk" | "CpuProfile")) && Self::takes(event)
+    }
+
+    /// Whether an event is one that is taken here.
+    pub(super) fn takes(event: &Event) -> bool {
+        matches!(event.name.as_str(), Some("Profile" | "ProfileChunk" | "CpuProfile"))
+            && matches!(event.ph.as_str(), "P" | "I" | "i" | "R")
+    }
+
+    /// Takes an event: `Profile` names the thread and the start of a profile, each `ProfileChunk` adds nodes and samples, and
+    /// `CpuProfile` is all of one. Gives how many nodes are none.
+    pub(super) fn add(&mut self, thread: ThreadId, event: &Event) -> u64 {
+        let is_whole = event.name == "CpuProfile";
+        let data = &event.args["data"];
+        let document = &data["cpuProfile"];
+        let id = if is_whole { format!("whole {}", self.0.len()) } else { id_text(&event.id) };
+        let profile = self.0.entry((thread.0.clone(), id)).or_default();
+        // Some are in the profile itself, as in a file of its own.
+        let member = |name: &str| if data[name].is_null() { &document[name] } else { &data[name] };
+        if is_whole || event.name == "Profile" {
+            profile.head.get_or_insert((thread.clone(), microseconds(member("startTime"))));
+        }
+        profile.end = profile.end.max(microseconds(member("endTime")));
+        let nodes = array(&document["nodes"]).iter().map(Node::deserialize_from);
+        let (known, unknown): (Vec<_>, Vec<_>) = nodes.partition(Option::is_some);
+        profile.nodes.extend(known.into_iter().flatten());
+        profile.chunks.push(Chunk {
+            time: microseconds(&event.ts),
+            writer: thread,
+            samples: array(&document["samples"]).iter().map(|id| id.as_u64().unwrap_or(0)).collect(),
+            deltas: array(member("timeDeltas")).iter().map(|delta| delta.as_f64().unwrap_or(0.0)).collect(),
+        });
+        unknown.len() as u64
+    }
+
+    /// Adds the samples to the profile; gives the number of those whose node is not known.
+    pub(super) fn add_to(
+        self,
+        importer: &mut Importer,
+        thread: impl Fn(&mut Importer, &ThreadId) -> nyquist_profile::ThreadIndex,
+    ) -> u64 {
+        let mut profiles: Vec<_> = self.0.into_iter().collect();
+        profiles.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut unknown = 0;
+        for (_, mut profile) in profiles {
+            profile.chunks.sort_by_key(|chunk| chunk.time);
+            let Some(first) = profile.chunks.first() else { continue };
+            // Of a profile whose head is not in the trace, it is known when its first part was written.
+            let (owner, start) = profile.head.unwrap_or_else(|| (first.writer.clone(), first.time));
+            let mut tree = Tree::default();
+            tree.add(importer, &profile.nodes);
+            let mut samples = Samples::new(thread(importer, &owner), start);
+            for chunk in &profile.chunks {
+                samples.add(&chunk.samples, &chunk.deltas);
+            }
+            samples.end_at(profile.end);
+            unknown += samples.add_to(importer, &tree);
+        }
+        unknown
+    }
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}

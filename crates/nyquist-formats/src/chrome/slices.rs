@@ -1,0 +1,165 @@
+//! Durations (`B` and `E`, `X`) of a thread: which end belongs to which begin, and samples of them.
+
+use nyquist_profile::ThreadIndex;
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+
+use super::OFF_CPU;
+use crate::import::{Code, Importer};
+use crate::spans::Spans;
+
+/// A begin, an end or a whole duration.
+pub(super) struct Slice {
+    pub time: u64,
+    /// How it is placed among others of the same time: ends first, then the longest.
+    pub order: u64,
+    pub kind: SliceKind,
+    pub name: String,
+    pub category: String,
+    pub args: Value,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SliceKind {
+    Begin,
+    End,
+    /// Until then.
+    Complete(u64),
+}
+
+/// What has begun and not ended, the innermost last.
+///
+/// An end belongs to the innermost begin of its name, and without a name to the innermost begin. It never ends a whole
+/// duration, nor a begin of another name: it is a stray one then, whose begin is not in the trace.
+struct Open<T> {
+    slices: Vec<OpenSlice<T>>,
+    /// How many begins of each name are open: a stray end is known without a search.
+    begins: FxHashMap<String, usize>,
+    /// How many there are in all.
+    begin_count: usize,
+}
+
+struct OpenSlice<T> {
+    /// The name of a begin.
+    begin: Option<String>,
+    /// When a whole duration ends.
+    end: Option<u64>,
+    what: T,
+}
+
+impl<T> Open<T> {
+    fn new() -> Self {
+        Self { slices: Vec::new(), begins: FxHashMap::default(), begin_count: 0 }
+    }
+
+    fn begin(&mut self, name: &str, what: T) {
+        *self.begins.entry(name.to_owned()).or_default() += 1;
+        self.begin_count += 1;
+        self.slices.push(OpenSlice { begin: Some(name.to_owned()), end: None, what });
+    }
+
+    /// Opens a whole duration; what is open around it cannot end before it does.
+    fn complete(&mut self, end: u64, what: T) {
+        let outer = self.slices.last().and_then(|slice| slice.end).unwrap_or(u64::MAX);
+        self.slices.push(OpenSlice { begin: None, end: Some(end.min(outer)), what });
+    }
+
+    /// Closes the innermost duration if it is over at `time`, and tells when it was.
+    fn over(&mut self, time: u64) -> Option<u64> {
+        let end = self.slices.last()?.end.filter(|&end| end <= time)?;
+        self.pop();
+        Some(end)
+    }
+
+    /// Closes the begin that an end of this name belongs to, with all that is in it, which `close` is given from the
+    /// innermost on. Gives whether there is one. O(closed).
+    fn end(&mut self, name: &str, mut close: impl FnMut(T, bool)) -> bool {
+        let is_open = if name.is_empty() { self.begin_count > 0 } else { self.begins.contains_key(name) };
+        if !is_open {
+            return false;
+        }
+        while let Some(slice) = self.pop() {
+            let is_it = slice.begin.is_some_and(|begin| name.is_empty() || begin == name);
+            close(slice.what, is_it);
+            if is_it {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn pop(&mut self) -> Option<OpenSlice<T>> {
+        let slice = self.slices.pop()?;
+        if let Some(begin) = &slice.begin {
+            self.begin_count -= 1;
+            match self.begins.get_mut(begin) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => drop(self.begins.remove(begin)),
+            }
+        }
+        Some(slice)
+    }
+}
+
+/// Adds durations as samples; gives the number of ends without a begin. Events of one thread may be in any order, but for
+/// begins and ends of the same time.
+pub(super) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slices: Vec<Slice>) -> u64 {
+    if slices.iter().any(|slice| matches!(slice.kind, SliceKind::Complete(_))) {
+        slices.sort_by_key(|slice| (slice.time, slice.order));
+    } else {
+        slices.sort_by_key(|slice| slice.time);
+    }
+    let last = slices.iter().map(|slice| slice.time).max().unwrap_or(0);
+    let mut spans = Spans::new(thread);
+    let mut open = Open::new();
+    let mut left_out = 0;
+    for slice in slices {
+        while let Some(end) = open.over(slice.time) {
+            spans.close(importer, end);
+        }
+        match slice.kind {
+            SliceKind::End => {
+                let is_known = open.end(&slice.name, |(), _| spans.close(importer, slice.time));
+                left_out += u64::from(!is_known);
+                continue;
+            }
+            SliceKind::Begin => open.begin(&slice.name, ()),
+            SliceKind::Complete(end) => open.complete(end, ()),
+        }
+        let (file, line) = (slice.args["file"].as_str(), slice.args["line"].as_u64());
+        let line = line.and_then(|line| u32::try_from(line).ok());
+        let frame = importer.frame(&Code { name: &slice.name, file, line, ..Code::default() });
+        spans.open(importer, slice.time, frame, slice.category == OFF_CPU);
+    }
+    while let Some(end) = open.over(u64::MAX) {
+        spans.close(importer, end);
+    }
+    spans.end(importer, last);
+    left_out
+}
+
+/// The durations with their ends, in the order of these, and the number of begins and ends without the other.
+pub(super) fn durations(slices: Vec<Slice>) -> (Vec<(Slice, u64)>, u64) {
+    let mut open: Open<Slice> = Open::new();
+    let (mut durations, mut left_out) = (Vec::new(), 0);
+    for slice in slices {
+        match slice.kind {
+            SliceKind::Begin => {
+                let name = slice.name.clone();
+                open.begin(&name, slice);
+            }
+            SliceKind::Complete(end) => durations.push((slice, end)),
+            SliceKind::End => {
+                let is_known = open.end(&slice.name, |begin, is_it| {
+                    if is_it {
+                        durations.push((begin, slice.time));
+                    } else {
+                        left_out += 1;
+                    }
+                });
+                left_out += u64::from(!is_known);
+            }
+        }
+    }
+    (durations, left_out + open.begin_count as u64)
+}

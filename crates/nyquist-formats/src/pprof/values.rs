@@ -1,0 +1,212 @@
+//! Which value of a pprof profile's samples is read, and what it counts.
+
+use nyquist_profile::{Measure, Unit};
+
+use super::strings::Strings;
+use super::{OFF_CPU, message};
+use crate::error::ReadError;
+use crate::import::MILLISECOND;
+
+/// A value of the samples that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Value {
+    pub index: usize,
+    /// How many of what the profile counts (ns, bytes, objects) one of it is.
+    pub factor: u64,
+    pub off_cpu: bool,
+}
+
+/// The values that are read, and what they count.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Values {
+    pub values: Vec<Value>,
+    pub measure: Measure,
+}
+
+/// Chooses the value that is asked for by its name, else the one that the file names as its default, else, as pprof does,
+/// the last one. Time of waiting goes with CPU time: the default of such a file is its CPU time.
+///
+/// # Errors
+/// If there is none of that name.
+pub(super) fn values(
+    file: &message::Profile,
+    strings: &Strings<'_>,
+    wanted: Option<&str>,
+) -> Result<Values, ReadError> {
+    let types: Vec<_> =
+        file.sample_type.iter().map(|kind| (strings.text(kind.kind), strings.text(kind.unit))).collect();
+    let called = |name: &str| types.iter().position(|&(kind, _)| kind == name);
+    let index = match wanted {
+        Some(name) => called(name).ok_or_else(|| not_there(name, &types))?,
+        None => {
+            let default = Some(strings.text(file.default_sample_type)).filter(|name| !name.is_empty());
+            let last = types.iter().rposition(|&(kind, _)| !is_waiting(kind));
+            default.and_then(called).or(last).unwrap_or(types.len() - 1)
+        }
+    };
+    let (kind, unit) = types[index];
+    let (factor, unit) = factor_of(unit);
+    let period = cpu_period(file, strings);
+    // Samples that come once a period of CPU time count it.
+    let is_cpu_sample = matches!(kind, "samples" | "sample") && unit == Unit::Count && period.is_some();
+    let is_cpu_time = unit == Unit::Time && matches!(kind, "cpu" | "cpu_time" | "on_cpu");
+    if wanted.is_none() && (is_cpu_sample || is_cpu_time) {
+        let main = if is_cpu_time {
+            Value { index, factor, off_cpu: false }
+        } else {
+            Value { index, factor: period.unwrap_or(MILLISECOND), off_cpu: false }
+        };
+        let waits = types.iter().enumerate().find_map(|(index, &(kind, unit))| {
+            let (factor, unit) = factor_of(unit);
+            (is_waiting(kind) && unit == Unit::Time).then_some(Value { index, factor, off_cpu: true })
+        });
+        return Ok(Values {
+            values: [Some(main), waits].into_iter().flatten().collect(),
+            measure: Measure::default(),
+        });
+    }
+    let measure = if is_cpu_time { Measure::default() } else { Measure { name: kind.to_owned(), unit } };
+    Ok(Values { values: vec![Value { index, factor, off_cpu: false }], measure })
+}
+
+fn not_there(name: &str, types: &[(&str, &str)]) -> ReadError {
+    let names: Vec<_> = types.iter().map(|&(kind, _)| kind).take(8).collect();
+    ReadError::Unsupported(format!("its samples have no value `{name}`, but {}", names.join(", ")))
+}
+
+fn is_waiting(kind: &str) -> bool {
+    matches!(kind, OFF_CPU | "off-cpu" | "offcpu")
+}
+
+/// What a sample stands for in ns, where the file's period is one of CPU time or of time without a name.
+pub(super) fn cpu_period(file: &message::Profile, strings: &Strings<'_>) -> Option<u64> {
+    let kind = file.period_type?;
+    let (factor, unit) = factor_of(strings.text(kind.unit));
+    let period = u64::try_from(file.period).ok().filter(|&period| period > 0)?;
+    (unit == Unit::Time).then(|| factor.saturating_mul(period))
+}
+
+/// How many of our units a unit of a file is, by its name in the singular or plural, or short. One that is not known is
+/// counted.
+fn factor_of(unit: &str) -> (u64, Unit) {
+    let unit = unit.trim().to_lowercase();
+    let singular = unit.strip_suffix('s').and_then(known_factor);
+    known_factor(&unit).or(singular).unwrap_or((1, Unit::Count))
+}
+
+fn known_factor(unit: &str) -> Option<(u64, Unit)> {
+    Some(match unit {
+        "nanosecond" | "nanosec" | "ns" => (1, Unit::Time),
+        "microsecond" | "microsec" | "us" | "µs" | "μs" => (1000, Unit::Time),
+        "millisecond" | "millisec" | "ms" => (1_000_000, Unit::Time),
+        "second" | "sec" | "s" => (1_000_000_000, Unit::Time),
+        "minute" | "min" => (60_000_000_000, Unit::Time),
+        "hour" | "hr" | "h" => (3_600_000_000_000, Unit::Time),
+        "day" => (86_400_000_000_000, Unit::Time),
+        "byte" | "b" => (1, Unit::Bytes),
+        "kilobyte" | "kibibyte" | "kb" | "kib" => (1 << 10, Unit::Bytes),
+        "megabyte" | "mebibyte" | "mb" | "mib" => (1 << 20, Unit::Bytes),
+        "gigabyte" | "gibibyte" | "gb" | "gib" => (1 << 30, Unit::Bytes),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_known_by_all_their_names() {
+        let check = |names: &[&str], expected| {
+            names.iter().for_each(|name| assert_eq!(factor_of(name), expected, "{name}"));
+        };
+        check(&["nanoseconds", "nanosecond", "ns"], (1, Unit::Time));
+        check(&["seconds", "sec", "secs", "s", "Seconds"], (1_000_000_000, Unit::Time));
+        check(&["ms", "milliseconds"], (1_000_000, Unit::Time));
+        check(&["minutes", "min", "mins"], (60_000_000_000, Unit::Time));
+        check(&["hours", "hr", "hrs"], (3_600_000_000_000, Unit::Time));
+        check(&["kilobytes", "KB", "kiB"], (1024, Unit::Bytes));
+        check(&["bytes", "B"], (1, Unit::Bytes));
+        check(&["count", "objects", "", "furlongs"], (1, Unit::Count));
+    }
+
+    /// The value that is read of a file of these types, of a period in this unit, and what it counts.
+    fn chosen(
+        types: &[(&str, &str)],
+        period: &str,
+        default: &str,
+        wanted: Option<&str>,
+    ) -> (Vec<Value>, Measure) {
+        let mut file =
+            message::Profile { string_table: vec![Vec::new()], period: 10, ..message::Profile::default() };
+        let string = |text: &str, file: &mut message::Profile| {
+            file.string_table.push(text.into());
+            file.string_table.len() as i64 - 1
+        };
+        for (kind, unit) in types {
+            let kind = string(kind, &mut file);
+            let unit = string(unit, &mut file);
+            file.sample_type.push(message::ValueType { kind, unit });
+        }
+        let unit = string(period, &mut file);
+        file.period_type = Some(message::ValueType { kind: 0, unit });
+        file.default_sample_type = string(default, &mut file);
+        let Values { values, measure } = values(&file, &Strings::new(&file), wanted).unwrap();
+        (values, measure)
+    }
+
+    fn value(index: usize, factor: u64) -> Vec<Value> {
+        vec![Value { index, factor, off_cpu: false }]
+    }
+
+    fn measure(name: &str, unit: Unit) -> Measure {
+        Measure { name: name.into(), unit }
+    }
+
+    #[test]
+    fn the_profiles_of_go_count_what_they_count() {
+        let cpu = [("samples", "count"), ("cpu", "nanoseconds")];
+        assert_eq!(chosen(&cpu, "nanoseconds", "", None), (value(1, 1), Measure::default()));
+        let asked = (value(0, 1), measure("samples", Unit::Count));
+        assert_eq!(chosen(&cpu, "nanoseconds", "", Some("samples")), asked);
+        let heap = [
+            ("alloc_objects", "count"),
+            ("alloc_space", "bytes"),
+            ("inuse_objects", "count"),
+            ("inuse_space", "bytes"),
+        ];
+        assert_eq!(chosen(&heap, "bytes", "", None), (value(3, 1), measure("inuse_space", Unit::Bytes)));
+        let allocs = (value(1, 1), measure("alloc_space", Unit::Bytes));
+        assert_eq!(chosen(&heap, "bytes", "alloc_space", None), allocs);
+        let objects = (value(2, 1), measure("inuse_objects", Unit::Count));
+        assert_eq!(chosen(&heap, "bytes", "alloc_space", Some("inuse_objects")), objects);
+        let locks = [("contentions", "count"), ("delay", "nanoseconds")];
+        assert_eq!(chosen(&locks, "count", "", None), (value(1, 1), measure("delay", Unit::Time)));
+        let goroutines = (value(0, 1), measure("goroutine", Unit::Count));
+        assert_eq!(chosen(&[("goroutine", "count")], "count", "", None), goroutines);
+        let threads = (value(0, 1), measure("threadcreate", Unit::Count));
+        assert_eq!(chosen(&[("threadcreate", "count")], "count", "", None), threads);
+    }
+
+    #[test]
+    fn samples_of_a_clock_are_cpu_time_and_wall_time_is_none() {
+        assert_eq!(
+            chosen(&[("samples", "count")], "ms", "", None),
+            (value(0, 10_000_000), Measure::default())
+        );
+        let wall = [("cpu", "seconds"), ("wall", "sec")];
+        let expected = (value(1, 1_000_000_000), measure("wall", Unit::Time));
+        assert_eq!(chosen(&wall, "ms", "wall", None), expected);
+        assert_eq!(chosen(&wall, "ms", "cpu", None), (value(0, 1_000_000_000), Measure::default()));
+    }
+
+    #[test]
+    fn a_value_that_is_not_there_is_refused_with_those_that_are() {
+        let file = message::Profile {
+            sample_type: vec![message::ValueType::default()],
+            ..message::Profile::default()
+        };
+        let error = values(&file, &Strings::new(&file), Some("x")).unwrap_err();
+        assert!(error.to_string().contains("no value `x`"), "{error}");
+    }
+}

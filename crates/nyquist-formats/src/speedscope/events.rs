@@ -1,0 +1,63 @@
+//! Samples of exact times as frames that open and close: a list of samples has no room for the time between them.
+
+use std::io::{self, Write};
+
+use nyquist_profile::{FrameId, Sample};
+
+use super::separate;
+
+/// Writes the events of samples in the order of time, `frames` having the frames of each from the outermost on. Frames that
+/// a sample shares with one that it follows at once stay open. O(samples × depth).
+pub(super) fn write_events(
+    out: &mut impl Write,
+    samples: impl Iterator<Item = Sample>,
+    interval: u64,
+    frames: impl Fn(&Sample) -> Vec<FrameId>,
+) -> io::Result<()> {
+    let mut events = Events { out, count: 0, open: Vec::new(), time: 0 };
+    for sample in samples {
+        let next = frames(&sample);
+        let start = sample.start(interval).max(events.time);
+        let is_next = start == events.time;
+        let same = events.open.iter().zip(&next).take_while(|(open, next)| is_next && open == next).count();
+        events.close(same)?;
+        events.time = start;
+        events.open(&next[same..])?;
+        events.time = sample.time.max(start);
+    }
+    events.close(0)
+}
+
+struct Events<'a, Out> {
+    out: &'a mut Out,
+    count: usize,
+    open: Vec<FrameId>,
+    /// Where the next event is.
+    time: u64,
+}
+
+impl<Out: Write> Events<'_, Out> {
+    fn open(&mut self, frames: &[FrameId]) -> io::Result<()> {
+        for &frame in frames {
+            self.event('O', frame)?;
+            self.open.push(frame);
+        }
+        Ok(())
+    }
+
+    /// Closes the innermost frames, so many outermost ones stay.
+    fn close(&mut self, kept: usize) -> io::Result<()> {
+        while self.open.len() > kept
+            && let Some(frame) = self.open.pop()
+        {
+            self.event('C', frame)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, kind: char, frame: FrameId) -> io::Result<()> {
+        separate(self.out, self.count)?;
+        self.count += 1;
+        write!(self.out, "{{\"type\":\"{kind}\",\"at\":{},\"frame\":{}}}", self.time, frame.index())
+    }
+}
