@@ -39,7 +39,7 @@ fn profile() -> Profile {
     });
     let filename = builder.intern_string("src/main.rs");
     let source = builder.intern_source(Source { filename });
-    let mut stack = |builder: &mut ProfileBuilder, words: &str| -> Option<StackId> {
+    let stack = |builder: &mut ProfileBuilder, words: &str| -> Option<StackId> {
         let mut prefix = None;
         for word in words.split(' ') {
             let (name, line) = word.split_once('#').unwrap();
@@ -64,7 +64,7 @@ fn profile() -> Profile {
         }
         prefix
     };
-    let mut add = |builder: &mut ProfileBuilder, thread: ThreadIndex, time: u64, words: &str| {
+    let add = |builder: &mut ProfileBuilder, thread: ThreadIndex, time: u64, words: &str| {
         let stack = stack(builder, words);
         builder.add_sample(thread, Sample { weight: 1, ..Sample::new(time * MS, stack, MS) });
     };

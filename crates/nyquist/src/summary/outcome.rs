@@ -5,8 +5,9 @@ use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use nyquist_profile::ExtraInfo;
 use nyquist_record::linux::backend::Outcome;
-use nyquist_record::linux::perf::{self, CallGraph, Coverage, Notice, Trigger};
+use nyquist_record::linux::perf::{self, Coverage, Notice, Trigger};
 use nyquist_record::linux::ptrace;
+use nyquist_record::linux::{CallGraph, Threads};
 
 /// Says what the command will not have, as long as nothing has happened for want of it.
 pub(crate) fn print_before_start(printer: Printer, outcome: &Outcome) {
@@ -56,7 +57,7 @@ fn print_perf(printer: Printer, outcome: &perf::Outcome) {
         outcome.sample_ring_bytes / 1024,
         outcome.cpus
     ));
-    let perf::Threads { readers, walkers } = outcome.threads;
+    let Threads { readers, walkers } = outcome.threads;
     if readers > 1 || walkers > 0 {
         let readers = counted(readers as u64, "thread");
         printer.detail(format_args!("Reading them by {readers}, and walking stacks by {walkers} beside one"));
@@ -204,7 +205,7 @@ mod tests {
             stack_bytes: 32 << 10,
             deep_stack_bytes: None,
             cpus: 2,
-            threads: perf::Threads { readers: 1, walkers: 0 },
+            threads: Threads { readers: 1, walkers: 0 },
             sample_ring_bytes: 1 << 20,
             sideband_ring_bytes: None,
             notices: vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: false }],
