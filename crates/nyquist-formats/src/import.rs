@@ -244,7 +244,7 @@ impl Importer {
         let common = common_interval(self.durations.iter().flatten().copied());
         let longest = self.durations.iter().flatten().max().copied().unwrap_or(0);
         let fits = |stated: &u64| {
-            *stated > 0 && common.is_multiple_of(*stated) && longest / *stated <= u64::from(u32::MAX)
+            *stated > 0 && common.is_multiple_of(*stated) && u32::try_from(longest / *stated).is_ok()
         };
         let interval = stated.filter(fits).unwrap_or(common);
         self.builder.meta_mut().interval = interval;

@@ -26,7 +26,9 @@ pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
             .hint("nyquist diff BEFORE AFTER; of several runs: nyquist diff BEFORE... --after AFTER..."));
     };
     let mut before_profiles = input::read_all(before.iter().chain(after), &args.symbols, printer)?;
-    before_profiles.iter_mut().for_each(|profile| selection::split(profile, &args.filter));
+    for profile in &mut before_profiles {
+        selection::split(profile, &args.filter);
+    }
     let after_profiles = before_profiles.split_off(before.len());
     let indexes = |profiles| -> Vec<Index<'_>> { <[Profile]>::iter(profiles).map(Index::new).collect() };
     let (before_indexes, after_indexes) = (indexes(&before_profiles), indexes(&after_profiles));

@@ -313,6 +313,7 @@ fn add_marker(importer: &mut Importer, schema: nyquist_profile::MarkerSchemaId, 
 mod tests {
     use super::*;
     use crate::test_profile::stacks_of;
+    use std::fmt::Write as _;
 
     #[test]
     fn events_are_told_apart() {
@@ -348,8 +349,8 @@ mod tests {
         for index in 0..200 {
             let time = f64::from(index) / 100.0;
             let (tid, other) = (7 + index % 2, if index % 2 == 0 { "swapper 0" } else { "b 9" });
-            text += &format!("a {tid} [000] {time:.6}: cycles: \n\t 10 f+0x1 (/a)\n\n");
-            text += &format!("{other} [001] {time:.6}: cycles: \n\t 20 g+0x1 (/a)\n\n");
+            write!(text, "a {tid} [000] {time:.6}: cycles: \n\t 10 f+0x1 (/a)\n\n").unwrap();
+            write!(text, "{other} [001] {time:.6}: cycles: \n\t 20 g+0x1 (/a)\n\n").unwrap();
         }
         let read = read(text.as_bytes()).unwrap();
         assert_eq!(stacks_of(&read.profile), ["f 200", "g 100"]);

@@ -118,7 +118,9 @@ mod tests {
     #[test]
     fn units_are_known_by_all_their_names() {
         let check = |names: &[&str], expected| {
-            names.iter().for_each(|name| assert_eq!(factor_of(name), expected, "{name}"));
+            for name in names {
+                assert_eq!(factor_of(name), expected, "{name}");
+            }
         };
         check(&["nanoseconds", "nanosecond", "ns"], (1, Unit::Time));
         check(&["seconds", "sec", "secs", "s", "Seconds"], (1_000_000_000, Unit::Time));

@@ -29,7 +29,9 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     let output = if args.format.json { None } else { find(&args.output)? };
     let files = [&args.file].into_iter().chain(args.before.as_ref().filter(|_| !args.chart));
     let mut profiles = input::read_all(files, &args.symbols, printer)?;
-    profiles.iter_mut().for_each(|profile| selection::split(profile, &args.filter));
+    for profile in &mut profiles {
+        selection::split(profile, &args.filter);
+    }
     let mut profiles = profiles.into_iter();
     let Some(profile) = profiles.next() else { return Err(Failure::new("no profile was read")) };
     let index = Index::new(&profile);
