@@ -16,6 +16,9 @@ const PAGE: &str = "index.html";
 /// What stands in the page for the address that opens the profile in the Firefox Profiler.
 const FRONT_END: &str = "{{FIREFOX_URL}}";
 
+/// The files that were asked for, as they are sent.
+static PREPARED: OnceLock<Vec<OnceLock<Asset>>> = OnceLock::new();
+
 /// The file at a path below the token: the page at the empty path, the others below `assets/`.
 pub(crate) fn find(path: &str, front_end: &str) -> Option<Asset> {
     if path.is_empty() {
@@ -25,7 +28,6 @@ pub(crate) fn find(path: &str, front_end: &str) -> Option<Asset> {
     }
     let name = path.strip_prefix("assets/").filter(|name| *name != PAGE)?;
     let position = FILES.iter().position(|(file, _)| *file == name)?;
-    static PREPARED: OnceLock<Vec<OnceLock<Asset>>> = OnceLock::new();
     let prepared = PREPARED.get_or_init(|| FILES.iter().map(|_| OnceLock::new()).collect());
     Some(prepared.get(position)?.get_or_init(|| asset(name, FILES[position].1)).clone())
 }

@@ -99,7 +99,7 @@ impl SymbolSource for Files {
 
     fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
         assert_eq!((&*request.file, &*request.lib.debug_name), ("src/main.rs", "app"));
-        Ok((1..=10).map(|line| format!("line {line}\n")).collect())
+        Ok((1..=10).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n"))
     }
 
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {

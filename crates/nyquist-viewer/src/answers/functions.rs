@@ -52,7 +52,7 @@ pub(super) fn list<'a>(asked: &Asked<'_, 'a>) -> Result<List<'a>, Refusal> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Callers<'a> {
+pub(super) struct Neighbourhood<'a> {
     weight: u64,
     interval_ns: u64,
     function: (usize, u64, u64),
@@ -61,7 +61,7 @@ pub(super) struct Callers<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn callers<'a>(asked: &Asked<'_, 'a>) -> Result<Callers<'a>, Refusal> {
+pub(super) fn callers<'a>(asked: &Asked<'_, 'a>) -> Result<Neighbourhood<'a>, Refusal> {
     let func = function(asked.parameters.required("function")?, asked.view.profile())?;
     let peek = asked.view.peek(func);
     let mut functions = FunctionTable::with_places();
@@ -72,7 +72,7 @@ pub(super) fn callers<'a>(asked: &Asked<'_, 'a>) -> Result<Callers<'a>, Refusal>
         shown.map(|one| (one.func.map(|func| asked.number(&mut functions, func)), one.total.weight)).collect()
     };
     let (callers, callees) = (rows(&peek.callers), rows(&peek.callees));
-    Ok(Callers {
+    Ok(Neighbourhood {
         weight: asked.view.total().weight,
         interval_ns: asked.interval_ns(),
         function,
@@ -83,13 +83,13 @@ pub(super) fn callers<'a>(asked: &Asked<'_, 'a>) -> Result<Callers<'a>, Refusal>
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Matched {
+pub(super) struct Found {
     weight: u64,
     matched: u64,
     functions: usize,
 }
 
-pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Matched, Refusal> {
+pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Found, Refusal> {
     let text = asked.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
     let wanted = pattern(text)?;
     let functions = asked.view.functions().functions;
@@ -105,7 +105,7 @@ pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Matched, Refusal> {
         selection.transforms.extend(dropped);
         weight - View::new(asked.index, &selection).total().weight.min(weight)
     };
-    Ok(Matched { weight, matched, functions: functions.len() })
+    Ok(Found { weight, matched, functions: functions.len() })
 }
 
 /// How many functions are looked for one by one; each takes a pass over all stacks.

@@ -17,7 +17,7 @@ pub(super) struct Info<'a> {
     extra: Vec<Extra<'a>>,
     summary: Figures,
     categories: Vec<Category<'a>>,
-    threads: Vec<Thread<'a>>,
+    threads: Vec<Row<'a>>,
     /// Those that the selection's transforms name.
     functions: FunctionTable<'a>,
 }
@@ -50,7 +50,7 @@ struct Category<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Thread<'a> {
+struct Row<'a> {
     thread: usize,
     name: &'a str,
     tid: &'a str,
@@ -109,9 +109,9 @@ fn functions<'a>(asked: &Asked<'_, 'a>) -> FunctionTable<'a> {
     table
 }
 
-fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> Thread<'a> {
+fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> Row<'a> {
     let thread = profile.thread(row.thread);
-    Thread {
+    Row {
         thread: row.thread.index(),
         name: row.name,
         tid: row.tid,
