@@ -222,7 +222,7 @@ fn time_off_the_cpu_lasts_until_the_thread_is_seen_again() {
         sample(10, 19, &[context::USER, 0x100]),
     ];
     let profile = converted(&records, &[(META_INFO, meta())], "off");
-    assert_eq!(samples(&profile), ["0 1 0x100", "1 8 off 0x200", "9 1 0x100"]);
+    assert_eq!(samples(&profile), ["0 1 0x100", "9 8 off 0x200", "9 1 0x100"]);
 }
 
 #[test]
