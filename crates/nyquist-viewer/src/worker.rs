@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use nyquist_analysis::Index;
+use nyquist_analysis::{Index, Selection, View};
 use nyquist_profile::Profile;
 use nyquist_server::{Client, Refusal, SymbolSource};
 
@@ -80,7 +80,7 @@ impl Worker {
 /// Answers until nobody can ask any more.
 fn work(profile: &Profile, symbols: &dyn SymbolSource, jobs: &Receiver<Job>) {
     let index = Index::new(profile);
-    let categories = FunctionCategories::new(profile);
+    let categories = &FunctionCategories::new(profile);
     let mut views = Views::new(&index);
     let mut answers = Answers::default();
     while let Ok(job) = jobs.recv() {
@@ -94,14 +94,16 @@ fn work(profile: &Profile, symbols: &dyn SymbolSource, jobs: &Receiver<Job>) {
         }
         let answer = catch_unwind(AssertUnwindSafe(|| {
             let parameters = Parameters::parse(&job.query);
-            let view = views.of(&selection(&parameters, profile)?);
-            let asked = Asked {
-                index: &index,
-                view: &view,
-                parameters: &parameters,
-                categories: &categories,
-                symbols,
-            };
+            let selection = selection(&parameters, profile)?;
+            if let Some(parts) = with_parts_of_range(profile, &selection) {
+                let index = Index::new(&parts);
+                let view = View::new(&index, &selection);
+                let asked =
+                    Asked { index: &index, view: &view, parameters: &parameters, categories, symbols };
+                return answers::answer(&job.question, &asked);
+            }
+            let view = views.of(&selection);
+            let asked = Asked { index: &index, view: &view, parameters: &parameters, categories, symbols };
             answers::answer(&job.question, &asked)
         }));
         let answer = answer.unwrap_or_else(|_| Err(internal()));
@@ -110,4 +112,13 @@ fn work(profile: &Profile, symbols: &dyn SymbolSource, jobs: &Receiver<Job>) {
         }
         let _ = job.answer.send(answer);
     }
+}
+
+/// The profile whose samples end where the selected range does, where they stand for exact times, of which the range may have a
+/// part: a trace's slices are as long as they are. O(profile).
+fn with_parts_of_range(profile: &Profile, selection: &Selection) -> Option<Profile> {
+    let range = selection.range.as_ref().filter(|_| profile.meta().has_exact_times)?;
+    let mut parts = profile.clone();
+    parts.split_samples(&[range.start, range.end]);
+    Some(parts)
 }

@@ -254,6 +254,23 @@ fn source_and_instructions_have_their_shares() {
 }
 
 #[test]
+fn a_range_has_its_part_of_a_long_slice() {
+    let meta = Meta { interval: MS, has_exact_times: true, ..Meta::default() };
+    let mut builder = ProfileBuilder::new(meta);
+    let process = builder.add_process(Process { pid: "7".into(), ..Process::default() });
+    let thread = builder.add_thread(Thread::new(process, "7", "main"));
+    let stack = builder.intern_label(None, "slice", None);
+    builder.add_sample(thread, Sample { weight: 800, ..Sample::new(900 * MS, Some(stack), 0) });
+    let viewer = BuiltinViewer::new(builder.finish(), Arc::new(Files));
+    let weight = |query: &str| {
+        let answer = ask(&viewer, "functions", query);
+        answer["weight"].as_u64().unwrap() * answer["interval_ns"].as_u64().unwrap() / MS
+    };
+    assert_eq!(weight(""), 800);
+    assert_eq!(weight("range=500000000-600000000"), 100);
+}
+
+#[test]
 fn what_cannot_be_answered_is_said() {
     let check = |question: &str, query: &str, status: u16, message: &str| {
         assert_eq!(refusal(question, query), Refusal { status, message: message.to_owned() });
