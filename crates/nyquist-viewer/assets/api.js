@@ -8,6 +8,7 @@ import { learnNames } from './names.js';
  * @typedef {object} Info
  * @property {string} name
  * @property {string} product
+ * @property {{name: string, unit: string}} measure what samples count, and in what
  * @property {number} interval_ns
  * @property {number} start_ns
  * @property {number} end_ns

@@ -33,6 +33,18 @@ function formatMinutes(seconds) {
 }
 
 /**
+ * A number of bytes in the unit that suits it: `519 B`, `2.28 MiB`.
+ * @param {number} bytes
+ * @returns {string}
+ */
+export function formatBytes(bytes) {
+  if (!Number.isFinite(bytes)) return '–';
+  const power = Math.min(4, Math.max(0, Math.floor(Math.log2(Math.max(1, Math.abs(bytes)) * 1.0005) / 10)));
+  if (power === 0) return `${formatCount(bytes)} B`;
+  return `${digits(bytes / 1024 ** power)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`;
+}
+
+/**
  * A point in time on an axis whose ticks are `step` apart: as many digits as tell two ticks apart.
  * @param {number} ns
  * @param {number} step

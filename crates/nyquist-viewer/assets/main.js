@@ -3,6 +3,7 @@
 import { ask } from './api.js';
 import { h } from './dom.js';
 import { listenForKeys } from './keys.js';
+import { setMeasure } from './measure.js';
 import { TABS, createStore, set, stepBack } from './store.js';
 import { fromQuery } from './url.js';
 import { createBreadcrumbs } from './frame/breadcrumbs.js';
@@ -42,6 +43,7 @@ async function start() {
   try {
     const info = await ask('profile', 'info', new URLSearchParams());
     status.element.remove();
+    setMeasure(info.measure);
     build(info);
   } catch (error) {
     status.failed(error, () => void start());

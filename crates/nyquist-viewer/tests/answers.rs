@@ -142,6 +142,7 @@ fn info_says_what_was_recorded() {
         (&info["name"], &info["interval_ns"], &info["end_ns"]),
         (&json!("app"), &json!(MS), &json!(10 * MS))
     );
+    assert_eq!(info["measure"], json!({"name": "CPU time", "unit": "ns"}));
     assert_eq!((&info["summary"]["weight"], &info["summary"]["threads"]), (&json!(6), &json!(2)));
     let threads: Vec<_> =
         info["threads"].as_array().unwrap().iter().map(|it| (&it["name"], &it["weight"])).collect();

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clean, formatCount, formatCounted, formatPercent, formatTick, formatTime, shorten } from '../assets/format.js';
+import { clean, formatBytes, formatCount, formatCounted, formatPercent, formatTick, formatTime, shorten } from '../assets/format.js';
+import { countsTime, formatAmount, setMeasure } from '../assets/measure.js';
 
 test('a time has three digits and the unit that suits it', () => {
   const cases = [[0, '0 s'], [850, '850 ns'], [12_340, '12.3 µs'], [1_200_000, '1.20 ms'], [519e6, '519 ms'], [2.283e9, '2.28 s'], [22.03e9, '22.0 s'],
@@ -67,4 +68,19 @@ test('a shortened name is never longer than asked, whatever the name', () => {
   for (const name of ['a::b', '::::', '>>><<<', '((((', 'Long' + '::seg<'.repeat(20_000), 'operator->', '…'.repeat(500), 'a.b.c.d', '']) {
     for (let max = 0; max < 30; max++) assert.ok(shorten(name, max).length <= Math.max(max, 0), `${name.slice(0, 20)} in ${max}`);
   }
+});
+
+test('bytes have the unit that suits them', () => {
+  for (const [bytes, text] of [[0, '0 B'], [519, '519 B'], [1023, '1,023 B'], [2048, '2.00 KiB'], [1.5 * 1024 ** 2, '1.50 MiB'], [3 * 1024 ** 5, '3072 TiB']]) {
+    assert.equal(formatBytes(bytes), text);
+  }
+});
+
+test('amounts are of what the profile counts', () => {
+  assert.equal(formatAmount(2_000_000), '2.00 ms');
+  setMeasure({ name: 'inuse_space', unit: 'bytes' });
+  assert.equal(formatAmount(2048), '2.00 KiB');
+  assert.ok(!countsTime());
+  setMeasure({ name: 'objects', unit: 'count' });
+  assert.equal(formatAmount(12_345), '12,345');
 });

@@ -2,6 +2,7 @@
 
 import { button, fill, h } from '../dom.js';
 import { clean, formatPercent, formatTime, shorten } from '../format.js';
+import { formatAmount, measureName } from '../measure.js';
 import { nameOf, isKnown } from '../names.js';
 import { clearSelection, isNarrowed, remove } from '../store.js';
 import { selectionParams } from '../url.js';
@@ -38,7 +39,7 @@ export function createBreadcrumbs(ctx) {
     const params = selectionParams(state);
     ask('selection', 'info', params).then((/** @type {import('../api.js').Info} */ answer) => {
       const weight = answer.summary.weight;
-      amount.textContent = `${formatTime(weight * answer.interval_ns)}, ${formatPercent(weight, info.summary.weight)} of all`;
+      amount.textContent = `${formatAmount(weight * answer.interval_ns)}, ${formatPercent(weight, info.summary.weight)} of all`;
       draw();
     }, () => { amount.textContent = ''; });
   };
@@ -59,7 +60,7 @@ function crumbs({ store, info }) {
       h('span', { class: 'crumb-word' }, word), h('span', { class: 'crumb-text' }, text),
       button('×', () => store.update(remove, part, index), { 'aria-label': `Remove: ${word} ${text}`.slice(0, 200) })));
   };
-  if (state.time !== 'running') add('time', 0, '', state.time === 'waiting' ? 'Waiting' : 'CPU + waiting');
+  if (state.time !== 'running') add('time', 0, '', state.time === 'waiting' ? 'Waiting' : `${measureName()} + waiting`);
   if (state.threads.length > 0) add('threads', 0, state.threads.length === 1 ? 'Thread' : 'Threads', threadsText(state.threads, info));
   state.ranges.forEach(([start, end], i) => {
     add('ranges', i, 'Range', formatTime(end - start), `${formatTime(start - info.start_ns)} to ${formatTime(end - info.start_ns)}`);

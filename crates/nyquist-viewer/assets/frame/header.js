@@ -2,6 +2,7 @@
 
 import { button, fill, h } from '../dom.js';
 import { clean, formatCounted, formatPercent, formatTime } from '../format.js';
+import { countsTime, formatAmount, measureName } from '../measure.js';
 import { addFilter, set } from '../store.js';
 import { selectionParams } from '../url.js';
 import { ask } from '../api.js';
@@ -83,7 +84,8 @@ export function createHeader(ctx, openHelp) {
 /** @param {import('../api.js').Info} info */
 function programElement(info) {
   const name = clean(info.name || info.product, 300) || 'Profile';
-  const facts = `${formatTime(info.summary.cpu_ns)} CPU in ${formatTime(info.end_ns - info.start_ns)}`;
+  const amount = formatAmount(info.summary.weight * info.interval_ns);
+  const facts = countsTime() ? `${amount} ${measureName()} in ${formatTime(info.end_ns - info.start_ns)}` : `${amount} (${measureName()})`;
   document.title = `${clean(info.name || info.product, 80)} – nyquist`;
   return h('div', { class: 'program' }, h('h1', { title: name }, name), h('span', { class: 'facts' }, facts));
 }
@@ -91,7 +93,7 @@ function programElement(info) {
 /** @param {import('../store.js').Store} store */
 function createTimeChoice(store) {
   const element = h('select', { class: 'time', 'aria-label': 'Which time is counted' },
-    h('option', { value: 'running' }, 'CPU time'), h('option', { value: 'waiting' }, 'Waiting'), h('option', { value: 'both' }, 'CPU + waiting'));
+    h('option', { value: 'running' }, measureName()), h('option', { value: 'waiting' }, 'Waiting'), h('option', { value: 'both' }, `${measureName()} + waiting`));
   element.addEventListener('change', () => store.update(set, { time: /** @type {State['time']} */ (element.value) }));
   return element;
 }

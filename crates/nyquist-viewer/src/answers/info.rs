@@ -11,6 +11,7 @@ use crate::function_table::FunctionTable;
 pub(super) struct Info<'a> {
     name: &'a str,
     product: &'a str,
+    measure: Counted<'a>,
     interval_ns: u64,
     start_ns: u64,
     end_ns: u64,
@@ -20,6 +21,13 @@ pub(super) struct Info<'a> {
     threads: Vec<Row<'a>>,
     /// Those that the selection's transforms name.
     functions: FunctionTable<'a>,
+}
+
+/// What samples count.
+#[derive(Debug, Serialize)]
+struct Counted<'a> {
+    name: &'a str,
+    unit: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -74,6 +82,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Info<'a> {
     Info {
         name: &meta.product,
         product: &meta.product,
+        measure: Counted { name: &meta.measure.name, unit: meta.measure.unit.as_str() },
         interval_ns: asked.interval_ns(),
         start_ns: times.start,
         end_ns: times.end,

@@ -1,7 +1,8 @@
 // Who calls the selected function, and what it calls. Each row leads to that function.
 
 import { button, fill, h } from '../../dom.js';
-import { formatPercent, formatTime } from '../../format.js';
+import { formatPercent } from '../../format.js';
+import { formatAmount } from '../../measure.js';
 import { nameOf } from '../../names.js';
 import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
@@ -29,7 +30,7 @@ export function createCallers(ctx) {
   const show = (answer) => {
     const [fn, own, total] = answer.function;
     const name = nameOf(fn);
-    const amount = (/** @type {number} */ value) => `${formatTime(value * answer.interval_ns)} (${formatPercent(value, answer.weight)})`;
+    const amount = (/** @type {number} */ value) => `${formatAmount(value * answer.interval_ns)} (${formatPercent(value, answer.weight)})`;
     fill(content,
       h('header', { class: 'callers-head' }, h('h2', {}, name.text.slice(0, 500)),
         h('p', { class: 'lib' }, [name.lib, name.place].filter(Boolean).join(' · ')),
@@ -74,7 +75,7 @@ function listOf(title, rows, whole, { interval_ns: interval }) {
  */
 function neighbourRow([fn, weight], whole, interval) {
   const content = [
-    h('span', { class: 'number' }, formatTime(weight * interval)), h('span', { class: 'number share' }, formatPercent(weight, whole)),
+    h('span', { class: 'number' }, formatAmount(weight * interval)), h('span', { class: 'number share' }, formatPercent(weight, whole)),
     nameWithBar(fn, weight / whole),
   ];
   if (fn === null) return h('div', { class: 'row neighbour', role: 'listitem' }, ...content);

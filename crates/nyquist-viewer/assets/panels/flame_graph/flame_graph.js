@@ -2,7 +2,8 @@
 
 import { button, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
-import { formatCounted, formatPercent, formatTime } from '../../format.js';
+import { formatCounted, formatPercent } from '../../format.js';
+import { formatAmount } from '../../measure.js';
 import { nameOf, onNewNames } from '../../names.js';
 import { createHighlight } from '../../pattern.js';
 import { set, transform } from '../../store.js';
@@ -266,7 +267,7 @@ export class FlameGraph {
   /** @param {Box} box */
   describe(box) {
     const name = nameOf(box.fn);
-    const amount = (/** @type {number} */ value) => `${formatTime(value * this.interval)}  ${formatPercent(value, this.layout.weight)}`;
+    const amount = (/** @type {number} */ value) => `${formatAmount(value * this.interval)}  ${formatPercent(value, this.layout.weight)}`;
     return [
       tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
       tooltipRow('total', amount(box.width)), tooltipRow('self', amount(box.own)),

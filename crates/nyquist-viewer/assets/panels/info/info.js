@@ -2,6 +2,7 @@
 
 import { fill, h } from '../../dom.js';
 import { clean, formatCount, formatPercent, formatTime } from '../../format.js';
+import { countsTime, formatAmount, measureName } from '../../measure.js';
 
 /** @typedef {import('../../api.js').Info} Info */
 
@@ -16,19 +17,28 @@ export function createInfo(ctx) {
 }
 
 /**
+ * How many CPUs were busy, where time is counted.
+ * @param {Info} info
+ * @returns {[string, string][]}
+ */
+function cpusUsed({ summary, start_ns: start, end_ns: end }) {
+  return countsTime() ? [['CPUs used, on average', (summary.cpu_ns / Math.max(1, end - start)).toFixed(2)]] : [];
+}
+
+/**
  * @param {Info} info
  * @returns {[string, [string, string][]][]}
  */
 function sectionsOf(info) {
   const { summary } = info;
-  const share = (/** @type {number} */ weight) => `${formatTime(weight * info.interval_ns)} (${formatPercent(weight, summary.weight)})`;
+  const share = (/** @type {number} */ weight) => `${formatAmount(weight * info.interval_ns)} (${formatPercent(weight, summary.weight)})`;
   /** @type {[string, [string, string][]][]} */
   const sections = [['This profile', [
-    ['Program', clean(info.name || info.product, 500)], ['Duration', formatTime(info.end_ns - info.start_ns)], ['CPU time', formatTime(summary.cpu_ns)],
-    ['CPUs used, on average', (summary.cpu_ns / Math.max(1, info.end_ns - info.start_ns)).toFixed(2)],
+    ['Program', clean(info.name || info.product, 500)], ['Duration', formatTime(info.end_ns - info.start_ns)],
+    [measureName(), formatAmount(summary.weight * info.interval_ns)], ...cpusUsed(info),
     ['Processes', formatCount(summary.processes)], ['Threads', formatCount(summary.threads)],
   ]], ['Samples', [
-    ['Samples', formatCount(summary.samples)], ['Sampling interval', formatTime(info.interval_ns)], ['In the program', share(summary.user)], ['In the kernel', share(summary.kernel)],
+    ['Samples', formatCount(summary.samples)], ['Sampling interval', formatAmount(info.interval_ns)], ['In the program', share(summary.user)], ['In the kernel', share(summary.kernel)],
     ['CPU time without a sample', share(summary.not_sampled)], ['Lost samples', formatCount(summary.lost_samples)], ['Truncated stacks', formatCount(summary.truncated)],
   ]]];
   for (const { section: title, label, value } of info.extra) {

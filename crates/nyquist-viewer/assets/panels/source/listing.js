@@ -2,7 +2,7 @@
 
 import { h } from '../../dom.js';
 import { heat } from '../../color.js';
-import { formatTime } from '../../format.js';
+import { formatAmount } from '../../measure.js';
 import { createVirtualList } from '../../widgets/virtual_list.js';
 import { hottestLine, hottestTotal } from './lines.js';
 
@@ -75,5 +75,5 @@ export function createListing(label, choose) {
  * @param {number} interval
  */
 function amount(value, interval) {
-  return h('span', { class: 'number' }, value > 0 ? formatTime(value * interval) : '');
+  return h('span', { class: 'number' }, value > 0 ? formatAmount(value * interval) : '');
 }

@@ -1,7 +1,8 @@
 // The source of the selected function, line by line, and its instructions beside it.
 
 import { button, fill, h } from '../../dom.js';
-import { clean, formatPercent, formatTime } from '../../format.js';
+import { clean, formatPercent } from '../../format.js';
+import { formatAmount } from '../../measure.js';
 import { isKnown, nameOf, onNewNames } from '../../names.js';
 import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
@@ -47,7 +48,7 @@ export function createSource(ctx) {
     name.title = text;
     const taken = shown.lines.reduce((sum, [, own]) => sum + own, 0);
     file.textContent = [shown.file === null ? null : clean(shown.file, 500), lib,
-      taken > 0 ? `${formatTime(taken * shown.interval_ns)} (${formatPercent(taken, shown.weight)}) in these lines` : null].filter(Boolean).join(' · ');
+      taken > 0 ? `${formatAmount(taken * shown.interval_ns)} (${formatPercent(taken, shown.weight)}) in these lines` : null].filter(Boolean).join(' · ');
   };
   /** @param {Source} answer */
   const show = (answer) => {

@@ -1,7 +1,8 @@
 // The row of one thread: its label and its canvas.
 
 import { h } from '../../dom.js';
-import { formatPercent, formatTime } from '../../format.js';
+import { formatPercent } from '../../format.js';
+import { formatAmount } from '../../measure.js';
 import { threadDetails, threadName } from './tracks.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
@@ -15,13 +16,13 @@ import { threadDetails, threadName } from './tracks.js';
  */
 export function createTrackRow(thread, info, details) {
   const canvas = h('canvas', { class: 'graph', 'aria-hidden': 'true' });
-  const time = thread.weight * info.interval_ns;
+  const amount = thread.weight * info.interval_ns;
   const label = h('div', { class: 'track-label', title: threadDetails(thread) },
     h('span', { class: 'track-names' }, h('span', { class: 'track-name' }, threadName(thread)), h('span', { class: 'track-detail' }, details(thread))),
-    h('span', { class: 'track-time' }, formatTime(time)));
+    h('span', { class: 'track-time' }, formatAmount(amount)));
   const element = h('div', {
     class: 'track', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-thread': thread.thread,
-    'aria-label': `${threadName(thread)}, ${formatTime(time)}, ${formatPercent(thread.weight, info.summary.weight)}`,
+    'aria-label': `${threadName(thread)}, ${formatAmount(amount)}, ${formatPercent(thread.weight, info.summary.weight)}`,
   }, label, h('div', { class: 'graph-area', 'data-area': 'range' }, canvas));
   return { element, canvas, thread };
 }

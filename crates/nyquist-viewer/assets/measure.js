@@ -1,0 +1,28 @@
+// What the samples of the profile count: CPU time, or bytes, objects, events. It is the same for the whole page.
+
+import { formatBytes, formatCount, formatTime } from './format.js';
+
+/** @typedef {{name: string, unit: string}} Measure */
+
+/** @type {Measure} */
+let measure = { name: 'CPU time', unit: 'ns' };
+
+/** Says what is counted; once, when the profile is known. @param {Measure} stated */
+export function setMeasure(stated) {
+  measure = stated;
+}
+
+export const measureName = () => measure.name;
+
+/** Whether time is counted, so that amounts have a place on the timeline. */
+export const countsTime = () => measure.unit === 'ns';
+
+/**
+ * An amount of what is counted.
+ * @param {number} amount
+ * @returns {string}
+ */
+export function formatAmount(amount) {
+  if (measure.unit === 'bytes') return formatBytes(amount);
+  return countsTime() ? formatTime(amount) : formatCount(amount);
+}
