@@ -71,11 +71,12 @@ fn parts(name: &str) -> Option<Vec<Part<'_>>> {
     Some(places(name, separator).into_iter().map(part).collect())
 }
 
-/// Whether dots are between packages, classes and methods, and not in the name of a file or a version.
+/// Whether dots are between packages, classes and methods, and not in the name of a file or a version, or before what a compiler
+/// has called a part of a function (`main.cold`).
 fn is_dotted_path(name: &str) -> bool {
     let is_word = |part: &str| part.starts_with(|char: char| char.is_alphabetic() || "_$(<".contains(char));
-    let files = ["so", "dll", "exe", "dylib", "js", "py", "map", "ko"];
-    name.split('.').all(is_word) && !name.rsplit('.').next().is_some_and(|end| files.contains(&end))
+    let endings = ["so", "dll", "exe", "dylib", "js", "py", "map", "ko", "cold"];
+    name.split('.').all(is_word) && !name.rsplit('.').next().is_some_and(|end| endings.contains(&end))
 }
 
 /// Where a separator stands outside of brackets.
@@ -135,6 +136,7 @@ mod tests {
         let check = |name, width, expected: &str| assert_eq!(fit_name(name, width, "…"), expected);
         check("abcdefghij", 7, "abc…hij");
         check("libsomething-1.2.3.so", 11, "libso….3.so");
+        check("__gcc_personality_v0.cold", 12, "__gcc_….cold");
         check("äöüßäöüß", 3, "ä…ß");
         assert_eq!(fit_name("abcdefghij", 7, ".."), "abc..ij");
     }

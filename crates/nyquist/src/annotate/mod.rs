@@ -18,11 +18,16 @@ use listing::Listing;
 use nyquist_analysis::{Index, View};
 use nyquist_profile::FuncId;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
-    let mut profile = input::read(&args.file, &args.symbols, printer)?;
+    let read = input::read(&args.file, &args.symbols, printer);
+    let mut profile = read.map_err(|failure| match in_order(args) {
+        Some(command) => failure.hint(command),
+        None => failure,
+    })?;
     selection::split(&mut profile, &args.filter);
     let selected = selection::select(&profile, &args.filter)?;
     let index = Index::new(&profile);
@@ -40,6 +45,15 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     } else {
         page::print(text::text(&annotated))
     }
+}
+
+/// The command as it was meant, where the profile was named before the function.
+fn in_order(args: &AnnotateArgs) -> Option<String> {
+    let is_swapped = !args.file.exists() && Path::new(&args.function).is_file();
+    is_swapped.then(|| {
+        let function = args.file.display();
+        format!("the function comes first: `nyquist annotate {function} {}`", args.function)
+    })
 }
 
 /// A source line that takes time.
@@ -77,4 +91,27 @@ pub(crate) fn hot_lines(
     let mut lines: Vec<_> = lines.collect();
     lines.sort_by_key(|line| std::cmp::Reverse((line.text.is_some(), line.total, line.own)));
     (lines, listing.notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
+
+    fn hint(function: &str, file: &str) -> Option<String> {
+        let cli = Cli::try_parse_from(["nyquist", "annotate", function, file]).unwrap();
+        let Command::Annotate(args) = cli.command else { panic!() };
+        in_order(&args)
+    }
+
+    #[test]
+    fn a_profile_before_the_function_is_seen() {
+        let (file, missing) = (concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), "/no/such/file");
+        let expected = format!("the function comes first: `nyquist annotate /no/such/file {file}`");
+        assert_eq!(hint(file, missing), Some(expected));
+        assert_eq!(hint("main", missing), None);
+        assert_eq!(hint("main", file), None);
+        assert_eq!(hint(file, file), None);
+    }
 }

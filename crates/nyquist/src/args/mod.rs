@@ -203,6 +203,7 @@ impl Command {
 
 /// What every command understands.
 #[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Messages")]
 pub(crate) struct Verbosity {
     /// Say more: what was tried, and where each file was looked for
     #[arg(short, long, global = true, conflicts_with = "quiet")]
@@ -214,6 +215,7 @@ pub(crate) struct Verbosity {
 
 /// How a profile is served.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Serving")]
 pub(crate) struct ServerArgs {
     /// Print the link and do not open a browser
     #[arg(short, long)]

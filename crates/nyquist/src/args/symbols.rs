@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 /// Where symbols are looked for, beside the usual places.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Symbols")]
 pub(crate) struct SymbolArgs {
     /// Also look for binaries and debug files in this folder (may be repeated)
     #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]
