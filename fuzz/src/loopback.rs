@@ -59,7 +59,7 @@ impl Loopback {
 }
 
 /// Knows something of every address whose lowest bit is not set.
-struct Names;
+pub struct Names;
 
 impl SymbolSource for Names {
     fn symbolicate(&self, lib: &LibKey, addresses: &[RelativeAddress]) -> Option<Vec<Option<AddressInfo>>> {

@@ -255,6 +255,21 @@ fn write_text_seeds() -> io::Result<()> {
     for (number, (endpoint, body)) in requests.into_iter().enumerate() {
         write("server_requests", number, &[&[endpoint], body.as_bytes()].concat())?;
     }
+    let questions = [
+        (0, "threads=0&range=0-1000000&state=both&transform=focus-function:0"),
+        (1, "parts=7&tracks=0,1&hide=a&transform=collapse-lib:0&transform=drop-category:0"),
+        (2, "width=900&inverted=1&transform=focus-subtree:0.1&ignore=/^b/"),
+        (3, "thread=0&width=300&show=a"),
+        (4, "expand=1&limit=9&path=0&transform=merge-function:1"),
+        (5, "sort=total&search=a&offset=1&transform=collapse-recursion:0"),
+        (6, "function=0&transform=focus-inverted-subtree:0&transform=collapse-subtree:1"),
+        (7, "q=a%20b&focus=a&transform=drop-function:2&transform=focus-self:1"),
+        (8, "function=1"),
+        (9, "limit=5&search=a&kind=b"),
+    ];
+    for (number, (question, query)) in questions.into_iter().enumerate() {
+        write("viewer_questions", number, &[&[question], query.as_bytes()].concat())?;
+    }
     let heads = [
         "GET /TOKEN/profile.json HTTP/1.1\r\nHost: HOST\r\n\r\n",
         "HEAD /TOKEN/profile.json HTTP/1.0\r\n\r\n",

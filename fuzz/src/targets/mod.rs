@@ -39,6 +39,7 @@ targets! {
     unwind_pe
     unwind_sections
     unwind_walk
+    viewer_questions
     windows_symbols
 }
 
