@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 /// How many addresses are sent, and looked up, at once at least.
 pub(super) const AT_ONCE: usize = 2048;
 
-/// Sends addresses that a conversion meets for the first time from its converter to a [`Symbolicator`].
+/// Sends addresses that a conversion meets for the first time from its converter to a [`Symbolicator`](super::Symbolicator).
 #[derive(Debug)]
 pub struct AddressSender {
     to: Sender<SeenAddresses>,

@@ -8,6 +8,6 @@ use std::path::Path;
 pub struct WriteOptions<'a> {
     /// Finds the binaries of the profile's libs.
     pub finder: &'a Finder,
-    /// The folder in which the [stand-ins](StandIn) will be. The records have its path as it is given here.
+    /// The folder in which the [stand-ins](super::StandIn) will be. The records have its path as it is given here.
     pub stand_ins: &'a Path,
 }
