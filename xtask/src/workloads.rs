@@ -137,7 +137,6 @@ const WORKLOADS: &[Workload] = &[
     c("signal_stack-static", "-static signal_stack.c"),
     c("coroutine", "coroutine.c"),
     c("coroutine-static", "-static coroutine.c"),
-    c("coroutine-fp", "-static -fno-omit-frame-pointer coroutine.c"),
     c("trampolines", "trampolines.c"),
     c("no_cfi", "no_cfi.c no_cfi.S"),
     c("no_cfi-fp", "-fno-omit-frame-pointer no_cfi.c no_cfi.S"),

@@ -10,7 +10,7 @@ use crate::jit::dumps::JitDumps;
 use crate::modules::mapping_kind::is_memory;
 use crate::modules::replaced_text::ReplacedText;
 use crate::modules::store::ModuleStore;
-use nyquist_object::{Avma, RelativeAddress};
+use nyquist_object::Avma;
 use nyquist_profile::ProcessIndex;
 use nyquist_unwind::{self as unwind, AddressSpace};
 use rustc_hash::FxHashMap;
@@ -245,30 +245,6 @@ impl Process {
         };
         let in_code = callers.iter().take_while(|address| is_in_code(address)).count();
         &stack[..=in_code]
-    }
-
-    /// Which address of a walk by frame pointers is the bottom of a coroutine's stack, where one is: the beginning of a function
-    /// to which no call returns, such as `__start_context`. The frame pointer there is of whichever stack made the coroutine, so
-    /// that what a walk finds beyond it called nothing. O(log n) in the functions of a module for one address in sixteen.
-    pub(crate) fn stack_bottom(&self, stack: &[Avma], modules: &ModuleStore) -> Option<usize> {
-        // Functions in assembly are aligned to this (`ENTRY` of glibc), which few return addresses are.
-        const ALIGNED: u64 = 16;
-        let mut callers = stack.iter().enumerate().skip(1);
-        let bottom = callers
-            .find(|(_, address)| address.0.is_multiple_of(ALIGNED) && self.begins_apart(**address, modules));
-        bottom.map(|(position, _)| position)
-    }
-
-    /// Whether a function begins at an address that none reaches up to.
-    fn begins_apart(&self, address: Avma, modules: &ModuleStore) -> bool {
-        let place = self.find(address).and_then(|range| range.module);
-        place.is_some_and(|(module, base)| {
-            let relative = address.0.checked_sub(base.0).and_then(|relative| u32::try_from(relative).ok());
-            let tables = modules.get(module).unwind();
-            tables
-                .zip(relative)
-                .is_some_and(|(tables, address)| tables.begins_apart(RelativeAddress(address)))
-        })
     }
 
     /// Whether an address is in executable memory that is known. Nobody tells of the page at a fixed address in which old programs

@@ -7,7 +7,7 @@ use super::deep_stacks::live_walker::CutSample;
 use super::prefetcher::StackPrefetcher;
 use super::registers::unwindable;
 use super::truncation::{Truncation, truncation};
-use super::walk::{Walker, settled};
+use super::walk::Walker;
 use crate::event::pre_unwound::Walked;
 use crate::event::{Pid, PreUnwound, Registers, Sample, Timestamp, UserStack};
 use crate::processes::state::ProcessState;
@@ -108,14 +108,9 @@ impl StackWalker {
                 None
             }
             UserStack::FramePointers(addresses) => {
-                let process = processes.tracker.process(sample.pid, now);
+                let process = processes.process(sample.pid, now);
                 let in_code = process.part_in_code(addresses, sample.in_kernel);
-                let bottom = process.stack_bottom(in_code, &processes.modules);
-                self.take_walked(bottom.map_or(in_code, |bottom| &in_code[..=bottom]));
-                if bottom.is_some() {
-                    settled(WalkEnd::Bottom, &mut self.frames);
-                    return None;
-                }
+                self.take_walked(in_code);
                 (in_code.len() < addresses.len()).then_some(Truncation::Walk(unwind::Reason::NotCode))
             }
             UserStack::Copied { registers, stack, limited } => {
