@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -54,8 +55,10 @@ pub(crate) fn install_oracles() {
     install_if_root(ORACLES);
 }
 
-/// Installs a browser where there is none, as root on Debian.
+/// Installs a browser where there is none, as root on Debian. Tests that run at once ask for it: apt-get takes one at a time.
 pub(crate) fn install_browser() {
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _alone = INSTALLING.lock();
     install_if_root(BROWSER);
 }
 

@@ -1,8 +1,10 @@
 //! A headless Chromium that is told what to do over a pipe, by the DevTools protocol
 //! (<https://chromedevtools.github.io/devtools-protocol/>).
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -20,6 +22,23 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The names that the program has.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
+/// A browser's program; a skip where there is none.
+pub(super) fn program() -> Result<&'static str, Stop> {
+    match PROGRAMS.into_iter().find(|program| Command::new(program).arg("--version").output().is_ok()) {
+        Some(program) => Ok(program),
+        None => skip("there is no chromium, in which pages are looked at"),
+    }
+}
+
+/// A program for `BROWSER` that opens nothing, and the file into which it writes the address that it is given.
+pub(super) fn stand_in(test: &Context<'_>, name: &str) -> Result<(PathBuf, PathBuf), Stop> {
+    let (opened, program) = (test.path(&format!("opened-{name}")), test.path(&format!("browser-{name}")));
+    let script = format!("#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n", opened.display());
+    fs::write(&program, script)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    Ok((program, opened))
+}
+
 /// A page in a browser of its own, which ends with this.
 pub(super) struct Page {
     browser: Child,
@@ -32,10 +51,7 @@ pub(super) struct Page {
 impl Page {
     /// Opens a file in a window of that size; a skip where there is no browser.
     pub(super) fn open(test: &Context<'_>, file: &Path, width: u32, height: u32) -> Result<Self, Stop> {
-        let is_there = |program: &&&str| Command::new(program).arg("--version").output().is_ok();
-        let Some(program) = PROGRAMS.iter().find(is_there) else {
-            return skip("there is no chromium, in which pages are looked at");
-        };
+        let program = program()?;
         // The protocol is spoken over descriptors 3 and 4, which a shell makes of the usual ones.
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh", program]);

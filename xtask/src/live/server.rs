@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::browser;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
 use super::harness::Test;
@@ -373,10 +374,7 @@ fn over_ssh(test: &Context<'_>) -> Verdict {
 /// What is in the browser's arguments does not hold the token, is of no use to another user, and works once.
 fn browser_link(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
-    let (opened, browser) = (test.path("opened"), test.path("browser"));
-    let script = format!("#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n", opened.display());
-    std::fs::write(&browser, script)?;
-    expect(std::process::Command::new("chmod").arg("755").arg(&browser).status()?.success(), "chmod failed")?;
+    let (browser, opened) = browser::stand_in(test, "link")?;
     let call = test.nyquist(&["load", "--ui", "firefox"]).path(&recorded.path);
     let running = call.env("BROWSER", browser.display().to_string()).start()?;
     let link = link_of(&running)?;

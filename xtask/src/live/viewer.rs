@@ -6,8 +6,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::browser;
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
 use super::harness::Test;
 use super::http::Client;
 use super::invocation::Running;
@@ -33,9 +34,6 @@ const PLAYWRIGHT: Package = Package { name: "playwright-core", version: "1.65.1"
 
 /// What checks the types of the page's modules.
 const TYPESCRIPT: Package = Package { name: "typescript", version: "5.9.3" };
-
-/// The names that the browser has.
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// A viewer that is served.
 struct Served<'a> {
@@ -98,11 +96,7 @@ fn chosen_page(test: &Context<'_>) -> Verdict {
     // A port on which nothing listens.
     let unreachable = "http://127.0.0.1:1";
     for (ui, is_viewer) in [("builtin", true), ("firefox", false), ("auto", true)] {
-        let (opened, browser) = (test.path(&format!("opened-{ui}")), test.path(&format!("browser-{ui}")));
-        let script = format!("#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n", opened.display());
-        std::fs::write(&browser, script)?;
-        let status = Command::new("chmod").arg("755").arg(&browser).status()?;
-        expect(status.success(), "chmod failed")?;
+        let (browser, opened) = browser::stand_in(test, ui)?;
         let call = test.nyquist(&["load", "--ui", ui]).path(&recorded.path);
         let call = call.env("BROWSER", browser.display().to_string()).env("PROFILER_URL", unreachable);
         let running = call.start()?;
@@ -141,20 +135,10 @@ fn pure_parts(test: &Context<'_>) -> Verdict {
     expect_eq(&format!("node --test: {}", tested.stdout_text()), tested.code(), 0)
 }
 
-fn browser() -> Result<&'static str, Stop> {
-    let is_there = |program: &&&str| Command::new(program).arg("--version").output().is_ok();
-    if BROWSERS.iter().find(is_there).is_none() {
-        packages::install_browser();
-    }
-    match BROWSERS.iter().find(is_there) {
-        Some(program) => Ok(program),
-        None => skip("there is no chromium, in which pages are looked at"),
-    }
-}
-
 /// Does in a browser what a scenario says; `expected` is what it needs to know of the profile.
 fn browse(test: &Context<'_>, profile: &Path, scenario: &str, expected: &Value) -> Verdict {
-    let (program, tools) = (browser()?, npm::folder_with(&[PLAYWRIGHT])?);
+    packages::install_browser();
+    let (program, tools) = (browser::program()?, npm::folder_with(&[PLAYWRIGHT])?);
     let served = Served::start(test, profile)?;
     let script = crate_folder().join("tests/browser.mjs");
     let call = test.program("node").path(&script).args(&[scenario, &served.url(), &expected.to_string()]);
