@@ -76,6 +76,22 @@ impl<'a> View<'a> {
     }
 
     /// What the samples with a stack sum to.
+    /// What the samples sum to whose stacks have one of some functions. O(nodes).
+    pub fn total_with(&self, is_wanted: impl Fn(FuncId) -> bool) -> Amount {
+        let forest = self.forest();
+        let mut has_one: Vec<bool> = Vec::with_capacity(forest.len());
+        let mut sum = Amount::default();
+        for (node, &parent) in forest.parent.iter().enumerate() {
+            let inherits = parent != NONE && has_one[parent as usize];
+            let has = inherits || is_wanted(FuncId::from_index(forest.func[node] as usize));
+            has_one.push(has);
+            if has {
+                sum += self.own(node as u32);
+            }
+        }
+        sum
+    }
+
     pub(crate) fn in_stacks(&self) -> Amount {
         self.running.last().copied().unwrap_or_default()
     }
@@ -245,5 +261,19 @@ mod tests {
         let of = |state| Selection { state, ..Selection::default() };
         check(&of(SampleState::OffCpu), "f:50,0 .wait:50,50", 50);
         check(&of(SampleState::Both), "f:53,2 .wait:50,50 .g:1,1 h:8,8", 65);
+    }
+
+    #[test]
+    fn samples_that_have_one_of_some_functions_count_once() {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        for (stack, weight) in [("m a b a", 1), ("m b", 2), ("m c", 4), ("", 8)] {
+            test.sample(stack, weight);
+        }
+        with_view(&test.finish(), &Selection::default(), |view| {
+            let with =
+                |names: &[&str]| view.total_with(|func| names.contains(&view.function(func).name)).weight;
+            assert_eq!((with(&["a"]), with(&["a", "b"]), with(&["m"]), with(&[])), (1, 3, 7, 0));
+        });
     }
 }

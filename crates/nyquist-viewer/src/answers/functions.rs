@@ -1,6 +1,8 @@
 //! `functions`, `callers` and `search`: functions without the paths that lead to them.
 
-use nyquist_analysis::{Neighbour, Selection, View};
+use std::collections::HashSet;
+
+use nyquist_analysis::Neighbour;
 use nyquist_server::Refusal;
 use serde::Serialize;
 
@@ -92,21 +94,10 @@ pub(super) struct Found {
 pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Found, Refusal> {
     let text = asked.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
     let wanted = pattern(text)?;
-    let functions = asked.view.functions().functions;
-    let functions: Vec<_> = functions.iter().filter(|one| wanted.matches(one.name)).collect();
     // Names alone count, as the boxes are marked by them; a filter also looks at files and libs.
-    let dropped = functions.iter().map(|one| nyquist_analysis::Transform::DropFunction(one.func));
-    let mut selection: Selection = asked.view.selection().clone();
-    let weight = asked.view.total().weight;
-    let matched = if functions.len() > MOST_DROPPED {
-        selection.focus.push(wanted);
-        View::new(asked.index, &selection).total().weight
-    } else {
-        selection.transforms.extend(dropped);
-        weight - View::new(asked.index, &selection).total().weight.min(weight)
-    };
-    Ok(Found { weight, matched, functions: functions.len() })
+    let functions = asked.view.functions().functions;
+    let functions: HashSet<_> =
+        functions.iter().filter(|one| wanted.matches(one.name)).map(|one| one.func).collect();
+    let matched = asked.view.total_with(|func| functions.contains(&func)).weight;
+    Ok(Found { weight: asked.view.total().weight, matched, functions: functions.len() })
 }
-
-/// How many functions are looked for one by one; each takes a pass over all stacks.
-const MOST_DROPPED: usize = 32;

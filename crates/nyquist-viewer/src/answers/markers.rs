@@ -34,7 +34,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> 
     for (thread, row) in asked.view.selection().select_threads(profile) {
         for marker in &row.markers {
             let Some((start, duration)) = moments(marker.timing) else { continue };
-            let is_in_range = start < times.end && start + duration.unwrap_or(0) >= times.start;
+            let is_in_range = start < times.end && start.saturating_add(duration.unwrap_or(0)) >= times.start;
             let name = profile.string(marker.name);
             let is_wanted = kind.is_none_or(|kind| kind == name)
                 && search

@@ -130,11 +130,15 @@ fn instructions(asked: &Asked<'_, '_>, func: FuncId) -> Instructions {
         let end = ends.get(position + 1).copied().unwrap_or(address.saturating_add(16));
         // The address of a caller is a return address less one, which is within the call.
         let within = (address..end).filter_map(|address| amounts.get(&address));
-        let (own, total) = within.fold((0, 0), |sum, amount| (sum.0 + amount.0, sum.1 + amount.1));
+        let (own, total) = within.fold((0, 0), sum);
         let line = (address..end).find_map(|address| lines.get(&address).copied());
         listed.push((address, one.text, own, total, line));
     }
     Instructions { message: None, instructions: listed }
+}
+
+fn sum(a: (u64, u64), b: &(u64, u64)) -> (u64, u64) {
+    (a.0.saturating_add(b.0), a.1.saturating_add(b.1))
 }
 
 /// The symbol whose code takes most of a function's time.
@@ -153,7 +157,7 @@ fn busiest_symbol(asked: &Asked<'_, '_>, func: FuncId) -> Option<NativeSymbolId>
     for row in &rows {
         if let Some(symbol) = symbol_of.get(&(row.lib.index(), row.address)) {
             let sums = totals.entry(*symbol).or_default();
-            *sums = (sums.0 + row.self_amount.weight, sums.1 + row.total.weight);
+            *sums = sum(*sums, &(row.self_amount.weight, row.total.weight));
         }
     }
     let busiest = totals.into_iter().max_by_key(|(symbol, sums)| (*sums, std::cmp::Reverse(symbol.index())));
