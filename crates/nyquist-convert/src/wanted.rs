@@ -41,7 +41,7 @@ impl Wanted {
         match &mut self.filter {
             Filter::FromExec(waiting) if exec && *waiting == pid => self.filter = Filter::All,
             Filter::Family(pids) => {
-                // Removed, for who has the number later is another process.
+                // Removed, because a later process of that number is another one.
                 let is_asked_for = pids.remove(&pid);
                 tracker.process(pid, now).in_family |= is_asked_for;
             }

@@ -35,7 +35,7 @@ pub(crate) struct ProcessJit {
     maps_at_end: bool,
     /// What was read of the code for want of unwind information.
     instructions: ReadInstructions,
-    /// Whether something was, or another one who follows the process knows more of its code.
+    /// Whether something was, or another stage that follows the process knows more of its code.
     knows_code: bool,
 }
 
@@ -51,7 +51,7 @@ impl ProcessJit {
         self.knows_code || !self.dumps.is_empty()
     }
 
-    /// More is known of code of the process, if not by who follows it here.
+    /// More is known of code of the process, if not by the tracker here.
     pub(crate) fn note_known_code(&mut self) {
         self.knows_code = true;
     }

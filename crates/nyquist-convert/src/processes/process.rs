@@ -268,7 +268,7 @@ impl Process {
 
     /// Whether the kernel is replacing the process's program (`exec`): the old program's stack is gone, and the
     /// registers still are those with which it called the kernel. Of a fault at a page of the stack that is used for the first time
-    /// there is no copy, either; who takes exec for one, where registers do not tell them apart, shows a stack that is cut.
+    /// there is no copy, either; a walk that takes exec for one, where registers do not tell them apart, gives a truncated stack.
     pub(crate) fn is_between_programs(&self, registers: &unwind::Registers, stack: &[u8]) -> bool {
         let has_called = registers.may_be_of_system_call();
         let is_unknown_code = || self.find(registers.instruction_pointer()).is_none();

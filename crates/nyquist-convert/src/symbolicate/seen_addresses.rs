@@ -1,4 +1,4 @@
-//! The addresses that a conversion meets, on their way to who looks them up meanwhile.
+//! The addresses that a conversion meets, on their way to the threads that look them up meanwhile.
 
 use crate::modules::lib_source::LibSource;
 use nyquist_object::RelativeAddress;

@@ -90,7 +90,7 @@ impl StackWalker {
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::PreUnwound(_));
         match truncated {
             Some(Truncation::Walk(_)) if lacks_mappings => Some(Truncation::UnknownMappings),
-            // What looks like a root to who knows nothing of the code is none.
+            // Without knowledge of the code, what looks like a root may be none.
             None if lacks_mappings && is_copy && !self.frames.is_empty() => Some(Truncation::UnknownMappings),
             _ => truncated,
         }
@@ -207,7 +207,7 @@ impl StackWalker {
         }
     }
 
-    /// The processes of whose code more is known than who walks before their turn knows, of those whose stacks were walked again
+    /// The processes of whose code more is known than the walks before their turn know, of those whose stacks were walked again
     /// since this was last called.
     pub(crate) fn drain_stale_processes(&mut self, now: Timestamp, processes: &mut ProcessState) -> Vec<Pid> {
         let mut walked_again = std::mem::take(&mut self.walked_again);

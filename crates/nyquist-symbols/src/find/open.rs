@@ -1,4 +1,4 @@
-//! Opening files as they may be opened: regular ones alone, and those in other roots as those see them who have that.
+//! Opening files as they may be opened: regular ones alone, and those in other roots as a process of that root sees them.
 
 use super::found::Outcome;
 use nyquist_object::{FileSource, OpenRoot};
@@ -8,14 +8,14 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A path as those see it who have other roots, and as it is here.
+/// A path as a process of another root sees it, and as it is here.
 pub(crate) fn seen_from<'a>(roots: &'a [OpenRoot], path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
     let below = path.strip_prefix("/").ok();
     let inside = below.into_iter().flat_map(|below| roots.iter().map(move |root| root.path().join(below)));
     inside.chain([path.to_owned()])
 }
 
-/// Opens a regular file, one in another root as those see it who have that.
+/// Opens a regular file, one in another root as a process of that root sees it.
 pub(crate) fn open_seen(roots: &[OpenRoot], path: &Path) -> io::Result<File> {
     match roots.iter().find_map(|root| Some((root, path.strip_prefix(root.path()).ok()?))) {
         Some((root, inside)) => root.open_file(inside),

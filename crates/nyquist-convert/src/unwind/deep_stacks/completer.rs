@@ -51,7 +51,7 @@ pub(crate) struct StackCompleter {
     /// Where the stacks of threads have their roots.
     bases: LearnedStackBases,
     calls: Calls,
-    /// What came of the copies, for who makes them.
+    /// What came of the copies, for the recorder that makes them.
     pub(crate) feedback: StackCopyFeedback,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Completed {
     pub(super) outermost: Avma,
     pub(super) read_at: Timestamp,
     /// Whether both belong together. Where one frame fills all that both have, nothing in it proves that; then all calls must
-    /// lead to who is called, which they need not where functions end in jumps to others.
+    /// lead to the function that is called, which they need not where functions end in jumps to others.
     pub(super) is_joined: bool,
 }
 

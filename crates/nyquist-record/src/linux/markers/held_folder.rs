@@ -41,7 +41,7 @@ impl Held {
     }
 
     /// Removes the files that lie in the folder, so many at most, and then the folder, if it is still where it was found and
-    /// nothing else is in it. What cannot be removed is left to who cleans the place up; other folders, and what is
+    /// nothing else is in it. What cannot be removed is left to whatever cleans the place up; other folders, and what is
     /// mounted, are not ours.
     pub(super) fn remove(&self, most: usize) {
         for name in self.names().take(most) {
