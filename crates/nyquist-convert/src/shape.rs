@@ -20,6 +20,9 @@ pub struct Shape {
     pub program_arguments: usize,
     /// Each time that a thread was on a CPU is a marker, where the source tells of context switches.
     pub switch_markers: bool,
+    /// The time that threads are off the CPU is shown too, where the source tells of context switches: as samples of waiting, and as
+    /// markers where it is long.
+    pub waits: bool,
     /// Each function that a just-in-time compiler has noted in a jitdump is a marker on its process's main thread.
     pub jit_markers: bool,
 }

@@ -19,6 +19,19 @@ pub const NOT_SAMPLED: &str = "[not sampled]";
 /// The innermost function of a stack whose thread was ready to run, and other threads had the CPU.
 pub const RUNNABLE: &str = "[waiting for a CPU]";
 
+/// The innermost function of waits that ended before anybody could see where the thread was, or whose stack may not be read.
+pub const WAIT_NOT_SEEN: &str = "[waiting: not seen]";
+
+/// The name of the innermost function of a stack whose thread waits for something, as `lock`: `[waiting: lock]`.
+pub fn waiting_for(reason: &str) -> String {
+    format!("[waiting: {reason}]")
+}
+
+/// What a thread waits for whose innermost function is called `name`; `None` for other functions.
+pub fn wait_reason(name: &str) -> Option<&str> {
+    name.strip_prefix("[waiting: ")?.strip_suffix(']')
+}
+
 /// The process whose threads are the CPUs. Its samples are those of other threads, shown a second time.
 pub const CPU_PROCESS: &str = "CPU";
 

@@ -99,6 +99,7 @@ impl Seen {
             EventKind::SwitchOut(_) => "switch out",
             EventKind::SwitchIn { .. } => "switch in",
             EventKind::Descheduled { .. } => "descheduled",
+            EventKind::Waiting(_) => "waiting",
             EventKind::Marker(_) => "marker",
             EventKind::Counter(_) => "counter",
             EventKind::LiveStack(_) => "live stack",

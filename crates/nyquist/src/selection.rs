@@ -18,13 +18,22 @@ pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection
         libs: libs(profile, &filter.lib)?,
         categories: categories(profile, &filter.category)?,
         range: filter.range.map(crate::args::TimeRange::times),
-        state: if filter.off_cpu { SampleState::OffCpu } else { SampleState::OnCpu },
+        state: state(filter),
         focus: patterns(&filter.focus)?,
         ignore: patterns(&filter.ignore)?,
         show: patterns(&filter.show)?,
         hide: patterns(&filter.hide)?,
         ..Selection::default()
     })
+}
+
+/// Which samples the filters want by what their thread did.
+fn state(filter: &FilterArgs) -> SampleState {
+    match (filter.off_cpu, filter.wall) {
+        (true, _) => SampleState::OffCpu,
+        (_, true) => SampleState::Both,
+        _ => SampleState::OnCpu,
+    }
 }
 
 /// Splits samples of exact times where the range of the filters begins and ends, so that it has its part of them.

@@ -138,9 +138,9 @@ impl Accounting {
         intervals
     }
 
-    /// The intervals that a thread has waited until `end`, which no sample stands for.
-    pub(crate) fn waited(&self, thread: &mut Thread, since: Timestamp, end: Timestamp) -> u32 {
-        thread.waited.add(end.0.saturating_sub(since.0));
+    /// The intervals that a thread has waited, after so many more nanoseconds, which no sample stands for.
+    pub(crate) fn waited(&self, thread: &mut Thread, waited_ns: u64) -> u32 {
+        thread.waited.add(waited_ns);
         thread.waited.take_nearest(self.interval)
     }
 

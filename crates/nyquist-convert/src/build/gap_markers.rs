@@ -67,7 +67,8 @@ impl ProfileSink {
                 Some(records) => ("Lost samples", &LOST_SAMPLES, vec![count(records), cpu]),
                 None => ("Sampling paused", &SAMPLING_PAUSED, vec![cpu]),
             };
-            let content = Content { name, schema: Some(schema), values: &values, category: None };
+            let content =
+                Content { name, schema: Some(schema), values: &values, category: None, stack: None };
             for row in self.rows_of_gaps(gap.cpu) {
                 self.markers.add(&mut self.builder, row, content, timing);
             }

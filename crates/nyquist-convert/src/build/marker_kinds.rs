@@ -23,6 +23,14 @@ pub(crate) static CONTEXT_SWITCH: LazyLock<Arc<MarkerSchema>> = LazyLock::new(||
     ))
 });
 
+/// A time off the CPU.
+pub(crate) static WAIT: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
+    let fields =
+        [("reason", "Waited for", MarkerFormat::String), ("object", "Which one", MarkerFormat::String)];
+    let labels = ["{marker.data.reason}", "{marker.data.reason} {marker.data.object}"];
+    Arc::new(schema("Wait", &fields, labels, "A thread was off the CPU, with its stack."))
+});
+
 /// Code that was made just in time.
 pub(crate) static JIT_FUNCTION: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     let label = "{marker.data.n}";

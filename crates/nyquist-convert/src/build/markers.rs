@@ -5,7 +5,7 @@ use crate::event::{CounterKind, FieldValue, MarkerCategory};
 use nyquist_profile::{
     CategoryColor, CategoryId, Counter, CounterDisplay, CounterId, CounterSample, Marker, MarkerField,
     MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming, MarkerValue, ProcessIndex, ProfileBuilder,
-    StringId, Thread, ThreadIndex, well_known,
+    StackId, StringId, Thread, ThreadIndex, well_known,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub(crate) struct Content<'a> {
     /// The values of the schema's fields, in the schema's order.
     pub(crate) values: &'a [FieldValue],
     pub(crate) category: Option<&'a MarkerCategory>,
+    /// Where its thread was.
+    pub(crate) stack: Option<StackId>,
 }
 
 impl<'a> From<&'a event::Marker> for Content<'a> {
@@ -40,6 +42,7 @@ impl<'a> From<&'a event::Marker> for Content<'a> {
             schema: marker.schema.as_ref(),
             values: &marker.values,
             category: marker.category.as_ref(),
+            stack: None,
         }
     }
 }
@@ -71,7 +74,7 @@ impl Markers {
         let values = values.map(|(field, value)| fitting(builder, field.format, value)).collect();
         let name = builder.intern_string(content.name);
         let category = category(builder, content.category);
-        builder.add_marker(thread, Marker { name, timing, category, schema, values, stack: None });
+        builder.add_marker(thread, Marker { name, timing, category, schema, values, stack: content.stack });
     }
 
     fn schema(&mut self, builder: &mut ProfileBuilder, schema: &Arc<MarkerSchema>) -> MarkerSchemaId {

@@ -18,3 +18,4 @@ pub(crate) mod sample_row;
 pub(crate) mod sink;
 mod stack_table;
 pub(crate) mod unnamed;
+mod waits;

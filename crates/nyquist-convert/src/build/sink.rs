@@ -128,12 +128,6 @@ impl ProfileSink {
         self.stacks.intern(tid.0 as usize, &mut self.builder, modules)
     }
 
-    /// Adds a sample for the intervals that a thread has waited, at the end of its wait.
-    pub(crate) fn add_wait(&mut self, row: ThreadIndex, end: Timestamp, stack: Option<StackId>, weight: u32) {
-        let time = self.time(end);
-        self.builder.add_sample(row, Sample { time, cpu_delta: 0, stack, weight, off_cpu: true });
-    }
-
     /// Adds a sample whose stack is only a name.
     pub(crate) fn add_stand_in(
         &mut self,

@@ -5,6 +5,7 @@ mod frame_pointers;
 mod losses;
 mod nameless;
 mod stack_bases;
+mod waits;
 mod walking_threads;
 
 use super::*;
@@ -83,6 +84,7 @@ const REUSE: Shape = Shape {
     main_threads_only: false,
     program_arguments: 0,
     switch_markers: false,
+    waits: false,
     jit_markers: false,
 };
 

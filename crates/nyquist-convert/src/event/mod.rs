@@ -5,6 +5,7 @@
 
 pub(crate) mod pre_unwound;
 mod registers;
+mod waiting;
 
 use bytes::Bytes;
 use nyquist_object::{Avma, BuildId, FileOffset};
@@ -12,6 +13,7 @@ use nyquist_profile::{CategoryColor, CounterGraph, GraphColor, MarkerSchema};
 pub use pre_unwound::PreUnwound;
 pub use registers::Registers;
 use std::sync::Arc;
+pub use waiting::{WaitReason, Waiting};
 
 /// A point in time: nanoseconds of `CLOCK_MONOTONIC` (or the platform's clock of the same meaning).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +63,8 @@ pub enum EventKind {
         /// Whether it could have run on, and was not waiting for anything.
         preempted: bool,
     },
+    /// A thread was found waiting, off its CPU.
+    Waiting(Box<Waiting>),
     /// Code was mapped into a process.
     Map(Mapping),
     /// Part of an address space went away.

@@ -15,6 +15,7 @@ impl Pipeline {
     /// A thread came to a CPU.
     pub(super) fn switch_in(&mut self, now: Timestamp, cpu: Option<u32>, tid: Tid) {
         self.end_wait(tid, now);
+        self.account.off_cpu.arrive(tid);
         if let (true, Some(cpu)) = (self.sink.shape.switch_markers, cpu) {
             self.account.on_cpu.arrive(cpu, tid, now);
         }

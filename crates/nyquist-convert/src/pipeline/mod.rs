@@ -7,8 +7,10 @@ mod losses;
 mod marks;
 mod samples;
 mod threads;
+mod waits;
 
 use crate::account::accounting::Accounting;
+use crate::account::off_cpu::Cause;
 use crate::account::statistics::Statistics;
 use crate::account::switch_reason::SwitchReason;
 use crate::build::sink::ProfileSink;
@@ -69,7 +71,10 @@ impl Pipeline {
             EventKind::Descheduled { pid, tid, preempted } => {
                 let why = if preempted { SwitchReason::Preempted } else { SwitchReason::Blocked };
                 self.switched_out(now, cpu, (pid, tid), why);
+                let cause = if preempted { Cause::Preempted } else { Cause::NotSeen };
+                self.begin_wait(now, cpu, (pid, tid), cause);
             }
+            EventKind::Waiting(waiting) => self.see_wait(now, *waiting),
             EventKind::Map(mapping) => self.processes.map(&mapping, now),
             EventKind::Unmap { pid, start, len } => self.processes.tracker.unmap(pid, start, len),
             EventKind::KernelCode { start, len, name } => self.processes.map_kernel_code(start, len, &name),

@@ -1,7 +1,6 @@
 //! Samples, and the time of threads without one.
 
 use super::Pipeline;
-use crate::account::off_cpu::OffCpuInterval;
 use crate::account::share::Activity;
 use crate::build::sample_row::SampleRow;
 use crate::event::{Pid, Sample, Tid, Timestamp};
@@ -27,6 +26,9 @@ impl Pipeline {
 
     fn wanted_sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
+        if self.sink.shape.waits {
+            self.account.off_cpu.arrive(sample.tid);
+        }
         let id = (sample.pid, sample.tid);
         if self.sink.is_left_out(id) {
             return;
@@ -57,7 +59,7 @@ impl Pipeline {
     }
 
     /// Looks up the stack whose frames the walker has found.
-    fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<Truncation>) {
+    pub(super) fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<Truncation>) {
         if self.sink.shape.fold_recursive_prefix {
             self.walker.fold_recursive_prefix();
         }
@@ -67,41 +69,6 @@ impl Pipeline {
     /// Adds a sample whose stack is only a name.
     fn stand_in(&mut self, now: Timestamp, id: (Pid, Tid), label: &str, weight: u32) {
         self.sink.add_stand_in(now, id, (label, weight), &mut self.processes);
-    }
-
-    /// A thread has left the CPU. What left it before and was not seen to come back must have come back.
-    pub(super) fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
-        self.end_wait(sample.tid, now);
-        if self.selects((sample.pid, sample.tid), cpu, now) {
-            let truncated = self.walker.walk((sample, now), &mut self.processes);
-            self.place_frames(now, sample, truncated);
-            let stack = self.sink.intern_stack(sample.tid, &self.processes.modules);
-            self.account.off_cpu.begin(sample.tid, OffCpuInterval { pid: sample.pid, since: now, stack });
-        }
-    }
-
-    /// A thread is on a CPU again: if it waited, that becomes a sample.
-    pub(super) fn end_wait(&mut self, tid: Tid, now: Timestamp) {
-        if let Some(wait) = self.account.off_cpu.end(tid) {
-            self.add_wait(tid, wait, now);
-        }
-    }
-
-    /// No thread waits any longer than until the last event.
-    pub(crate) fn end_all_waits(&mut self) {
-        for (tid, wait) in self.account.off_cpu.end_all() {
-            self.add_wait(tid, wait, self.last_time);
-        }
-    }
-
-    /// Adds a sample for the intervals that a thread has waited.
-    fn add_wait(&mut self, tid: Tid, wait: OffCpuInterval, end: Timestamp) {
-        let id = (wait.pid, tid);
-        let weight = self.account.waited(self.processes.thread(wait.since, id), wait.since, end);
-        if weight > 0 {
-            let row = self.sink.thread_row(wait.since, id, &mut self.processes);
-            self.sink.add_wait(row, end, wait.stack, weight);
-        }
     }
 
     /// A thread has ended: what it used since its last sample was never sampled.

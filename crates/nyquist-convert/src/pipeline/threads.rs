@@ -1,6 +1,7 @@
 //! The births, names and ends of threads and processes.
 
 use super::Pipeline;
+use crate::account::off_cpu::Cause;
 use crate::account::switch_reason::SwitchReason;
 use crate::event::{Pid, Tid, Timestamp};
 
@@ -11,6 +12,8 @@ impl Pipeline {
         if let Some(process) = self.processes.tracker.fork(pid, tid, parent, now) {
             self.sink.name_process(&process);
         }
+        // It is ready to run, and has no CPU yet.
+        self.begin_wait(now, None, (pid, tid), Cause::Preempted);
     }
 
     /// A thread took a name, or its process became another program.
@@ -29,6 +32,11 @@ impl Pipeline {
 
     /// A thread ended.
     pub(super) fn exit(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid)) {
+        self.end_wait(id.1, now);
+        if self.sink.shape.waits {
+            self.end_unseen_waits(id, now);
+        }
+        self.account.off_cpu.forget(id.1);
         self.switched_out(now, cpu, id, SwitchReason::Ended);
         self.end_thread(now, id);
         self.walker.deep_stacks.forget(id.1);

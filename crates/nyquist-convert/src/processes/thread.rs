@@ -22,6 +22,8 @@ pub(crate) struct Thread {
     pub(crate) unsampled: CpuTimeRemainder,
     /// Time off the CPU that no sample stands for yet.
     pub(crate) waited: CpuTimeRemainder,
+    /// Time off the CPU in waits that nobody has seen, which is in no sample yet, in nanoseconds.
+    pub(crate) unseen_ns: u64,
     /// CPU time that no sample's delta holds yet, in nanoseconds.
     pub(crate) unshown_ns: u64,
 }
@@ -56,6 +58,7 @@ impl Thread {
             later_cpu_times: Vec::new(),
             unsampled: CpuTimeRemainder::default(),
             waited: CpuTimeRemainder::default(),
+            unseen_ns: 0,
             unshown_ns: 0,
         }
     }

@@ -44,6 +44,16 @@ impl Tracker {
         self.processes.iter()
     }
 
+    /// The threads that have waited without being seen to, in their order.
+    pub(crate) fn threads_with_unseen_waits(&self) -> Vec<(Pid, Tid)> {
+        let processes = self.processes.iter();
+        let threads = processes.flat_map(|(pid, process)| process.threads.iter().map(move |it| (*pid, it)));
+        let unseen = threads.filter(|(_, (_, thread))| thread.unseen_ns > 0);
+        let mut threads: Vec<_> = unseen.map(|(pid, (tid, _))| (pid, *tid)).collect();
+        threads.sort_unstable();
+        threads
+    }
+
     /// Something was mapped.
     pub(crate) fn map(&mut self, mapping: &Mapping, now: Timestamp, modules: &mut ModuleStore) {
         match mapping.pid {

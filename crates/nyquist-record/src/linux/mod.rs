@@ -24,7 +24,9 @@ pub mod signals;
 mod stop;
 mod sudo;
 mod sys;
+mod thread_state;
 mod threads;
+pub mod wait_stacks;
 
 pub use command::{Command, Credentials};
 pub use cpus::parse_list as parse_cpu_list;

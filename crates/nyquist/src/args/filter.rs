@@ -35,8 +35,11 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "CATEGORY")]
     pub(crate) category: Vec<String>,
     /// Time that threads waited, instead of CPU time
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wall")]
     pub(crate) off_cpu: bool,
+    /// All time of threads: CPU time, and time that they waited
+    #[arg(long)]
+    pub(crate) wall: bool,
 }
 
 impl FilterArgs {
@@ -48,5 +51,6 @@ impl FilterArgs {
             && self.category.is_empty()
             && self.range.is_none()
             && !self.off_cpu
+            && !self.wall
     }
 }

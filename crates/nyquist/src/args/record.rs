@@ -71,6 +71,9 @@ pub(crate) struct RecordArgs {
     /// The version of the Firefox Profiler's format to write: 66, or 49 for readers of per-thread tables
     #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value_t)]
     pub(crate) profile_version: FormatVersion,
+    /// Also record where threads wait, for how long, and what for
+    #[arg(long, conflicts_with = "perf_data")]
+    pub(crate) off_cpu: bool,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
     #[command(flatten)]
@@ -223,6 +226,7 @@ impl From<RowArgs> for Shape {
             main_threads_only: args.main_thread_only,
             program_arguments: 0,
             switch_markers: args.cswitch_markers,
+            waits: false,
             jit_markers: args.jit_markers,
         }
     }

@@ -7,15 +7,17 @@ use super::subject::{open_backend, prepare, program_name, running_target, target
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
+use crate::number::counted;
 use crate::perf_tee::{About, PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, memory, summary};
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
-use nyquist_convert::{Converter, Filter, Options};
+use nyquist_convert::{Converter, Filter, Options, Shape};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{Ended, Running, Suspended};
 use nyquist_record::linux::markers::Markers;
+use nyquist_record::linux::wait_stacks::WaitStacks;
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::{self, Credentials, EndReason, Preference, Target, Threads};
 use nyquist_record::{Chunk, Decoder};
@@ -99,6 +101,7 @@ impl Recorder<'_> {
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
         }
+        let mut waits = self.wait_stacks(&outcome);
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let mut tee = kept.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
         if is_first {
@@ -118,7 +121,8 @@ impl Recorder<'_> {
         }
         let decoder = Decoder::new(outcome.walkers());
         let mut family = Family::default();
-        convert(&mut recording, decoder, converter, markers.as_mut(), tee.as_mut(), &mut family);
+        let companions = Companions { markers: markers.as_mut(), waits: waits.as_mut() };
+        convert(&mut recording, decoder, converter, companions, tee.as_mut(), &mut family);
         let summary = recording.finish();
         tell_total(&summary, tee.as_mut(), converter);
         let living = if summary.left_running { family.living(&ancestors) } else { Vec::new() };
@@ -135,6 +139,9 @@ impl Recorder<'_> {
             (Some(command), reason) => (self.end_command(command, reason), None),
         };
         self.control.enter(Phase::Saving);
+        if let Some(waits) = waits {
+            self.finish_wait_stacks(waits, converter);
+        }
         if let Some(markers) = markers {
             markers::finish(markers, converter, self.printer);
         }
@@ -168,7 +175,7 @@ impl Recorder<'_> {
             rate_hz: args.rate,
             duration,
             cpus: args.cpu.clone().unwrap_or_default().0,
-            context_switches: args.shape.rows.cswitch_markers,
+            context_switches: args.shape.rows.cswitch_markers || args.off_cpu,
             threads: args.threads_for.map(|cpus| Threads::for_cpus(cpus.into())),
             ..linux::Options::default()
         })?;
@@ -194,7 +201,8 @@ impl Recorder<'_> {
     fn converter(&self, options: Options, wanted: Filter) -> Converter {
         let shape = self.args.shape;
         let converter = Converter::new(options);
-        let converter = converter.shaped(shape.into()).unlinking_jitdumps(shape.unlink_aux_files);
+        let rows = Shape { waits: self.args.off_cpu, ..shape.into() };
+        let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
         let mut converter = converter.telling_rows_apart();
         converter.keep_only(wanted);
         converter.limiting_side_files(memory::side_files(self.args.symbols.max_memory))
@@ -216,6 +224,32 @@ impl Recorder<'_> {
         };
         machine::describe(&mut meta);
         Options { start: linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
+    }
+
+    /// Starts to look where threads wait, where that is wanted and the backend does not do it itself.
+    fn wait_stacks(&self, outcome: &Outcome) -> Option<WaitStacks> {
+        let is_wanted = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
+        let started = is_wanted.then(WaitStacks::start)?;
+        started
+            .inspect_err(|error| {
+                self.printer.warn(format_args!("where threads wait is not recorded: {error}"));
+            })
+            .ok()
+    }
+
+    /// Takes over the last that was seen of waiting threads, and says of which nothing may be seen.
+    fn finish_wait_stacks(&self, waits: WaitStacks, converter: &mut Converter) {
+        let mut events = Vec::new();
+        let refused = waits.finish(&mut events);
+        for event in events {
+            converter.push(event);
+        }
+        if refused > 0 {
+            self.printer.warn(format_args!(
+                "where {} waited could not be read: sudo, or CAP_SYS_PTRACE, permits it",
+                counted(refused as u64, "thread")
+            ));
+        }
     }
 
     /// When a run ended that has not ended with what was recorded: a program that sleeps has no last event then.
@@ -283,12 +317,38 @@ fn ancestors(target: &Target) -> Vec<u32> {
     }
 }
 
+/// What is read of the recorded programs beside the records of the kernel.
+struct Companions<'a> {
+    markers: Option<&'a mut Markers>,
+    waits: Option<&'a mut WaitStacks>,
+}
+
+impl Companions<'_> {
+    fn notice(&mut self, event: &Event) {
+        if let Some(markers) = &mut self.markers {
+            markers.notice(event);
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.notice(event);
+        }
+    }
+
+    fn collect(&mut self, events: &mut Vec<Event>) {
+        if let Some(markers) = &mut self.markers {
+            markers.collect(events);
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.collect(events);
+        }
+    }
+}
+
 /// Takes over everything that is recorded, until the recording ends.
 fn convert(
     recording: &mut Recording,
     mut decoder: Decoder,
     converter: &mut Converter,
-    mut markers: Option<&mut Markers>,
+    mut companions: Companions<'_>,
     mut tee: Option<&mut PerfTee>,
     family: &mut Family,
 ) {
@@ -301,14 +361,12 @@ fn convert(
             if let Some(tee) = &mut tee {
                 tee.write(records.as_deref(), events, *complete_before);
             }
-            if let Some(markers) = &mut markers {
-                for event in &*events {
-                    markers.notice(event);
-                }
-                // Those of a time are needed when what happened before it is said to be known.
-                if *complete_before > complete {
-                    markers.collect(events);
-                }
+            for event in &*events {
+                companions.notice(event);
+            }
+            // What they have seen at a time is needed when what happened before it is said to be known.
+            if *complete_before > complete {
+                companions.collect(events);
             }
             complete = complete.max(*complete_before);
             for event in events.drain(..) {

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Registers, Sample, SampleState, Tid, UserStack};
 
-use super::look::{Place, Schedule, Waiting};
 use super::maps::Seen;
 use super::registers::Stopped;
 use super::task::{Activity, Asked, Held, Waited};
@@ -11,6 +10,7 @@ use super::tracer::{Process, Tracer};
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Patience};
+use crate::linux::thread_state::{Place, Schedule, Waiting};
 
 /// The largest copy of a stack while its thread is held: 128 kB take some 20 µs.
 const LARGEST_HELD_COPY: usize = 128 << 10;

@@ -5,7 +5,6 @@
 //! is read from outside. A thread that runs is held for as long as it takes to copy its registers and its stack.
 
 mod life;
-mod look;
 mod looking;
 mod maps;
 mod open;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nyquist_convert::event::UserStack;
 
-use super::look::{Files, Schedule};
+use crate::linux::thread_state::{Files, Schedule};
 
 /// A traced thread.
 #[derive(Debug)]

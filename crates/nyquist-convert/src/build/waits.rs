@@ -1,0 +1,40 @@
+//! Waits in the profile: their stacks, which end in what is waited for, their samples and their markers.
+
+use super::marker_kinds::WAIT;
+use super::markers::Content;
+use super::sink::ProfileSink;
+use crate::account::off_cpu::OffCpuInterval;
+use crate::event::{FieldValue, Timestamp};
+use nyquist_profile::{CategoryColor, MarkerTiming, Sample, StackId, ThreadIndex, well_known};
+use std::sync::Arc;
+
+impl ProfileSink {
+    /// The stack of a wait. Its innermost function says what is waited for, so that every reader shows it.
+    pub(crate) fn wait_stack(&mut self, wait: &OffCpuInterval) -> Option<StackId> {
+        let Some(label) = wait.cause.label() else { return wait.stack };
+        let other = self.builder.add_category(well_known::OTHER, CategoryColor::Grey);
+        Some(self.builder.intern_label(wait.stack, &label, Some(other)))
+    }
+
+    /// Adds a sample for the intervals that a thread has waited, at the end of its wait.
+    pub(crate) fn add_wait(&mut self, row: ThreadIndex, end: Timestamp, stack: Option<StackId>, weight: u32) {
+        let time = self.time(end);
+        self.builder.add_sample(row, Sample { time, cpu_delta: 0, stack, weight, off_cpu: true });
+    }
+
+    /// Adds a marker for a wait, with its stack.
+    pub(crate) fn add_wait_marker(
+        &mut self,
+        row: ThreadIndex,
+        wait: &OffCpuInterval,
+        end: Timestamp,
+        stack: Option<StackId>,
+    ) {
+        let (reason, object) = wait.cause.texts();
+        let object = object.map_or(FieldValue::Missing, |object| FieldValue::String(Arc::clone(object)));
+        let values = [FieldValue::String(reason.into()), object];
+        let content = Content { name: "Wait", schema: Some(&WAIT), values: &values, category: None, stack };
+        let timing = MarkerTiming::Interval(self.time(wait.since), self.time(end));
+        self.markers.add(&mut self.builder, row, content, timing);
+    }
+}

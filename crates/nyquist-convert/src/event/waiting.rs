@@ -1,0 +1,80 @@
+//! A thread that was found waiting: where it waits, and what for.
+
+use std::sync::Arc;
+
+use super::Sample;
+
+/// A thread that was found waiting. It waits at the event's time, has since it left its CPU, and does until it is back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// The thread, and its stack. Its period and CPU time are not looked at.
+    pub sample: Sample,
+    /// What kind of thing it waits for.
+    pub reason: WaitReason,
+    /// How long before the thread was looked at the last time, in nanoseconds: shorter waits are seen by chance, each moment of them
+    /// as likely as any other.
+    pub looked_before_ns: u64,
+    /// Which one, where that is known: the path of a file, `socket:[123]`, the address of a futex. Text of the target.
+    pub object: Option<Arc<str>>,
+}
+
+/// What kind of thing a thread waits for, as its system call says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WaitReason {
+    /// A futex: a mutex, a condition variable, the end of another thread. Also locks of files and semaphores.
+    Lock,
+    /// A time.
+    Sleep,
+    /// A file, or the device that it is on.
+    File,
+    /// A pipe.
+    Pipe,
+    /// A socket.
+    Network,
+    /// A terminal.
+    Terminal,
+    /// One of several events: `poll`, `select`, `epoll_wait`.
+    Events,
+    /// The end of a child process.
+    Child,
+    /// A signal.
+    Signal,
+    /// A page of its memory: it is in no system call.
+    Page,
+    /// Something else.
+    Other,
+}
+
+impl WaitReason {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Lock,
+        Self::Sleep,
+        Self::File,
+        Self::Pipe,
+        Self::Network,
+        Self::Terminal,
+        Self::Events,
+        Self::Child,
+        Self::Signal,
+        Self::Page,
+        Self::Other,
+    ];
+
+    /// In a word or two, as people read it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Sleep => "sleep",
+            Self::File => "file",
+            Self::Pipe => "pipe",
+            Self::Network => "network",
+            Self::Terminal => "terminal",
+            Self::Events => "events",
+            Self::Child => "child process",
+            Self::Signal => "signal",
+            Self::Page => "page",
+            Self::Other => "other",
+        }
+    }
+}
