@@ -1,4 +1,5 @@
 // Threads that wait, each for something else, in functions that are named after it: `reasons SECONDS FILE`.
+// At the end, each says its name and how long it lived.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -102,17 +103,19 @@ static APART void computes(double end) {
 struct work {
     const char *name;
     void (*run)(double);
+    double born, ended;
 };
 
-static const struct work works[] = {
+static struct work works[] = {
     {"sleeps", sleeps},     {"holds", holds_lock}, {"wants", wants_lock},   {"pipe", reads_pipe}, {"socket", receives},
     {"polls", polls},       {"feeds", feeds},      {"child", awaits_child}, {"disk", syncs},      {"computes", computes},
 };
 
 static void *run(void *which) {
-    const struct work *work = which;
+    struct work *work = which;
     prctl(PR_SET_NAME, work->name);
     work->run(now() + seconds);
+    work->ended = now();
     return NULL;
 }
 
@@ -122,6 +125,10 @@ int main(int count, char **words) {
     if (pipe(pipe_ends) || pipe(polled_ends) || socketpair(AF_UNIX, SOCK_STREAM, 0, socket_ends)) return 1;
     enum { WORKS = sizeof works / sizeof *works };
     pthread_t threads[WORKS];
-    for (int i = 0; i < WORKS; i++) pthread_create(&threads[i], NULL, run, (void *)&works[i]);
+    for (int i = 0; i < WORKS; i++) {
+        works[i].born = now();
+        pthread_create(&threads[i], NULL, run, &works[i]);
+    }
     for (int i = 0; i < WORKS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < WORKS; i++) printf("%s %.6f\n", works[i].name, works[i].ended - works[i].born);
 }

@@ -18,6 +18,7 @@ mod samples;
 mod spread;
 mod tracing;
 mod unwind;
+mod waits;
 
 pub(crate) use program::write_functions;
 
@@ -46,6 +47,8 @@ enum Subject {
     Converting(converting::Options),
     /// Every kind of question to a profile of 20 million samples
     Analysis(analysis::Options),
+    /// What a context switch costs a program while it is recorded where threads wait
+    Waits(waits::Options),
     /// Instructions of a warm frame and of compiling a large library's tables
     Unwind(unwind::Options),
 }
@@ -59,6 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Subject::PerfData(options) => perf_data::run(options).map(|()| true),
         Subject::Converting(options) => converting::run(options).map(|()| true),
         Subject::Analysis(options) => analysis::run(options),
+        Subject::Waits(options) => waits::run(options).map(|()| true),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
         Subject::Unwind(options) => unwind::run(options).map(|()| true),
     }

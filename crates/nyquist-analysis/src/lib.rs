@@ -64,6 +64,7 @@ mod to_profile;
 mod transform;
 mod tree;
 mod view;
+mod waits;
 
 pub use amount::Amount;
 pub use diff::{Comparison, Diff, DiffOptions, DiffUnit, FunctionDiff, diff};
@@ -87,3 +88,4 @@ pub use timeline::{CategoryTimeline, ThreadTimeline, Timeline};
 pub use transform::Transform;
 pub use tree::{Tree, TreeLimits, TreeNode, Walk};
 pub use view::View;
+pub use waits::WaitedFor;

@@ -116,7 +116,8 @@ fn collect(markers: &[Marker], times: &Range<u64>, kinds: &mut FxHashMap<Kind, C
     }
 }
 
-fn durations(mut durations: Vec<u64>) -> Option<Durations> {
+/// What some durations are like; `None` where there is none. O(durations × log durations).
+pub(crate) fn durations(mut durations: Vec<u64>) -> Option<Durations> {
     durations.sort_unstable();
     // The nearest rank: the least duration that at least that share of them do not exceed.
     let percentile = |percent: usize| {

@@ -32,6 +32,10 @@ pub fn wait_reason(name: &str) -> Option<&str> {
     name.strip_prefix("[waiting: ")?.strip_suffix(']')
 }
 
+/// The kind of markers that are times off the CPU. Their fields are, in this order, what was waited for, which one, and the thread that
+/// held it.
+pub const WAIT_SCHEMA: &str = "Wait";
+
 /// The process whose threads are the CPUs. Its samples are those of other threads, shown a second time.
 pub const CPU_PROCESS: &str = "CPU";
 

@@ -81,6 +81,7 @@ mod time_namespaces;
 mod top;
 mod unwind_info;
 mod viewer;
+mod waits;
 mod walkthrough;
 mod windows;
 
@@ -149,6 +150,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("walkthrough", walkthrough::TESTS),
     ("windows", windows::TESTS),
     ("macos", macos::TESTS),
+    ("waits", waits::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),
     ("samply_options", samply_options::TESTS),

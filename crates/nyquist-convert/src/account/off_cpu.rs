@@ -25,7 +25,7 @@ pub(crate) enum Cause {
     /// It waits, and nobody has seen for what.
     NotSeen,
     /// It waits for that, as was seen meanwhile by a look so long after the one before, in nanoseconds.
-    Seen { reason: WaitReason, object: Option<Arc<str>>, looked_before_ns: u64 },
+    Seen { reason: WaitReason, object: Option<Arc<str>>, holder: Option<Arc<str>>, looked_before_ns: u64 },
 }
 
 impl Cause {
@@ -39,12 +39,20 @@ impl Cause {
         }
     }
 
-    /// Why, in a word or two, and what for.
-    pub(crate) fn texts(&self) -> (&'static str, Option<&Arc<str>>) {
+    /// Why, in a word or two, what for, and who held that.
+    pub(crate) fn texts(&self) -> (&'static str, [Option<&Arc<str>>; 2]) {
         match self {
-            Self::AtStack | Self::NotSeen => ("not seen", None),
-            Self::Preempted => ("CPU", None),
-            Self::Seen { reason, object, .. } => (reason.text(), object.as_ref()),
+            Self::AtStack | Self::NotSeen => ("not seen", [None; 2]),
+            Self::Preempted => ("CPU", [None; 2]),
+            Self::Seen { reason, object, holder, .. } => (reason.text(), [object.as_ref(), holder.as_ref()]),
+        }
+    }
+
+    /// So long a wait has a marker of its own, in nanoseconds. What was not seen has little to say.
+    pub(crate) fn least_marked_ns(&self) -> u64 {
+        match self {
+            Self::Seen { .. } => 100_000,
+            _ => 1_000_000,
         }
     }
 }

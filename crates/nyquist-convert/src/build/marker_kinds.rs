@@ -1,6 +1,6 @@
 //! The kinds of markers that are made of what the source tells anyway: stays on CPUs, and functions made just in time.
 
-use nyquist_profile::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
+use nyquist_profile::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, well_known};
 use std::sync::{Arc, LazyLock};
 
 /// A stay on a CPU, on the thread's row.
@@ -25,10 +25,13 @@ pub(crate) static CONTEXT_SWITCH: LazyLock<Arc<MarkerSchema>> = LazyLock::new(||
 
 /// A time off the CPU.
 pub(crate) static WAIT: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
-    let fields =
-        [("reason", "Waited for", MarkerFormat::String), ("object", "Which one", MarkerFormat::String)];
-    let labels = ["{marker.data.reason}", "{marker.data.reason} {marker.data.object}"];
-    Arc::new(schema("Wait", &fields, labels, "A thread was off the CPU, with its stack."))
+    let fields = [
+        ("reason", "Waited for", MarkerFormat::String),
+        ("object", "Which one", MarkerFormat::String),
+        ("holder", "Held by", MarkerFormat::String),
+    ];
+    let labels = ["{marker.name}", "{marker.data.object}"];
+    Arc::new(schema(well_known::WAIT_SCHEMA, &fields, labels, "A thread was off the CPU, with its stack."))
 });
 
 /// Code that was made just in time.

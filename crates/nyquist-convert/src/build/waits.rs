@@ -30,10 +30,14 @@ impl ProfileSink {
         end: Timestamp,
         stack: Option<StackId>,
     ) {
-        let (reason, object) = wait.cause.texts();
-        let object = object.map_or(FieldValue::Missing, |object| FieldValue::String(Arc::clone(object)));
-        let values = [FieldValue::String(reason.into()), object];
-        let content = Content { name: "Wait", schema: Some(&WAIT), values: &values, category: None, stack };
+        let (reason, texts) = wait.cause.texts();
+        let text = |text: Option<&Arc<str>>| {
+            text.map_or(FieldValue::Missing, |text| FieldValue::String(Arc::clone(text)))
+        };
+        let [object, holder] = texts.map(text);
+        let values = [FieldValue::String(reason.into()), object, holder];
+        let name = format!("Wait: {reason}");
+        let content = Content { name: &name, schema: Some(&WAIT), values: &values, category: None, stack };
         let timing = MarkerTiming::Interval(self.time(wait.since), self.time(end));
         self.markers.add(&mut self.builder, row, content, timing);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Sample;
+use super::{Sample, Tid};
 
 /// A thread that was found waiting. It waits at the event's time, has since it left its CPU, and does until it is back.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,8 @@ pub struct Waiting {
     pub sample: Sample,
     /// What kind of thing it waits for.
     pub reason: WaitReason,
+    /// The thread that holds the lock that is waited for, where that is known.
+    pub holder: Option<Tid>,
     /// How long before the thread was looked at the last time, in nanoseconds: shorter waits are seen by chance, each moment of them
     /// as likely as any other.
     pub looked_before_ns: u64,

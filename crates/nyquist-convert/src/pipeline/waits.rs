@@ -10,9 +10,6 @@ const IDLE: Tid = Tid(0);
 /// What a thread has waited without being seen to is shown as that when it is so much, in nanoseconds.
 const LONGEST_UNSEEN_NS: u64 = 1_000_000_000;
 
-/// So long a time off the CPU has a marker of its own, in nanoseconds.
-const LONG_NS: u64 = 1_000_000;
-
 impl Pipeline {
     /// A thread has left the CPU at a stack. What left it before and was not seen to come back must have come back.
     pub(super) fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
@@ -47,7 +44,7 @@ impl Pipeline {
 
     /// A thread was found waiting. One that was not heard of before waits since it is there.
     pub(super) fn see_wait(&mut self, now: Timestamp, waiting: Waiting) {
-        let Waiting { sample, reason, object, looked_before_ns } = waiting;
+        let Waiting { sample, reason, object, holder, looked_before_ns } = waiting;
         let id = (sample.pid, sample.tid);
         let lives = self.processes.tracker.living_thread(id.0, id.1).is_some();
         if !lives || self.sink.is_left_out(id) || !self.is_kept(id.0, now) || !self.selects(id, None, now) {
@@ -57,13 +54,20 @@ impl Pipeline {
         if self.account.off_cpu.get_mut(id, since).is_none() {
             return;
         }
+        let holder = holder.map(|holder| self.thread_label(id.0, holder).into());
         let truncated = self.walker.walk((&sample, now), &mut self.processes);
         self.place_frames(now, &sample, truncated);
         let stack = self.sink.intern_stack(sample.tid, &self.processes.modules);
         if let Some(wait) = self.account.off_cpu.get_mut(id, since) {
             wait.stack = stack;
-            wait.cause = Cause::Seen { reason, object, looked_before_ns };
+            wait.cause = Cause::Seen { reason, object, holder, looked_before_ns };
         }
+    }
+
+    /// A thread of a process by its name and number.
+    fn thread_label(&self, pid: Pid, tid: Tid) -> String {
+        let name = self.processes.tracker.living_thread(pid, tid).map_or("", |thread| &thread.name);
+        format!("{name} ({})", tid.0).trim_start().to_owned()
     }
 
     /// A thread is on a CPU: if it was off it, that becomes a sample.
@@ -118,7 +122,8 @@ impl Pipeline {
     /// Adds a sample for the intervals that a thread was off the CPU, so many nanoseconds in all, and a marker where a wait was long.
     fn add_waited(&mut self, id: (Pid, Tid), wait: &OffCpuInterval, (end, waited): (Timestamp, u64)) {
         let weight = self.account.waited(self.processes.thread(wait.since, id), waited);
-        let is_long = self.sink.shape.waits && end.0.saturating_sub(wait.since.0) >= LONG_NS;
+        let length = end.0.saturating_sub(wait.since.0);
+        let is_long = self.sink.shape.waits && length >= wait.cause.least_marked_ns();
         if weight == 0 && !is_long {
             return;
         }

@@ -67,6 +67,9 @@ pub(crate) struct ViewArgs {
     /// Threads
     #[arg(long, group = "view")]
     pub(crate) threads: bool,
+    /// What threads waited for, where, and which thread held it (of `record --off-cpu`)
+    #[arg(long, group = "view")]
+    pub(crate) waits: bool,
     /// Markers, with their counts and durations
     #[arg(long, group = "view")]
     pub(crate) markers: bool,

@@ -42,7 +42,7 @@ fn row(report: &Report<'_>, kind: &MarkerKind<'_>) -> Vec<Cell> {
 }
 
 /// A duration in the unit that gives it one to three digits before the point.
-fn duration(nanoseconds: u64) -> String {
+pub(super) fn duration(nanoseconds: u64) -> String {
     let value = nanoseconds as f64;
     match value {
         value if value < 999.5 => format!("{value} ns"),

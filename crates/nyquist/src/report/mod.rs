@@ -1,4 +1,4 @@
-//! `nyquist report`: where the time went, seen in one of seven ways, as text or JSON.
+//! `nyquist report`: where the time went, seen in one of eight ways, as text or JSON.
 
 mod context;
 mod functions;
@@ -9,6 +9,7 @@ mod markers;
 mod rows;
 mod threads;
 mod tree;
+mod waits;
 
 use crate::args::{ReportArgs, ViewArgs};
 use crate::failure::Failure;
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let selected = selection::select(&profile, &args.filter)?;
     let index = Index::new(&profile);
     let view = View::new(&index, &selected);
-    if view.is_empty() && !args.view.markers {
+    if view.is_empty() && !args.view.markers && !args.view.waits {
         return Err(selection::nothing_selected(&view, &args.filter));
     }
     let report = Report {
@@ -51,6 +52,7 @@ fn text_of(report: &Report<'_>) -> Text {
         ViewArgs { libs: true, .. } => libs::text(report),
         ViewArgs { threads: true, .. } => threads::text(report),
         ViewArgs { markers: true, .. } => markers::text(report),
+        ViewArgs { waits: true, .. } => waits::text(report),
         _ => functions::text(report),
     };
     Text::from(heading(report.view)) + "\n" + body
@@ -64,6 +66,7 @@ fn json_of(report: &Report<'_>) -> Value {
         ViewArgs { libs: true, .. } => ("libs", libs::json(report)),
         ViewArgs { threads: true, .. } => ("threads", threads::json(report)),
         ViewArgs { markers: true, .. } => ("markers", markers::json(report)),
+        ViewArgs { waits: true, .. } => ("waits", waits::json(report)),
         _ => ("functions", functions::json(report)),
     };
     let mut json = summary_json(report.view);

@@ -2,6 +2,7 @@
 
 mod outcome;
 mod recorded;
+mod waits;
 
 pub(crate) use outcome::{outcome_lines, print_before_start, print_outcome};
 pub(crate) use recorded::{Recorded, print};

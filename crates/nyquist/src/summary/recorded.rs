@@ -101,6 +101,7 @@ pub(crate) fn print(
     if !own.is_empty() {
         printer.say(format_args!("Of its own code, with what it calls: {own}"));
     }
+    super::waits::print(printer, profile);
     for hint in unnamed::hints(profile, command_lines, &functions, scale) {
         printer.say(hint);
     }

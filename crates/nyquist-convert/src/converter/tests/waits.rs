@@ -9,7 +9,13 @@ const WAITS: Shape = Shape { waits: true, reuse_threads: false, ..REUSE };
 fn seen(tid: u32, address: u64, reason: WaitReason, looked_before_ms: u64) -> EventKind {
     let EventKind::Sample(sample) = sample(1, tid, None, &[address]) else { unreachable!() };
     let looked_before_ns = looked_before_ms * MS;
-    EventKind::Waiting(Box::new(Waiting { sample, reason, looked_before_ns, object: Some("it".into()) }))
+    EventKind::Waiting(Box::new(Waiting {
+        sample,
+        reason,
+        looked_before_ns,
+        object: Some("it".into()),
+        holder: Some(Tid(1)),
+    }))
 }
 
 fn on_cpu(tid: u32) -> EventKind {
@@ -49,7 +55,7 @@ fn a_wait_has_its_stack_and_reason() {
         (13, sample(1, 1, None, &[0x10])),
     ]);
     assert_eq!(waits(&profile), ["1: 0x20;[waiting: lock] 10"]);
-    assert_eq!(marker_lines(&profile), ["1: Wait lock it 2-12"]);
+    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock it app (1) 2-12"]);
     let marker = &profile.threads()[0].markers[0];
     assert_eq!(marker.stack, profile.threads()[0].samples.first().unwrap().stack);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use nyquist_convert::event::WaitReason;
+use nyquist_convert::event::{Tid, WaitReason};
 
 use crate::linux::sys::ptrace::read_memory;
 use crate::linux::thread_state::Call;
@@ -15,6 +15,15 @@ pub(super) struct Found {
     pub(super) reason: WaitReason,
     /// Which one: text of the target.
     pub(super) object: Option<Arc<str>>,
+    /// The thread that holds it, where that is known.
+    pub(super) holder: Option<Tid>,
+}
+
+impl Found {
+    /// One that is not known.
+    fn some(reason: WaitReason) -> Self {
+        Self { reason, object: None, holder: None }
+    }
 }
 
 /// What a system call waits on.
@@ -32,20 +41,23 @@ enum Subject {
 
 /// What a thread of a process waits for in a system call. Without one, it waits for a page of its memory.
 pub(super) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> Found {
-    let Some(call) = call else { return Found { reason: WaitReason::Page, object: None } };
+    let Some(call) = call else { return Found::some(WaitReason::Page) };
     let (reason, subject) = by_call(call);
     match subject {
         Subject::Nothing if reason == WaitReason::Other => {
-            Found { reason, object: Some(format!("system call {}", call.number).into()) }
+            Found { object: Some(format!("system call {}", call.number).into()), ..Found::some(reason) }
         }
-        Subject::Nothing => Found { reason, object: None },
-        Subject::Futex(address) => Found { reason, object: Some(futex(pid, tid, address).into()) },
+        Subject::Nothing => Found::some(reason),
+        Subject::Futex(address) => {
+            let object = Some(format!("{address:#x}").into());
+            Found { reason, object, holder: holder((pid, tid), address) }
+        }
         Subject::Descriptor(number) => of_descriptor(pid, number, reason),
         Subject::Polled(address) => {
             let mut number = [0; 4];
             let len = read_memory(pid, address, &mut number);
             let number = u64::try_from(i32::from_ne_bytes(number)).ok().filter(|_| len == number.len());
-            number.map_or(Found { reason, object: None }, |number| of_descriptor(pid, number, reason))
+            number.map_or(Found::some(reason), |number| of_descriptor(pid, number, reason))
         }
     }
 }
@@ -53,10 +65,10 @@ pub(super) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> Found {
 /// What a descriptor refers to; `otherwise` where that is nothing that is waited for.
 fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> Found {
     let Ok(link) = fs::read_link(format!("/proc/{pid}/fd/{number}")) else {
-        return Found { reason: otherwise, object: None };
+        return Found::some(otherwise);
     };
     let reason = by_link(&link).unwrap_or(otherwise);
-    Found { reason, object: Some(link.to_string_lossy().into()) }
+    Found { object: Some(link.to_string_lossy().into()), ..Found::some(reason) }
 }
 
 /// The kind of what a link of `/proc/PID/fd` names (proc_pid_fd(5)).
@@ -75,21 +87,17 @@ fn by_link(link: &Path) -> Option<WaitReason> {
     }
 }
 
-/// The address of a futex, and the thread that holds it where that is known. A mutex of glibc has its holder's number two words behind
-/// the futex (`struct __pthread_mutex_s`); one that hands on priorities (futex(2), `FUTEX_LOCK_PI`) is the number itself.
-fn futex(pid: u32, tid: u32, address: u64) -> String {
+/// The thread that holds the lock of a futex, where it is a mutex of glibc, which has its holder's number two words behind the futex
+/// (`struct __pthread_mutex_s`).
+fn holder((pid, tid): (u32, u32), address: u64) -> Option<Tid> {
     let mut words = [0; 12];
     let len = read_memory(pid, address, &mut words);
     let word =
         |at: usize| words.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_ne_bytes);
-    let holds = |holder: &u32| {
-        *holder != 0 && *holder != tid && Path::new(&format!("/proc/{pid}/task/{holder}")).exists()
-    };
-    let holder = word(8).filter(|_| len == words.len() && word(0) == Some(CONTENDED)).filter(holds);
-    match holder {
-        Some(holder) => format!("{address:#x} held by thread {holder}"),
-        None => format!("{address:#x}"),
-    }
+    let is_contended = len == words.len() && word(0) == Some(CONTENDED);
+    let holder = word(8).filter(|holder| is_contended && ![0, tid].contains(holder))?;
+    // Other locks have other things there: their number would have to be a thread's of this process.
+    Path::new(&format!("/proc/{pid}/task/{holder}")).exists().then_some(Tid(holder))
 }
 
 /// The word of a mutex of glibc that others wait for.
@@ -224,7 +232,7 @@ mod tests {
         let polled = call(libc::SYS_poll, &[fds.as_ptr() as u64, 1]);
         assert_eq!(what_for(pid, pid, Some(polled)).object.as_deref(), path.to_str());
         let none = what_for(pid, pid, Some(call(libc::SYS_read, &[u64::MAX])));
-        assert_eq!(none, Found { reason: WaitReason::File, object: None });
+        assert_eq!(none, Found::some(WaitReason::File));
     }
 
     #[test]
@@ -232,13 +240,14 @@ mod tests {
         let (pid, other) = (std::process::id(), std::process::id());
         let mutex = [CONTENDED, 0, other];
         let address = mutex.as_ptr() as u64;
-        let named = |tid| futex(pid, tid, address);
-        assert_eq!(named(u32::MAX), format!("{address:#x} held by thread {other}"));
-        assert_eq!(named(other), format!("{address:#x}"), "nobody waits for itself");
+        assert_eq!(holder((pid, u32::MAX), address), Some(Tid(other)));
+        assert_eq!(holder((pid, other), address), None, "nobody waits for itself");
+        let free = [0, 0, other];
+        assert_eq!(holder((pid, u32::MAX), free.as_ptr() as u64), None);
     }
 
     #[test]
     fn code_outside_of_calls_waits_for_a_page() {
-        assert_eq!(what_for(1, 1, None), Found { reason: WaitReason::Page, object: None });
+        assert_eq!(what_for(1, 1, None), Found::some(WaitReason::Page));
     }
 }

@@ -78,13 +78,13 @@ impl WatchedThread {
         };
         let at = monotonic_ns();
         let user = self.stack(&waits, scratch);
-        let call::Found { reason, object } = call::what_for(self.pid, self.tid, waits.call);
+        let call::Found { reason, object, holder } = call::what_for(self.pid, self.tid, waits.call);
         if self.files.schedule().is_none_or(|after| after.turns != before.turns) {
             return Looked::Nothing;
         }
         self.noted = Some(before.turns);
         let sample = self.sample(user);
-        let kind = EventKind::Waiting(Box::new(Waiting { sample, reason, object, looked_before_ns }));
+        let kind = EventKind::Waiting(Box::new(Waiting { sample, reason, object, holder, looked_before_ns }));
         Looked::Waits(Event { time: Timestamp(at), cpu: None, kind })
     }
 
