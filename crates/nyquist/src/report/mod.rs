@@ -18,7 +18,7 @@ use crate::scale::Scale;
 use crate::text::{Screen, Text};
 use crate::{input, page, selection};
 use context::Report;
-use nyquist_analysis::{Index, View};
+use nyquist_analysis::{Index, SampleState, View};
 use serde_json::{Value, json};
 
 pub(crate) use heading::{heading, kind, shares, summary_json};
@@ -28,7 +28,10 @@ pub(crate) use tree::{TreeOptions, tree_nodes};
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let mut profile = input::read(&args.file, &args.symbols, Printer::new(args.verbosity))?;
     selection::split(&mut profile, &args.filter);
-    let selected = selection::select(&profile, &args.filter)?;
+    let mut selected = selection::select(&profile, &args.filter)?;
+    if args.view.waits {
+        selected.state = SampleState::OffCpu;
+    }
     let index = Index::new(&profile);
     let view = View::new(&index, &selected);
     if view.is_empty() && !args.view.markers && !args.view.waits {
