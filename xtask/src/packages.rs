@@ -29,7 +29,7 @@ const NEEDS: &[Need] = &[
     need("/usr/lib/debug/.build-id", "libc6-dbg", "names the C library's own functions"),
     need("objcopy", "binutils", "strips workloads and cuts off their debug info"),
     need("gdb", "gdb", "the oracle of stacks"),
-    need("valgrind", "valgrind", "counts instructions"),
+    need("valgrind", "valgrind", "counts instructions, and is the oracle of callgrind's format"),
     need("node", "nodejs", "runs the front end's own code, the oracle of profiles"),
     need("npm", "npm", "gets the front end's own code"),
     need("setpriv", "util-linux", "drops capabilities"),

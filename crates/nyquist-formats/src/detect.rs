@@ -6,7 +6,7 @@ mod lines;
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::{encoding, gzip};
+use crate::{encoding, gzip, pstats, zstd};
 use json::by_json;
 use lines::by_lines;
 
@@ -37,8 +37,28 @@ pub enum Format {
     Instruments,
     /// A Windows event trace, which cannot be read yet.
     Etl,
-    /// Counts of callgrind or cachegrind, which are not read.
+    /// Costs of callgrind or cachegrind.
     Callgrind,
+    /// A sampled heap profile of V8.
+    V8HeapProfile,
+    /// Austin's text.
+    Austin,
+    /// stackprof's JSON.
+    Stackprof,
+    /// What Python's cProfile saves.
+    Pstats,
+    /// pyinstrument's JSON.
+    Pyinstrument,
+    /// What macOS' `sample` prints.
+    MacSample,
+    /// Stacks with counts, as DTrace prints them.
+    Dtrace,
+    /// Stacks with counts, as bpftrace prints them.
+    Bpftrace,
+    /// heaptrack's data.
+    Heaptrack,
+    /// DHAT's JSON.
+    Dhat,
     /// A profile of Go as text, which is not read.
     GoText,
     /// What `ls -l` prints, which is no profile.
@@ -60,6 +80,16 @@ impl fmt::Display for Format {
             Self::Instruments => "an export of Instruments",
             Self::Etl => "a Windows event trace (.etl)",
             Self::Callgrind => "a file of callgrind",
+            Self::V8HeapProfile => "a heap profile of V8",
+            Self::Austin => "a file of Austin",
+            Self::Stackprof => "a profile of stackprof",
+            Self::Pstats => "a file of Python's cProfile",
+            Self::Pyinstrument => "a profile of pyinstrument",
+            Self::MacSample => "the output of sample",
+            Self::Dtrace => "the output of DTrace",
+            Self::Bpftrace => "the output of bpftrace",
+            Self::Heaptrack => "data of heaptrack",
+            Self::Dhat => "a file of DHAT",
             Self::GoText => "a profile of Go as text",
             Self::FileList => "a list of files",
         })
@@ -67,10 +97,17 @@ impl fmt::Display for Format {
 }
 
 impl Format {
+    /// Whether samples may have several values, of which [`read_value`](crate::read_value) reads the one that is asked for.
+    pub fn has_values(self) -> bool {
+        matches!(
+            self,
+            Self::Pprof | Self::Callgrind | Self::Austin | Self::Bpftrace | Self::Heaptrack | Self::Dhat
+        )
+    }
+
     /// Why a file of this format is not read by [`read`](crate::read), and what to do instead.
     pub(crate) fn refusal(self) -> String {
         let advice = match self {
-            Self::Callgrind => "which has counts of instructions and no samples: KCachegrind shows it",
             Self::GoText => {
                 "which has no names to sum up: get it without debug=1 or debug=2, then it is a pprof profile"
             }
@@ -108,6 +145,8 @@ pub fn is_recoded(prefix: &[u8]) -> bool {
 fn decompressed(prefix: &[u8]) -> Cow<'_, [u8]> {
     if gzip::is_gzip(prefix) {
         Cow::Owned(gzip::decompress_start(prefix, PREFIX_BYTES as u64))
+    } else if zstd::is_zstd(prefix) {
+        Cow::Owned(zstd::decompress_start(prefix, PREFIX_BYTES as u64))
     } else {
         Cow::Borrowed(prefix)
     }
@@ -115,7 +154,10 @@ fn decompressed(prefix: &[u8]) -> Cow<'_, [u8]> {
 
 fn by_magic(start: &[u8]) -> Option<Format> {
     // The magic of perf.data is a number: the second is another byte order's.
-    (start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP")).then_some(Format::PerfData)
+    if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
+        return Some(Format::PerfData);
+    }
+    pstats::is_pstats(start).then_some(Format::Pstats)
 }
 
 fn by_text(start: &[u8], name: &str) -> Option<Format> {
@@ -199,6 +241,23 @@ mod tests {
         check(b"<?xml version=\"1.0\"?>\n<trace-query-result>", "x", Some(Format::Instruments));
         check(b"# comment\nw 28519 13869.022649:    5025125 cpu-clock:u: \n", "x", Some(Format::PerfScript));
         check(b"main;work 17\nmain 1\n", "x", Some(Format::Folded));
+        check(br#"{"head":{"callFrame":{},"selfSize":0,"#, "x", Some(Format::V8HeapProfile));
+        check(
+            br#"{"version":1.2,"mode":"cpu","interval":1,"missed_samples":0,"frames":{"#,
+            "x",
+            Some(Format::Stackprof),
+        );
+        check(br#"{"start_time":1.5,"duration":1,"root_frame":{"#, "x", Some(Format::Pyinstrument));
+        check(br#"{"dhatFileVersion":2,"mode":"heap","#, "x", Some(Format::Dhat));
+        check(b"{)\x03z\x01a", "x", Some(Format::Pstats));
+        check(b"# austin: 3.6.0\n# mode: cpu\n\nP7;T0:7;a.py:f:1 250\n", "x", Some(Format::Austin));
+        check(b"Analysis of sampling app (pid 7) every 1 millisecond\n", "x", Some(Format::MacSample));
+        check(b"CPU     ID\n\n   app`main+0x1b\n   app`_start+0x83\n   17\n", "x", Some(Format::Dtrace));
+        check(b"Attaching 1 probe...\n\n@[\n    main+3\n]: 5\n", "x", Some(Format::Bpftrace));
+        check(b"v 10400 3\nX ./app\ns 3 app\n", "x", Some(Format::Heaptrack));
+        check(b"version: 1\ncreator: callgrind-3.19\npid: 7\n", "x", Some(Format::Callgrind));
+        check(b"# callgrind format\nevents: Ir\nfn=main\n16 400\n", "x", Some(Format::Callgrind));
+        check(b"desc: I1 cache\ncmd: ./a\nevents: Ir\nfl=a.c\nfn=main\n1 4\n", "x", Some(Format::Callgrind));
         check(&[0, 0, 1, 0, 1, 2], "trace.ETL", Some(Format::Etl));
     }
 
@@ -293,9 +352,6 @@ mod tests {
         let files = "it is a list of files, as ls -l prints it, and no profile";
         check_refused("total 48\ndrwxr-xr-x  2 u g 4096 Jan  1 12:00 .\n", Format::FileList, files);
         check_refused("total 0\n-rw-r--r--@ 1 u g 0 Jan  1 2024 a 3\n", Format::FileList, files);
-        let callgrind = "it is a file of callgrind, which has counts of instructions and no samples: KCachegrind shows it";
-        check_refused("version: 1\ncreator: callgrind-3.19\npid: 7\n", Format::Callgrind, callgrind);
-        check_refused("# callgrind format\nevents: Ir\nfn=main\n16 400\n", Format::Callgrind, callgrind);
         let go = "it is a profile of Go as text, which has no names to sum up: get it without debug=1 or debug=2, then it is a \
                   pprof profile";
         check_refused("goroutine profile: total 7\n1 @ 0x43 0x44\n", Format::GoText, go);

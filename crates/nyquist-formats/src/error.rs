@@ -49,6 +49,9 @@ pub enum ReadError {
     /// The gzip stream is damaged at its beginning, or too large when decompressed.
     #[error("its gzip data cannot be decompressed")]
     Gzip(#[source] io::Error),
+    /// The zstd stream is damaged at its beginning, or too large when decompressed.
+    #[error("its zstd data cannot be decompressed")]
+    Zstd(#[source] io::Error),
     /// The file is no JSON, or its members have other types than the format gives them.
     #[error("it is not {format}")]
     Json {

@@ -7,7 +7,7 @@ use flate2::read::MultiGzDecoder;
 use crate::error::{Note, ReadError};
 
 /// The most that is decompressed.
-const MAX_BYTES: u64 = 2 << 30;
+pub(crate) const MAX_BYTES: u64 = 2 << 30;
 
 /// How a gzip stream begins.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];

@@ -160,6 +160,17 @@ impl Importer {
         file: Option<StringId>,
         code: &Code<'_>,
     ) -> FrameId {
+        self.frame_in(name, file, code, None)
+    }
+
+    /// As [`frame_of`](Self::frame_of), of a line that is in another file than the function where `line_file` is one.
+    pub(crate) fn frame_in(
+        &mut self,
+        name: Option<StringId>,
+        file: Option<StringId>,
+        code: &Code<'_>,
+        line_file: Option<StringId>,
+    ) -> FrameId {
         let name = name.unwrap_or_else(|| match code.address {
             Some(address) => self.builder.intern_string(&format!("{address:#x}")),
             None => self.builder.intern_string("(unknown)"),
@@ -169,13 +180,14 @@ impl Importer {
         let func =
             self.builder.intern_func(Func { source, line, kind: code.kind, ..Func::new(name, code.lib) });
         let category = self.category(code);
+        let line_file = line_file.map(|filename| self.builder.intern_source(Source { filename }));
         self.builder.intern_frame(Frame {
             address: code.address.filter(|_| code.lib.is_some()),
             inline_depth: code.inline_depth,
             category: Some(CategoryPair::from(category)),
             func,
             native_symbol: None,
-            source: None,
+            source: line_file,
             line: code.line.filter(|&line| line > 0),
             column: code.column.filter(|&column| column > 0),
         })

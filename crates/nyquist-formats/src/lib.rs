@@ -6,29 +6,43 @@
 
 #![forbid(unsafe_code)]
 
+pub mod austin;
+mod call_graph;
+pub mod callgrind;
 pub mod chrome;
 pub mod csv;
 mod detect;
+pub mod dhat;
 mod encoding;
 mod error;
 pub mod fit;
 pub mod flame;
 pub mod folded;
 mod gzip;
+pub mod heaptrack;
 pub mod hidden;
 mod import;
 pub mod instruments;
 mod json;
+mod json_tree;
 mod layout;
+pub mod mac_sample;
 pub mod perf_script;
 pub mod pprof;
+pub mod pstats;
+pub mod pyinstrument;
 pub mod samply_sidecar;
 mod select;
 mod spans;
 pub mod speedscope;
+pub mod stack_counts;
+pub mod stackprof;
 #[cfg(test)]
 mod test_profile;
 pub mod v8;
+pub mod v8_heap;
+mod values;
+mod zstd;
 
 use nyquist_profile::{Profile, SourceId};
 use std::borrow::Cow;
@@ -51,7 +65,7 @@ fn source_path<'a>(profile: &'a Profile, source: SourceId, paths: SourcePaths<'_
     paths(named).map_or(Cow::Borrowed(named), Cow::Owned)
 }
 
-/// Reads a file of a format that was [detected](detect), compressed with gzip or not.
+/// Reads a file of a format that was [detected](detect), compressed with gzip, zstd or not.
 ///
 /// # Errors
 /// As the format's own reader has it, and for formats that are not read here: those of the Firefox Profiler and of perf
@@ -60,13 +74,13 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(format, bytes, None)
 }
 
-/// As [`read`], of the value of that name where samples have several (pprof).
+/// As [`read`], of the value of that name where samples [have several](Format::has_values).
 ///
 /// # Errors
 /// As [`read`] has it, and if there is no value of that name.
 pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
     let (mut bytes, note) = decompressed(bytes)?;
-    if format != Format::Pprof {
+    if !matches!(format, Format::Pprof | Format::Pstats) {
         bytes = recoded(bytes);
     }
     let mut imported = match format {
@@ -77,13 +91,24 @@ pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Im
         Format::ChromeTrace => chrome::read(&bytes),
         Format::V8CpuProfile => v8::read(&bytes),
         Format::Instruments => instruments::read(&bytes),
+        Format::Callgrind => callgrind::read_value(&bytes, name),
+        Format::V8HeapProfile => v8_heap::read(&bytes),
+        Format::Austin => austin::read_value(&bytes, name),
+        Format::Stackprof => stackprof::read(&bytes),
+        Format::Pstats => pstats::read(&bytes),
+        Format::Pyinstrument => pyinstrument::read(&bytes),
+        Format::MacSample => mac_sample::read(&bytes),
+        Format::Dtrace => stack_counts::read_dtrace(&bytes),
+        Format::Bpftrace => stack_counts::read_bpftrace(&bytes, name),
+        Format::Heaptrack => heaptrack::read_value(&bytes, name),
+        Format::Dhat => dhat::read_value(&bytes, name),
         other => Err(ReadError::Unsupported(other.refusal())),
     }?;
     imported.notes.extend(note);
     Ok(imported)
 }
 
-/// A text as UTF-8 without a byte order mark, whether it is compressed with gzip or in UTF-16. For readers of other crates,
+/// A text as UTF-8 without a byte order mark, whether it is compressed or in UTF-16. For readers of other crates,
 /// where [`is_recoded`] says so.
 ///
 /// # Errors
@@ -95,6 +120,8 @@ pub fn plain_text(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
 fn decompressed(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Option<Note>), ReadError> {
     if gzip::is_gzip(bytes) {
         gzip::decompress(bytes).map(|(bytes, note)| (Cow::Owned(bytes), note))
+    } else if zstd::is_zstd(bytes) {
+        zstd::decompress(bytes).map(|(bytes, note)| (Cow::Owned(bytes), note))
     } else {
         Ok((Cow::Borrowed(bytes), None))
     }

@@ -26,7 +26,7 @@ struct FileIn {
 }
 
 /// A node of the tree of calls. DevTools' traces name parents, files name children.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Node {
     pub id: u64,
@@ -111,6 +111,11 @@ impl NodeStack {
 }
 
 impl Tree {
+    /// The stack of a node; none for the root and what is not known.
+    pub(crate) fn stack(&self, node: u64) -> Option<StackId> {
+        self.stacks.get(&node)?.stack
+    }
+
     /// Adds nodes, in whatever order. Those that hang on no root, or on each other in a circle, are left out.
     pub(crate) fn add(&mut self, importer: &mut Importer, nodes: &[Node]) {
         let mut parents: FxHashMap<u64, u64> = FxHashMap::default();

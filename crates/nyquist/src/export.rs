@@ -8,7 +8,7 @@ use crate::printer::Printer;
 use crate::source_paths::{DiskPaths, name_specially};
 use crate::{export_perf_data, flamegraph, form, input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
-use nyquist_formats::{SourcePaths, chrome, csv, folded, perf_script, pprof, speedscope};
+use nyquist_formats::{SourcePaths, callgrind, chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use std::borrow::Cow;
@@ -87,7 +87,7 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
                 format!("the name {} does not say which format is wanted", args.output.display())
             };
             Err(Failure::new(message).hint(
-                "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|csv|html",
+                "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|callgrind|csv|html",
             ))
         }
     }
@@ -129,6 +129,7 @@ pub(crate) fn write(
         ExportFormat::PerfScript => perf_script::write(profile, &mut out),
         // What has to be a file is not written here.
         ExportFormat::PerfData => Err(io::ErrorKind::Unsupported.into()),
+        ExportFormat::Callgrind => callgrind::write(profile, &paths, &mut out),
         ExportFormat::Csv => write_csv(profile, &paths, &mut out),
         ExportFormat::Html => flamegraph::write_page(profile, &mut out),
     }

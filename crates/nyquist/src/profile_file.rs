@@ -81,9 +81,8 @@ pub(crate) fn read_opened(
         let reader = source.recording().map_err(|error| cannot_load(&error))?;
         return perf_data::read(reader, path, kernel, recording, symbols, printer);
     }
-    // The samples of a pprof profile have several values.
     let value = match (format, recording.event.as_slice()) {
-        (Some(Format::Pprof), [event]) => Some(event.as_str()),
+        (Some(format), [event]) if format.has_values() => Some(event.as_str()),
         _ => None,
     };
     let given = if value.is_some() { recording.given_beside("--event") } else { recording.given() };
@@ -110,7 +109,8 @@ pub(crate) fn read_opened(
         Some(format @ Format::Etl) => Err(Failure::new(format!(
             "cannot load {}: it is {format}, which cannot be read yet",
             path.display()
-        ))),
+        ))
+        .hint("open it on Windows with PerfView, and save its CPU stacks as speedscope (File > Save View As), which is read")),
         Some(format) => {
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
@@ -247,6 +247,17 @@ fn archive(path: &Path) -> Failure {
     )
 }
 
+/// The failure of a trace of Instruments, which is a folder that Apple's own program alone reads.
+fn trace(path: &Path) -> Failure {
+    let path = path.display();
+    Failure::new(format!("cannot load {path}: it is a trace of Instruments, of which only an export is read"))
+        .hint(format!(
+            "on the Mac: xcrun xctrace export --input '{path}' --output profile.xml --xpath \
+             '/trace-toc/run[@number=\"1\"]/data/table[@schema=\"time-profile\"]'"
+        ))
+        .hint("then: nyquist load profile.xml")
+}
+
 /// How a file begins, which is read from there on later.
 fn start_of(mut file: &File) -> io::Result<Vec<u8>> {
     let start = prefix(file)?;
@@ -267,10 +278,7 @@ fn cannot_read(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound if path == Path::new("profile.json.gz") => {
             failure.hint("record a program first: nyquist record -s ./app")
         }
-        io::ErrorKind::IsADirectory if path.extension() == Some(OsStr::new("trace")) => failure.hint(
-            "a trace of Instruments is exported by: xctrace export --input FILE.trace --output FILE.xml \
-             --xpath '/trace-toc/run[@number=\"1\"]/data/table[@schema=\"time-profile\"]'",
-        ),
+        io::ErrorKind::IsADirectory if path.extension() == Some(OsStr::new("trace")) => trace(path),
         io::ErrorKind::IsADirectory => failure.hint("name a profile, such as profile.json.gz"),
         _ => failure,
     }

@@ -1,10 +1,10 @@
 //! Reading arbitrary bytes as each format of another profiler; the first byte chooses it. What can be read is written in
 //! every format.
 
-use nyquist_formats::{Format, as_named, chrome, detect, folded, perf_script, pprof, read, speedscope};
+use nyquist_formats::{Format, as_named, callgrind, chrome, detect, folded, perf_script, pprof, read, speedscope};
 
 /// The formats that are read.
-const FORMATS: [Format; 7] = [
+const FORMATS: &[Format] = &[
     Format::PerfScript,
     Format::Pprof,
     Format::Folded,
@@ -12,6 +12,17 @@ const FORMATS: [Format; 7] = [
     Format::V8CpuProfile,
     Format::ChromeTrace,
     Format::Instruments,
+    Format::Callgrind,
+    Format::V8HeapProfile,
+    Format::Austin,
+    Format::Stackprof,
+    Format::Pstats,
+    Format::Pyinstrument,
+    Format::MacSample,
+    Format::Dtrace,
+    Format::Bpftrace,
+    Format::Heaptrack,
+    Format::Dhat,
 ];
 
 /// Takes one input.
@@ -25,6 +36,7 @@ pub fn run(bytes: &[u8]) {
         .and_then(|()| speedscope::write(&profile, &as_named, &mut out))
         .and_then(|()| chrome::write(&profile, &as_named, &mut out))
         .and_then(|()| perf_script::write(&profile, &mut out))
+        .and_then(|()| callgrind::write(&profile, &as_named, &mut out))
         .and_then(|()| folded::write(&profile, &mut out, folded::WriteOptions::default()));
     written.expect("memory can be written");
 }

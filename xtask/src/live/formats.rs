@@ -15,6 +15,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_cpu_profile_of_go_is_read", go_profile).parallel(),
     Test::new("a_trace_that_chromium_made_is_read", chromium_trace),
     Test::new("a_profile_that_firefox_made_is_read", firefox),
+    Test::new("callgrind_shows_the_same_costs", callgrind).parallel(),
+    Test::new("a_file_of_callgrind_is_read", callgrind_file).parallel(),
     Test::new("a_closed_pipe_is_no_error", closed_pipe).parallel(),
     Test::new("what_is_no_profile_says_so", no_profile).quick().parallel(),
 ];
@@ -44,7 +46,9 @@ fn read_back(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).run_well()?;
     let file = recorded.path.display().to_string();
     let weight = reported_weight(test, &file)?;
-    for name in ["x.pb.gz", "x.folded", "x.speedscope.json", "x.perf", "x.json.gz", "x.trace.json"] {
+    for name in
+        ["x.pb.gz", "x.folded", "x.speedscope.json", "x.perf", "x.json.gz", "x.trace.json", "x.callgrind"]
+    {
         let out = test.path(name).display().to_string();
         test.nyquist(&["export", &file, "-o", &out]).run()?.succeeded()?;
         let table = test.nyquist(&["report", &out]).run()?.succeeded()?.stdout_text();
@@ -90,6 +94,74 @@ fn go_pprof(test: &Context<'_>) -> Verdict {
     let raw = test.program("go").args(&["tool", "pprof", "-raw", &out]).run()?.succeeded()?.stdout_text();
     expect_contains("pprof -raw", &raw, "samples/count cpu/nanoseconds[dflt]")?;
     expect_contains("pprof -raw", &raw, "thread:[shares]")
+}
+
+/// What `callgrind_annotate` says that a function costs, by the name behind its file.
+fn annotated(test: &Context<'_>, file: &str, function: &str, inclusive: &str) -> Result<u64, Stop> {
+    let inclusive = format!("--inclusive={inclusive}");
+    let words = ["--threshold=100", "--auto=no", &inclusive, file];
+    let text = test.program("callgrind_annotate").args(&words).run()?.succeeded()?.stdout_text();
+    // `1,234 (5.6%)  file:function [object]`
+    let is_of = |line: &&str| {
+        let name = line.split(" [").next().unwrap_or_default();
+        name.rsplit_once(':').is_some_and(|(_, name)| name.trim() == function)
+    };
+    let cost = text.lines().find(is_of).and_then(|line| line.split_whitespace().next());
+    cost.and_then(|cost| cost.replace(',', "").parse().ok())
+        .ok_or_else(|| Stop::Failed(format!("{function} is not in what callgrind_annotate says:\n{text}")))
+}
+
+fn callgrind(test: &Context<'_>) -> Verdict {
+    if !has(test, "callgrind_annotate", "--version") {
+        return skip("valgrind is not installed");
+    }
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let (file, out) =
+        (recorded.path.display().to_string(), test.path("callgrind.out.1").display().to_string());
+    test.nyquist(&["export", &file, "-o", &out]).run()?.succeeded()?;
+    for function in ["alpha", "beta", "gamma_", "main"] {
+        let total = annotated(test, &out, function, "yes")? / 1_000_000;
+        expect_eq(function, total, reported_ms(test, &file, function, "total_share")?)?;
+        if function != "main" {
+            let own = annotated(test, &out, function, "no")? / 1_000_000;
+            expect_eq(function, own, reported_ms(test, &file, function, "self_share")?)?;
+        }
+    }
+    expect_eq("the weight that is read again", reported_weight(test, &out)? > 0, true)
+}
+
+/// What callgrind itself writes: the program's functions have the costs that its own tool says.
+fn callgrind_file(test: &Context<'_>) -> Verdict {
+    if !has(test, "valgrind", "--version") {
+        return skip("valgrind is not installed");
+    }
+    let (out, shares) =
+        (test.path("x.out").display().to_string(), test.workload("shares").display().to_string());
+    let target = format!("--callgrind-out-file={out}");
+    test.program("valgrind").args(&["-q", "--tool=callgrind", &target, &shares, "5"]).run()?.succeeded()?;
+    let json = test.nyquist(&["report", "--json", &out]).run()?.succeeded()?.stdout_text();
+    let json: Value = serde_json::from_str(&json)?;
+    let sum = total_of(&out)? as f64;
+    for function in ["alpha", "beta", "gamma_"] {
+        let mut rows = json["functions"].as_array().into_iter().flatten();
+        let row = rows.find(|row| row["function"] == function);
+        for (share, inclusive) in [("self_share", "no"), ("total_share", "yes")] {
+            let ours = row.and_then(|row| row[share].as_f64()).unwrap_or(0.0);
+            let theirs = annotated(test, &out, function, inclusive)? as f64 / sum;
+            expect(
+                (ours - theirs).abs() < 0.001,
+                format_args!("{function} has {ours}, by callgrind_annotate {theirs}"),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The sum that the last line of a file of callgrind has.
+fn total_of(file: &str) -> Result<u64, Stop> {
+    let text = std::fs::read_to_string(file)?;
+    let total = text.lines().rev().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok());
+    total.ok_or_else(|| Stop::Failed("the file has no totals".to_owned()))
 }
 
 fn perf_script(test: &Context<'_>) -> Verdict {
@@ -273,5 +345,13 @@ fn no_profile(test: &Context<'_>) -> Verdict {
     let trace = test.path("x.etl");
     std::fs::write(&trace, [0_u8, 0, 1, 0, 0, 0, 0, 0])?;
     let finished = test.nyquist(&["report"]).path(&trace).run()?;
-    expect_contains("the error", &finished.stderr, "cannot be read yet")
+    expect_contains("the error", &finished.stderr, "cannot be read yet")?;
+    expect_contains("the error", &finished.stderr, "hint: open it on Windows with PerfView")?;
+    let folder = test.path("x.trace");
+    std::fs::create_dir(&folder)?;
+    let finished = test.nyquist(&["report"]).path(&folder).run()?;
+    expect_eq("the status", finished.code(), 1)?;
+    expect_contains("the error", &finished.stderr, "only an export is read")?;
+    let command = format!("xcrun xctrace export --input '{}'", folder.display());
+    expect_contains("the error", &finished.stderr, &command)
 }

@@ -7,6 +7,7 @@ mod event;
 mod lanes;
 mod profiles;
 mod read;
+mod samples;
 mod slices;
 mod write;
 

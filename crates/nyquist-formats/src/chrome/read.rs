@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::asynchronous::{Asynchronous, TraceMarker};
 use super::event::{Event, ThreadId, microseconds, name_of, read_events, text};
 use super::profiles::CpuProfiles;
+use super::samples::Samples;
 use super::slices::{Slice, SliceKind, add_samples, durations};
 use crate::error::{Imported, Note, ReadError};
 use crate::import::{Importer, ThreadName};
@@ -18,7 +19,8 @@ const FORMAT: &str = "a Chrome trace";
 
 /// Reads a trace. Where V8's CPU profiles are in it (`Profile` and `ProfileChunk`, `CpuProfile`), these are the samples, and
 /// events are markers. Else events with a duration (`B` and `E`, `X`) are the samples: each stretch of time counts for the innermost
-/// one. Instants and asynchronous events are markers; counters are left out.
+/// one. Instants and asynchronous events are markers; counters are left out. Samples that refer to a table of frames (`samples`,
+/// `stackFrames`, of Hermes) are samples of wall time.
 ///
 /// # Errors
 /// If there is no event in it.
@@ -26,7 +28,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let mut events = Vec::new();
     let mut reader = Reader::default();
     let ended = read_events(bytes, &mut |event| events.push(event));
-    if events.is_empty() {
+    let samples = Samples::read(bytes);
+    if events.is_empty() && samples.is_empty() {
         return Err(match ended {
             Err(error) => ReadError::Json { format: FORMAT, error },
             Ok(()) => ReadError::Malformed { format: FORMAT, problem: "it has no events".into() },
@@ -34,7 +37,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     }
     let mut importer = Importer::new("Trace", "Chrome trace");
     reader.read_names(&events);
-    let has_profiles = events.iter().any(CpuProfiles::has_samples);
+    let has_profiles = !samples.is_empty() || events.iter().any(CpuProfiles::has_samples);
     let mut by_thread: Vec<(ThreadIndex, Vec<Slice>)> = Vec::new();
     for event in events {
         reader.read_event(&mut importer, event, &mut by_thread);
@@ -51,6 +54,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     }
     let profiles = std::mem::take(&mut reader.profiles);
     reader.left_out += profiles.add_to(&mut importer, |importer, id| reader.thread(importer, id));
+    let unknown = samples.add_to(&mut importer, |importer, id| reader.thread(importer, id));
+    importer.note_left_out(unknown, "samples of frames that are not in the table");
     importer.note_left_out(reader.left_out, "events that have no begin, no end or an unknown node");
     importer.note_left_out(reader.others, "counters and other events without a stack");
     if let Err(error) = ended {

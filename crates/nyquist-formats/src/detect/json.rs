@@ -30,6 +30,8 @@ pub(super) fn by_json(text: &str, name: &str) -> Option<Format> {
         (keys.has("ph") || is_cut_with(&OF_EVENTS)).then_some(Format::ChromeTrace)
     } else if is_speedscope(text, &keys) || name.ends_with(".speedscope.json") {
         Some(Format::Speedscope)
+    } else if let Some(format) = by_own_key(&keys) {
+        Some(format)
     } else if keys.has("nodes") {
         Some(Format::V8CpuProfile)
     } else if keys.has_any(&["meta", "libs", "threads"]) {
@@ -43,6 +45,17 @@ pub(super) fn by_json(text: &str, name: &str) -> Option<Format> {
     } else {
         keys.has("shared").then_some(Format::Firefox)
     }
+}
+
+/// The format that a key is of which no other has.
+fn by_own_key(keys: &Keys<'_>) -> Option<Format> {
+    let own = [
+        ("head", Format::V8HeapProfile),
+        ("missed_samples", Format::Stackprof),
+        ("root_frame", Format::Pyinstrument),
+        ("dhatFileVersion", Format::Dhat),
+    ];
+    own.into_iter().find(|(key, _)| keys.has(key)).map(|(_, format)| format)
 }
 
 /// The Firefox Profiler has a member `shared` too, with tables and no frames in it.

@@ -1,7 +1,7 @@
 //! Which format a text has, by its lines.
 
 use super::Format;
-use crate::{folded, perf_script};
+use crate::{austin, folded, heaptrack, mac_sample, perf_script, stack_counts};
 
 /// How many lines are looked at.
 const LINES: usize = 100;
@@ -17,6 +17,8 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
     let first = *lines.first()?;
     if is_callgrind(text, &lines) {
         Some(Format::Callgrind)
+    } else if let Some(format) = by_stacks(text, first, &lines) {
+        Some(format)
     } else if lines.iter().any(|line| perf_script::is_header(line))
         || lines.windows(2).any(|pair| perf_script::is_short_header(pair[0], pair[1]))
     {
@@ -27,6 +29,21 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
         Some(Format::FileList)
     } else {
         is_folded(&lines).then_some(Format::Folded)
+    }
+}
+
+/// The format of a text that has stacks in a way of its own.
+fn by_stacks(text: &str, first: &str, lines: &[&str]) -> Option<Format> {
+    if heaptrack::is_heaptrack(text) {
+        Some(Format::Heaptrack)
+    } else if lines.iter().take(5).any(|line| austin::is_sample(line)) {
+        Some(Format::Austin)
+    } else if mac_sample::is_sample(first) {
+        Some(Format::MacSample)
+    } else if stack_counts::is_bpftrace(lines) {
+        Some(Format::Bpftrace)
+    } else {
+        stack_counts::is_dtrace(lines).then_some(Format::Dtrace)
     }
 }
 

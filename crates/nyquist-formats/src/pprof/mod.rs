@@ -8,6 +8,7 @@ mod values;
 mod write;
 
 pub use read::{read, read_value};
+pub(crate) use values::factor_of;
 pub use write::write;
 
 /// Labels of samples, by which a profile is taken apart into processes and threads.

@@ -88,7 +88,7 @@ pub(super) fn cpu_period(file: &message::Profile, strings: &Strings<'_>) -> Opti
 
 /// How many of our units a unit of a file is, by its name in the singular or plural, or short. One that is not known is
 /// counted.
-fn factor_of(unit: &str) -> (u64, Unit) {
+pub(crate) fn factor_of(unit: &str) -> (u64, Unit) {
     let unit = unit.trim().to_lowercase();
     let singular = unit.strip_suffix('s').and_then(known_factor);
     known_factor(&unit).or(singular).unwrap_or((1, Unit::Count))

@@ -7,7 +7,7 @@ mod events;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use nyquist_profile::{Frame, FrameId, Profile, Sample, StackId, ThreadIndex, Unit};
+use nyquist_profile::{Frame, FrameId, Measure, Profile, Sample, StackId, ThreadIndex, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Imported, ReadError};
@@ -18,6 +18,8 @@ use crate::{SourcePaths, source_path};
 use events::write_events;
 
 const FORMAT: &str = "a speedscope profile";
+/// The unit of memory profiles.
+const BYTES: &str = "bytes";
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
 /// Writes a profile a thread, of its CPU time in ns; a thread that waited gets a second one of its waiting. Where times are
@@ -104,7 +106,7 @@ fn write_thread(
     write_json(out, &profile_name(profile, thread, off_cpu))?;
     let unit = match profile.meta().measure.unit {
         Unit::Time => "nanoseconds",
-        Unit::Bytes => "bytes",
+        Unit::Bytes => BYTES,
         Unit::Count => "none",
     };
     write!(out, ",\"unit\":\"{unit}\",\"startValue\":{start},\"endValue\":{end}")?;
@@ -196,8 +198,8 @@ struct EventIn {
 }
 
 /// Reads a speedscope profile, sampled and evented. Each of its profiles becomes a thread, of the process and with the ids
-/// that its name says as this module writes it, else all of one process. Profiles in bytes are left out; a unit `none` counts
-/// as milliseconds.
+/// that its name says as this module writes it, else all of one process. A file whose profiles are all in bytes counts bytes; beside
+/// ones of time they are left out. A unit `none` counts as milliseconds.
 ///
 /// # Errors
 /// If it is no such JSON, or names frames that do not exist.
@@ -208,9 +210,15 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let mut importer = Importer::new(name, "speedscope");
     let frames: Vec<FrameId> =
         file.shared.frames.iter().map(|frame| read_frame(&mut importer, frame)).collect();
+    let is_in_bytes = |profile: &ProfileIn| profile.unit == BYTES;
+    let counts_bytes = !file.profiles.is_empty() && file.profiles.iter().all(is_in_bytes);
+    if counts_bytes {
+        importer.meta_mut().measure = Measure { name: BYTES.into(), unit: Unit::Bytes };
+    }
     let mut in_bytes = 0;
     for (index, profile) in file.profiles.iter().enumerate() {
-        let Some(unit) = unit_nanoseconds(&profile.unit) else {
+        let unit = if counts_bytes { Some(1.0) } else { unit_nanoseconds(&profile.unit) };
+        let Some(unit) = unit else {
             in_bytes += 1;
             continue;
         };
@@ -221,10 +229,6 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
             "evented" => reader.evented(profile)?,
             kind => return Err(malformed(format!("its profile {index} is of an unknown type ({kind})"))),
         }
-    }
-    if in_bytes > 0 && in_bytes == file.profiles.len() {
-        let reason = "it is a memory profile: it counts bytes, not time";
-        return Err(ReadError::Unsupported(reason.into()));
     }
     importer.note_left_out(in_bytes as u64, "profiles that count bytes");
     Ok(importer.finish(None))
@@ -373,6 +377,23 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_in_bytes_counts_bytes() {
+        let memory =
+            r#"{"type":"sampled","name":"m","unit":"bytes","samples":[[0],[0,1]],"weights":[4096,512]}"#;
+        let profile = read(file(memory).as_bytes()).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["a 8", "a;b 1"]);
+        let measure = Measure { name: "bytes".into(), unit: Unit::Bytes };
+        assert_eq!((&profile.meta().measure, profile.meta().interval), (&measure, 512));
+        let mut out = Vec::new();
+        write(&profile, &crate::as_named, &mut out).unwrap();
+        assert_eq!(stacks_of(&read(&out).unwrap().profile), ["a 8", "a;b 1"]);
+        // Beside time they are left out.
+        let time = r#"{"type":"sampled","name":"t","unit":"milliseconds","samples":[[1]],"weights":[3]}"#;
+        let both = read(file(&format!("{memory},{time}")).as_bytes()).unwrap();
+        assert_eq!((stacks_of(&both.profile), both.notes.len()), (vec!["b 1".into()], 1));
+    }
+
+    #[test]
     fn contradictions_are_refused() {
         let check = |text: &str, expected: &str| {
             let error = read(text.as_bytes()).unwrap_err().to_string();
@@ -381,7 +402,6 @@ mod tests {
         check("{", "is not a speedscope profile");
         check(&file(r#"{"type":"sampled","unit":"none","samples":[[2]]}"#), "no frame 2");
         check(&file(r#"{"type":"sampled","unit":"none","samples":[[1]],"weights":[1,2]}"#), "weights");
-        check(&file(r#"{"type":"sampled","unit":"bytes","samples":[[1]]}"#), "memory profile");
         check(&file(r#"{"type":"other","unit":"none"}"#), "unknown type");
     }
 }

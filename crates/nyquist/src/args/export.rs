@@ -57,6 +57,8 @@ pub(crate) enum ExportFormat {
     /// For perf report, hotspot and others that read perf's recordings: .data
     #[value(name = "perf.data", alias = "perf-data")]
     PerfData,
+    /// For KCachegrind and callgrind_annotate: .callgrind, callgrind.out.*
+    Callgrind,
     /// The table of functions: .csv
     Csv,
     /// A page with the flame graph and the top functions, which opens from a disk: .html
@@ -78,10 +80,13 @@ impl ExportFormat {
             (".collapsed", Self::Folded),
             (".perf", Self::PerfScript),
             (".data", Self::PerfData),
+            (".callgrind", Self::Callgrind),
             (".csv", Self::Csv),
             (".html", Self::Html),
         ];
-        endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format)
+        let named = endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format);
+        // As callgrind names its files, behind which a process's number is.
+        named.or_else(|| name.starts_with("callgrind.out").then_some(Self::Callgrind))
     }
 
     /// Whether it is not for a terminal.
@@ -111,6 +116,8 @@ mod tests {
         check("x.html", Some(ExportFormat::Html));
         check("x.perf", Some(ExportFormat::PerfScript));
         check("perf.data", Some(ExportFormat::PerfData));
+        check("x.callgrind", Some(ExportFormat::Callgrind));
+        check("/tmp/callgrind.out.77", Some(ExportFormat::Callgrind));
         check("x.svg", None);
         check("-", None);
     }

@@ -1,0 +1,409 @@
+//! Call graphs made stacks. Formats such as callgrind's know what each function cost itself and what its calls cost, and not
+//! on which stacks.
+//!
+//! A function's own cost is divided among its callers in proportion to what their calls of it cost, and so on up to the
+//! functions that nobody calls. So own costs are exact, the cost of each call too, and only longer stacks are an estimate:
+//! it is taken that a call costs the same inside, whoever is further out (as `gprof` does). Calls that close a circle are cut,
+//! so that no function is twice on a stack. The stacks that cost most are made first; what is left when there are as
+//! many as the input justifies is below `(other callers)`.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use nyquist_profile::{FrameId, StackId, ThreadIndex};
+
+use crate::import::{Code, Importer};
+use crate::values::Queue;
+
+/// How many stacks there may be for each line and call of the file, and besides.
+const STACKS_PER_ROW: usize = 8;
+const MORE_STACKS: usize = 50_000;
+
+/// No stack is deeper.
+const MAX_DEPTH: u32 = 1000;
+
+/// How much of a function may be put where the rest of it is, instead of below a label: one part of this.
+const NEGLIGIBLE: u64 = 1000;
+
+/// Functions by number, with what they cost themselves and what they call.
+#[derive(Default)]
+pub(crate) struct CallGraph {
+    functions: Vec<Function>,
+}
+
+#[derive(Default)]
+struct Function {
+    own: Vec<Own>,
+    calls: Vec<Call>,
+    /// What is known of the function as a whole when the graph is complete.
+    flow: Flow,
+}
+
+/// What a function costs itself at a place.
+struct Own {
+    frame: FrameId,
+    cost: u64,
+    /// How much of it is on stacks.
+    given: f64,
+    last: Option<StackId>,
+}
+
+/// The calls of a function from a place, with all that they cost.
+struct Call {
+    site: FrameId,
+    callee: usize,
+    cost: u64,
+    closes_circle: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Flow {
+    /// What the calls of it cost, and what it costs beyond that, because it was not always called.
+    called: u64,
+    uncalled: u64,
+    /// How many places call it.
+    callers: u32,
+    is_in_circle: bool,
+    /// What it costs with what it calls.
+    total: f64,
+}
+
+impl Flow {
+    /// Which share of the function a call of that cost has.
+    fn share(self, cost: u64) -> f64 {
+        let all = self.called.saturating_add(self.uncalled);
+        if all == 0 { 1.0 / f64::from(self.callers.max(1)) } else { cost as f64 / all as f64 }
+    }
+
+    /// Which share of the function nobody called.
+    fn root_share(self) -> f64 {
+        match (self.callers, self.uncalled) {
+            (0, _) => 1.0,
+            (_, 0) => 0.0,
+            (_, uncalled) => self.share(uncalled),
+        }
+    }
+}
+
+impl CallGraph {
+    /// Adds a function and gives its number.
+    pub(crate) fn add_function(&mut self) -> usize {
+        self.functions.push(Function::default());
+        self.functions.len() - 1
+    }
+
+    /// Adds what a function costs itself at a place.
+    pub(crate) fn add_own(&mut self, function: usize, frame: FrameId, cost: u64) {
+        if let Some(function) = self.functions.get_mut(function).filter(|_| cost > 0) {
+            function.own.push(Own { frame, cost, given: 0.0, last: None });
+        }
+    }
+
+    /// Adds calls from a place of a function. Both functions must be there.
+    pub(crate) fn add_call(&mut self, (caller, site): (usize, FrameId), callee: usize, cost: u64) {
+        // A direct recursion costs what the function does.
+        if caller != callee && callee < self.functions.len() {
+            let call = Call { site, callee, cost, closes_circle: false };
+            self.functions[caller].calls.push(call);
+        }
+    }
+
+    /// Adds the stacks to a thread. O(n log n) for the places and calls of the graph.
+    pub(crate) fn add_to(mut self, importer: &mut Importer, thread: ThreadIndex) {
+        for function in &mut self.functions {
+            function.merge();
+        }
+        let order = self.cut_circles();
+        self.sum_up(&order);
+        let mut queue = Queue::new(thread);
+        self.add_stacks(importer, &mut queue);
+        self.add_rest(importer, &mut queue);
+    }
+
+    /// Marks the calls that close a circle, and gives the functions with those that are called first.
+    fn cut_circles(&mut self) -> Vec<usize> {
+        let count = self.functions.len();
+        let mut is_called = vec![false; count];
+        for call in self.functions.iter().flat_map(|function| &function.calls) {
+            is_called[call.callee] = true;
+        }
+        let mut roots: Vec<usize> = (0..count).collect();
+        roots.sort_by_key(|&it| (is_called[it], std::cmp::Reverse(self.functions[it].cost())));
+        let (mut states, mut order, mut path) =
+            (vec![State::New; count], Vec::with_capacity(count), Vec::new());
+        for root in roots {
+            if states[root] == State::New {
+                states[root] = State::Open;
+                path.push((root, 0));
+            }
+            while let Some((caller, next)) = path.last_mut() {
+                let caller = *caller;
+                let Some(call) = self.functions[caller].calls.get_mut(*next) else {
+                    states[caller] = State::Done;
+                    order.push(caller);
+                    path.pop();
+                    continue;
+                };
+                *next += 1;
+                let callee = call.callee;
+                match states[callee] {
+                    State::New => {
+                        states[callee] = State::Open;
+                        path.push((callee, 0));
+                    }
+                    State::Open => {
+                        call.closes_circle = true;
+                        self.functions[callee].flow.is_in_circle = true;
+                    }
+                    State::Done => {}
+                }
+            }
+        }
+        order
+    }
+
+    /// Finds what each function's calls cost, and what it costs with all that it calls.
+    fn sum_up(&mut self, order: &[usize]) {
+        for caller in 0..self.functions.len() {
+            for at in 0..self.functions[caller].calls.len() {
+                let call = &self.functions[caller].calls[at];
+                let (callee, cost, is_cut) = (call.callee, call.cost, call.closes_circle);
+                if !is_cut {
+                    let flow = &mut self.functions[callee].flow;
+                    flow.called = flow.called.saturating_add(cost);
+                    flow.callers = flow.callers.saturating_add(1);
+                }
+            }
+        }
+        for function in &mut self.functions {
+            let kept =
+                function.kept_calls().fold(function.own_cost(), |sum, call| sum.saturating_add(call.cost));
+            let uncalled = kept.saturating_sub(function.flow.called);
+            // Times are rounded, and calls in a circle are counted more than once.
+            if uncalled > function.flow.called / 100 && !function.flow.is_in_circle {
+                function.flow.uncalled = uncalled;
+            }
+        }
+        for &index in order {
+            let function = &self.functions[index];
+            let called: f64 = function.kept_calls().map(|call| self.flow_of(call)).sum();
+            self.functions[index].flow.total = function.own_cost() as f64 + called;
+        }
+    }
+
+    fn flow_of(&self, call: &Call) -> f64 {
+        let callee = self.functions[call.callee].flow;
+        callee.share(call.cost) * callee.total
+    }
+
+    fn add_stacks(&mut self, importer: &mut Importer, queue: &mut Queue) {
+        let rows: usize = self.functions.iter().map(Function::rows).sum();
+        let mut left = rows.saturating_mul(STACKS_PER_ROW).saturating_add(MORE_STACKS);
+        let mut paths = BinaryHeap::new();
+        for (function, it) in self.functions.iter().enumerate() {
+            let part = it.flow.root_share();
+            paths.push(Path { function, prefix: None, depth: 1, part, cost: part * it.flow.total });
+        }
+        while let Some(path) = paths.pop() {
+            // What costs less than half of one is nothing.
+            let Some(rest) = left.checked_sub(self.functions[path.function].rows()) else { break };
+            if path.cost < 0.5 {
+                break;
+            }
+            left = rest;
+            self.functions[path.function].give(&path, importer, queue);
+            if path.depth < MAX_DEPTH {
+                for call in self.functions[path.function].kept_calls() {
+                    let part = path.part * self.functions[call.callee].flow.share(call.cost);
+                    let cost = path.part * self.flow_of(call);
+                    if cost >= 0.5 {
+                        let prefix = Some(importer.stack(path.prefix, call.site));
+                        let depth = path.depth + 1;
+                        paths.push(Path { function: call.callee, prefix, depth, part, cost });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds what is on no stack yet.
+    fn add_rest(self, importer: &mut Importer, queue: &mut Queue) {
+        let mut others = None;
+        for own in self.functions.into_iter().flat_map(|function| function.own) {
+            let rest = own.cost.saturating_sub(own.given.round() as u64);
+            if rest == 0 {
+                continue;
+            }
+            let stack = own.last.filter(|_| rest <= own.cost / NEGLIGIBLE).unwrap_or_else(|| {
+                let label = *others.get_or_insert_with(|| {
+                    let frame = importer.frame(&Code { name: "(other callers)", ..Code::default() });
+                    importer.stack(None, frame)
+                });
+                importer.stack(Some(label), own.frame)
+            });
+            queue.add(importer, Some(stack), rest);
+        }
+    }
+}
+
+impl Function {
+    /// Makes one of what is said of the same place several times, and has the calls that cost most come first.
+    fn merge(&mut self) {
+        self.own.sort_by_key(|own| own.frame);
+        self.own.dedup_by(|next, own| {
+            let is_same = next.frame == own.frame;
+            own.cost = own.cost.saturating_add(if is_same { next.cost } else { 0 });
+            is_same
+        });
+        self.calls.sort_by_key(|call| (call.site, call.callee));
+        self.calls.dedup_by(|next, call| {
+            let is_same = (next.site, next.callee) == (call.site, call.callee);
+            call.cost = call.cost.saturating_add(if is_same { next.cost } else { 0 });
+            is_same
+        });
+        self.calls.sort_by_key(|call| std::cmp::Reverse(call.cost));
+    }
+
+    /// What it costs with its calls, as the file says.
+    fn cost(&self) -> u64 {
+        self.calls.iter().fold(self.own_cost(), |sum, call| sum.saturating_add(call.cost))
+    }
+
+    fn own_cost(&self) -> u64 {
+        self.own.iter().fold(0, |sum, own| sum.saturating_add(own.cost))
+    }
+
+    fn rows(&self) -> usize {
+        self.own.len() + self.calls.len()
+    }
+
+    fn kept_calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| !call.closes_circle)
+    }
+
+    /// Puts the part of its own cost that belongs to a path there. What is rounded off is given to the next path.
+    fn give(&mut self, path: &Path, importer: &mut Importer, queue: &mut Queue) {
+        for own in &mut self.own {
+            let before = own.given.round();
+            own.given = (own.given + own.cost as f64 * path.part).min(own.cost as f64);
+            let amount = (own.given.round() - before) as u64;
+            if amount > 0 {
+                let stack = importer.stack(path.prefix, own.frame);
+                own.last = Some(stack);
+                queue.add(importer, Some(stack), amount);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Open,
+    Done,
+}
+
+/// A way on which a function is reached, and which part of the function is on it.
+struct Path {
+    function: usize,
+    prefix: Option<StackId>,
+    depth: u32,
+    part: f64,
+    /// What that part of it costs with what it calls.
+    cost: f64,
+}
+
+impl Ord for Path {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.cost.total_cmp(&other.cost).then(other.function.cmp(&self.function))
+    }
+}
+
+impl PartialOrd for Path {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Path {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Path {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::ThreadName;
+    use crate::test_profile::stacks_of;
+
+    /// The stacks of a graph: functions by name with their own cost, and calls with what they cost.
+    fn stacks(functions: &[(&str, u64)], calls: &[(&str, &str, u64)]) -> Vec<String> {
+        let mut importer = Importer::new("x", "y");
+        let thread = importer.thread(ThreadName { pid: "0", tid: "0", ..ThreadName::default() });
+        let mut graph = CallGraph::default();
+        let frames: Vec<_> = (functions.iter())
+            .map(|&(name, own)| {
+                let frame = importer.frame(&Code { name, ..Code::default() });
+                let function = graph.add_function();
+                graph.add_own(function, frame, own);
+                frame
+            })
+            .collect();
+        let index = |name| functions.iter().position(|&(it, _)| it == name).unwrap();
+        for &(caller, callee, cost) in calls {
+            graph.add_call((index(caller), frames[index(caller)]), index(callee), cost);
+        }
+        graph.add_to(&mut importer, thread);
+        // One of what is counted is one of the weight.
+        stacks_of(&importer.finish(Some(1)).profile)
+    }
+
+    #[test]
+    fn own_cost_is_divided_as_the_calls_are() {
+        let functions = [("main", 10), ("a", 5), ("b", 15), ("work", 70)];
+        let calls = [("main", "a", 35), ("main", "b", 55), ("a", "work", 30), ("b", "work", 40)];
+        let expected = ["main 10", "main;a 5", "main;a;work 30", "main;b 15", "main;b;work 40"];
+        assert_eq!(stacks(&functions, &calls), expected);
+    }
+
+    #[test]
+    fn recursion_is_cut() {
+        let direct = stacks(&[("main", 1), ("fib", 99)], &[("main", "fib", 99), ("fib", "fib", 500)]);
+        assert_eq!(direct, ["main 1", "main;fib 99"]);
+        let calls = [("main", "a", 90), ("a", "b", 80), ("b", "a", 300)];
+        let circle = stacks(&[("main", 10), ("a", 40), ("b", 50)], &calls);
+        assert_eq!(circle, ["main 10", "main;a 40", "main;a;b 50"]);
+        let alone = stacks(&[("a", 4), ("b", 5)], &[("a", "b", 5), ("b", "a", 4)]);
+        assert_eq!(alone, ["a 4", "a;b 5"]);
+    }
+
+    #[test]
+    fn what_nobody_called_is_outermost() {
+        let functions = [("main", 10), ("handler", 40)];
+        assert_eq!(
+            stacks(&functions, &[("main", "handler", 10)]),
+            ["handler 30", "main 10", "main;handler 10"]
+        );
+        assert_eq!(stacks(&[("lone", 3)], &[]), ["lone 3"]);
+    }
+
+    #[test]
+    fn paths_without_number_stay_bounded() {
+        // Each of 40 layers calls both functions of the next one: 2^40 ways.
+        let names: Vec<_> = (0..80).map(|number| format!("f{number}")).collect();
+        let functions: Vec<_> = names.iter().map(|name| (&**name, 1_000_000)).collect();
+        let mut calls = Vec::new();
+        for (at, name) in names.iter().enumerate() {
+            for next in [at / 2 * 2 + 2, at / 2 * 2 + 3] {
+                calls.extend(names.get(next).map(|next| (&**name, &**next, 1000)));
+            }
+        }
+        let stacks = stacks(&functions, &calls);
+        assert!(stacks.len() < 60_000, "{}", stacks.len());
+        let count = |line: &String| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+        assert_eq!(stacks.iter().map(count).sum::<u64>(), 80_000_000);
+    }
+}

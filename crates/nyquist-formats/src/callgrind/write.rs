@@ -1,0 +1,313 @@
+//! Writing callgrind's format, for KCachegrind and `callgrind_annotate`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use nyquist_profile::{FrameId, FuncId, LibId, Profile, SourceId, StackId, StringId, Unit};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::read::CPU_TIME;
+use crate::{SourcePaths, hidden, source_path};
+
+/// The event that is time of waiting.
+const OFF_CPU: &str = "off_CPU";
+
+/// What is not known.
+const UNKNOWN: &str = "???";
+
+/// Writes what each function costs itself by line, and what its calls cost, with files and libs. Each process is a function that
+/// calls the outermost ones. A call counts once a sample, where the called function is outermost, so that the sum of a function's
+/// calls is its total; calls that only repeat a function further in are left out. `calls=` are sampling intervals, because how
+/// often something was called is not known. Time of waiting is an event of its own. O(samples + stacks × processes).
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
+    let table = Table::new(profile);
+    let events = events(profile);
+    let mut writer =
+        Writer { profile, paths, table: &table, events: events.len(), files: FxHashMap::default(), out };
+    writer.header(&events)?;
+    for (function, rows) in table.rows_by_function() {
+        writer.function(function, rows)?;
+    }
+    writeln!(writer.out, "\ntotals: {}", costs(table.total, events.len()))
+}
+
+/// The names of the events: what the profile counts, and time of waiting where there is some.
+fn events(profile: &Profile) -> Vec<String> {
+    let measure = &profile.meta().measure;
+    let name = if measure.is_cpu_time() { CPU_TIME.to_owned() } else { word(&measure.name) };
+    let unit = |name: &str| match measure.unit {
+        Unit::Time => format!("{name}_(ns)"),
+        Unit::Bytes => format!("{name}_(bytes)"),
+        Unit::Count => name.to_owned(),
+    };
+    let mut events = vec![unit(&name)];
+    let mut samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    if measure.unit == Unit::Time && samples.any(|sample| sample.off_cpu && sample.weight > 0) {
+        events.push(unit(OFF_CPU));
+    }
+    events
+}
+
+/// A name as one word.
+fn word(name: &str) -> String {
+    harmless(name).split_whitespace().collect::<Vec<_>>().join("_")
+}
+
+/// A name on one line. It is never empty.
+fn harmless(name: &str) -> String {
+    let name: String = name.trim().chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+    if name.is_empty() { UNKNOWN.into() } else { hidden::escape(&name).into_owned() }
+}
+
+/// What a place costs: on the CPU and waiting, in the profile's unit.
+type Costs = [u64; 2];
+
+fn add(to: &mut Costs, costs: Costs) {
+    for (to, cost) in to.iter_mut().zip(costs) {
+        *to = to.saturating_add(cost);
+    }
+}
+
+fn costs(costs: Costs, events: usize) -> String {
+    let costs: Vec<_> = costs[..events].iter().map(u64::to_string).collect();
+    costs.join(" ")
+}
+
+/// A function of the file: one for all of the profile's that have the same name, file and lib; or a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Function {
+    Process(usize),
+    Func(FuncId),
+}
+
+/// A row of a function: its line, in its own file or another, and what is called there, if anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// The other file.
+    source: Option<SourceId>,
+    line: u32,
+    callee: Option<FuncId>,
+}
+
+/// What all rows cost.
+struct Table<'a> {
+    profile: &'a Profile,
+    /// The function that each of the profile's is in the file.
+    same: Vec<FuncId>,
+    rows: BTreeMap<(Function, Place), Row>,
+    total: Costs,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Row {
+    costs: Costs,
+    /// How many sampling intervals it is.
+    weight: u64,
+}
+
+impl Row {
+    fn add(&mut self, other: Self) {
+        add(&mut self.costs, other.costs);
+        self.weight = self.weight.saturating_add(other.weight);
+    }
+}
+
+impl<'a> Table<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut table = Self { profile, same: same_functions(profile), rows: BTreeMap::new(), total: [0; 2] };
+        let outermost = table.outermost();
+        for process in 0..profile.processes().len() {
+            table.add_process(process, &outermost);
+        }
+        table
+    }
+
+    /// Whether each stack's function is not further out on it, too.
+    fn outermost(&self) -> Vec<bool> {
+        let stacks = self.profile.stacks();
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); stacks.len()];
+        let mut open = Vec::new();
+        for (at, stack) in stacks.iter().enumerate() {
+            match stack.prefix {
+                Some(prefix) => children[prefix.index()].push(at),
+                None => open.push((at, false)),
+            }
+        }
+        let (mut outermost, mut on_path) = (vec![false; stacks.len()], FxHashSet::default());
+        while let Some((at, is_done)) = open.pop() {
+            let function = self.function(stacks[at].frame);
+            if is_done {
+                on_path.remove(&function);
+                continue;
+            }
+            outermost[at] = on_path.insert(function);
+            if outermost[at] {
+                open.push((at, true));
+            }
+            open.extend(children[at].iter().map(|&child| (child, false)));
+        }
+        outermost
+    }
+
+    fn function(&self, frame: FrameId) -> FuncId {
+        self.same[self.profile.frame(frame).func.index()]
+    }
+
+    /// The line of a frame in its function.
+    fn place(&self, frame: FrameId, callee: Option<FuncId>) -> Place {
+        let frame = self.profile.frame(frame);
+        let own = self.profile.func(frame.func).source;
+        let source = self.profile.frame_source(frame).filter(|&source| Some(source) != own);
+        Place { source, line: frame.line.unwrap_or(0), callee }
+    }
+
+    fn add_process(&mut self, process: usize, outermost: &[bool]) {
+        let mut totals = self.own_rows(process);
+        // Parents have smaller numbers than their children.
+        while let Some((stack, row)) = totals.pop_last() {
+            let prefix = self.profile.stack(stack).prefix;
+            if let Some(prefix) = prefix {
+                totals.entry(prefix).or_default().add(row);
+            }
+            if outermost[stack.index()] {
+                let callee = Some(self.function(self.profile.stack(stack).frame));
+                let key = match prefix.map(|prefix| self.profile.stack(prefix).frame) {
+                    Some(site) => (Function::Func(self.function(site)), self.place(site, callee)),
+                    None => (Function::Process(process), Place { callee, ..Place::default() }),
+                };
+                self.rows.entry(key).or_default().add(row);
+            }
+        }
+    }
+
+    /// Adds the rows of the innermost functions, and gives what each stack of the process costs.
+    fn own_rows(&mut self, process: usize) -> BTreeMap<StackId, Row> {
+        let mut stacks: BTreeMap<StackId, Row> = BTreeMap::new();
+        let interval = self.profile.meta().interval;
+        let threads = self.profile.threads().iter().filter(|thread| thread.process.index() == process);
+        for sample in threads.flat_map(|thread| &thread.samples) {
+            let weight = u64::from(sample.weight);
+            let mut row = Row { weight, ..Row::default() };
+            row.costs[usize::from(sample.off_cpu)] = weight.saturating_mul(interval);
+            if weight == 0 {
+                continue;
+            }
+            add(&mut self.total, row.costs);
+            let key = match sample.stack {
+                Some(stack) => {
+                    stacks.entry(stack).or_default().add(row);
+                    let frame = self.profile.stack(stack).frame;
+                    (Function::Func(self.function(frame)), self.place(frame, None))
+                }
+                None => (Function::Process(process), Place::default()),
+            };
+            self.rows.entry(key).or_default().add(row);
+        }
+        stacks
+    }
+
+    fn rows_by_function(&self) -> Vec<(Function, Vec<(Place, Row)>)> {
+        let mut functions: Vec<(Function, Vec<_>)> = Vec::new();
+        for (&(function, place), &row) in &self.rows {
+            match functions.last_mut().filter(|(last, _)| *last == function) {
+                Some((_, rows)) => rows.push((place, row)),
+                None => functions.push((function, vec![(place, row)])),
+            }
+        }
+        functions
+    }
+}
+
+/// For each function the first one of the same name, file and lib.
+fn same_functions(profile: &Profile) -> Vec<FuncId> {
+    let mut first: FxHashMap<(StringId, Option<SourceId>, Option<LibId>), FuncId> = FxHashMap::default();
+    let funcs = profile.funcs().iter().enumerate();
+    funcs
+        .map(|(at, func)| *first.entry((func.name, func.source, func.lib)).or_insert(FuncId::from_index(at)))
+        .collect()
+}
+
+struct Writer<'a, W> {
+    profile: &'a Profile,
+    paths: SourcePaths<'a>,
+    table: &'a Table<'a>,
+    events: usize,
+    /// The numbers of the files so far, and of what has no file. A name is written once.
+    files: FxHashMap<Option<SourceId>, usize>,
+    out: W,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn header(&mut self, events: &[String]) -> io::Result<()> {
+        let product = harmless(&self.profile.meta().product);
+        writeln!(self.out, "# callgrind format\nversion: 1\ncreator: nyquist\ncmd: {product}\n")?;
+        writeln!(self.out, "positions: line\nevents: {}", events.join(" "))?;
+        writeln!(self.out, "summary: {}", costs(self.table.total, self.events))
+    }
+
+    fn function(&mut self, function: Function, rows: Vec<(Place, Row)>) -> io::Result<()> {
+        writeln!(self.out)?;
+        self.name("", function)?;
+        let mut current = None;
+        for (place, row) in rows {
+            if place.source != current {
+                current = place.source;
+                let (key, source) = match current {
+                    Some(source) => ("fi", Some(source)),
+                    None => ("fe", self.own_file(function)),
+                };
+                self.file(key, source)?;
+            }
+            if let Some(callee) = place.callee {
+                self.name("c", Function::Func(callee))?;
+                writeln!(self.out, "calls={} 0", row.weight)?;
+            }
+            writeln!(self.out, "{} {}", place.line, costs(row.costs, self.events))?;
+        }
+        Ok(())
+    }
+
+    fn own_file(&self, function: Function) -> Option<SourceId> {
+        match function {
+            Function::Process(_) => None,
+            Function::Func(func) => self.profile.func(func).source,
+        }
+    }
+
+    /// The lines that say which function it is: `ob`, `fl` and `fn`, or `cob`, `cfi` and `cfn`.
+    fn name(&mut self, called: &str, function: Function) -> io::Result<()> {
+        let (lib, name) = match function {
+            Function::Process(process) => {
+                let process = &self.profile.processes()[process];
+                (None, format!("{} (pid {})", process.name, process.pid))
+            }
+            Function::Func(func) => (self.profile.func(func).lib, self.profile.func_name(func).to_owned()),
+        };
+        let path = lib.map_or(UNKNOWN, |lib| {
+            let lib = self.profile.lib(lib);
+            if lib.path.is_empty() { &lib.name } else { &lib.path }
+        });
+        // A number keeps names with parentheses in front from being taken for numbers. One number is enough for all that have no name.
+        let object = lib.map_or(0, |lib| lib.index() + 1);
+        writeln!(self.out, "{called}ob=({object}) {}", harmless(path))?;
+        self.file(if called.is_empty() { "fl" } else { "cfi" }, self.own_file(function))?;
+        let number = match function {
+            Function::Process(process) => process,
+            Function::Func(func) => self.profile.processes().len() + func.index(),
+        };
+        writeln!(self.out, "{called}fn=({number}) {}", harmless(&name))
+    }
+
+    fn file(&mut self, key: &str, source: Option<SourceId>) -> io::Result<()> {
+        let next = self.files.len();
+        if let Some(number) = self.files.get(&source) {
+            return writeln!(self.out, "{key}=({number})");
+        }
+        self.files.insert(source, next);
+        let path = source.map(|source| source_path(self.profile, source, self.paths));
+        writeln!(self.out, "{key}=({next}) {}", harmless(path.as_deref().unwrap_or(UNKNOWN)))
+    }
+}

@@ -1,0 +1,208 @@
+//! Samples in a trace that refer to a table of frames (`samples` and `stackFrames` of the document), as Hermes, React Native's
+//! JavaScript engine, writes them.
+
+use nyquist_profile::{FuncKind, Measure, StackId, ThreadIndex, Unit};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::event::{ThreadId, microseconds};
+use crate::import::{Code, Importer, MILLISECOND};
+use crate::json::id_text;
+
+/// The key without which there are none.
+const KEY: &[u8] = b"\"stackFrames\"";
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Samples {
+    samples: Vec<SampleIn>,
+    stack_frames: FxHashMap<String, FrameIn>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SampleIn {
+    /// In µs.
+    ts: Value,
+    pid: Value,
+    tid: Value,
+    /// The innermost frame.
+    sf: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FrameIn {
+    name: String,
+    /// What called it.
+    parent: Value,
+    line: Value,
+    column: Value,
+}
+
+impl Samples {
+    /// Those of a document, if it has any.
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        let is_there = bytes.windows(KEY.len()).any(|window| window == KEY);
+        let read = || serde_json::from_slice(bytes).unwrap_or_default();
+        if is_there { read() } else { Self::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// Adds the samples, each for the time until the next one of its thread; gives the number of those whose frame is not known.
+    /// Hermes samples by the wall clock.
+    pub(super) fn add_to(
+        self,
+        importer: &mut Importer,
+        thread: impl Fn(&mut Importer, &ThreadId) -> ThreadIndex,
+    ) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
+        importer.meta_mut().measure = Measure { name: "wall time".into(), unit: Unit::Time };
+        let mut stacks = Stacks { frames: &self.stack_frames, known: FxHashMap::default() };
+        let mut by_thread: FxHashMap<ThreadId, Vec<(u64, Option<StackId>)>> = FxHashMap::default();
+        let mut unknown = 0;
+        for sample in &self.samples {
+            match stacks.stack(importer, id_text(&sample.sf)) {
+                Some(stack) => {
+                    let id = (id_text(&sample.pid), id_text(&sample.tid));
+                    by_thread.entry(id).or_default().push((microseconds(&sample.ts), Some(stack)));
+                }
+                None => unknown += 1,
+            }
+        }
+        let mut threads: Vec<_> = by_thread.into_iter().collect();
+        threads.sort_by(|(one, _), (next, _)| one.cmp(next));
+        for (id, mut samples) in threads {
+            let thread = thread(importer, &id);
+            samples.sort_by_key(|&(time, _)| time);
+            add_thread(importer, thread, &samples);
+        }
+        unknown
+    }
+}
+
+/// The last one lasts as long as the one before.
+fn add_thread(importer: &mut Importer, thread: ThreadIndex, samples: &[(u64, Option<StackId>)]) {
+    let mut step = MILLISECOND;
+    for (at, &(time, stack)) in samples.iter().enumerate() {
+        step = samples.get(at + 1).map_or(step, |&(next, _)| next - time);
+        importer.span(thread, time, (stack, false), step);
+    }
+}
+
+/// The stacks of frames by their ids.
+struct Stacks<'a> {
+    frames: &'a FxHashMap<String, FrameIn>,
+    /// A circle of frames begins at the one whose caller is in it.
+    known: FxHashMap<String, Option<StackId>>,
+}
+
+impl Stacks<'_> {
+    fn stack(&mut self, importer: &mut Importer, innermost: String) -> Option<StackId> {
+        let (mut id, mut open) = (innermost, Vec::new());
+        let mut stack = loop {
+            if let Some(&known) = self.known.get(&id) {
+                break known;
+            }
+            // Until it is known, it calls itself.
+            self.known.insert(id.clone(), None);
+            let Some(frame) = self.frames.get(&id) else { break None };
+            let parent = id_text(&frame.parent);
+            open.push((id, frame));
+            if parent.is_empty() {
+                break None;
+            }
+            id = parent;
+        };
+        while let Some((id, frame)) = open.pop() {
+            stack = push(importer, stack, frame).or(stack);
+            self.known.insert(id, stack);
+        }
+        stack
+    }
+}
+
+/// `None` for the root, which is no function.
+fn push(importer: &mut Importer, prefix: Option<StackId>, frame: &FrameIn) -> Option<StackId> {
+    if frame.name == "[root]" {
+        return None;
+    }
+    let (name, url) = split_name(&frame.name);
+    let position = |value: &Value| {
+        let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
+        crate::json::position(number).filter(|_| url.is_some())
+    };
+    let kind = if url.is_some() { FuncKind::JavaScript } else { FuncKind::Native };
+    let code = Code {
+        name,
+        file: url,
+        line: position(&frame.line),
+        column: position(&frame.column),
+        kind,
+        ..Code::default()
+    };
+    let frame = importer.frame(&code);
+    Some(importer.stack(prefix, frame))
+}
+
+/// The function and its file out of `render(http://host/index.bundle:7:12)`.
+fn split_name(text: &str) -> (&str, Option<&str>) {
+    let parts = text.strip_suffix(')').and_then(|text| text.split_once('('));
+    let Some((name, place)) = parts else { return (text, None) };
+    let name = if name.is_empty() { "(anonymous)" } else { name };
+    let mut parts = place.rsplitn(3, ':');
+    let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
+    let has_place = is_number(parts.next()) && is_number(parts.next());
+    match parts.next() {
+        Some(url) if has_place => (name, Some(url)),
+        _ => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read;
+    use crate::test_profile::stacks_of;
+    use nyquist_profile::{Measure, Unit};
+
+    const FILE: &str = r#"{"traceEvents":[{"name":"thread_name","ph":"M","pid":7,"tid":"9","ts":"1","args":{"name":"JS"}}],
+        "samples":[{"cpu":"-1","name":"","ts":"3000","pid":7,"tid":"9","weight":"1","sf":3},
+        {"ts":"1000","pid":7,"tid":"9","sf":2},{"ts":"4000","pid":7,"tid":"9","sf":3},{"ts":"1","pid":7,"tid":"9","sf":77}],
+        "stackFrames":{"1":{"name":"[root]","category":"root"},
+        "2":{"line":"4","column":"2","funcLine":"1","name":"run(http://h:1/a.js:4:2)","category":"JavaScript","parent":1},
+        "3":{"name":"[Host Function] now","category":"Native","parent":2},
+        "4":{"name":"x","parent":5},"5":{"name":"y","parent":4}}}"#;
+
+    #[test]
+    fn samples_refer_to_a_table_of_frames() {
+        let imported = read(FILE.as_bytes()).unwrap();
+        assert_eq!(imported.notes.len(), 1);
+        let profile = imported.profile;
+        assert_eq!(stacks_of(&profile), ["run 2", "run;[Host Function] now 2"]);
+        assert_eq!(profile.meta().measure, Measure { name: "wall time".into(), unit: Unit::Time });
+        assert_eq!((profile.meta().interval, &*profile.threads()[0].name), (1_000_000, "JS"));
+        let run = profile.frames().iter().find(|frame| frame.line == Some(4)).unwrap();
+        let file = profile.string(profile.source(profile.frame_source(run).unwrap()).filename);
+        assert_eq!((file, run.column), ("http://h:1/a.js", Some(2)));
+    }
+
+    #[test]
+    fn frames_in_a_circle_do_no_harm() {
+        let text = FILE.replace(
+            "\"ts\":\"1\",\"pid\":7,\"tid\":\"9\",\"sf\":77",
+            "\"ts\":\"5000\",\"pid\":7,\"tid\":\"9\",\"sf\":5",
+        );
+        assert_eq!(
+            stacks_of(&read(text.as_bytes()).unwrap().profile)[..2],
+            ["run 2", "run;[Host Function] now 2"]
+        );
+        let alone = r#"{"traceEvents":[],"samples":[{"ts":1,"pid":1,"tid":1,"sf":"a"}],"stackFrames":{"a":{"name":"f"}}}"#;
+        assert_eq!(stacks_of(&read(alone.as_bytes()).unwrap().profile), ["f 1"]);
+    }
+}

@@ -1,0 +1,236 @@
+//! Trees in JSON, whose nodes are within each other: read without recursion, because they are as deep as stacks are.
+
+use rustc_hash::FxHashMap;
+
+/// Where the tree is in a document, and what of its nodes is wanted.
+pub(crate) struct Shape {
+    /// The member of the document that is the outermost node, or an array of these.
+    pub root: &'static str,
+    /// The member of a node that is an array of nodes.
+    pub children: &'static str,
+    /// The members of a node that are wanted; `a.b` is the member `b` of the member `a`.
+    pub members: &'static [&'static str],
+}
+
+/// A text or a number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Scalar {
+    #[default]
+    Missing,
+    Text(String),
+    Number(f64),
+}
+
+impl Scalar {
+    pub(crate) fn text(&self) -> &str {
+        if let Self::Text(text) = self { text } else { "" }
+    }
+
+    pub(crate) fn number(&self) -> Option<f64> {
+        if let Self::Number(number) = self { Some(*number) } else { None }
+    }
+}
+
+/// A node: its parent, which comes before it, and its members in the order of the shape.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Node {
+    pub parent: Option<usize>,
+    pub members: Vec<Scalar>,
+}
+
+/// What is read of a document.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Document {
+    /// The texts and numbers that are members of the document.
+    pub top: FxHashMap<String, Scalar>,
+    pub nodes: Vec<Node>,
+}
+
+/// Reads the tree of a document, which is JSON but for what is not looked at; `None` where it is cut off or no JSON.
+/// O(length).
+pub(crate) fn read(bytes: &[u8], shape: &Shape) -> Option<Document> {
+    let mut reader = Reader { shape, document: Document::default(), open: Vec::new() };
+    let mut tokens = Tokens { bytes, at: 0 };
+    while let Some(token) = tokens.next()? {
+        reader.take(token)?;
+        if reader.open.is_empty() {
+            return Some(reader.document);
+        }
+    }
+    None
+}
+
+/// What an object or array is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Document,
+    Node(usize),
+    /// A member of a node that is an object.
+    Member(usize),
+    /// An array of nodes, with their parent.
+    Nodes(Option<usize>),
+    Other,
+}
+
+struct Open {
+    role: Role,
+    /// The key that was last.
+    key: String,
+    is_array: bool,
+}
+
+struct Reader<'a> {
+    shape: &'a Shape,
+    document: Document,
+    open: Vec<Open>,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, token: Token) -> Option<()> {
+        match token {
+            Token::Open { is_array } => {
+                let role = self.role(is_array);
+                self.open.push(Open { role, key: String::new(), is_array });
+            }
+            Token::Close { is_array } => {
+                let open = self.open.pop()?;
+                return (open.is_array == is_array).then_some(());
+            }
+            Token::Key(key) => self.open.last_mut().filter(|open| !open.is_array)?.key = key,
+            Token::Scalar(scalar) => self.add(scalar),
+        }
+        Some(())
+    }
+
+    /// What the object or array is that begins.
+    fn role(&mut self, is_array: bool) -> Role {
+        let Some(open) = self.open.last() else { return Role::Document };
+        match open.role {
+            Role::Document if open.key == self.shape.root => {
+                if is_array {
+                    Role::Nodes(None)
+                } else {
+                    self.add_node(None)
+                }
+            }
+            Role::Nodes(parent) if !is_array => self.add_node(parent),
+            Role::Node(node) if is_array && open.key == self.shape.children => Role::Nodes(Some(node)),
+            Role::Node(node) if !is_array => Role::Member(node),
+            _ => Role::Other,
+        }
+    }
+
+    fn add_node(&mut self, parent: Option<usize>) -> Role {
+        let members = vec![Scalar::Missing; self.shape.members.len()];
+        self.document.nodes.push(Node { parent, members });
+        Role::Node(self.document.nodes.len() - 1)
+    }
+
+    fn add(&mut self, scalar: Scalar) {
+        let Some((open, outer)) = self.open.split_last() else { return };
+        let is_wanted = |member: &&str| match open.role {
+            Role::Node(_) => **member == open.key,
+            _ => member.split_once('.').is_some_and(|(object, key)| {
+                key == open.key && outer.last().is_some_and(|outer| outer.key == object)
+            }),
+        };
+        match open.role {
+            Role::Document => drop(self.document.top.insert(open.key.clone(), scalar)),
+            Role::Node(node) | Role::Member(node) => {
+                if let Some(at) = self.shape.members.iter().position(is_wanted) {
+                    self.document.nodes[node].members[at] = scalar;
+                }
+            }
+            Role::Nodes(_) | Role::Other => {}
+        }
+    }
+}
+
+enum Token {
+    Open { is_array: bool },
+    Close { is_array: bool },
+    Key(String),
+    Scalar(Scalar),
+}
+
+struct Tokens<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Tokens<'_> {
+    /// The next token, `Some(None)` at the end, and `None` where there is none.
+    #[expect(clippy::option_option, reason = "an end and an error are not the same")]
+    fn next(&mut self) -> Option<Option<Token>> {
+        let is_space = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b':');
+        self.at += self.bytes[self.at..].iter().take_while(|byte| is_space(byte)).count();
+        let Some(&byte) = self.bytes.get(self.at) else { return Some(None) };
+        let token = match byte {
+            b'{' | b'[' => Token::Open { is_array: byte == b'[' },
+            b'}' | b']' => Token::Close { is_array: byte == b']' },
+            b'"' => return self.text().map(Some),
+            _ => return self.word().map(Some),
+        };
+        self.at += 1;
+        Some(Some(token))
+    }
+
+    fn text(&mut self) -> Option<Token> {
+        let start = self.at;
+        let mut end = start + 1;
+        loop {
+            match self.bytes.get(end)? {
+                b'"' => break,
+                b'\\' => end += 2,
+                _ => end += 1,
+            }
+        }
+        self.at = end + 1;
+        let text: String = serde_json::from_slice(self.bytes.get(start..=end)?).ok()?;
+        let spaces = self.bytes[self.at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let is_key = self.bytes.get(self.at + spaces) == Some(&b':');
+        Some(if is_key { Token::Key(text) } else { Token::Scalar(Scalar::Text(text)) })
+    }
+
+    /// A number, or `true`, `false` and `null`, which nobody asks for.
+    fn word(&mut self) -> Option<Token> {
+        let rest = &self.bytes[self.at..];
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+        let length = rest.iter().take_while(|byte| is_word(byte)).count();
+        self.at += length;
+        let word = std::str::from_utf8(&rest[..length]).ok().filter(|word| !word.is_empty())?;
+        let number = word.parse().ok().filter(|number: &f64| number.is_finite());
+        Some(Token::Scalar(number.map_or(Scalar::Missing, Scalar::Number)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape { root: "head", children: "children", members: &["size", "frame.name"] };
+
+    #[test]
+    fn nodes_have_parents_and_members_in_any_order() {
+        let text = r#"{"a":1.5,"head":{"children":[{"frame":{"x":{"name":"no"},"name":"\u0062\"c"},"size":3}],"size":2,
+            "frame":{"name":"a"},"other":[{"size":9}]},"head2":[{"size":7}]}"#;
+        let document = read(text.as_bytes(), &SHAPE).unwrap();
+        let node = |parent, size, name: &str| Node {
+            parent,
+            members: vec![Scalar::Number(size), Scalar::Text(name.into())],
+        };
+        assert_eq!(document.nodes, [node(None, 2.0, "a"), node(Some(0), 3.0, "b\"c")]);
+        assert_eq!(document.top["a"], Scalar::Number(1.5));
+    }
+
+    #[test]
+    fn depth_is_no_matter_and_a_cut_is_told() {
+        let deep = 200_000;
+        let open = r#"{"size":1,"children":["#;
+        let text = format!(r#"{{"head":{}{}}}"#, open.repeat(deep), "]}".repeat(deep));
+        assert_eq!(read(text.as_bytes(), &SHAPE).unwrap().nodes.len(), deep);
+        for text in ["", "{", r#"{"head":{"#, "]", r#"{"a":"\"#, r#"{"head":[}"#, "{?}", r#"{"a":"x\"#] {
+            assert_eq!(read(text.as_bytes(), &SHAPE), None, "{text}");
+        }
+    }
+}

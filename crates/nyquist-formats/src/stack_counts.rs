@@ -1,0 +1,276 @@
+//! Stacks with counts as DTrace and bpftrace print their maps: a frame a line, the innermost first.
+//!
+//! DTrace (`@[ustack()] = count()`) has a line with the count behind each stack; bpftrace (`@[ustack, comm] = count()`) has them in
+//! `@[` and `]: 17`, with other keys in between
+//! (<https://illumos.org/books/dtrace/>, <https://github.com/bpftrace/bpftrace/blob/master/docs/language.adoc>).
+
+use nyquist_profile::{StackId, Unit};
+use rustc_hash::FxHashMap;
+
+use crate::error::{Imported, ReadError};
+use crate::import::{Code, Importer, ThreadName};
+use crate::values::{Queue, Value, choose};
+
+const DTRACE: &str = "the output of DTrace";
+const BPFTRACE: &str = "the output of bpftrace";
+
+/// Whether lines are maps of bpftrace that have stacks.
+pub(crate) fn is_bpftrace(lines: &[&str]) -> bool {
+    let begin = lines.iter().position(|line| begins_map(line).is_some());
+    let has_end = |line: &str| split_end(line).is_some();
+    begin.is_some_and(|begin| lines[begin..].iter().any(|line| has_end(line) || line.starts_with("    ")))
+}
+
+/// Whether lines are stacks of DTrace: functions behind their module's name, and a count on a line.
+pub(crate) fn is_dtrace(lines: &[&str]) -> bool {
+    let is_frame = |line: &str| {
+        let line = line.trim();
+        line.contains('`') && !line.contains(' ') && !line.contains(';')
+    };
+    let frames = lines.iter().filter(|line| is_frame(line)).count();
+    frames > 0 && lines.windows(2).any(|pair| is_frame(pair[0]) && is_count(pair[1]))
+        || frames * 2 >= lines.len() && frames > 1
+}
+
+fn is_count(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The name of the map and what follows its bracket, if a line begins an entry of one that goes on.
+fn begins_map(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.strip_prefix('@')?.split_once('[')?;
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    (is_name && split_end(line).is_none()).then_some((name, rest))
+}
+
+/// What is before `]: 17`, and the count.
+fn split_end(line: &str) -> Option<(&str, u64)> {
+    let (keys, count) = line.trim_end().rsplit_once("]: ")?;
+    Some((keys, count.parse().ok()?))
+}
+
+/// Reads stacks of DTrace. Their counts are those of whatever the probe was.
+///
+/// # Errors
+/// If there is no stack with a count.
+pub fn read_dtrace(bytes: &[u8]) -> Result<Imported, ReadError> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut reader = Reader::new("DTrace", &Value::new("count", Unit::Count));
+    let mut entry = Entry::default();
+    for line in text.lines() {
+        if is_count(line) {
+            let count = line.trim().parse().unwrap_or(u64::MAX);
+            reader.add(&std::mem::take(&mut entry), count);
+        } else if line.trim().is_empty() {
+            // Between a stack of the kernel and one of the program is an empty line.
+        } else if line.starts_with([' ', '\t']) && !line.trim().contains("  ") {
+            entry.frames.push((line.trim(), false));
+        } else {
+            // Headings, and keys in front of a stack.
+            entry = Entry { keys: vec![line.trim()], ..Entry::default() };
+        }
+    }
+    reader.finish(DTRACE)
+}
+
+/// Reads a map of bpftrace: the one of that name, with its `@`, else the first one. Of two stacks the first is taken for the kernel's.
+///
+/// # Errors
+/// If there is no stack with a count, or no map of that name.
+pub fn read_bpftrace(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut names: Vec<Value> = Vec::new();
+    for (name, _) in text.lines().filter_map(begins_map) {
+        // Maps are printed one behind the other.
+        if names.last().is_none_or(|last| last.name.strip_prefix('@') != Some(name)) {
+            names.push(Value::new(&format!("@{name}"), Unit::Count));
+        }
+    }
+    if names.is_empty() {
+        return Err(malformed(BPFTRACE));
+    }
+    let at = choose(&names, name, 0)?;
+    let wanted = names[at].clone();
+    let mut reader = Reader::new("bpftrace", &wanted);
+    let mut entry: Option<Entry<'_>> = None;
+    for line in text.lines() {
+        if let Some((name, rest)) = begins_map(line) {
+            let is_wanted = wanted.name.strip_prefix('@') == Some(name);
+            entry = is_wanted.then(Entry::default);
+            if let Some(entry) = &mut entry {
+                entry.add_keys(rest);
+            }
+        } else if let Some((keys, count)) = split_end(line) {
+            if let Some(mut entry) = entry.take() {
+                entry.add_keys(keys);
+                reader.add(&entry, count);
+            }
+        } else if let Some(entry) = &mut entry {
+            entry.add_line(line);
+        }
+    }
+    reader.finish(BPFTRACE)
+}
+
+fn malformed(format: &'static str) -> ReadError {
+    ReadError::Malformed { format, problem: "it has no stack with a count".into() }
+}
+
+/// A stack, with the keys beside it.
+#[derive(Default)]
+struct Entry<'a> {
+    /// The innermost first, and whether each is of the first of several stacks.
+    frames: Vec<(&'a str, bool)>,
+    keys: Vec<&'a str>,
+    /// How many frames there were when the next stack began.
+    first_stack: Option<usize>,
+}
+
+impl<'a> Entry<'a> {
+    /// A line within the brackets: a frame, or what is between two stacks.
+    fn add_line(&mut self, line: &'a str) {
+        if line.starts_with([' ', '\t']) && !line.trim().is_empty() {
+            self.frames.push((line.trim(), false));
+        } else {
+            self.add_keys(line);
+        }
+    }
+
+    /// Keys between commas. None is that of an empty stack, or the place between two.
+    fn add_keys(&mut self, text: &'a str) {
+        let keys = text.split(',').map(str::trim).filter(|key| !key.is_empty());
+        let before = self.keys.len();
+        self.keys.extend(keys);
+        if self.keys.len() == before && text.contains(',') {
+            self.first_stack.get_or_insert(self.frames.len());
+        }
+    }
+
+    /// Whether each frame is of the kernel's stack: the first of two.
+    fn mark_first_stack(&self) -> impl Iterator<Item = (&'a str, bool)> {
+        let first = self.first_stack.filter(|&first| first < self.frames.len()).unwrap_or(0);
+        self.frames.iter().enumerate().map(move |(at, &(frame, _))| (frame, at < first))
+    }
+}
+
+struct Reader {
+    importer: Importer,
+    product: &'static str,
+    queues: FxHashMap<(String, String), Queue>,
+    stacks: u64,
+}
+
+impl Reader {
+    fn new(product: &'static str, value: &Value) -> Self {
+        let mut importer = Importer::new(product, product);
+        importer.meta_mut().measure = value.measure();
+        Self { importer, product, queues: FxHashMap::default(), stacks: 0 }
+    }
+
+    fn add(&mut self, entry: &Entry<'_>, count: u64) {
+        if entry.frames.is_empty() && entry.keys.is_empty() {
+            return;
+        }
+        self.stacks += 1;
+        let frames: Vec<_> = entry.mark_first_stack().collect();
+        let stack = frames
+            .iter()
+            .rev()
+            .fold(None, |prefix, &(frame, is_kernel)| Some(self.push(prefix, frame, is_kernel)));
+        // A number among the keys is a process's; a text is a name.
+        let is_number = |key: &&str| key.bytes().all(|byte| byte.is_ascii_digit());
+        let pid = entry.keys.iter().copied().find(is_number).unwrap_or("0");
+        let names: Vec<_> = entry.keys.iter().copied().filter(|key| !is_number(key)).collect();
+        let name = if names.is_empty() { self.product.to_owned() } else { names.join(", ") };
+        let pid = if pid == "0" && !names.is_empty() { &name } else { pid };
+        let importer = &mut self.importer;
+        let queue = self.queues.entry((pid.to_owned(), name.clone())).or_insert_with(|| {
+            let thread = ThreadName { pid, process: &name, tid: pid, thread: &name };
+            Queue::new(importer.thread(thread))
+        });
+        queue.add(&mut self.importer, stack, count);
+    }
+
+    fn push(&mut self, prefix: Option<StackId>, text: &str, is_kernel: bool) -> StackId {
+        let (lib, name) = split_frame(text);
+        let lib = lib.map(|lib| self.importer.lib(lib, None));
+        let frame = self.importer.frame(&Code { name, lib, is_kernel, ..Code::default() });
+        self.importer.stack(prefix, frame)
+    }
+
+    fn finish(self, format: &'static str) -> Result<Imported, ReadError> {
+        if self.stacks == 0 { Err(malformed(format)) } else { Ok(self.importer.finish(None)) }
+    }
+}
+
+/// The lib and the function of a frame: ``libc.so.1`read+0x7``, `read+7`, `7f00 read+7 (/lib/libc.so)`, `0x7f00`.
+fn split_frame(text: &str) -> (Option<&str>, &str) {
+    if let Some((rest, lib)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" ("))
+        && let Some((address, name)) = rest.split_once(' ')
+        && address.bytes().all(|byte| byte.is_ascii_hexdigit())
+    {
+        return (Some(lib).filter(|lib| *lib != "[unknown]"), without_offset(name));
+    }
+    match text.split_once('`') {
+        Some((lib, name)) if !lib.is_empty() => (Some(lib), without_offset(name)),
+        _ => (None, without_offset(text)),
+    }
+}
+
+fn without_offset(name: &str) -> &str {
+    match name.rsplit_once('+') {
+        Some((shorter, offset)) if !shorter.is_empty() => {
+            let digits = offset.strip_prefix("0x").unwrap_or(offset);
+            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if is_number { shorter } else { name }
+        }
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_profile::stacks_of;
+
+    fn lines(text: &str) -> Vec<&str> {
+        text.lines().filter(|line| !line.trim().is_empty()).collect()
+    }
+
+    const STACKS: &str = "CPU     ID                    FUNCTION:NAME\n\n\n              libc.so.1`__read+0x7\n              app`main+0x1b\n              app`_start+0x83\n               17\n\n\n\
+        \x20             unix`idle+0x10\n\n              app`operator++\n              0x1234\n                3\n";
+
+    #[test]
+    fn stacks_of_dtrace_have_their_counts_behind() {
+        assert!(is_dtrace(&lines(STACKS)) && !is_dtrace(&lines("a`b;c`d 3\na 4\n")));
+        let profile = read_dtrace(STACKS.as_bytes()).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["0x1234;operator++;idle 3", "_start;main;__read 17"]);
+        assert_eq!((profile.meta().measure.unit, profile.meta().interval), (Unit::Count, 1));
+        let libs: Vec<_> = profile.libs().iter().map(|lib| &*lib.name).collect();
+        assert_eq!(libs, ["app", "libc.so.1", "unix"]);
+        assert!(read_dtrace(b"no stack\n").is_err());
+    }
+
+    const MAPS: &str = "Attaching 2 probes...\n\n@calls: 3\n@[\n    schedule+35\n    do_exit+9\n,\n    0x7f60\n    a::b(int, char)+12\n, rustc, 42]: 5\n\
+        @[, \n    main+1\n, sh, 7]: 2\n@u[\n\t7f00 read+7 (/lib/libc.so.6)\n\t0 [unknown] ([unknown])\n]: 9\n";
+
+    #[test]
+    fn maps_of_bpftrace_are_told_apart() {
+        assert!(is_bpftrace(&lines(MAPS)) && !is_bpftrace(&lines("@calls: 3\n@x[1, 2]: 5\n")));
+        let profile = read_bpftrace(MAPS.as_bytes(), None).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["a::b(int, char);0x7f60;do_exit;schedule 5", "main 2"]);
+        let processes: Vec<_> = profile.processes().iter().map(|it| (&*it.pid, &*it.name)).collect();
+        assert_eq!(processes, [("42", "rustc"), ("7", "sh")]);
+        let kernel: Vec<_> = profile
+            .frames()
+            .iter()
+            .filter(|frame| profile.category(frame.category.unwrap().category).name == "Kernel")
+            .map(|frame| profile.func_name(frame.func))
+            .collect();
+        assert_eq!(kernel, ["do_exit", "schedule"]);
+        let other = read_bpftrace(MAPS.as_bytes(), Some("@u")).unwrap().profile;
+        assert_eq!((stacks_of(&other), &*other.meta().measure.name), (vec!["[unknown];read 1".into()], "@u"));
+        assert!(read_bpftrace(MAPS.as_bytes(), Some("@x")).is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! Formats whose samples have several values: which of them is read, and samples without times.
+
+use nyquist_profile::{Measure, StackId, ThreadIndex, Unit};
+
+use crate::error::ReadError;
+use crate::import::Importer;
+
+/// How many values a message lists.
+const LISTED: usize = 8;
+
+/// A value that samples have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Value {
+    /// As the file calls it.
+    pub name: String,
+    pub unit: Unit,
+    /// How many of `unit` one is.
+    pub factor: u64,
+}
+
+impl Value {
+    /// A value that is counted in its unit.
+    pub(crate) fn new(name: &str, unit: Unit) -> Self {
+        Self { name: name.to_owned(), unit, factor: 1 }
+    }
+
+    /// What the profile counts that is made of this value.
+    pub(crate) fn measure(&self) -> Measure {
+        Measure { name: self.name.clone(), unit: self.unit }
+    }
+}
+
+/// The place of the value of the name that is asked for, else `default`.
+///
+/// # Errors
+/// If there is none of that name.
+pub(crate) fn choose(values: &[Value], wanted: Option<&str>, default: usize) -> Result<usize, ReadError> {
+    let Some(name) = wanted else { return Ok(default) };
+    values.iter().position(|value| value.name == name).ok_or_else(|| {
+        let names: Vec<_> = values.iter().map(|value| &*value.name).take(LISTED).collect();
+        ReadError::Unsupported(format!("its samples have no value `{name}`, but {}", names.join(", ")))
+    })
+}
+
+/// Adds samples to a thread one behind the other, for formats that have no times.
+pub(crate) struct Queue {
+    thread: ThreadIndex,
+    time: u64,
+}
+
+impl Queue {
+    pub(crate) fn new(thread: ThreadIndex) -> Self {
+        Self { thread, time: 0 }
+    }
+
+    /// Adds a stack that counts for that amount: ns, bytes or things.
+    pub(crate) fn add(&mut self, importer: &mut Importer, stack: Option<StackId>, amount: u64) {
+        self.add_with(importer, (stack, false), amount);
+    }
+
+    /// As [`add`](Self::add), of waiting if that is said beside the stack.
+    pub(crate) fn add_with(
+        &mut self,
+        importer: &mut Importer,
+        (stack, off_cpu): (Option<StackId>, bool),
+        amount: u64,
+    ) {
+        importer.span(self.thread, self.time, (stack, off_cpu), amount);
+        self.time = self.time.saturating_add(amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_chosen_by_its_name() {
+        let values = [Value::new("Ir", Unit::Count), Value::new("bytes", Unit::Bytes)];
+        assert_eq!(choose(&values, None, 1).unwrap(), 1);
+        assert_eq!(choose(&values, Some("Ir"), 1).unwrap(), 0);
+        let error = choose(&values, Some("x"), 0).unwrap_err().to_string();
+        assert_eq!(error, "its samples have no value `x`, but Ir, bytes");
+    }
+}
