@@ -103,19 +103,21 @@ static APART void computes(double end) {
 struct work {
     const char *name;
     void (*run)(double);
-    double born, ended;
 };
 
-static struct work works[] = {
+static const struct work works[] = {
     {"sleeps", sleeps},     {"holds", holds_lock}, {"wants", wants_lock},   {"pipe", reads_pipe}, {"socket", receives},
     {"polls", polls},       {"feeds", feeds},      {"child", awaits_child}, {"disk", syncs},      {"computes", computes},
 };
 
+enum { WORKS = sizeof works / sizeof *works };
+static double born[WORKS], ended[WORKS];
+
 static void *run(void *which) {
-    struct work *work = which;
+    const struct work *work = which;
     prctl(PR_SET_NAME, work->name);
     work->run(now() + seconds);
-    work->ended = now();
+    ended[work - works] = now();
     return NULL;
 }
 
@@ -123,12 +125,11 @@ int main(int count, char **words) {
     seconds = count > 1 ? atof(words[1]) : 1;
     path = count > 2 ? words[2] : "/dev/null";
     if (pipe(pipe_ends) || pipe(polled_ends) || socketpair(AF_UNIX, SOCK_STREAM, 0, socket_ends)) return 1;
-    enum { WORKS = sizeof works / sizeof *works };
     pthread_t threads[WORKS];
     for (int i = 0; i < WORKS; i++) {
-        works[i].born = now();
-        pthread_create(&threads[i], NULL, run, &works[i]);
+        born[i] = now();
+        pthread_create(&threads[i], NULL, run, (void *)&works[i]);
     }
     for (int i = 0; i < WORKS; i++) pthread_join(threads[i], NULL);
-    for (int i = 0; i < WORKS; i++) printf("%s %.6f\n", works[i].name, works[i].ended - works[i].born);
+    for (int i = 0; i < WORKS; i++) printf("%s %.6f\n", works[i].name, ended[i] - born[i]);
 }
