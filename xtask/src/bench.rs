@@ -18,6 +18,7 @@ mod samples;
 mod spread;
 mod tracing;
 mod unwind;
+mod viewer;
 
 pub(crate) use program::write_functions;
 
@@ -48,6 +49,8 @@ enum Subject {
     Analysis(analysis::Options),
     /// Instructions of a warm frame and of compiling a large library's tables
     Unwind(unwind::Options),
+    /// The built-in viewer in a browser: until it is drawn, what interactions take, the tab's memory, what is transferred
+    Viewer(viewer::Options),
 }
 
 /// Measures; says whether it could.
@@ -61,5 +64,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Subject::Analysis(options) => analysis::run(options),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
         Subject::Unwind(options) => unwind::run(options).map(|()| true),
+        Subject::Viewer(options) => viewer::run(options).map(|()| true),
     }
 }

@@ -87,7 +87,7 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
                 format!("the name {} does not say which format is wanted", args.output.display())
             };
             Err(Failure::new(message).hint(
-                "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|csv|html",
+                "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|csv|html|viewer",
             ))
         }
     }
@@ -131,6 +131,7 @@ pub(crate) fn write(
         ExportFormat::PerfData => Err(io::ErrorKind::Unsupported.into()),
         ExportFormat::Csv => write_csv(profile, &paths, &mut out),
         ExportFormat::Html => flamegraph::write_page(profile, &mut out),
+        ExportFormat::Viewer => nyquist_viewer::write_page(profile, &mut out),
     }
 }
 
