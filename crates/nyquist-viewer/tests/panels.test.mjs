@@ -9,10 +9,10 @@ import { contentHeight, rowAt, rowTop, rowsBeyond, rowsInView, scrollTo } from '
 import { PAGE, addPage, emptyPages, missingPage } from '../assets/panels/functions/pages.js';
 import { hottestLine, instructionLines, sourceLines } from '../assets/panels/source/lines.js';
 import { boxAt as chartBoxAt, rowsOf as chartRows } from '../assets/panels/stack_chart/layout.js';
-import { LANE, at as markerAt, heightOf, place } from '../assets/panels/marker_chart/layout.js';
+import { LABEL, LANE, at as markerAt, heightOf, place } from '../assets/panels/marker_chart/layout.js';
 import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
 import { chooseTracks, shortDetails } from '../assets/panels/timeline/tracks.js';
-import { cellAt, columnsOf, heatOf, rangeOfCells } from '../assets/panels/heat_map/cells.js';
+import { cellAt, columnWidth, columnsOf, heatOf, rangeOfCells } from '../assets/panels/heat_map/cells.js';
 import { rowsOf as compareRows, summaryOf } from '../assets/panels/compare/rows.js';
 import { partAt, valueText } from '../assets/panels/timeline/values.js';
 import { changeBox, moduleOf } from '../assets/color.js';
@@ -158,6 +158,7 @@ test('patterns match as the API says', () => {
 test('a heat map has its cells by column and offset, and selects the time between two', () => {
   const map = { start_ns: 100, end_ns: 1e9 + 600e6, column_ns: 1e9, row_ns: 250e6, rows: 4, cells: [1, 0, 0, 4, 0, 0, 0, 0] };
   assert.equal(columnsOf(map), 2);
+  assert.deepEqual([columnWidth(map, 10), columnWidth(map, 1000)], [5, 32]);
   assert.deepEqual([cellAt(map, { width: 10, height: 40 }, 1, 39), cellAt(map, { width: 10, height: 40 }, 9, 1), cellAt(map, { width: 10, height: 40 }, 99, -5)], [0, 7, 7]);
   assert.deepEqual(rangeOfCells(map, 3, 1), [250e6 + 100, 1e9 + 100]);
   assert.deepEqual(rangeOfCells(map, 6, 7)[1], 1.6e9);
@@ -190,9 +191,9 @@ test('the marker chart finds the bar under the pointer, also a narrow one', () =
   const rows = [{ thread: 0, name: 'frame', lanes: 2, bars: [[0, 0, 50, 1, 'a'], [1, 40, 90, 1, 'b']] }, { thread: 0, name: 'tick', lanes: 1, bars: [[0, 70, 70, 3, 'c']] }];
   const placed = place(rows);
   assert.equal(heightOf(placed), placed[1].top + placed[1].height);
-  assert.equal(markerAt(placed, 1, 45, 1).bar[4], 'a');
-  assert.equal(markerAt(placed, LANE + 1, 45, 1).bar[4], 'b');
-  assert.equal(markerAt(placed, placed[1].top + 2, 72, 1).bar[4], 'c');
-  assert.equal(markerAt(placed, placed[1].top + 2, 20, 1).bar, null);
+  assert.equal(markerAt(placed, LABEL + 1, 45, 1).bar[4], 'a');
+  assert.equal(markerAt(placed, LABEL + LANE + 1, 45, 1).bar[4], 'b');
+  assert.equal(markerAt(placed, placed[1].top + LABEL + 2, 72, 1).bar[4], 'c');
+  assert.equal(markerAt(placed, placed[1].top + LABEL + 2, 20, 1).bar, null);
   assert.equal(markerAt(placed, 999, 20, 1), null);
 });

@@ -5,6 +5,15 @@
 /** How many columns a map has. @param {HeatMap} map */
 export const columnsOf = (map) => Math.max(1, Math.ceil(map.cells.length / map.rows));
 
+/** The widest column, in pixels: a map of a few seconds is no field of a few blocks. */
+const WIDEST = 32;
+
+/**
+ * @param {HeatMap} map
+ * @param {number} width
+ */
+export const columnWidth = (map, width) => Math.min(WIDEST, width / columnsOf(map));
+
 /**
  * The cell at a place: columns go from left to right, the offsets of a column from the bottom to the top.
  * @param {HeatMap} map
@@ -14,7 +23,7 @@ export const columnsOf = (map) => Math.max(1, Math.ceil(map.cells.length / map.r
  */
 export function cellAt(map, { width, height }, x, y) {
   const limit = (/** @type {number} */ value, /** @type {number} */ count) => Math.max(0, Math.min(count - 1, Math.floor(value)));
-  const column = limit((x / width) * columnsOf(map), columnsOf(map));
+  const column = limit(x / columnWidth(map, width), columnsOf(map));
   return column * map.rows + limit((1 - y / height) * map.rows, map.rows);
 }
 

@@ -8,7 +8,7 @@ import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { tooltipRow } from '../../widgets/tooltip.js';
-import { cellAt, columnsOf, heatOf, rangeOfCells } from './cells.js';
+import { cellAt, columnWidth, heatOf, rangeOfCells } from './cells.js';
 
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../api.js').HeatMap} Map */
@@ -98,7 +98,7 @@ export class HeatMap {
     const { rows, cells } = this.map;
     const { accent, line } = theme();
     const most = Math.max(...cells.slice(0, 100_000));
-    const size = { x: width / columnsOf(this.map), y: height / rows };
+    const size = { x: columnWidth(this.map, width), y: height / rows };
     const gap = size.x > 6 ? 1 : 0;
     const color = getComputedStyle(document.documentElement).getPropertyValue('--heat-color').trim().replaceAll(' ', ',');
     const [low, high] = this.from === null ? [-1, -1] : [Math.min(this.from, this.to), Math.max(this.from, this.to)];

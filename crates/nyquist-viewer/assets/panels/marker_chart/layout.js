@@ -4,6 +4,8 @@
 /** @typedef {{row: ChartRow, top: number, height: number}} PlacedRow */
 
 export const LANE = 16;
+/** The height of the line with a row's name, above its bars. */
+export const LABEL = 15;
 const GAP = 4;
 
 /**
@@ -14,7 +16,7 @@ const GAP = 4;
 export function place(rows) {
   let top = 0;
   return rows.map((row) => {
-    const placed = { row, top, height: row.lanes * LANE + GAP };
+    const placed = { row, top, height: LABEL + row.lanes * LANE + GAP };
     top += placed.height;
     return placed;
   });
@@ -34,7 +36,7 @@ export const heightOf = (placed) => placed.reduce((sum, { height }) => sum + hei
 export function at(placed, y, time, pixel) {
   const found = placed.find(({ top, height }) => y >= top && y < top + height);
   if (!found) return null;
-  const lane = Math.floor((y - found.top) / LANE);
+  const lane = Math.floor((y - found.top - LABEL) / LANE);
   const bars = found.row.bars.filter(([of, start, end]) => of === lane && start <= time + pixel && Math.max(end, start + 3 * pixel) >= time - pixel);
   return { row: found.row, bar: bars.at(-1) ?? null };
 }

@@ -14,7 +14,7 @@ import { listenForDrags } from '../../widgets/drag.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
 import { threadName } from '../timeline/tracks.js';
-import { LANE, at, heightOf, place } from './layout.js';
+import { LABEL, LANE, at, heightOf, place } from './layout.js';
 
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../api.js').MarkerChart} Chart */
@@ -116,19 +116,13 @@ export class MarkerChart {
     for (const [lane, start, end, , text] of row.bars) {
       const x = toX(scale, start);
       const wide = Math.max(2, toX(scale, end) - x);
-      ctx.fillStyle = wide <= 3 ? colors.dim : fill;
-      ctx.fillRect(x, top + lane * LANE + 1, wide > 4 ? wide - 0.5 : wide, LANE - 1);
+      ctx.fillStyle = wide <= 3 ? colors.accent : fill;
+      ctx.fillRect(x, top + LABEL + lane * LANE + 1, wide > 4 ? wide - 0.5 : wide, LANE - 1);
       ctx.fillStyle = colors.text;
-      if (wide > 28) ctx.fillText(fitText(ctx, clean(text, 200) || name, wide - 7), Math.max(x, 0) + 3, top + lane * LANE + LANE / 2 + 1);
+      if (wide > 28) ctx.fillText(fitText(ctx, clean(text, 200) || name, wide - 7), Math.max(x, 0) + 3, top + LABEL + lane * LANE + LANE / 2 + 1);
     }
-    const label = fitText(ctx, `${this.names.get(row.thread) ?? row.thread} · ${name}`, 260);
-    const size = ctx.measureText(label).width;
-    ctx.globalAlpha = 0.82;
-    ctx.fillStyle = colors.back;
-    ctx.fillRect(0, top + 1, size + 8, LANE - 1);
-    ctx.globalAlpha = 1;
     ctx.fillStyle = colors.dim;
-    ctx.fillText(label, 4, top + LANE / 2 + 1);
+    ctx.fillText(fitText(ctx, `${this.names.get(row.thread) ?? row.thread} · ${name}`, Math.min(500, width - 8)), 4, top + LABEL / 2 + 1);
   }
 
   /** @param {MouseEvent} event */
