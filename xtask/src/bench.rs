@@ -19,6 +19,7 @@ mod spread;
 mod tracing;
 mod unwind;
 mod waits;
+mod viewer;
 
 pub(crate) use program::write_functions;
 
@@ -51,6 +52,8 @@ enum Subject {
     Waits(waits::Options),
     /// Instructions of a warm frame and of compiling a large library's tables
     Unwind(unwind::Options),
+    /// The built-in viewer in a browser: until it is drawn, what interactions take, the tab's memory, what is transferred
+    Viewer(viewer::Options),
 }
 
 /// Measures; says whether it could.
@@ -65,5 +68,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Subject::Waits(options) => waits::run(options).map(|()| true),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
         Subject::Unwind(options) => unwind::run(options).map(|()| true),
+        Subject::Viewer(options) => viewer::run(options).map(|()| true),
     }
 }

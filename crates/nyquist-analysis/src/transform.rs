@@ -4,6 +4,7 @@ use nyquist_profile::{CategoryId, FuncId, LibId, Profile};
 
 use crate::derived::{Derived, Fate};
 use crate::forest::{Forest, NONE};
+use crate::own_code::own_functions;
 
 /// A change of the stacks. Paths name functions from the root of the call tree, or where inverted from the function
 /// that has the self time.
@@ -37,6 +38,9 @@ pub enum Transform {
     DropFunction(FuncId),
     /// Drops samples whose innermost frame has that category.
     DropCategory(CategoryId),
+    /// Removes the frames of all but the program's own code (see [`own_functions`](crate::own_functions)); their self time goes to
+    /// their callers, and what no own code has called is dropped.
+    OwnCode,
 }
 
 /// Applies a transform. O(nodes).
@@ -45,6 +49,10 @@ pub(crate) fn apply(profile: &Profile, transform: &Transform, derived: &mut Deri
     match transform {
         Transform::MergeFunction(func) => {
             merge_where(derived, |forest, node| forest.func[node] == number(func));
+        }
+        Transform::OwnCode => {
+            let own = own_functions(profile);
+            merge_where(derived, |forest, node| own.get(forest.func[node] as usize) != Some(&true));
         }
         Transform::MergeCallNode(path) => merge_call_node(derived, path),
         Transform::FocusFunction(func) => focus_function(derived, number(func)),
@@ -316,6 +324,18 @@ mod tests {
         // What has no caller is dropped.
         let profile = self::profile(&["A", "A B"]);
         check(&profile, vec![Transform::MergeFunction(func(&profile, "A"))], "B:1,1");
+    }
+
+    #[test]
+    fn others_code_goes_to_the_own_code_that_called_it() {
+        let mut test = TestProfile::new();
+        test.builder.meta_mut().product = "./app".into();
+        test.thread("1", "main");
+        test.sample("", 1);
+        for stack in ["start@libc A@app malloc@libc", "start@libc A@app core::f@app B@app", "start@libc"] {
+            test.sample(stack, 1);
+        }
+        check(&test.finish(), vec![Transform::OwnCode], "A:2,1 .B:1,1");
     }
 
     #[test]

@@ -55,4 +55,4 @@ pub use symbol_source::{
     AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
     SymbolSource,
 };
-pub use viewer::{Asset, Client, Refusal, Viewer};
+pub use viewer::{Answer, Asset, Client, Refusal, Viewer};

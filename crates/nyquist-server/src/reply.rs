@@ -4,7 +4,10 @@ use std::fmt;
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
@@ -65,4 +68,13 @@ pub(crate) fn with_type(status: StatusCode, content_type: &'static str, body: By
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     reply
+}
+
+/// Makes a browser save an answer under this name, and not show it: its scripts would be those of this server.
+pub(crate) fn save_as(reply: &mut Reply, name: &str) {
+    let headers = reply.headers_mut();
+    if let Ok(disposition) = HeaderValue::try_from(format!("attachment; filename=\"{name}\"")) {
+        headers.insert(CONTENT_DISPOSITION, disposition);
+    }
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
 }

@@ -83,7 +83,7 @@ async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> 
         }
         Endpoint::Question(viewer, question) => {
             let query = request.uri().query().unwrap_or_default();
-            ask(site, viewer, question, query).await.map_or_else(Reply::from, reply::json)
+            ask(site, viewer, question, query).await.unwrap_or_else(Reply::from)
         }
     }
 }
@@ -151,12 +151,7 @@ async fn look_up(site: &Site, lookup: Lookup, body: Incoming) -> Result<Vec<u8>,
 }
 
 /// Works out what the viewer asks for. The permit goes along, as with [`look_up`].
-async fn ask(
-    site: &Site,
-    viewer: &Arc<dyn Viewer>,
-    question: &str,
-    query: &str,
-) -> Result<Vec<u8>, ApiError> {
+async fn ask(site: &Site, viewer: &Arc<dyn Viewer>, question: &str, query: &str) -> Result<Reply, ApiError> {
     let client = Client::default();
     let _presence = client.presence();
     let permit = Arc::clone(&site.lookups).acquire_owned().await.map_err(|_| shutting_down())?;

@@ -11,12 +11,12 @@ pub trait Viewer: Send + Sync {
     /// opens the profile in the Firefox Profiler.
     fn asset(&self, path: &str, front_end: &str) -> Option<Asset>;
 
-    /// Answers a question with JSON. Called on a thread of its own, so that it may take its time. A question whose client has
-    /// gone need not be answered.
+    /// Answers a question. Called on a thread of its own, so that it may take its time. A question whose client has gone need
+    /// not be answered.
     ///
     /// # Errors
     /// Where there is no such question, or its parameters cannot be understood.
-    fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Vec<u8>, Refusal>;
+    fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal>;
 }
 
 /// A file of a viewer's page.
@@ -30,6 +30,24 @@ pub struct Asset {
     pub plain: Bytes,
     /// The file, compressed with gzip.
     pub gzip: Bytes,
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its media type.
+    pub content_type: &'static str,
+    /// The name under which a browser saves it, which then does not show it; `None` where it is for the page itself.
+    pub file_name: Option<&'static str>,
+    /// The answer.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// An answer for the page, as JSON.
+    pub fn json(body: Vec<u8>) -> Self {
+        Self { content_type: "application/json", file_name: None, body }
+    }
 }
 
 /// Why there is no answer.

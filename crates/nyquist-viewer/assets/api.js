@@ -14,13 +14,19 @@ import { learnNames } from './names.js';
  * @property {number} end_ns
  * @property {{section: string, label: string, value: string}[]} extra
  * @property {{samples: number, lost_samples: number, cpu_ns: number, weight: number, user: number, kernel: number, not_sampled: number, truncated: number, processes: number, threads: number}} summary
+ * @property {number} counters how many counters there are
+ * @property {boolean} has_own_code whether the program's own code can be shown alone
+ * @property {{name: string, weight: number, interval_ns: number} | null} before the run that is compared with
  * @property {{name: string, color: string}[]} categories
  * @property {Thread[]} threads
  */
 /** @typedef {{thread?: number | null, categories: {category: number, ns: number[]}[]}} Track */
 /** @typedef {{start_ns: number, end_ns: number, part_ns: number, tracks: Track[]}} Timeline */
-/** @typedef {[depth: number, start: number, width: number, fn: number, own: number]} FlameBox */
+/** @typedef {[depth: number, start: number, width: number, fn: number, own: number, before?: number]} FlameBox `before` is a share of the whole */
 /** @typedef {{weight: number, interval_ns: number, depth: number, boxes: FlameBox[], functions: Functions}} FlameGraph */
+/** @typedef {{before: number, after: number, change: number, relative: number | null, margin: number, confidence: number, is_noise: boolean}} Comparison */
+/** @typedef {{function: number | null, name: string, lib: string | null, self: Comparison}} DiffRow */
+/** @typedef {{unit: 'nanoseconds' | 'share', whole: Comparison, count: number, noise_count: number, rows: DiffRow[], functions: Functions}} Diff */
 /** @typedef {[path: string, fn: number, own: number, total: number, hasChildren: boolean]} TreeRow */
 /** @typedef {{weight: number, interval_ns: number, rows: TreeRow[], left_out: number, functions: Functions}} Tree */
 /** @typedef {[fn: number, own: number, total: number]} FunctionAmounts */
@@ -30,6 +36,10 @@ import { learnNames } from './names.js';
 /** @typedef {{weight: number, matched: number, functions: number}} SearchResult */
 /** @typedef {[depth: number, start: number, end: number, fn: number]} ChartBox */
 /** @typedef {{start_ns: number, end_ns: number, depth: number, boxes: ChartBox[], functions: Functions}} Chart */
+/** @typedef {{counter: number, process: number, label: string, description: string, unit: string, is_level: boolean, color: string, values: number[]}} Counter */
+/** @typedef {{start_ns: number, end_ns: number, part_ns: number, counters: Counter[]}} Counters */
+/** @typedef {{time_ns: number | null, is_waiting: boolean, depth: number, frames: number[], functions: Functions}} Moment */
+/** @typedef {{start_ns: number, end_ns: number, column_ns: number, row_ns: number, rows: number, cells: number[]}} HeatMap */
 /** @typedef {[line: number, own: number, total: number]} LineAmounts */
 /** @typedef {[address: number, text: string, own: number, total: number, line: number | null]} Instruction */
 /**
@@ -37,6 +47,9 @@ import { learnNames } from './names.js';
  *   lines: LineAmounts[], assembly: {message: string | null, instructions: Instruction[]}}} Source
  */
 /** @typedef {[thread: number, start: number, duration: number | null, name: string, text: string]} MarkerRow */
+/** @typedef {[lane: number, start: number, end: number, count: number, text: string]} MarkerBar */
+/** @typedef {{thread: number, name: string, lanes: number, bars: MarkerBar[]}} MarkerChartRow */
+/** @typedef {{start_ns: number, end_ns: number, count: number, rows: MarkerChartRow[], left_out: number}} MarkerChart */
 /** @typedef {{count: number, kinds: {name: string, count: number, total_ns: number}[], rows: MarkerRow[]}} Markers */
 
 /** Why there is no answer: the server is gone, the token is not known any more, or the question was refused. */
@@ -59,6 +72,32 @@ let keptSize = 0;
 /** @type {Map<string, AbortController>} */
 const running = new Map();
 
+/** Answers in place of the server. @type {((question: string, params: URLSearchParams) => any) | null} */
+let embedded = null;
+
+/**
+ * From now on, questions are answered by a function: the page has its answers with it.
+ * @param {(question: string, params: URLSearchParams) => any} answers throws where it has none
+ */
+export function answerFrom(answers) {
+  embedded = answers;
+}
+
+/**
+ * @param {(question: string, params: URLSearchParams) => any} answers
+ * @param {string} question
+ * @param {URLSearchParams} params
+ */
+function answerHere(answers, question, params) {
+  try {
+    const answer = answers(question, params);
+    learnNames(answer.functions);
+    return answer;
+  } catch (error) {
+    throw new ApiError('refused', error instanceof Error ? error.message : String(error));
+  }
+}
+
 /**
  * The answer to a question.
  * @param {string} panel whose question it is; an older one of the same panel is cancelled
@@ -67,6 +106,7 @@ const running = new Map();
  * @returns {Promise<any>} rejects with an ApiError, or an AbortError when a newer question has come
  */
 export async function ask(panel, question, params) {
+  if (embedded) return answerHere(embedded, question, params);
   running.get(panel)?.abort();
   running.delete(panel);
   const url = addressOf(question, params);

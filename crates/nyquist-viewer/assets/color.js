@@ -42,6 +42,17 @@ export function groupBox(group, dark, shade) {
 }
 
 /**
+ * The colour of a box by how its share of the whole has changed: red has grown, blue has shrunk; a tenth has the strongest colour.
+ * @param {number} change
+ * @param {boolean} dark
+ */
+export function changeBox(change, dark) {
+  const strength = Math.sqrt(Math.min(1, Math.abs(change) / 0.1));
+  const light = dark ? 25 + strength * 12 : 93 - strength * 25;
+  return `hsl(${change < 0 ? 215 : 8} ${Math.round(strength * (dark ? 62 : 85))}% ${light.toFixed(0)}%)`;
+}
+
+/**
  * What a function belongs to by its name: the crate, namespace or package that its path begins with, else its lib.
  * @param {string} name
  * @param {string | null} lib

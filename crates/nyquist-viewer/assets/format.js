@@ -69,6 +69,15 @@ export function formatPercent(part, whole) {
 }
 
 /**
+ * A change of a share, or of a value relative to itself, with its sign: `+4.2%`.
+ * @param {number} change
+ */
+export function formatChange(change) {
+  const percent = Math.abs(change * 100);
+  return `${change < 0 ? '−' : '+'}${percent.toFixed(percent >= 999.95 ? 0 : 1)}%`;
+}
+
+/**
  * A whole number with separators: `1,234,567`.
  * @param {number} count
  */

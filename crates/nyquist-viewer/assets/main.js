@@ -11,10 +11,13 @@ import { createHeader } from './frame/header.js';
 import { keepHistory } from './frame/history.js';
 import { createSplitter } from './frame/splitter.js';
 import { createTabs } from './frame/tabs.js';
+import { createCompare } from './panels/compare/compare.js';
 import { CallTree } from './panels/call_tree/call_tree.js';
 import { FlameGraph } from './panels/flame_graph/flame_graph.js';
 import { Functions } from './panels/functions/functions.js';
+import { HeatMap } from './panels/heat_map/heat_map.js';
 import { createInfo } from './panels/info/info.js';
+import { MarkerChart } from './panels/marker_chart/marker_chart.js';
 import { Markers } from './panels/markers/markers.js';
 import { createSource } from './panels/source/source.js';
 import { StackChart } from './panels/stack_chart/stack_chart.js';
@@ -54,13 +57,17 @@ async function start() {
 function build(info) {
   const tooltip = createTooltip();
   const menu = createMenu();
+  // Two runs were opened to be compared.
+  if (info.before && location.search === '') store.update(set, { tab: 'compare', color: 'change' });
   /** @type {Context} */
-  const ctx = { store, info, tooltip, menu };
+  const ctx = { store, info, offline: document.getElementById('answers') !== null, tooltip, menu };
   const timeline = new Timeline(ctx);
   const breadcrumbs = createBreadcrumbs(ctx);
-  const tabs = createTabs(store, {
+  const tabs = createTabs(ctx, {
     'flame-graph': () => new FlameGraph(ctx), 'call-tree': () => new CallTree(ctx), functions: () => new Functions(ctx),
-    'stack-chart': () => new StackChart(ctx), markers: () => new Markers(ctx), source: () => createSource(ctx), info: () => createInfo(ctx),
+    'stack-chart': () => new StackChart(ctx), 'heat-map': () => new HeatMap(ctx), markers: () => new Markers(ctx),
+    'marker-chart': () => new MarkerChart(ctx), source: () => createSource(ctx),
+    compare: () => createCompare(ctx), info: () => createInfo(ctx),
   });
   /** @returns {KeyGroup[]} */
   const groups = () => [
@@ -105,8 +112,9 @@ function keysOfPage({ store, menu }, go) {
     { keys: ['t'], text: 'Find a thread', run: go.threads },
     { keys: ['Escape', 'Backspace'], text: 'One step back in the selection', run: back },
     { keys: ['i'], text: 'Inverted or not', run: () => store.update((state) => set(state, { inverted: !state.inverted })) },
+    { keys: ['w'], text: 'Only my code, or all', run: () => store.update((state) => set(state, { own: !state.own })) },
     { keys: ['a'], text: 'All threads', run: () => store.update(set, { threads: [] }) },
-    ...TABS.map(([tab, label], i) => ({ keys: [String(i + 1)], text: label, run: () => store.update(set, { tab }) })),
+    ...TABS.map(([tab, label], i) => ({ keys: [String((i + 1) % 10)], text: label, run: () => store.update(set, { tab }) })),
     { keys: ['p'], text: 'Go to the content of the tab', run: go.panel },
     { keys: ['?'], text: 'This list', run: go.help },
   ];

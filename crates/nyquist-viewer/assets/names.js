@@ -3,12 +3,13 @@
 import { clean } from './format.js';
 import { moduleOf, shadeOf } from './color.js';
 
-/** @typedef {{name: string, lib: string | null, category: number | null, file?: string | null, line?: number | null}} FunctionRow a row of an answer */
+/** @typedef {{name: string, lib: string | null, lib_number?: number, category: number | null, file?: string | null, line?: number | null}} FunctionRow a row of an answer */
 /**
  * @typedef {object} Name
  * @property {string} raw the name as it is
  * @property {string} text the name as it is shown
  * @property {string | null} lib as it is shown
+ * @property {number | null} libNumber
  * @property {number | null} category
  * @property {string | null} module the crate, namespace or package, else the lib
  * @property {number} shade
@@ -17,6 +18,9 @@ import { moduleOf, shadeOf } from './color.js';
 
 /** @type {Map<number, Name>} */
 const names = new Map();
+
+/** The names of libs by number. @type {Map<number, string>} */
+const libs = new Map();
 
 /** @type {(() => void)[]} */
 const listeners = [];
@@ -37,8 +41,9 @@ export function learnNames(rows) {
     const known = names.get(number);
     const place = row.file ? clean(`${row.file}${row.line ? `:${row.line}` : ''}`, 500) : known?.place ?? null;
     if (known && known.place === place) continue;
+    if (row.lib_number !== undefined && row.lib !== null) libs.set(row.lib_number, clean(row.lib, 300));
     names.set(number, {
-      raw: row.name, text: clean(row.name) || '(no name)', lib: row.lib === null ? null : clean(row.lib, 300), category: row.category,
+      raw: row.name, text: clean(row.name) || '(no name)', lib: row.lib === null ? null : clean(row.lib, 300), libNumber: row.lib_number ?? null, category: row.category,
       module: moduleOf(row.name, row.lib), shade: shadeOf(row.name), place,
     });
   }
@@ -51,8 +56,11 @@ export function learnNames(rows) {
  */
 export function nameOf(number) {
   const text = number === null ? '(start of the stack)' : `function ${number}`;
-  return (number === null ? undefined : names.get(number)) ?? { raw: text, text, lib: null, category: null, module: null, shade: 0.5, place: null };
+  return (number === null ? undefined : names.get(number)) ?? { raw: text, text, lib: null, libNumber: null, category: null, module: null, shade: 0.5, place: null };
 }
 
 /** @param {number} number */
 export const isKnown = (number) => names.has(number);
+
+/** The name of a lib, where a function of it has come. @param {number} number */
+export const libOf = (number) => libs.get(number) ?? `lib ${number}`;

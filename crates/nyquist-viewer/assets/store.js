@@ -5,7 +5,7 @@ import { addTransform, removeTransform } from './transforms.js';
 /** @typedef {[number, number]} Range start and end in ns */
 /** @typedef {'focus' | 'ignore' | 'show' | 'hide'} FilterKind */
 /** @typedef {{kind: FilterKind, pattern: string}} Filter */
-/** @typedef {'flame-graph' | 'call-tree' | 'functions' | 'stack-chart' | 'markers' | 'source' | 'info'} Tab */
+/** @typedef {'flame-graph' | 'call-tree' | 'functions' | 'stack-chart' | 'markers' | 'source' | 'compare' | 'heat-map' | 'marker-chart' | 'info'} Tab */
 
 /**
  * @typedef {object} State
@@ -14,25 +14,27 @@ import { addTransform, removeTransform } from './transforms.js';
  * @property {'running' | 'waiting' | 'both'} time which time is counted
  * @property {Filter[]} filters
  * @property {string[]} transforms
+ * @property {boolean} own only the program's own code
  * @property {Tab} tab
  * @property {boolean} inverted callees before callers
  * @property {boolean} icicle the flame graph has its roots on top
- * @property {'module' | 'lib' | 'category'} color what the colours of boxes say
+ * @property {'module' | 'lib' | 'category' | 'change'} color what the colours of boxes say
  * @property {'own' | 'total'} sort
+ * @property {'ns' | 'share'} unit what is compared with another run
  * @property {string} search
  * @property {number | null} fn the function that is selected
  * @property {string | null} kind the kind of markers that is shown
  */
 
 export const TABS = /** @type {const} */ ([
-  ['flame-graph', 'Flame graph'], ['call-tree', 'Call tree'], ['functions', 'Functions'], ['stack-chart', 'Stack chart'],
-  ['markers', 'Markers'], ['source', 'Source'], ['info', 'Info'],
+  ['flame-graph', 'Flame graph'], ['call-tree', 'Call tree'], ['functions', 'Functions'], ['stack-chart', 'Stack chart'], ['heat-map', 'Heat map'],
+  ['markers', 'Markers'], ['marker-chart', 'Marker chart'], ['source', 'Source'], ['compare', 'Compare'], ['info', 'Info'],
 ]);
 
 /** @type {State} */
 export const INITIAL = Object.freeze({
-  threads: [], ranges: [], time: 'running', filters: [], transforms: [], tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
-  sort: 'own', search: '', fn: null, kind: null,
+  threads: [], ranges: [], time: 'running', filters: [], transforms: [], own: false, tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
+  sort: 'own', unit: 'ns', search: '', fn: null, kind: null,
 });
 
 /**
@@ -84,7 +86,7 @@ export const addFilter = (state, filter) => set(state, { filters: [...state.filt
 /**
  * The selection without one of its parts.
  * @param {State} state
- * @param {'ranges' | 'filters' | 'transforms' | 'threads' | 'time'} part
+ * @param {'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'own'} part
  * @param {number} index
  * @returns {State}
  */
@@ -92,6 +94,7 @@ export function remove(state, part, index) {
   if (part === 'transforms') return set(state, { transforms: removeTransform(state.transforms, index) });
   if (part === 'ranges') return set(state, { ranges: state.ranges.filter((_, i) => i !== index) });
   if (part === 'filters') return set(state, { filters: state.filters.filter((_, i) => i !== index) });
+  if (part === 'own') return set(state, { own: false });
   return part === 'threads' ? set(state, { threads: [] }) : set(state, { time: INITIAL.time });
 }
 
@@ -112,14 +115,14 @@ export function stepBack(state) {
  * @param {State} state
  * @returns {State}
  */
-export const clearSelection = (state) => set(state, { threads: [], ranges: [], filters: [], transforms: [], time: INITIAL.time });
+export const clearSelection = (state) => set(state, { threads: [], ranges: [], filters: [], transforms: [], own: false, time: INITIAL.time });
 
 /**
  * Whether the selection is less than the whole profile.
  * @param {State} state
  */
 export function isNarrowed(state) {
-  return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.time !== INITIAL.time;
+  return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.own || state.time !== INITIAL.time;
 }
 
 /** The range that counts. @param {State} state @returns {Range | null} */

@@ -20,10 +20,12 @@ export function toQuery(state) {
   if (state.time !== INITIAL.time) query.set('state', state.time);
   for (const { kind, pattern } of state.filters) query.append(kind, pattern);
   for (const transform of state.transforms) query.append('transform', transform);
+  if (state.own) query.set('own', '1');
   if (state.inverted) query.set('inverted', '1');
   if (state.icicle) query.set('icicle', '1');
   if (state.color !== INITIAL.color) query.set('color', state.color);
   if (state.sort !== INITIAL.sort) query.set('sort', state.sort);
+  if (state.unit !== INITIAL.unit) query.set('unit', state.unit);
   if (state.search !== '') query.set('q', state.search);
   if (state.fn !== null) query.set('function', String(state.fn));
   if (state.kind !== null) query.set('kind', state.kind);
@@ -48,11 +50,13 @@ export function fromQuery(text) {
       return kind && pattern !== '' ? [{ kind, pattern }] : [];
     }),
     transforms: query.getAll('transform').filter(isTransform),
+    own: query.get('own') === '1',
     tab: tab ?? INITIAL.tab,
     inverted: query.get('inverted') === '1',
     icicle: query.get('icicle') === '1',
-    color: pick(query.get('color'), /** @type {const} */ (['module', 'lib', 'category'])) ?? INITIAL.color,
+    color: pick(query.get('color'), /** @type {const} */ (['module', 'lib', 'category', 'change'])) ?? INITIAL.color,
     sort: pick(query.get('sort'), /** @type {const} */ (['own', 'total'])) ?? INITIAL.sort,
+    unit: pick(query.get('unit'), /** @type {const} */ (['ns', 'share'])) ?? INITIAL.unit,
     search: query.get('q') ?? '',
     fn: numbers(query.get('function') ?? '')[0] ?? null,
     kind: query.get('kind'),
@@ -96,6 +100,7 @@ export function selectionParams(state, parts = {}) {
   if (parts.range !== false && range) params.set('range', range.join('-'));
   if (state.time !== 'running') params.set('state', state.time);
   if (parts.filters === false) return params;
+  if (state.own) params.set('own', '1');
   for (const { kind, pattern } of state.filters) params.append(kind, pattern);
   for (const transform of state.transforms) params.append('transform', transform);
   return params;

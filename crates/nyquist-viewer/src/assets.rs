@@ -10,6 +10,9 @@ use nyquist_server::Asset;
 /// The files below `assets/`, by name.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
+/// The files below `offline/`, by name.
+const OFFLINE_FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/offline.rs"));
+
 /// The page itself.
 const PAGE: &str = "index.html";
 
@@ -30,6 +33,27 @@ pub(crate) fn find(path: &str, front_end: &str) -> Option<Asset> {
     let position = FILES.iter().position(|(file, _)| *file == name)?;
     let prepared = PREPARED.get_or_init(|| FILES.iter().map(|_| OnceLock::new()).collect());
     Some(prepared.get(position)?.get_or_init(|| asset(name, FILES[position].1)).clone())
+}
+
+/// The text of a module, by its path in this crate: those of the page are in `assets/`, those that only its file has in `offline/`.
+pub(crate) fn script(path: &str) -> Option<&'static str> {
+    if let Some(name) = path.strip_prefix("assets/") {
+        return text(name);
+    }
+    let name = path.strip_prefix("offline/")?;
+    let (_, bytes) = OFFLINE_FILES.iter().find(|(file, _)| *file == name)?;
+    std::str::from_utf8(bytes).ok()
+}
+
+fn text(name: &str) -> Option<&'static str> {
+    contents(name).and_then(|bytes| std::str::from_utf8(bytes).ok())
+}
+
+/// All style sheets, in the order in which the page names them.
+pub(crate) fn styles() -> String {
+    let page = text(PAGE).unwrap_or_default();
+    let named = page.split("href=\"assets/").skip(1).filter_map(|rest| rest.split('"').next());
+    named.filter(|name| name.strip_suffix(".css").is_some()).filter_map(text).collect()
 }
 
 fn contents(name: &str) -> Option<&'static [u8]> {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use nyquist_analysis::{Index, Selection, View};
+use nyquist_server::Answer;
 
 /// How many selections are kept: what a person steps back to.
 const MOST_VIEWS: usize = 8;
@@ -43,20 +44,20 @@ impl<'a> Views<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     /// The oldest one first.
-    kept: VecDeque<(String, Vec<u8>)>,
+    kept: VecDeque<(String, Answer)>,
     bytes: usize,
 }
 
 impl Answers {
     /// What was answered to a question.
-    pub(crate) fn get(&self, question: &str) -> Option<&[u8]> {
-        self.kept.iter().find(|(asked, _)| asked == question).map(|(_, answer)| &**answer)
+    pub(crate) fn get(&self, question: &str) -> Option<&Answer> {
+        self.kept.iter().find(|(asked, _)| asked == question).map(|(_, answer)| answer)
     }
 
     /// Keeps an answer, in place of the oldest ones where there is no room.
-    pub(crate) fn keep(&mut self, question: String, answer: &[u8]) {
-        let size = |(question, answer): &(String, Vec<u8>)| question.len() + answer.len();
-        let new = (question, answer.to_vec());
+    pub(crate) fn keep(&mut self, question: String, answer: &Answer) {
+        let size = |(question, answer): &(String, Answer)| question.len() + answer.body.len();
+        let new = (question, answer.clone());
         if size(&new) > ANSWER_BYTES / 4 {
             return;
         }
@@ -76,9 +77,9 @@ mod tests {
     #[test]
     fn the_oldest_answers_make_room() {
         let mut answers = Answers::default();
-        answers.keep("too large".to_owned(), &vec![0; ANSWER_BYTES / 2]);
+        answers.keep("too large".to_owned(), &Answer::json(vec![0; ANSWER_BYTES / 2]));
         for number in 0..6 {
-            answers.keep(number.to_string(), &vec![0; ANSWER_BYTES / 5]);
+            answers.keep(number.to_string(), &Answer::json(vec![0; ANSWER_BYTES / 5]));
         }
         assert!(
             answers.get("too large").is_none() && answers.get("0").is_none() && answers.get("1").is_none()

@@ -22,7 +22,8 @@ impl FunctionCategories {
         Self(categories)
     }
 
-    fn of(&self, func: FuncId) -> Option<usize> {
+    /// The index of a function's category.
+    pub(crate) fn of(&self, func: FuncId) -> Option<usize> {
         self.0.get(func.index()).copied().flatten().map(CategoryId::index)
     }
 }
@@ -32,6 +33,8 @@ impl FunctionCategories {
 struct Row<'a> {
     name: &'a str,
     lib: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lib_number: Option<usize>,
     category: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -67,6 +70,7 @@ impl<'a> FunctionTable<'a> {
             Row {
                 name: info.name,
                 lib: info.lib,
+                lib_number: lib_of(view.profile(), func),
                 category: categories.of(func),
                 file: info.file.filter(|_| has_places),
                 line: info.line.filter(|_| has_places),
@@ -74,4 +78,9 @@ impl<'a> FunctionTable<'a> {
         });
         func.index()
     }
+}
+
+/// The lib of a function; none of those that stand for collapsed libs.
+fn lib_of(profile: &Profile, func: FuncId) -> Option<usize> {
+    profile.funcs().get(func.index()).and_then(|func| func.lib).map(nyquist_profile::LibId::index)
 }

@@ -12,17 +12,20 @@ mod answers;
 mod assets;
 mod cache;
 mod function_table;
+mod page_file;
 mod parameters;
 mod refusal;
 mod selection;
+mod translation;
 mod worker;
 
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use nyquist_profile::Profile;
-use nyquist_server::{Asset, Client, Refusal, SymbolSource, Viewer};
+use nyquist_server::{Answer, Asset, Client, Refusal, SymbolSource, Viewer};
 
-use crate::worker::Worker;
+use crate::worker::{Subject, Worker};
 
 /// The built-in viewer of a profile.
 #[derive(Debug)]
@@ -33,7 +36,12 @@ pub struct BuiltinViewer {
 impl BuiltinViewer {
     /// A viewer of `profile`, which asks `symbols` for source and instructions.
     pub fn new(profile: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self { worker: Worker::new(profile, symbols) }
+        Self { worker: Worker::new(Subject { profile, before: None }, symbols) }
+    }
+
+    /// A viewer of `after`, which compares it with `before`, a run of the same program.
+    pub fn comparing(before: Profile, after: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
+        Self { worker: Worker::new(Subject { profile: after, before: Some(before) }, symbols) }
     }
 }
 
@@ -42,7 +50,17 @@ impl Viewer for BuiltinViewer {
         assets::find(path, front_end)
     }
 
-    fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Vec<u8>, Refusal> {
+    fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal> {
         self.worker.ask(question, query, client)
     }
+}
+
+/// Writes a page that shows a whole profile without a server and without a network: the CPU time, or the waiting where there is
+/// nothing else. It has the timeline, the flame graph and the call tree down to boxes of 0.005 % of the whole, the functions with
+/// most time, and the first markers. O(profile).
+///
+/// # Errors
+/// Where `out` takes no more.
+pub fn write_page(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    page_file::write_whole(profile, out)
 }

@@ -28,6 +28,9 @@ pub(crate) fn selection(parameters: &Parameters, profile: &Profile) -> Result<Se
             _ => {}
         }
     }
+    if parameters.is_set("own") {
+        selection.transforms.insert(0, Transform::OwnCode);
+    }
     let Selection { focus, ignore, show, hide, transforms, .. } = &selection;
     if focus.len() + ignore.len() + show.len() + hide.len() + transforms.len() > MOST_CHANGES {
         return Err(bad_request(format_args!("more than {MOST_CHANGES} filters and transforms")));

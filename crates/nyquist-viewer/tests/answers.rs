@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{
-    CategoryColor, Frame, Func, Lib, Marker, MarkerTiming, Meta, NativeSymbol, Process, Profile,
-    ProfileBuilder, Sample, Source, StackId, Thread, ThreadIndex,
+    CategoryColor, Counter, CounterDisplay, CounterGraph, CounterSample, Frame, Func, GraphColor, Lib,
+    Marker, MarkerTiming, Meta, NativeSymbol, Process, Profile, ProfileBuilder, Sample, Source, StackId,
+    Thread, ThreadIndex,
 };
 use nyquist_server::{
     AddressInfo, Assembly, AssemblyRequest, Client, Instruction, LibKey, LookupError, Refusal, SourceRequest,
@@ -86,6 +87,26 @@ fn profile() -> Profile {
             stack: None,
         },
     );
+    let sample = |time, delta| CounterSample { time: time * MS, delta, operations: None };
+    for (name, graph, first) in
+        [("memory", CounterGraph::Accumulated, 1000.0), ("faults", CounterGraph::Rate, 9.0)]
+    {
+        builder.add_counter(Counter {
+            name: name.into(),
+            category: "Memory".into(),
+            description: String::new(),
+            process,
+            display: CounterDisplay {
+                graph,
+                unit: "bytes".into(),
+                color: GraphColor::Blue,
+                marker_schema_location: None,
+                sort_weight: 0,
+                label: String::new(),
+            },
+            samples: vec![sample(0, first), sample(2, 500.0), sample(3, -700.0), sample(8, 20.0)],
+        });
+    }
     builder.finish()
 }
 
@@ -121,7 +142,8 @@ fn viewer() -> BuiltinViewer {
 
 fn ask(viewer: &BuiltinViewer, question: &str, query: &str) -> Value {
     let body = viewer.answer(question, query, &Client::default());
-    serde_json::from_slice(&body.unwrap_or_else(|refusal| panic!("{question}?{query}: {refusal:?}"))).unwrap()
+    let answer = body.unwrap_or_else(|refusal| panic!("{question}?{query}: {refusal:?}"));
+    serde_json::from_slice(&answer.body).unwrap()
 }
 
 fn refusal(question: &str, query: &str) -> Refusal {
@@ -297,4 +319,193 @@ fn a_profile_without_samples_has_empty_answers() {
     }
     assert_eq!(ask(&viewer, "flamegraph", "")["boxes"], json!([]));
     assert_eq!(ask(&viewer, "tree", "expand=1&inverted=1")["rows"], json!([]));
+}
+
+#[test]
+fn the_flame_graph_is_a_picture_to_save() {
+    let viewer = viewer();
+    let picture = viewer.answer("flamegraph.svg", "color=lib&icicle=1", &Client::default()).unwrap();
+    assert_eq!((picture.content_type, picture.file_name), ("image/svg+xml", Some("flamegraph.svg")));
+    let svg = String::from_utf8(picture.body).unwrap();
+    assert!(svg.contains("<title>parse (app, 3.0 ms, 50.0 %)</title>"), "{svg}");
+    assert!(svg.contains("data-hangs=\"true\"") && svg.contains(">app</text>"));
+    let narrowed = viewer.answer("flamegraph.svg", "focus=compute", &Client::default()).unwrap();
+    let svg = String::from_utf8(narrowed.body).unwrap();
+    assert!(svg.contains("<title>compute (app, 2.0 ms, 100.0 %)</title>") && !svg.contains("<title>parse"));
+    let message = refusal("flamegraph.svg", "color=red").message;
+    assert_eq!(message, "color takes module, lib, category or change");
+}
+
+#[test]
+fn the_selection_is_one_file_with_its_answers() {
+    let page = viewer().answer("page.html", "threads=0", &Client::default()).unwrap();
+    assert_eq!(page.file_name, Some("profile.html"));
+    let page = String::from_utf8(page.body).unwrap();
+    let data = page.split_once("id=\"answers\">").unwrap().1.split_once("</script>").unwrap().0;
+    let data: Value = serde_json::from_str(data).unwrap();
+    assert_eq!((&data["info"]["summary"]["weight"], &data["flame"]["weight"]), (&json!(4), &json!(4)));
+    assert_eq!(data["tracks"]["tracks"].as_array().unwrap().len(), 1);
+    assert_eq!(data["markers"]["count"], 1);
+    assert!(!page.contains(" src=") && !page.contains(" href="), "the page names another file");
+}
+
+#[test]
+fn no_name_ends_the_data_of_the_file() {
+    let mut builder = ProfileBuilder::new(Meta { product: "</script><b>".into(), ..Meta::default() });
+    let process = builder.add_process(Process::default());
+    builder.add_thread(Thread::new(process, "1", "<!--<script>"));
+    let mut page = Vec::new();
+    nyquist_viewer::write_page(&builder.finish(), &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(!page.contains("</script><b>") && !page.contains("<!--<script>"));
+    assert_eq!(page.matches("</script>").count(), 2);
+}
+
+/// The same program, in which `parse` takes 30 ms and `draw` 1,000 ms, of 1,030.
+fn slower() -> Profile {
+    let mut builder = ProfileBuilder::new(Meta { product: "app".into(), interval: MS, ..Meta::default() });
+    let process = builder.add_process(Process::default());
+    let main = builder.add_thread(Thread::new(process, "9", "main"));
+    for (name, weight) in [("parse", 30), ("draw", 1000)] {
+        let name = builder.intern_string(name);
+        let func = builder.intern_func(Func::new(name, None));
+        let frame = builder.intern_frame(Frame::label(func));
+        let stack = builder.intern_stack(None, frame);
+        builder.add_sample(main, Sample { weight, ..Sample::new(MS, Some(stack), MS) });
+    }
+    builder.finish()
+}
+
+#[test]
+fn what_got_slower_comes_first_then_faster_then_noise() {
+    let viewer = BuiltinViewer::comparing(profile(), slower(), Arc::new(Files));
+    assert_eq!(ask(&viewer, "info", "")["before"]["name"], "app");
+    let table = ask(&viewer, "diff", "");
+    let row = |index: usize| &table["rows"][index];
+    assert_eq!((&row(0)["name"], &row(0)["self"]["change"]), (&json!("draw"), &json!(999e6)), "{table}");
+    assert_eq!(row(0)["function"], number(&table, "draw"));
+    assert_eq!((&row(0)["self"]["is_noise"], &table["whole"]["after"]), (&json!(false), &json!(1030e6)));
+    let noise: Vec<_> =
+        table["rows"].as_array().unwrap().iter().map(|row| row["self"]["is_noise"] == true).collect();
+    assert!(noise.is_sorted(), "{table}");
+    assert_eq!(table["noise_count"], noise.iter().filter(|noise| **noise).count());
+    let shares = ask(&viewer, "diff", "unit=share");
+    assert_eq!((&shares["unit"], &shares["rows"][0]["name"]), (&json!("share"), &json!("draw")));
+}
+
+#[test]
+fn boxes_have_their_shares_of_before() {
+    let viewer = BuiltinViewer::comparing(slower(), slower(), Arc::new(Files));
+    let graph = ask(&viewer, "diff/flamegraph", "width=1000");
+    let draw =
+        graph["boxes"].as_array().unwrap().iter().find(|one| one[3] == number(&graph, "draw")).unwrap();
+    assert_eq!(draw[5], json!(1000.0 / 1030.0));
+    let focused = ask(&viewer, "diff/flamegraph", &format!("transform=focus-function:{}", draw[3]));
+    assert_eq!(focused["boxes"][0][5], json!(1.0), "{focused}");
+    let svg = viewer.answer("flamegraph.svg", "color=change", &Client::default()).unwrap();
+    assert!(String::from_utf8(svg.body).unwrap().contains("before 97.1 %, +0.0 %"));
+    let message = refusal("diff", "").message;
+    assert_eq!(message, "no other profile is here to compare with: nyquist load BEFORE AFTER");
+}
+
+#[test]
+fn own_code_is_a_part_of_the_selection() {
+    let viewer = viewer();
+    assert_eq!(ask(&viewer, "info", "")["has_own_code"], true);
+    assert_eq!(ask(&viewer, "functions", "own=1")["count"], 5);
+    let other = BuiltinViewer::new(slower(), Arc::new(Files));
+    assert_eq!(ask(&other, "info", "")["has_own_code"], false);
+    assert_eq!(ask(&other, "functions", "own=1")["weight"], 0);
+}
+
+#[test]
+fn a_function_says_which_lib_it_is_in_by_number() {
+    let viewer = viewer();
+    let functions = ask(&viewer, "functions", "");
+    let parse = number(&functions, "parse");
+    assert_eq!(functions["functions"][parse.to_string()]["lib_number"], 0);
+    let collapsed = ask(&viewer, "functions", "transform=collapse-lib:0");
+    assert_eq!((&collapsed["count"], &collapsed["rows"][0][2]), (&json!(1), &json!(6)));
+}
+
+#[test]
+fn counters_are_levels_or_sums_over_time() {
+    let viewer = viewer();
+    let answer = ask(&viewer, "counters", "parts=5");
+    let values = |index: usize| answer["counters"][index]["values"].clone();
+    // The level of a part is its highest; a level stays until another one is told.
+    assert_eq!((&answer["counters"][0]["label"], &answer["part_ns"]), (&json!("memory"), &json!(2e6)));
+    assert_eq!(values(0), json!([1000.0, 1500.0, 800.0, 800.0, 820.0]));
+    assert_eq!(values(1), json!([0.0, -200.0, 0.0, 0.0, 20.0]));
+    let later = ask(&viewer, "counters", "parts=1&range=4000000-6000000");
+    assert_eq!(later["counters"][0]["values"], json!([800.0]));
+    assert_eq!(ask(&viewer, "info", "")["counters"], 2);
+}
+
+#[test]
+fn the_stack_of_a_moment_is_that_of_the_sample_after_it() {
+    let viewer = viewer();
+    let at = |time: u64| {
+        let answer = ask(&viewer, "moment", &format!("thread=0&time={time}"));
+        let name =
+            |frame: &Value| answer["functions"][frame.to_string()]["name"].as_str().unwrap().to_owned();
+        answer["frames"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(at(MS + MS / 2), ["read", "parse", "start"]);
+    assert_eq!(at(4 * MS), ["draw", "start"]);
+    assert_eq!(at(5 * MS), [""; 0]);
+    assert_eq!(refusal("moment", "thread=0&time=soon").message, "time takes a number, not \"soon\"");
+}
+
+#[test]
+fn a_heat_map_has_a_cell_for_each_offset_of_a_second() {
+    let map = ask(&viewer(), "heatmap", "rows=200");
+    assert_eq!(
+        (&map["column_ns"], &map["row_ns"], &map["rows"]),
+        (&json!(1000 * MS), &json!(5 * MS), &json!(200))
+    );
+    let cells = map["cells"].as_array().unwrap();
+    assert_eq!(
+        (cells.len(), &cells[0], &cells[1], &cells[2]),
+        (200, &json!(4 * MS), &json!(2 * MS), &json!(0))
+    );
+    let part = ask(&viewer(), "heatmap", "rows=200&range=0-5000000");
+    assert_eq!((&part["cells"][0], &part["cells"][1]), (&json!(4 * MS), &json!(0)));
+}
+
+#[test]
+fn markers_are_bars_in_lanes_and_short_ones_are_one() {
+    let mut builder = ProfileBuilder::new(Meta {
+        profiling_start: Some(0),
+        profiling_end: Some(1000 * MS),
+        ..Meta::default()
+    });
+    let category = builder.add_category("User", CategoryColor::Yellow);
+    let process = builder.add_process(Process::default());
+    let thread = builder.add_thread(Thread::new(process, "1", "main"));
+    let mut add = |name: &str, start: u64, end: u64| {
+        let timing = MarkerTiming::Interval(start, end);
+        let name = builder.intern_string(name);
+        builder.add_marker(
+            thread,
+            Marker { name, timing, category, schema: None, values: Vec::new(), stack: None },
+        );
+    };
+    add("long", 0, 500 * MS);
+    add("long", 100 * MS, 200 * MS);
+    add("long", 300 * MS, 400 * MS);
+    (0..5).for_each(|number| add("short", number * 1000, number * 1000 + 10));
+    add("short", 900 * MS, 900 * MS + 10);
+    let viewer = BuiltinViewer::new(builder.finish(), Arc::new(Files));
+    let chart = ask(&viewer, "markers/chart", "width=1000");
+    assert_eq!((&chart["count"], &chart["rows"][0]["lanes"]), (&json!(9), &json!(2)));
+    let bars = |row: usize| -> Vec<_> {
+        let bars = chart["rows"][row]["bars"].as_array().unwrap();
+        bars.iter()
+            .map(|bar| (bar[0].as_u64().unwrap(), bar[1].as_u64().unwrap(), bar[3].as_u64().unwrap()))
+            .collect()
+    };
+    assert_eq!(bars(0), [(0, 0, 1), (1, 100 * MS, 1), (1, 300 * MS, 1)]);
+    assert_eq!(bars(1), [(0, 0, 5), (0, 900 * MS, 1)]);
+    assert_eq!(ask(&viewer, "markers/chart", "kind=short")["count"], 6);
 }

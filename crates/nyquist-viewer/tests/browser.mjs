@@ -2,7 +2,10 @@
 // hold. CHROMIUM is the browser's path, PLAYWRIGHT_HOME the folder with node_modules/playwright-core.
 
 import assert from 'node:assert/strict';
+import { mkdtemp, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 const [scenario = '', url = '', given = '{}'] = process.argv.slice(2);
 const expected = JSON.parse(given);
@@ -12,15 +15,22 @@ const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM, headless: true, args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
 });
 const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, colorScheme: 'light' });
-const page = await context.newPage();
-page.setDefaultTimeout(30_000);
 
 /** What the browser complains of, and requests to other hosts. */
 const faults = [];
-page.on('pageerror', (error) => faults.push(`error: ${error}`));
-page.on('console', (message) => message.type() === 'error' && faults.push(`console: ${message.text()}`));
-page.on('dialog', (dialog) => faults.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
-page.on('request', (request) => new URL(request.url()).host !== new URL(url).host && faults.push(`request: ${request.url()}`));
+const newPage = async (of = context) => {
+  const opened = await of.newPage();
+  opened.setDefaultTimeout(30_000);
+  opened.on('pageerror', (error) => faults.push(`error: ${error}`));
+  opened.on('console', (message) => message.type() === 'error' && faults.push(`console: ${message.text()}`));
+  opened.on('dialog', (dialog) => faults.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
+  opened.on('request', (request) => {
+    const { protocol, host } = new URL(request.url());
+    if (/^(https?|wss?):/.test(protocol) && host !== new URL(url).host) faults.push(`request: ${request.url()}`);
+  });
+  return opened;
+};
+let page = await newPage();
 
 const panel = (name) => page.locator(`[data-panel="${name}"]`);
 const tab = async (name) => {
@@ -33,7 +43,7 @@ const rowOf = (name) => rows().filter({ hasText: name }).first();
 const api = (question) => page.evaluate(async (path) => (await fetch(path)).json(), `api/v1/${question}`);
 const open = async (to = url) => {
   await page.goto(to);
-  await panel('flame-graph').or(panel('functions')).first().waitFor();
+  await page.locator('[data-panel]:not([data-panel=timeline])').first().waitFor();
 };
 /** The share of a canvas that is not its most frequent colour. */
 const painted = (selector) => page.locator(selector).first().evaluate((canvas) => {
@@ -45,6 +55,14 @@ const painted = (selector) => page.locator(selector).first().evaluate((canvas) =
   }
   return 1 - Math.max(...counts.values()) / (data.length / 4);
 });
+/** What an item of the share menu saves. */
+const saved = async (item) => {
+  await page.getByRole('button', { name: 'Share' }).click();
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: item }).click()]);
+  const path = `${await mkdtemp(join(tmpdir(), 'share-'))}/${download.suggestedFilename()}`;
+  await download.saveAs(path);
+  return { name: download.suggestedFilename(), bytes: await readFile(path), path };
+};
 const until = async (what, holds) => {
   const end = Date.now() + 30_000;
   while (!(await holds())) {
@@ -92,6 +110,7 @@ const scenarios = {
     await tab('stack-chart');
     await until('the stack chart is drawn', async () => (await painted('[data-panel="stack-chart"] canvas')) > 0.01);
     await tab('markers');
+    await tab('marker-chart');
     await tab('info');
     await panel('info').getByText(expected.program).first().waitFor();
   },
@@ -157,6 +176,103 @@ const scenarios = {
     for (const hidden of expected.hidden) assert.ok(!text.includes(hidden), `${JSON.stringify(hidden)} is in the page as it is`);
   },
 
+  /** What is saved: a picture in two forms, the profile, and a file that shows the selection without a server. */
+  async share() {
+    await open(`${url}?focus=${expected.leaf}`);
+    const svg = await saved('Flame graph as SVG');
+    assert.ok(svg.name === 'flamegraph.svg' && svg.bytes.toString().startsWith('<?xml') && svg.bytes.includes(`<title>${expected.leaf} (`), svg.name);
+    const png = await saved('Flame graph as PNG');
+    assert.deepEqual([png.name, png.bytes.subarray(1, 4).toString()], ['flamegraph.png', 'PNG']);
+    assert.ok(png.bytes.length > 2000, `a picture of ${png.bytes.length} bytes`);
+    const profile = await saved('The profile');
+    assert.deepEqual([profile.name, profile.bytes[0], profile.bytes[1]], ['profile.json.gz', 0x1f, 0x8b]);
+    const file = await saved('This selection as one HTML file');
+    assert.equal(file.name, 'profile.html');
+    await tab('functions');
+    const row = await rowOf(expected.leaf).innerText();
+    page = await newPage(await browser.newContext({ viewport: { width: 1280, height: 720 }, offline: true }));
+    await open(`file://${file.path}`);
+    await until('the flame graph is drawn', async () => (await painted('[data-panel="flame-graph"] canvas')) > 0.05);
+    await until('the timeline is drawn', async () => (await painted('[data-panel="timeline"] canvas')) > 0.01);
+    await tab('functions');
+    assert.equal(await rowOf(expected.leaf).innerText(), row);
+    await rowOf(expected.leaf).click();
+    await panel('callers').getByText(expected.caller, { exact: true }).first().waitFor();
+    await tab('call-tree');
+    await panel('call-tree').locator('[role=treeitem]').filter({ hasText: expected.leaf }).first().waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type(expected.leaf);
+    await page.locator('#search-share').filter({ hasText: '100%' }).waitFor();
+    await page.locator('#search').press('Escape');
+    await tab('flame-graph');
+    const { x, y, width, height } = await panel('flame-graph').locator('canvas').first().boundingBox();
+    await page.mouse.click(x + width / 2, y + height - 30);
+    await page.locator('[data-crumb=transforms]').waitFor();
+    assert.equal(await page.locator('#tab-source').isVisible(), false);
+  },
+
+  /** The stack at a moment, and the heat map, which selects the time between two cells. */
+  async moments() {
+    await open();
+    const track = panel('timeline').locator('.track[data-thread] canvas').first();
+    await until('the track is drawn', async () => (await painted('.track[data-thread] canvas')) > 0.01);
+    const box = await track.boundingBox();
+    const info = await api('info');
+    const { frames, functions } = await api(`moment?thread=${info.threads[0].thread}&time=${Math.round((info.start_ns + info.end_ns) / 2)}`);
+    assert.ok(frames.length > 0, 'nothing runs in the middle');
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await page.locator('.tooltip').getByText('It runs').waitFor();
+    const shown = await page.locator('.tooltip-frame').allTextContents();
+    assert.equal(shown.at(-1), functions[frames[Math.min(frames.length, 12) - 1]].name);
+    await tab('heat-map');
+    await until('the heat map is drawn', async () => (await painted('.heat-canvas')) > 0.05);
+    const map = await page.locator('.heat-canvas').boundingBox();
+    await page.mouse.move(map.x + 5, map.y + map.height * 0.95);
+    await page.mouse.down();
+    await page.mouse.move(map.x + 5, map.y + map.height * 0.75, { steps: 3 });
+    await page.mouse.up();
+    await page.locator('[data-crumb=ranges]').waitFor();
+    const [start, end] = (new URL(page.url()).searchParams.get('range') ?? '').split('-').map(Number);
+    assert.ok(start > 0 && start < 100e6 && end - start > 100e6 && end - start < 320e6, `${start} to ${end}`);
+  },
+
+  /** Two runs beside each other: the table has what the API says, and the flame graph the colours of the change. */
+  async compare() {
+    await open();
+    await panel('compare').getByText('Slower', { exact: true }).waitFor();
+    const answer = await api('diff?unit=ns&limit=1000');
+    const first = panel('compare').locator('.compare-row').first();
+    assert.ok((await first.innerText()).includes(answer.rows[0].name), await first.innerText());
+    assert.equal(answer.rows[0].name, expected.slower);
+    assert.match(await first.locator('.change').first().innerText(), /^(\+\d|new)/);
+    await page.getByRole('button', { name: 'Shares of the whole' }).click();
+    await until('the address says what is compared', () => page.url().includes('unit=share'));
+    await panel('compare').locator('.compare-row').first().waitFor();
+    await page.getByRole('button', { name: 'Flame graph by change' }).click();
+    await until('the flame graph is drawn', async () => (await painted('[data-panel="flame-graph"] canvas')) > 0.05);
+    const { x, y, width, height } = await panel('flame-graph').locator('canvas').first().boundingBox();
+    await page.mouse.move(x + width / 2, y + height - 12);
+    await page.locator('.tooltip').getByText('share before').waitFor();
+  },
+
+  /** Only the program's own code, and a library as one function. */
+  async own() {
+    await open();
+    await tab('functions');
+    await rowOf(expected.leaf).waitFor();
+    const other = rows().filter({ has: page.locator('.lib', { hasText: /libc|kernel|vdso/ }) });
+    await until('functions of others are listed', async () => (await other.count()) > 0);
+    await page.getByRole('button', { name: 'My code' }).click();
+    await page.locator('[data-crumb=own]').waitFor();
+    await until('functions of others are not listed', async () => (await rows().count()) > 0 && (await other.count()) === 0);
+    assert.match(page.url(), /own=1/);
+    await page.locator('[data-crumb=own] button').click();
+    await rowOf(expected.leaf).click({ button: 'right' });
+    await page.getByRole('menuitem', { name: `Collapse the library ${expected.program}` }).click();
+    await page.locator('[data-crumb=transforms]').getByText(expected.program, { exact: true }).waitFor();
+    await until('the library is one function', async () => (await rowOf(expected.leaf).count()) === 0);
+  },
+
   /** Nothing is left by a filter: a sentence, and a way back. */
   async empty() {
     await open(`${url}?tab=functions&focus=no_such_function`);
@@ -169,7 +285,7 @@ const scenarios = {
   async narrow() {
     await page.setViewportSize({ width: 400, height: 800 });
     await open();
-    for (const name of ['flame-graph', 'call-tree', 'functions', 'stack-chart', 'markers', 'source', 'info']) {
+    for (const name of ['flame-graph', 'call-tree', 'functions', 'stack-chart', 'heat-map', 'markers', 'marker-chart', 'source', 'info']) {
       await tab(name);
       const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(scroll <= 400, `${name} is ${scroll} wide`);

@@ -9,9 +9,13 @@ import { contentHeight, rowAt, rowTop, rowsBeyond, rowsInView, scrollTo } from '
 import { PAGE, addPage, emptyPages, missingPage } from '../assets/panels/functions/pages.js';
 import { hottestLine, instructionLines, sourceLines } from '../assets/panels/source/lines.js';
 import { boxAt as chartBoxAt, rowsOf as chartRows } from '../assets/panels/stack_chart/layout.js';
+import { LABEL, LANE, at as markerAt, heightOf, place } from '../assets/panels/marker_chart/layout.js';
 import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
 import { chooseTracks, shortDetails } from '../assets/panels/timeline/tracks.js';
-import { moduleOf } from '../assets/color.js';
+import { cellAt, columnWidth, columnsOf, heatOf, rangeOfCells } from '../assets/panels/heat_map/cells.js';
+import { rowsOf as compareRows, summaryOf } from '../assets/panels/compare/rows.js';
+import { partAt, valueText } from '../assets/panels/timeline/values.js';
+import { changeBox, moduleOf } from '../assets/color.js';
 import { matcher } from '../assets/pattern.js';
 
 const FLAME = layoutOf([[0, 0, 90, 4, 0], [0, 90, 10, 5, 10], [1, 0, 50, 6, 20], [1, 50, 30, 7, 30], [2, 10, 30, 6, 30]], 100);
@@ -149,4 +153,47 @@ test('patterns match as the API says', () => {
   assert.ok(matcher('/^a.*z$/')('abcz'));
   assert.ok(!matcher('/(/')('('));
   assert.ok(!matcher('')('x'));
+});
+
+test('a heat map has its cells by column and offset, and selects the time between two', () => {
+  const map = { start_ns: 100, end_ns: 1e9 + 600e6, column_ns: 1e9, row_ns: 250e6, rows: 4, cells: [1, 0, 0, 4, 0, 0, 0, 0] };
+  assert.equal(columnsOf(map), 2);
+  assert.deepEqual([columnWidth(map, 10), columnWidth(map, 1000)], [5, 32]);
+  assert.deepEqual([cellAt(map, { width: 10, height: 40 }, 1, 39), cellAt(map, { width: 10, height: 40 }, 9, 1), cellAt(map, { width: 10, height: 40 }, 99, -5)], [0, 7, 7]);
+  assert.deepEqual(rangeOfCells(map, 3, 1), [250e6 + 100, 1e9 + 100]);
+  assert.deepEqual(rangeOfCells(map, 6, 7)[1], 1.6e9);
+  assert.deepEqual([heatOf(0, 4), heatOf(4, 4)], [0, 1]);
+});
+
+test('a level is what there is, what is added is a rate', () => {
+  const counter = (unit, is_level) => ({ unit, is_level });
+  assert.equal(valueText(counter('bytes', true), 3 << 20, 5e8), '3.00 MiB');
+  assert.equal(valueText(counter('bytes', false), 1 << 20, 5e8), '2.00 MiB/s');
+  assert.equal(valueText(counter('faults', false), 7, 1e9), '7 faults/s');
+  assert.equal(valueText(counter('', true), 0.5, 1e9), '0.50');
+  assert.deepEqual([partAt(10, 0, 100), partAt(10, 99.9, 100), partAt(10, 500, 100)], [0, 9, 9]);
+});
+
+test('a comparison has a heading for each part', () => {
+  const self = (change, is_noise) => ({ before: 2e9, after: 2e9 + change, change, relative: change / 2e9, margin: 1e8, confidence: 0.99, is_noise });
+  const row = (name, change, is_noise) => ({ function: 1, name, lib: null, self: self(change, is_noise) });
+  const answer = { whole: self(1e9, false), rows: [row('a', 1e9, false), row('b', -1e9, false), row('c', 1, true)] };
+  assert.deepEqual(compareRows(answer).map(({ title, row: one }) => one?.name ?? title), ['Slower', 'a', 'Faster', 'b', 'Within noise', 'c']);
+  assert.equal(summaryOf(answer, 'CPU time', (ns) => `${ns / 1e9} s`), 'CPU time before 2 s, after 3 s: +50.0% ± 5.0%');
+});
+
+test('the colour of a change is red where it has grown and blue where it has shrunk', () => {
+  assert.deepEqual([changeBox(0.2, false), changeBox(-0.2, true)], ['hsl(8 85% 68%)', 'hsl(215 62% 37%)']);
+  assert.match(changeBox(0, false), / 0% 93%/);
+});
+
+test('the marker chart finds the bar under the pointer, also a narrow one', () => {
+  const rows = [{ thread: 0, name: 'frame', lanes: 2, bars: [[0, 0, 50, 1, 'a'], [1, 40, 90, 1, 'b']] }, { thread: 0, name: 'tick', lanes: 1, bars: [[0, 70, 70, 3, 'c']] }];
+  const placed = place(rows);
+  assert.equal(heightOf(placed), placed[1].top + placed[1].height);
+  assert.equal(markerAt(placed, LABEL + 1, 45, 1).bar[4], 'a');
+  assert.equal(markerAt(placed, LABEL + LANE + 1, 45, 1).bar[4], 'b');
+  assert.equal(markerAt(placed, placed[1].top + LABEL + 2, 72, 1).bar[4], 'c');
+  assert.equal(markerAt(placed, placed[1].top + LABEL + 2, 20, 1).bar, null);
+  assert.equal(markerAt(placed, 999, 20, 1), null);
 });

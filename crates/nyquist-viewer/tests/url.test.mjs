@@ -8,7 +8,7 @@ import { isStep } from '../assets/frame/history.js';
 
 const FULL = {
   threads: [0, 3], ranges: [[0, 1000], [10, 20]], time: 'both', filters: [{ kind: 'focus', pattern: '/^a::b$/' }, { kind: 'hide', pattern: 'x&y=z' }],
-  transforms: ['focus-function:17', 'focus-subtree:4.17.3'], tab: 'call-tree', inverted: true, icicle: true, color: 'category', sort: 'total',
+  transforms: ['focus-function:17', 'focus-subtree:4.17.3'], own: true, tab: 'call-tree', inverted: true, icicle: true, color: 'category', sort: 'total', unit: 'share',
   search: 'Vec<T> + ü', fn: 17, kind: 'page load',
 };
 

@@ -87,7 +87,7 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
                 format!("the name {} does not say which format is wanted", args.output.display())
             };
             Err(Failure::new(message).hint(
-                "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|callgrind|csv|html",
+                "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|callgrind|csv|html|viewer",
             ))
         }
     }
@@ -132,6 +132,7 @@ pub(crate) fn write(
         ExportFormat::Callgrind => callgrind::write(profile, &paths, &mut out),
         ExportFormat::Csv => write_csv(profile, &paths, &mut out),
         ExportFormat::Html => flamegraph::write_page(profile, &mut out),
+        ExportFormat::Viewer => nyquist_viewer::write_page(profile, &mut out),
     }
 }
 

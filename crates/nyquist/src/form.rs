@@ -43,11 +43,13 @@ impl Named {
 
     /// Whether a format may have this name.
     pub(crate) fn fits(self, format: ExportFormat) -> bool {
-        use ExportFormat::{Chrome, Firefox, Speedscope};
+        use ExportFormat::{Chrome, Firefox, Html, Speedscope, Viewer};
         match self {
             Self::Nothing => true,
             // JSON of any kind.
             Self::Format(Firefox) => [Firefox, Speedscope, Chrome].contains(&format),
+            // Either page is one file of HTML.
+            Self::Format(Html) => [Html, Viewer].contains(&format),
             Self::Format(named) => named == format,
             Self::Picture | Self::NotSo(_) => false,
         }
@@ -186,5 +188,7 @@ mod tests {
         check("x.json", Pprof, false);
         check("x.speedscope.json", Firefox, false);
         check("x.svg", Pprof, false);
+        check("x.html", ExportFormat::Viewer, true);
+        check("x.json", ExportFormat::Viewer, false);
     }
 }

@@ -10,7 +10,7 @@ use crate::output::Destination;
 use crate::perf_data;
 use crate::printer::Printer;
 use crate::save::{Written, save};
-use crate::serve::serve;
+use crate::serve::{Served, serve};
 use crate::sidecar;
 use nyquist_record::linux::signals::Requests;
 
@@ -34,7 +34,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             // Nothing is left to write that takes root.
             identity::give_up_privileges()?;
             let stated = sidecar::beside(&args.file, &symbols, printer);
-            serve(saved.bytes(&profile)?, profile, &args.server, &symbols, stated, printer, &control)?;
+            let served = Served::new(saved.bytes(&profile)?, profile, stated);
+            serve(served, &args.server, &symbols, printer, &control)?;
         }
     }
     Ok(if saved.as_asked { 0 } else { FAILED })

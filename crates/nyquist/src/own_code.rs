@@ -3,7 +3,7 @@
 use crate::scale::Scale;
 use crate::text::Names;
 use crate::text::cut_name;
-use nyquist_analysis::{Function, is_only_address};
+use nyquist_analysis::{Function, is_own_code};
 use std::path::Path;
 
 /// How many functions are named.
@@ -14,33 +14,6 @@ const CALLS_ALL: f64 = 0.95;
 
 /// The least share that is worth a name.
 const WORTH_A_NAME: f64 = 0.01;
-
-/// How the Firefox Profiler names files of Rust's own source and of crates.
-const OTHERS_SPECIAL_PATHS: [&str; 2] = ["git:github.com/rust-lang/rust:", "cargo:"];
-
-/// Where source lies that was not written for the program: Rust's own, crates of registries and repositories, the system's.
-const OTHERS_FILES: [&str; 6] =
-    ["/rustc/", "/.cargo/registry/", "/.cargo/git/", "/lib/rustlib/", "/usr/include/", "/usr/lib/"];
-
-/// How functions of Rust's own crates and of a program's start are called, where no file says whose they are.
-const OTHERS_NAMES: [&str; 16] = [
-    "core::",
-    "alloc::",
-    "std::",
-    "hashbrown::",
-    "<core::",
-    "<alloc::",
-    "<std::",
-    "<hashbrown::",
-    "__",
-    "_start",
-    "<str",
-    "<[",
-    "<&",
-    "_fini",
-    "_init",
-    "(truncated",
-];
 
 /// The functions of the program's own code that take the most with all that they call, and their shares; nothing where there are
 /// none. `program` is what was recorded, by its name.
@@ -73,19 +46,7 @@ pub(crate) fn hottest(
 }
 
 fn is_own(function: &Function<'_>, program: &str) -> bool {
-    // The kernel keeps 15 bytes of the name of a process that is attached to.
-    let is_program = |lib: &str| lib == program || program.len() == 15 && lib.starts_with(program);
-    if !function.lib.is_some_and(is_program) || is_only_address(function.name) {
-        return false;
-    }
-    match function.file {
-        Some(file) => {
-            let is_special = OTHERS_SPECIAL_PATHS.iter().any(|start| file.starts_with(start));
-            !is_special && !OTHERS_FILES.iter().any(|part| file.contains(part))
-        }
-        // The `main` that calls `app::main`, and what is linked in without debug info.
-        None => function.name != "main" && !OTHERS_NAMES.iter().any(|start| function.name.starts_with(start)),
-    }
+    is_own_code(function.name, function.lib, function.file, program)
 }
 
 #[cfg(test)]

@@ -15,16 +15,34 @@ use nyquist_symbols::StatedAnswers;
 use nyquist_viewer::BuiltinViewer;
 use std::sync::Arc;
 
-/// Serves a profile, whose bytes as a file these are, and the viewer of it until Ctrl-C; with the answers that came with it.
+/// What is served.
+pub(crate) struct Served {
+    /// The profile as a file.
+    pub(crate) bytes: Vec<u8>,
+    /// The profile.
+    pub(crate) profile: Profile,
+    /// The run that it is compared with.
+    pub(crate) before: Option<Profile>,
+    /// The answers that came with it.
+    pub(crate) stated: Option<StatedAnswers>,
+}
+
+impl Served {
+    /// A profile that was made here, and its bytes as a file.
+    pub(crate) fn new(bytes: Vec<u8>, profile: Profile, stated: Option<StatedAnswers>) -> Self {
+        Self { bytes, profile, before: None, stated }
+    }
+}
+
+/// Serves a profile and the viewer of it until Ctrl-C.
 pub(crate) fn serve(
-    bytes: Vec<u8>,
-    profile: Profile,
+    served: Served,
     args: &ServerArgs,
     symbols: &SymbolArgs,
-    stated: Option<StatedAnswers>,
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
+    let Served { bytes, profile, before, stated } = served;
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let front_end = args.profiler_url.clone();
     let user =
@@ -33,7 +51,10 @@ pub(crate) fn serve(
     let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
     let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
     let symbols: Arc<dyn SymbolSource> = Arc::new(symbols.with_made_code(SideFiles));
-    let viewer = Arc::new(BuiltinViewer::new(profile, Arc::clone(&symbols)));
+    let viewer = Arc::new(match before {
+        Some(before) => BuiltinViewer::comparing(before, profile, Arc::clone(&symbols)),
+        None => BuiltinViewer::new(profile, Arc::clone(&symbols)),
+    });
     let server = Server::bind(config, bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;

@@ -26,6 +26,10 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("an_empty_selection_has_a_way_back", |test| on_shares(test, "empty")).parallel(),
     Test::new("a_narrow_screen_is_enough", |test| on_shares(test, "narrow")).parallel(),
     Test::new("source_and_instructions_are_shown", |test| on_shares(test, "source")).parallel(),
+    Test::new("what_is_shown_can_be_saved", |test| on_shares(test, "share")).parallel(),
+    Test::new("moments_and_the_heat_map", |test| on_shares(test, "moments")).parallel(),
+    Test::new("own_code_and_libraries", |test| on_shares(test, "own")).parallel(),
+    Test::new("two_runs_are_compared", compare).parallel(),
     Test::new("hostile_names_are_text", hostile_names).parallel(),
 ];
 
@@ -46,8 +50,9 @@ struct Served<'a> {
 }
 
 impl<'a> Served<'a> {
-    fn start(test: &'a Context<'a>, profile: &Path) -> Result<Self, Stop> {
-        let running = test.nyquist(&["load", "--no-open"]).path(profile).start()?;
+    fn start(test: &'a Context<'a>, profiles: &[&Path]) -> Result<Self, Stop> {
+        let call = test.nyquist(&["load", "--no-open"]);
+        let running = profiles.iter().fold(call, |call, profile| call.path(profile)).start()?;
         let front_end = link_of(&running)?;
         let (port, _, base) = parts_of(&front_end)?;
         Ok(Self { running, client: Client::new(port), path: format!("{base}/"), front_end })
@@ -65,7 +70,7 @@ impl<'a> Served<'a> {
 
 fn page(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
-    let served = Served::start(test, &recorded.path)?;
+    let served = Served::start(test, &[&recorded.path])?;
     let page = served.client.get(&served.path)?;
     expect_eq("the status", page.status, 200)?;
     let policy = page.header("content-security-policy").unwrap_or_default();
@@ -136,10 +141,10 @@ fn pure_parts(test: &Context<'_>) -> Verdict {
 }
 
 /// Does in a browser what a scenario says; `expected` is what it needs to know of the profile.
-fn browse(test: &Context<'_>, profile: &Path, scenario: &str, expected: &Value) -> Verdict {
+fn browse(test: &Context<'_>, profiles: &[&Path], scenario: &str, expected: &Value) -> Verdict {
     packages::install_browser();
     let (program, tools) = (browser::program()?, npm::folder_with(&[PLAYWRIGHT])?);
-    let served = Served::start(test, profile)?;
+    let served = Served::start(test, profiles)?;
     let script = crate_folder().join("tests/browser.mjs");
     let call = test.program("node").path(&script).args(&[scenario, &served.url(), &expected.to_string()]);
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output()?;
@@ -154,10 +159,11 @@ fn on_shares(test: &Context<'_>, scenario: &str) -> Verdict {
     let expected = json!({
         "leaf": "alpha",
         "program": "shares",
+        "caller": "middle",
         "text": "NOINLINE void alpha(long ms)",
         "instruction": "ret",
     });
-    browse(test, &recorded.path, scenario, &expected)
+    browse(test, &[&recorded.path], scenario, &expected)
 }
 
 /// The shares of the list are those that the report gives.
@@ -177,7 +183,15 @@ fn numbers(test: &Context<'_>) -> Verdict {
         functions.push(json!({"name": name, "own": share("self_share"), "total": share("total_share")}));
     }
     let expected = json!({"functions": functions, "caller": "middle"});
-    browse(test, &recorded.path, "numbers", &expected)
+    browse(test, &[&recorded.path], "numbers", &expected)
+}
+
+/// Of a second run, `slow` takes four times as much.
+fn compare(test: &Context<'_>) -> Verdict {
+    let (before, after) = (test.path("before.folded"), test.path("after.folded"));
+    std::fs::write(&before, "main;slow 1000\nmain;same 1000\nmain;fast 500\n")?;
+    std::fs::write(&after, "main;slow 4000\nmain;same 1000\nmain;fast 100\n")?;
+    browse(test, &[&before, &after], "compare", &json!({"slower": "slow"}))
 }
 
 /// Names of markup, of control characters and of a hundred thousand letters.
@@ -192,5 +206,5 @@ fn hostile_names(test: &Context<'_>) -> Verdict {
         "shown": ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "U+202E"],
         "hidden": ["\u{202e}"],
     });
-    browse(test, &profile, "hostile", &expected)
+    browse(test, &[&profile], "hostile", &expected)
 }

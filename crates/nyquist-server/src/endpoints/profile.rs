@@ -9,7 +9,20 @@ use crate::reply::{self, Reply};
 /// transfer of JSON: the front end knows gzip by its first bytes, so it gets what it would get from the disk,
 /// while of a transfer browsers decode the first gzip member only and drop the rest without a word.
 pub(crate) fn answer(profile: &Bytes) -> Reply {
-    reply::with_type(StatusCode::OK, content_type(profile), profile.clone())
+    let content_type = content_type(profile);
+    let mut reply = reply::with_type(StatusCode::OK, content_type, profile.clone());
+    reply::save_as(&mut reply, file_name(content_type));
+    reply
+}
+
+/// The name that a browser saves it under.
+fn file_name(content_type: &str) -> &'static str {
+    match content_type {
+        "application/gzip" => "profile.json.gz",
+        "application/zip" => "profile.zip",
+        "application/json" => "profile.json",
+        _ => "profile",
+    }
 }
 
 fn content_type(profile: &[u8]) -> &'static str {

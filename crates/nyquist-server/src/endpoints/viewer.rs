@@ -58,8 +58,13 @@ pub(crate) fn answer(
     question: &str,
     query: &str,
     client: &Client,
-) -> Result<Vec<u8>, ApiError> {
-    viewer.answer(question, query, client).map_err(|Refusal { status, message }| {
+) -> Result<Reply, ApiError> {
+    let answer = viewer.answer(question, query, client).map_err(|Refusal { status, message }| {
         ApiError::new(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)
-    })
+    })?;
+    let mut reply = reply::with_type(StatusCode::OK, answer.content_type, answer.body.into());
+    if let Some(name) = answer.file_name {
+        reply::save_as(&mut reply, name);
+    }
+    Ok(reply)
 }

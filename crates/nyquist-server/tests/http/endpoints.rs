@@ -35,6 +35,13 @@ fn symbolication_gives_names_lines_and_inlined_frames_from_inside_to_outside() {
 }
 
 #[test]
+fn a_browser_saves_the_profile_under_its_kinds_name() {
+    let reply = Serving::new().ask("GET", "profile.json", "");
+    assert_eq!(reply.header("content-disposition"), Some("attachment; filename=\"profile.json.gz\""));
+    assert_eq!(reply.header("content-security-policy"), Some("sandbox"));
+}
+
+#[test]
 fn symbolication_takes_a_bare_job() {
     check(
         "symbolicate/v5",

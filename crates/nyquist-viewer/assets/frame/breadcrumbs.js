@@ -3,7 +3,7 @@
 import { button, fill, h } from '../dom.js';
 import { clean, formatPercent, formatTime, shorten } from '../format.js';
 import { formatAmount, measureName } from '../measure.js';
-import { nameOf, isKnown } from '../names.js';
+import { nameOf, isKnown, libOf } from '../names.js';
 import { clearSelection, isNarrowed, remove } from '../store.js';
 import { selectionParams } from '../url.js';
 import { ask } from '../api.js';
@@ -22,7 +22,8 @@ export function createBreadcrumbs(ctx) {
   const list = h('ol', { class: 'crumbs', 'aria-label': 'Selection' });
   const amount = h('span', { class: 'crumbs-amount' });
   const clear = button('Clear', () => store.update(clearSelection), { class: 'crumbs-clear' });
-  const hint = h('span', { class: 'crumbs-hint' }, 'The whole profile. Drag over the timeline to select a range, click a thread to select it.');
+  const hint = h('span', { class: 'crumbs-hint' }, ctx.offline ? 'A saved view: click a box of the flame graph to zoom into it. The timeline shows all of it.'
+    : 'The whole profile. Drag over the timeline to select a range, click a thread to select it.');
   const element = h('nav', { class: 'crumbs-bar', 'aria-label': 'Selection' }, hint, list, amount, clear);
   const draw = () => {
     fill(list, ...crumbs(ctx));
@@ -54,13 +55,14 @@ function crumbs({ store, info }) {
   const state = store.get();
   /** @type {HTMLElement[]} */
   const out = [];
-  /** @type {(part: 'ranges' | 'filters' | 'transforms' | 'threads' | 'time', index: number, word: string, text: string, full?: string) => void} */
+  /** @type {(part: 'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'own', index: number, word: string, text: string, full?: string) => void} */
   const add = (part, index, word, text, full = text) => {
     out.push(h('li', { 'data-crumb': part, title: `${word} ${full}`.trim().slice(0, 600) },
       h('span', { class: 'crumb-word' }, word), h('span', { class: 'crumb-text' }, text),
       button('×', () => store.update(remove, part, index), { 'aria-label': `Remove: ${word} ${text}`.slice(0, 200) })));
   };
   if (state.time !== 'running') add('time', 0, '', state.time === 'waiting' ? 'Waiting' : `${measureName()} + waiting`);
+  if (state.own) add('own', 0, '', 'Only my code', 'Only functions of the program itself; what they call counts as theirs');
   if (state.threads.length > 0) add('threads', 0, state.threads.length === 1 ? 'Thread' : 'Threads', threadsText(state.threads, info));
   state.ranges.forEach(([start, end], i) => {
     add('ranges', i, 'Range', formatTime(end - start), `${formatTime(start - info.start_ns)} to ${formatTime(end - info.start_ns)}`);
@@ -90,5 +92,6 @@ function threadsText(threads, info) {
 function objectOf(transform, info) {
   const number = numbersOf(transform).at(-1) ?? 0;
   if (kindOf(transform) === 'drop-category') return clean(info.categories[number]?.name ?? String(number), 60);
-  return kindOf(transform) === 'collapse-lib' || !isKnown(number) ? `#${number}` : nameOf(number).text;
+  if (kindOf(transform) === 'collapse-lib') return libOf(number);
+  return !isKnown(number) ? `#${number}` : nameOf(number).text;
 }

@@ -6,6 +6,7 @@ import { countsTime, formatAmount, measureName } from '../measure.js';
 import { addFilter, set } from '../store.js';
 import { selectionParams } from '../url.js';
 import { ask } from '../api.js';
+import { shareItems } from './share.js';
 
 /** @typedef {import('../store.js').State} State */
 /** @typedef {import('../store.js').FilterKind} FilterKind */
@@ -24,16 +25,16 @@ const FILTERS = [
  * @param {() => void} openHelp
  */
 export function createHeader(ctx, openHelp) {
-  const { store, info } = ctx;
+  const { store, info, offline } = ctx;
   const field = h('input', {
     type: 'search', class: 'search', id: 'search', placeholder: 'Search functions   /', 'aria-label': 'Search functions: a part of a name, or /a regular expression/',
     spellcheck: 'false', autocomplete: 'off',
   });
-  const share = h('output', { class: 'search-share', id: 'search-share', 'aria-live': 'polite' });
+  const found = h('output', { class: 'search-share', id: 'search-share', 'aria-live': 'polite' });
   const filter = button('Filter', () => openFilters(), { class: 'search-filter', title: 'Make a filter of the searched text', 'aria-haspopup': 'menu' });
   const openFilters = () => {
     const pattern = store.get().search;
-    if (pattern === '') return field.focus();
+    if (pattern === '' || offline) return field.focus();
     const { left, bottom } = filter.getBoundingClientRect();
     ctx.menu.open(left, bottom + 2, `“${clean(pattern, 60)}”`, FILTERS.map(([kind, label]) => ({
       label,
@@ -61,9 +62,17 @@ export function createHeader(ctx, openHelp) {
     store.update(set, { search: '' });
   });
   const time = createTimeChoice(store);
+  const own = button('My code', () => store.update((state) => set(state, { own: !state.own })), {
+    class: 'own-code', 'aria-pressed': 'false', title: 'Only functions of the program itself  (w)', hidden: offline || !info.has_own_code,
+  });
+  const share = button('Share', () => {
+    const { right, bottom } = share.getBoundingClientRect();
+    ctx.menu.open(right - 300, bottom + 2, 'Save what is shown', shareItems(ctx));
+  }, { class: 'share', 'aria-haspopup': 'menu', title: 'Save a picture, a page or the profile' });
+  time.hidden = offline;
   const element = h('header', { class: 'top' },
     programElement(info),
-    h('div', { class: 'search-box', role: 'search' }, field, share, filter), time, h('span', { class: 'spring' }), firefoxLink(),
+    h('div', { class: 'search-box', role: 'search' }, field, found, filter), own, time, h('span', { class: 'spring' }), firefoxLink(), share,
     button('?', openHelp, { class: 'help-button', title: 'Keys  (?)', 'aria-label': 'Keys' }));
   return {
     element,
@@ -75,8 +84,9 @@ export function createHeader(ctx, openHelp) {
     update(state) {
       if (document.activeElement !== field || state.search === '') field.value = state.search;
       time.value = state.time;
-      filter.hidden = state.search === '';
-      showShare(share, state);
+      own.setAttribute('aria-pressed', String(state.own));
+      filter.hidden = offline || state.search === '';
+      showShare(found, state);
     },
   };
 }
@@ -106,19 +116,19 @@ function firefoxLink() {
 
 /**
  * How much of the selection the search finds.
- * @param {HTMLElement} share
+ * @param {HTMLElement} output
  * @param {State} state
  */
-function showShare(share, state) {
-  if (state.search === '') return fill(share);
+function showShare(output, state) {
+  if (state.search === '') return fill(output);
   const params = selectionParams(state);
   params.set('q', state.search);
   ask('search', 'search', params).then((/** @type {import('../api.js').SearchResult} */ found) => {
-    fill(share, found.matched > 0 ? `${formatPercent(found.matched, found.weight)} in ${formatCounted(found.functions, 'function')}` : 'no match');
-    share.classList.remove('bad');
+    fill(output, found.matched > 0 ? `${formatPercent(found.matched, found.weight)} in ${formatCounted(found.functions, 'function')}` : 'no match');
+    output.classList.remove('bad');
   }, (error) => {
     if (error.name === 'AbortError') return;
-    fill(share, clean(error.message, 80));
-    share.classList.add('bad');
+    fill(output, clean(error.message, 80));
+    output.classList.add('bad');
   });
 }

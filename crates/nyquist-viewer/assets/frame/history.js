@@ -30,8 +30,12 @@ export function keepHistory(store) {
     const passing = performance.now() - lastStep < PASSING_MS && !isStep(set(state, { fn: null }), set(before, { fn: null }));
     const step = isStep(state, before);
     if (step) lastStep = performance.now();
-    if (step && !passing) history.pushState(null, '', address);
-    else history.replaceState(null, '', address);
+    try {
+      if (step && !passing) history.pushState(null, '', address);
+      else history.replaceState(null, '', address);
+    } catch {
+      // A page from a disk may not change its address in every browser.
+    }
   });
   addEventListener('popstate', () => {
     byHistory = true;

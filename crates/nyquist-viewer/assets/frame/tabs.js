@@ -3,17 +3,21 @@
 import { h } from '../dom.js';
 import { TABS, set } from '../store.js';
 
+/** The tabs that need a server. @type {Set<string>} */
+const SERVED = new Set(['stack-chart', 'heat-map', 'marker-chart', 'source']);
+
 /** @typedef {import('../store.js').State} State */
 /** @typedef {import('../store.js').Tab} Tab */
 /** @typedef {import('../context.js').Panel} Panel */
 
 /**
- * @param {import('../store.js').Store} store
+ * @param {import('../context.js').Context} ctx
  * @param {Record<Tab, () => Panel>} makers
  */
-export function createTabs(store, makers) {
+export function createTabs({ store, offline, info }, makers) {
+  const there = (/** @type {Tab} */ tab) => !(offline && SERVED.has(tab)) && (tab !== 'compare' || info.before !== null);
   const buttons = TABS.map(([tab, label]) => h('button', {
-    type: 'button', role: 'tab', id: `tab-${tab}`, 'aria-controls': 'panel', 'aria-selected': 'false', tabindex: '-1',
+    type: 'button', role: 'tab', id: `tab-${tab}`, 'aria-controls': 'panel', 'aria-selected': 'false', tabindex: '-1', hidden: !there(tab),
     onclick: () => store.update(set, { tab }),
   }, label));
   const bar = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Views' }, ...buttons);
@@ -26,10 +30,10 @@ export function createTabs(store, makers) {
     const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (step === 0) return;
     event.preventDefault();
-    const at = TABS.findIndex(([tab]) => tab === store.get().tab);
-    const next = TABS[(at + step + TABS.length) % TABS.length];
-    if (next) store.update(set, { tab: next[0] });
-    buttons[(at + step + TABS.length) % TABS.length]?.focus();
+    const shownTabs = TABS.map(([tab]) => tab).filter(there);
+    const next = shownTabs[(shownTabs.indexOf(store.get().tab) + step + shownTabs.length) % shownTabs.length];
+    if (next) store.update(set, { tab: next });
+    buttons[TABS.findIndex(([tab]) => tab === next)]?.focus();
   });
   return {
     bar,
@@ -37,6 +41,7 @@ export function createTabs(store, makers) {
     panel: () => (shown ? panels[shown] : undefined),
     /** @param {State} state */
     update(state) {
+      if (!there(state.tab)) return store.update(set, { tab: shown ?? 'flame-graph' });
       const panel = panels[state.tab] ??= makers[state.tab]();
       panel.element.dataset['panel'] = state.tab;
       if (shown !== state.tab) {

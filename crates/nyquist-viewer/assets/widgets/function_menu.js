@@ -1,6 +1,6 @@
 // What can be done with a function: one list for the menu and for the keys.
 
-import { nameOf } from '../names.js';
+import { libOf, nameOf } from '../names.js';
 import { set, transform } from '../store.js';
 
 /**
@@ -27,16 +27,22 @@ function functionActions(ctx, target) {
     const value = target.path.join('.');
     items.push({ label: 'Zoom into this subtree', key: 'F', run: () => store.update(transform, `${kind}:${value}`) });
   }
-  items.push(
+  const { offline } = ctx;
+  const { libNumber } = nameOf(target.fn);
+  const collapse = () => libNumber !== null && store.update(transform, `collapse-lib:${libNumber}`);
+  if (!offline) items.push(
     step('focus-function', 'Focus on the function', 'f'),
     step('focus-self', 'Focus on its self time', 'S'),
     step('merge-function', 'Hide the function (its time goes to its callers)', 'm'),
     step('drop-function', 'Drop samples with it', 'd'),
     step('collapse-recursion', 'Collapse recursion', 'r'),
     step('collapse-subtree', 'Collapse what it calls', 'c'),
+    { label: libNumber === null ? 'Collapse its library' : `Collapse the library ${libOf(libNumber).slice(0, 60)}`, key: 'l', run: collapse },
     'line',
+  );
+  items.push(
     { label: 'Show callers and callees', key: 'g', run: () => store.update(set, { tab: 'functions', fn: target.fn }) },
-    { label: 'Show source', key: 'o', run: () => store.update(set, { tab: 'source', fn: target.fn }) },
+    ...(offline ? [] : [{ label: 'Show source', key: 'o', run: () => store.update(set, { tab: 'source', fn: target.fn }) }]),
     'line',
     { label: 'Copy name', key: 'y', run: () => void copy(nameOf(target.fn).raw) },
   );

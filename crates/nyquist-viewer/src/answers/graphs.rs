@@ -15,41 +15,66 @@ const WIDEST: usize = 16_384;
 const MOST_BOXES: usize = 200_000;
 
 #[derive(Debug, Serialize)]
-pub(super) struct FlameGraph<'a> {
+pub(super) struct FlameGraph<'a, Box> {
     weight: u64,
     interval_ns: u64,
     depth: usize,
-    /// Depth, start, width, function, and what it takes itself.
-    boxes: Vec<(usize, u64, u64, usize, u64)>,
+    boxes: Vec<Box>,
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn flame_graph<'a>(asked: &Asked<'_, 'a>) -> Result<FlameGraph<'a>, Refusal> {
-    let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1);
-    let options = FlameOptions {
-        inverted: asked.parameters.is_set("inverted"),
-        min_share: 0.5 / width as f64,
-        ..FlameOptions::default()
-    };
-    let graph = asked.view.flame_graph(&options);
+/// Depth, start, width, function, and what it takes itself.
+type FlameBox = (usize, u64, u64, usize, u64);
+
+/// The same, and the share that the box had of the whole of the run that is compared with.
+type ComparedBox = (usize, u64, u64, usize, u64, f64);
+
+pub(super) fn flame_graph<'a>(asked: &Asked<'_, 'a>) -> Result<FlameGraph<'a, FlameBox>, Refusal> {
+    let graph = asked.view.flame_graph(&options(asked)?);
     let mut functions = FunctionTable::new();
-    let mut boxes: Vec<_> = graph
-        .boxes
-        .iter()
-        .map(|one| (one.depth, one.start, one.width, one.func, one.self_amount.weight))
-        .collect();
-    if boxes.len() > MOST_BOXES {
-        boxes.sort_by_key(|one| one.0);
-        boxes.truncate(MOST_BOXES);
-    }
-    let boxes: Vec<_> = boxes
+    let boxes: Vec<_> = outermost(&graph)
         .into_iter()
-        .map(|(depth, start, width, func, own)| {
-            (depth, start, width, asked.number(&mut functions, func), own)
+        .map(|(_, one)| {
+            (one.depth, one.start, one.width, asked.number(&mut functions, one.func), one.self_amount.weight)
         })
         .collect();
     let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
     Ok(FlameGraph { weight: graph.width, interval_ns: asked.interval_ns(), depth, boxes, functions })
+}
+
+pub(super) fn compared<'a>(asked: &Asked<'_, 'a>) -> Result<FlameGraph<'a, ComparedBox>, Refusal> {
+    let options = options(asked)?;
+    let graph = asked.view.flame_graph(&options);
+    let before = asked.before()?.flame_graph(&FlameOptions { min_share: 0.0, ..options });
+    let shares = graph.shares_in(&before);
+    let mut functions = FunctionTable::new();
+    let boxes: Vec<_> = outermost(&graph)
+        .into_iter()
+        .map(|(index, one)| {
+            let function = asked.number(&mut functions, one.func);
+            (one.depth, one.start, one.width, function, one.self_amount.weight, shares[index])
+        })
+        .collect();
+    let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
+    Ok(FlameGraph { weight: graph.width, interval_ns: asked.interval_ns(), depth, boxes, functions })
+}
+
+fn options(asked: &Asked<'_, '_>) -> Result<FlameOptions, Refusal> {
+    let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1);
+    let inverted = asked.parameters.is_set("inverted");
+    Ok(FlameOptions { inverted, min_share: 0.5 / width as f64, ..FlameOptions::default() })
+}
+
+/// The boxes with their indexes; of too many, those of the outer levels.
+fn outermost<'g, 'v>(
+    graph: &'g nyquist_analysis::FlameGraph<'v>,
+) -> Vec<(usize, &'g nyquist_analysis::FlameBox<'v>)> {
+    let mut boxes: Vec<_> = graph.boxes.iter().enumerate().collect();
+    if boxes.len() > MOST_BOXES {
+        boxes.sort_by_key(|(_, one)| one.depth);
+        boxes.truncate(MOST_BOXES);
+    }
+    boxes
 }
 
 #[derive(Debug, Serialize)]

@@ -1,6 +1,6 @@
 //! `info`: what was recorded, on what, and by which threads.
 
-use nyquist_analysis::{ThreadRow, Transform};
+use nyquist_analysis::{ThreadRow, Transform, own_functions};
 use nyquist_profile::Profile;
 use serde::Serialize;
 
@@ -17,6 +17,12 @@ pub(super) struct Info<'a> {
     end_ns: u64,
     extra: Vec<Extra<'a>>,
     summary: Figures,
+    /// How many counters there are.
+    counters: usize,
+    /// Whether a part of the program is its own code, which can be shown alone.
+    has_own_code: bool,
+    /// The run that is compared with.
+    before: Option<Before<'a>>,
     categories: Vec<Category<'a>>,
     threads: Vec<Row<'a>>,
     /// Those that the selection's transforms name.
@@ -49,6 +55,13 @@ struct Figures {
     truncated: u64,
     processes: usize,
     threads: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Before<'a> {
+    name: &'a str,
+    weight: u64,
+    interval_ns: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,6 +101,13 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Info<'a> {
         end_ns: times.end,
         extra: extra(profile),
         summary: figures(asked),
+        counters: profile.counters().len(),
+        has_own_code: own_functions(profile).contains(&true),
+        before: asked.before.map(|view| Before {
+            name: &view.profile().meta().product,
+            weight: view.total().weight,
+            interval_ns: view.profile().meta().interval,
+        }),
         categories: categories.collect(),
         threads,
         functions: functions(asked),
@@ -109,7 +129,10 @@ fn functions<'a>(asked: &Asked<'_, 'a>) -> FunctionTable<'a> {
             Transform::MergeCallNode(path)
             | Transform::FocusSubtree(path)
             | Transform::FocusInvertedSubtree(path) => path,
-            Transform::FocusCategory(_) | Transform::CollapseLib(_) | Transform::DropCategory(_) => &[],
+            Transform::FocusCategory(_)
+            | Transform::CollapseLib(_)
+            | Transform::DropCategory(_)
+            | Transform::OwnCode => &[],
         };
         for func in named {
             asked.number(&mut table, *func);

@@ -27,10 +27,29 @@ struct Kind<'a> {
 
 pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> {
     let limit = asked.parameters.at_most("limit", 500, MOST_ROWS)?;
+    let profile = asked.view.profile();
+    let found = found(asked)?;
+    let rows = found.iter().take(limit).map(|(start, duration, thread, marker)| {
+        (thread.index(), *start, *duration, profile.string(marker.name), fields(profile, marker))
+    });
+    let kinds = asked.view.markers().into_iter();
+    let kinds = kinds.map(|kind| Kind {
+        name: kind.name,
+        count: kind.count,
+        total_ns: kind.durations.map_or(0, |durations| durations.total_ns),
+    });
+    Ok(Markers { count: found.len(), rows: rows.collect(), kinds: kinds.take(MOST_ROWS).collect() })
+}
+
+/// A marker that was found: when it begins, how long it takes, and whose it is.
+pub(super) type Found<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
+
+/// The markers that are asked for, by time.
+pub(super) fn found<'a>(asked: &Asked<'_, 'a>) -> Result<Vec<Found<'a>>, Refusal> {
     let search = asked.parameters.get("search").map(pattern).transpose()?;
     let kind = asked.parameters.get("kind");
     let (profile, times) = (asked.view.profile(), asked.view.times());
-    let mut found: Vec<(u64, Option<u64>, ThreadIndex, &Marker)> = Vec::new();
+    let mut found: Vec<Found<'a>> = Vec::new();
     for (thread, row) in asked.view.selection().select_threads(profile) {
         for marker in &row.markers {
             let Some((start, duration)) = moments(marker.timing) else { continue };
@@ -46,16 +65,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> 
         }
     }
     found.sort_by_key(|(start, _, thread, _)| (*start, *thread));
-    let rows = found.iter().take(limit).map(|(start, duration, thread, marker)| {
-        (thread.index(), *start, *duration, profile.string(marker.name), fields(profile, marker))
-    });
-    let kinds = asked.view.markers().into_iter();
-    let kinds = kinds.map(|kind| Kind {
-        name: kind.name,
-        count: kind.count,
-        total_ns: kind.durations.map_or(0, |durations| durations.total_ns),
-    });
-    Ok(Markers { count: found.len(), rows: rows.collect(), kinds: kinds.take(MOST_ROWS).collect() })
+    Ok(found)
 }
 
 /// When a marker begins, and how long it takes. The end of an interval that has a marker of its own is none of them.
@@ -68,7 +78,7 @@ fn moments(timing: MarkerTiming) -> Option<(u64, Option<u64>)> {
 }
 
 /// The fields of a marker, as text.
-fn fields(profile: &Profile, marker: &Marker) -> String {
+pub(super) fn fields(profile: &Profile, marker: &Marker) -> String {
     let Some(schema) = marker.schema else { return String::new() };
     let fields = &profile.marker_schema(schema).fields;
     let shown = fields.iter().zip(&marker.values).filter_map(|(field, value)| {

@@ -1,27 +1,35 @@
 //! One file a question, or a few that are alike.
 
+mod counters;
+mod diff;
 mod functions;
 mod graphs;
+mod heat_map;
 mod info;
+mod marker_chart;
 mod markers;
+mod moment;
+mod picture;
 mod source;
 mod timeline;
 mod tree;
 
 use nyquist_analysis::{Index, View};
 use nyquist_profile::FuncId;
-use nyquist_server::{Refusal, SymbolSource};
+use nyquist_server::{Answer, Refusal, SymbolSource};
 use serde::Serialize;
 
 use crate::function_table::{FunctionCategories, FunctionTable};
 use crate::parameters::Parameters;
-use crate::refusal::{internal, unknown_question};
+use crate::refusal::{bad_request, internal, unknown_question};
 
 /// What is asked, about what.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'q, 'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) view: &'q View<'a>,
+    /// The same selection of the run that is compared with.
+    pub(crate) before: Option<&'q View<'a>>,
     pub(crate) parameters: &'q Parameters,
     pub(crate) categories: &'q FunctionCategories,
     pub(crate) symbols: &'q dyn SymbolSource,
@@ -33,6 +41,12 @@ impl<'a> Asked<'_, 'a> {
         table.number(self.view, self.categories, func)
     }
 
+    /// The run that is compared with.
+    fn before(&self) -> Result<&View<'a>, Refusal> {
+        let missing = "no other profile is here to compare with: nyquist load BEFORE AFTER";
+        self.before.ok_or_else(|| bad_request(missing))
+    }
+
     /// What a weight of 1 stands for, in ns.
     fn interval_ns(&self) -> u64 {
         self.view.profile().meta().interval
@@ -40,17 +54,39 @@ impl<'a> Asked<'_, 'a> {
 }
 
 /// Answers a question.
-pub(crate) fn answer(question: &str, asked: &Asked<'_, '_>) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn answer(question: &str, asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
+    match question {
+        "flamegraph.svg" => picture::svg(asked),
+        "page.html" => page(asked),
+        question => json_answer(question, asked).map(Answer::json),
+    }
+}
+
+/// The selection as a page of its own.
+fn page(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
+    let mut body = Vec::new();
+    crate::page_file::write(asked, &mut body).map_err(|_| internal())?;
+    Ok(Answer { content_type: "text/html; charset=utf-8", file_name: Some("profile.html"), body })
+}
+
+/// Answers a question of the page.
+pub(crate) fn json_answer(question: &str, asked: &Asked<'_, '_>) -> Result<Vec<u8>, Refusal> {
     match question {
         "info" => json(&info::answer(asked)),
         "timeline" => json(&timeline::answer(asked)?),
         "flamegraph" => json(&graphs::flame_graph(asked)?),
+        "diff" => json(&diff::table(asked)?),
+        "diff/flamegraph" => json(&graphs::compared(asked)?),
+        "counters" => json(&counters::answer(asked)?),
+        "heatmap" => json(&heat_map::answer(asked)?),
+        "moment" => json(&moment::answer(asked)?),
         "chart" => json(&graphs::stack_chart(asked)?),
         "tree" => json(&tree::answer(asked)?),
         "functions" => json(&functions::list(asked)?),
         "callers" => json(&functions::callers(asked)?),
         "search" => json(&functions::search(asked)?),
         "source" => json(&source::answer(asked)?),
+        "markers/chart" => json(&marker_chart::answer(asked)?),
         "markers" => json(&markers::answer(asked)?),
         _ => Err(unknown_question(&question.chars().take(40).collect::<String>())),
     }

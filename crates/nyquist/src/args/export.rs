@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
   nyquist export profile.json.gz -o profile.pb.gz       For pprof
   nyquist export --format folded | flamegraph.pl > f.svg
   nyquist export --thread worker -o worker.speedscope.json
-  nyquist export -o perf.data && perf report                For perf")]
+  nyquist export -o perf.data && perf report                For perf
+  nyquist export --format viewer -o profile.html            The viewer in one file, to send to others")]
 pub(crate) struct ExportArgs {
     /// The profile, of any format that can be read
     #[arg(default_value = "profile.json.gz")]
@@ -63,6 +64,8 @@ pub(crate) enum ExportFormat {
     Csv,
     /// A page with the flame graph and the top functions, which opens from a disk: .html
     Html,
+    /// The built-in viewer with what it shows of the whole, which opens from a disk: .html
+    Viewer,
 }
 
 impl ExportFormat {

@@ -19,7 +19,7 @@ use crate::number::counted;
 use crate::output::{Destination, Output};
 use crate::printer::{self, Printer};
 use crate::save::{Written, save};
-use crate::serve::serve;
+use crate::serve::{Served, serve};
 use crate::symbolicate::symbolicate;
 use crate::{flamegraph, identity, page, summary};
 use nyquist_convert::{Converter, Finished, LibSource, Libs};
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         let bytes = saved.bytes(&profile)?;
         // Nothing is left to write that takes root.
         give_up_privileges(printer);
-        serve(bytes, profile, &args.server, &args.symbols, None, printer, &control)?;
+        serve(Served::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
     } else {
         let_go(profile, goes_on);
     }

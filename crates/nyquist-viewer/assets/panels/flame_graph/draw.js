@@ -1,7 +1,7 @@
 // Draws the boxes of a flame graph.
 
 import { fitText, surface, theme } from '../../canvas.js';
-import { categoryBox, groupBox } from '../../color.js';
+import { categoryBox, changeBox, groupBox } from '../../color.js';
 import { nameOf } from '../../names.js';
 import { ROW, rowTop, rowsInView } from './view.js';
 
@@ -57,8 +57,14 @@ function freshColor(name, color, categories, dark) {
  */
 export function drawFlame(canvas, picture) {
   const target = surface(canvas);
-  if (!target) return;
-  const { ctx, width } = target;
+  if (target) paintFlame(target, picture);
+}
+
+/**
+ * @param {import('../../canvas.js').Surface} target
+ * @param {Picture} picture
+ */
+export function paintFlame({ ctx, width }, picture) {
   const { view, layout, parents } = picture;
   const colors = theme();
   ctx.font = colors.font;
@@ -101,7 +107,9 @@ function drawBox(ctx, box, scale, top, picture, colors) {
   const width = box.width * scale;
   const name = nameOf(box.fn);
   const found = picture.matches ? picture.matches(box.fn) : null;
-  ctx.fillStyle = found ? colors.match : boxColor(name, picture.color, picture.categories, colors.dark);
+  const change = picture.color === 'change' && box.before !== undefined ? box.width / picture.layout.weight - box.before : null;
+  const plain = change === null ? boxColor(name, picture.color, picture.categories, colors.dark) : changeBox(change, colors.dark);
+  ctx.fillStyle = found ? colors.match : plain;
   ctx.globalAlpha = found === false ? 0.5 : 1;
   ctx.fillRect(x, top, Math.max(found ? 1 : 0.4, width > 3 ? width - 1 : width * 0.85), ROW - 1);
   if (width > 20) {

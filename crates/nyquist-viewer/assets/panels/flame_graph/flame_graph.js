@@ -15,6 +15,7 @@ import { createStatus } from '../../widgets/status.js';
 import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawFlame, drawMarks } from './draw.js';
+import { changeRows, questionOf } from './change.js';
 import { boxAt, boxOfPath, layoutOf, neighbour, pathOf } from './layout.js';
 import { createTools } from './tools.js';
 import { ROW, contentHeight, rowAt, rowTop, rowsBeyond, scrollTo } from './view.js';
@@ -29,7 +30,7 @@ export class FlameGraph {
     this.categories = ctx.info.categories.map(({ color }) => color);
     this.status = createStatus(ctx.store);
     this.question = createQuestion('flame-graph', this.status);
-    this.tools = createTools(ctx.store);
+    this.tools = createTools(ctx.store, ctx.info.before !== null);
     this.highlight = createHighlight();
     this.layout = layoutOf([], 0);
     this.interval = ctx.info.interval_ns;
@@ -83,7 +84,7 @@ export class FlameGraph {
     const params = selectionParams(state);
     params.set('width', String(Math.ceil(width / 100) * 100));
     if (state.inverted) params.set('inverted', '1');
-    this.question.ask('flamegraph', params, (answer) => this.show(answer, state));
+    this.question.ask(questionOf(state, this.ctx.info), params, (answer) => this.show(answer, state));
   }
 
   /**
@@ -270,7 +271,7 @@ export class FlameGraph {
     const amount = (/** @type {number} */ value) => `${formatAmount(value * this.interval)}  ${formatPercent(value, this.layout.weight)}`;
     return [
       tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
-      tooltipRow('total', amount(box.width)), tooltipRow('self', amount(box.own)),
+      tooltipRow('total', amount(box.width)), tooltipRow('self', amount(box.own)), ...changeRows(box, this.layout.weight),
     ];
   }
 }

@@ -7,6 +7,7 @@
  * @property {number} width
  * @property {number} fn
  * @property {number} own
+ * @property {number | undefined} before the share of the whole that it had in the run that is compared with
  * @property {Box | null} parent
  */
 
@@ -20,9 +21,9 @@
 export function layoutOf(boxes, weight) {
   /** @type {Box[][]} */
   const rows = [];
-  for (const [depth, start, width, fn, own] of boxes) {
+  for (const [depth, start, width, fn, own, before] of boxes) {
     while (rows.length <= depth) rows.push([]);
-    rows[depth]?.push({ depth, start, width, fn, own, parent: null });
+    rows[depth]?.push({ depth, start, width, fn, own, before, parent: null });
   }
   rows.forEach((row, depth) => {
     row.sort((a, b) => a.start - b.start);

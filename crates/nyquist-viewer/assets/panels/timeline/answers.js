@@ -60,7 +60,7 @@ export function createAnswers(part, status, info) {
         return all;
       };
       ask('shown', params(true), draw);
-      ask('whole', state.filters.length + state.transforms.length > 0 ? params(false) : null, draw);
+      ask('whole', state.filters.length + state.transforms.length > 0 || state.own ? params(false) : null, draw);
       clearTimeout(timer);
       const { fn } = state;
       if (fn === null) return ask('marked', null, draw);

@@ -57,6 +57,31 @@ function fillLayer(ctx, { low, high }, width, height, top, color) {
 }
 
 /**
+ * Draws a counter: an area from nothing, or from its least value, to its values.
+ * @param {HTMLCanvasElement} canvas
+ * @param {import('../../api.js').Counter} counter
+ */
+export function drawCounter(canvas, { values, color }) {
+  const target = surface(canvas);
+  if (!target || values.length === 0) return;
+  const { ctx, width, height } = target;
+  const { dark, dim } = theme();
+  const least = Math.min(0, ...values);
+  const span = Math.max(...values) - least || 1;
+  const step = width / values.length;
+  ctx.fillStyle = color === 'ink' ? dim : graphColor(COUNTER_COLORS[color] ?? color, dark);
+  ctx.beginPath();
+  values.forEach((value, i) => {
+    const size = ((value - least) / span) * (height - 3);
+    if (size > 0) ctx.rect(i * step, height - size, step + 0.3, size);
+  });
+  ctx.fill();
+}
+
+/** The colours of counters that categories do not have. @type {Record<string, string>} */
+const COUNTER_COLORS = { teal: 'lightblue' };
+
+/**
  * @param {HTMLCanvasElement} canvas
  * @param {number} start
  * @param {number} end

@@ -1,29 +1,63 @@
-// What the timeline says at the pointer: the time there, and what ran.
+// What the timeline says at the pointer: the time there, what ran, and, when the pointer rests on a thread, its stack at that moment.
 
+import { ask } from '../../api.js';
+import { h } from '../../dom.js';
 import { clean, formatPercent, formatTime, shorten } from '../../format.js';
 import { nameOf } from '../../names.js';
 import { toTime } from '../../axis.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { at } from './graph.js';
 
-/** @typedef {{scale: import('../../axis.js').Scale, layers: import('./graph.js').Layer[], mark: Float64Array | null, title: string}} Under */
+/** How long the pointer must rest before the stack is asked, and how many functions of it are shown. */
+const REST_MS = 60;
+const SHOWN_FRAMES = 12;
+
+/** @typedef {{scale: import('../../axis.js').Scale, layers: import('./graph.js').Layer[], mark: Float64Array | null, thread: number | null, title: string}} Under */
 
 /**
  * @param {HTMLElement} element
  * @param {import('../../context.js').Context} ctx
  * @param {(area: HTMLElement) => Under} look what is under the pointer
+ * @param {(area: HTMLElement, x: number, time: number) => (Node | string)[] | null} sayCounter what a counter's track says; nothing of others
  */
-export function createHover(element, ctx, look) {
+export function createHover(element, ctx, look, sayCounter) {
+  let timer = 0;
+  const stop = () => {
+    clearTimeout(timer);
+    ctx.tooltip.hide();
+  };
   element.addEventListener('pointermove', (event) => {
+    clearTimeout(timer);
     const area = event.target instanceof Element ? event.target.closest('[data-area]') : null;
-    if (!(area instanceof HTMLElement) || event.pointerType === 'touch') return ctx.tooltip.hide();
-    const x = event.clientX - area.getBoundingClientRect().left;
+    if (!(area instanceof HTMLElement) || event.pointerType === 'touch') return stop();
+    const [x, show] = [event.clientX - area.getBoundingClientRect().left, (/** @type {(Node | string)[]} */ said) => ctx.tooltip.show(event.clientX, event.clientY, said)];
     const under = look(area);
-    const time = toTime(under.scale, x) - ctx.info.start_ns;
-    if (area.querySelector('.axis')) return ctx.tooltip.show(event.clientX, event.clientY, [formatTime(time)]);
-    ctx.tooltip.show(event.clientX, event.clientY, lines(ctx, under, x, time));
+    const time = toTime(under.scale, x);
+    const since = time - ctx.info.start_ns;
+    if (area.querySelector('.axis')) return show([formatTime(since)]);
+    const counter = sayCounter(area, x, since);
+    if (counter) return show(counter);
+    const said = lines(ctx, under, x, since);
+    show(said);
+    const { thread } = under;
+    if (thread === null || ctx.offline) return;
+    timer = setTimeout(() => void stackLines(thread, time).then((more) => more.length > 0 && show([...said, ...more]), () => undefined), REST_MS);
   });
-  element.addEventListener('pointerleave', () => ctx.tooltip.hide());
+  element.addEventListener('pointerleave', stop);
+}
+
+/**
+ * The stack of a thread at a moment.
+ * @param {number} thread
+ * @param {number} time
+ */
+async function stackLines(thread, time) {
+  /** @type {import('../../api.js').Moment} */
+  const moment = await ask('moment', 'moment', new URLSearchParams({ thread: String(thread), time: String(time) }));
+  if (moment.frames.length === 0) return [];
+  const frames = moment.frames.slice(0, SHOWN_FRAMES).map((fn) => h('div', { class: 'tooltip-frame' }, shorten(nameOf(fn).text, 60)));
+  const left = moment.depth - frames.length;
+  return [h('div', { class: 'tooltip-head' }, moment.is_waiting ? 'It waits in' : 'It runs'), ...frames, ...(left > 0 ? [`called by ${left} more`] : [])];
 }
 
 /**

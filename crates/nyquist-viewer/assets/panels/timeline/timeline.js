@@ -8,6 +8,7 @@ import { toTime } from '../../axis.js';
 import { createStatus } from '../../widgets/status.js';
 import { listenForDrags } from '../../widgets/drag.js';
 import { createAnswers } from './answers.js';
+import { createCounters } from './counters.js';
 import { drawAxis, drawGraph } from './draw.js';
 import { partOf, peak, scaleTop, stack } from './graph.js';
 import { createHover } from './hover.js';
@@ -26,6 +27,7 @@ export class Timeline {
     this.status = createStatus(ctx.store);
     this.overview = createAnswers('overview', this.status, ctx.info);
     this.tracks = createAnswers('tracks', this.status, ctx.info);
+    this.counters = createCounters(ctx, this.status);
     /** @type {import('./track_row.js').TrackRow[]} */
     this.rows = [];
     this.shownThreads = '';
@@ -51,7 +53,7 @@ export class Timeline {
       select: (area, from, to) => this.selectRange(this.rangeIn(area, from, to)),
       click: (target, event) => this.selectThread(target, event),
     });
-    createHover(this.element, this.ctx, (area) => this.under(area));
+    createHover(this.element, this.ctx, (area) => this.under(area), this.counters.say);
     onResize(this.view.overview, () => {
       this.draw();
       this.update(store.get());
@@ -81,11 +83,17 @@ export class Timeline {
     if (threads !== this.shownThreads) {
       this.shownThreads = threads;
       this.rows = shown.map((thread) => createTrackRow(thread, info, this.details));
-      fill(this.view.list, ...this.rows.map((row) => row.element));
+      this.placeRows();
       this.drawTracks();
     }
     const nothing = info.threads.length > 0 ? 'No thread has this name.' : 'There are no threads.';
     fill(this.view.more, left > 0 ? button(`Show ${left} more`, () => this.showMore(left)) : null, shown.length === 0 ? h('span', {}, nothing) : null);
+  }
+
+  /** Puts the tracks below each other: the counters of a process are below the last of its threads. */
+  placeRows() {
+    const last = new Map(this.rows.map((row) => [row.thread.process, row]));
+    fill(this.view.list, ...this.rows.flatMap((row) => [row.element, ...(last.get(row.thread.process) === row ? this.counters.of(row.thread.process) : [])]));
   }
 
   /** @param {number} left */
@@ -99,6 +107,7 @@ export class Timeline {
     const width = this.view.overview.clientWidth;
     if (width === 0) return;
     this.overview.ask(state, width, null, () => this.drawOverview());
+    this.counters.ask(state, width, () => this.placeRows());
     if (this.rows.length > 0) this.tracks.ask(state, width, this.rows.map((row) => row.thread.thread), () => this.drawTracks());
   }
 
@@ -136,6 +145,7 @@ export class Timeline {
   draw() {
     this.drawOverview();
     this.drawTracks();
+    this.counters.draw();
     this.drawRange();
   }
 
@@ -170,7 +180,7 @@ export class Timeline {
 
   /** @param {Range} range */
   selectRange(range) {
-    if (range[1] > range[0]) this.ctx.store.update(selectRange, range);
+    if (range[1] > range[0] && !this.ctx.offline) this.ctx.store.update(selectRange, range);
   }
 
   /**
@@ -179,7 +189,7 @@ export class Timeline {
    */
   selectThread(target, event) {
     const row = target.closest('[data-thread]');
-    if (row instanceof HTMLElement) this.ctx.store.update(selectThread, Number(row.dataset['thread']), event.ctrlKey || event.metaKey);
+    if (row instanceof HTMLElement && !this.ctx.offline) this.ctx.store.update(selectThread, Number(row.dataset['thread']), event.ctrlKey || event.metaKey);
   }
 
   /** @param {KeyboardEvent} event */
@@ -201,7 +211,7 @@ export class Timeline {
   under(area) {
     const row = area.closest('[data-thread]');
     const { layers, mark } = this.graphOf(row instanceof HTMLElement ? Number(row.dataset['thread']) : null);
-    return { scale: this.scaleOf(area), layers, mark, title: row?.querySelector('.track-name')?.textContent ?? 'All threads' };
+    return { scale: this.scaleOf(area), layers, mark, thread: row instanceof HTMLElement ? Number(row.dataset['thread']) : null, title: row?.querySelector('.track-name')?.textContent ?? 'All threads' };
   }
 
   focusSearch() {

@@ -1,0 +1,21 @@
+// What a flame graph says where its colours are changes since another run.
+
+import { formatChange, formatPercent } from '../../format.js';
+import { tooltipRow } from '../../widgets/tooltip.js';
+
+/**
+ * The question that gives the boxes.
+ * @param {import('../../store.js').State} state
+ * @param {import('../../api.js').Info} info
+ */
+export const questionOf = (state, info) => (state.color === 'change' && info.before !== null ? 'diff/flamegraph' : 'flamegraph');
+
+/**
+ * The lines of a tooltip about a box's change.
+ * @param {import('./layout.js').Box} box
+ * @param {number} weight of the whole
+ */
+export function changeRows(box, weight) {
+  if (box.before === undefined || !(weight > 0)) return [];
+  return [tooltipRow('share before', formatPercent(box.before, 1)), tooltipRow('change', formatChange(box.width / weight - box.before))];
+}

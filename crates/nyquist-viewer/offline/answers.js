@@ -1,0 +1,147 @@
+// The answers that a page from a disk has with it, in place of a server: what it shows of the selection that it was made of. Pure.
+
+import { matcher } from '../assets/pattern.js';
+import { layoutOf } from '../assets/panels/flame_graph/layout.js';
+import { boxesOf, callersOf, functionsOf, rootsAt, sumOfMatches } from './boxes.js';
+
+/** @typedef {import('../assets/api.js').Info} Info */
+/** @typedef {import('../assets/api.js').FlameGraph} FlameGraph */
+/** @typedef {import('../assets/api.js').FunctionList} FunctionList */
+/** @typedef {import('../assets/api.js').FunctionAmounts} FunctionAmounts */
+/** @typedef {import('./boxes.js').Roots} Roots */
+/**
+ * @typedef {object} Data
+ * @property {Info} info
+ * @property {import('../assets/api.js').Timeline} overview
+ * @property {import('../assets/api.js').Timeline} tracks
+ * @property {FlameGraph} flame
+ * @property {FlameGraph} inverted
+ * @property {FunctionList} byOwn
+ * @property {FunctionList} byTotal
+ * @property {import('../assets/api.js').Counters} counters
+ * @property {import('../assets/api.js').Markers} markers
+ */
+
+/** Why a question cannot be answered from the file alone. */
+export class NotInFile extends Error {}
+
+/**
+ * @param {Data} data
+ * @returns {(question: string, params: URLSearchParams) => any} throws `NotInFile`
+ */
+export function createAnswers(data) {
+  const names = { ...data.byOwn.functions, ...data.byTotal.functions };
+  const functions = { ...data.flame.functions, ...data.inverted.functions, ...names };
+  const graphs = { flame: layoutOf(data.flame.boxes, data.flame.weight), inverted: layoutOf(data.inverted.boxes, data.inverted.weight) };
+  const roots = (/** @type {URLSearchParams} */ params) => rootsOf(graphs, params);
+  const head = (/** @type {number} */ weight) => ({ weight, interval_ns: data.info.interval_ns, functions });
+  /** @type {Record<string, (params: URLSearchParams) => any>} */
+  const answers = {
+    info: (params) => ({ ...data.info, functions, summary: { ...data.info.summary, weight: zoomOf(params) ? roots(params).weight : data.info.summary.weight } }),
+    timeline: (params) => timeline(data, params),
+    flamegraph: (params) => {
+      const { weight, boxes, depth } = boxesOf(roots(params));
+      return { ...head(weight), boxes, depth };
+    },
+    tree: (params) => ({ ...head(roots(params).weight), ...rows(roots(params), params) }),
+    functions: (params) => ({ ...head(zoomOf(params) ? roots(params).weight : data.byOwn.weight), ...list(data, roots(params), functions, params) }),
+    callers: (params) => ({ ...head(roots(params).weight), ...callersOf(roots(params), Number(params.get('function'))) }),
+    search: (params) => {
+      const test = matcher(params.get('q') ?? '');
+      const found = new Set(Object.keys(functions).filter((number) => test(functions[number]?.name ?? '')).map(Number));
+      const { weight } = roots(params);
+      return { weight, matched: sumOfMatches(roots(params), found), functions: found.size };
+    },
+    counters: () => data.counters,
+    markers: (params) => markers(data, params),
+  };
+  return (question, params) => {
+    const answer = answers[question];
+    if (!answer) throw new NotInFile('this file does not hold it; open the profile with nyquist load');
+    return answer(params);
+  };
+}
+
+/** The subtree that is zoomed into. @param {URLSearchParams} params */
+function zoomOf(params) {
+  return params.getAll('transform').at(-1) ?? null;
+}
+
+/**
+ * @param {{flame: import('../assets/panels/flame_graph/layout.js').Layout, inverted: import('../assets/panels/flame_graph/layout.js').Layout}} graphs
+ * @param {URLSearchParams} params
+ * @returns {Roots}
+ */
+function rootsOf(graphs, params) {
+  const inverted = params.get('inverted') === '1';
+  const zoom = zoomOf(params);
+  if (zoom === null) return rootsAt(inverted ? graphs.inverted : graphs.flame, []);
+  const [kind = '', path = ''] = zoom.split(':');
+  const ofInverted = kind === 'focus-inverted-subtree';
+  if (!ofInverted && kind !== 'focus-subtree') throw new NotInFile(`this file does not hold ${kind}; open the profile with nyquist load`);
+  if (ofInverted !== inverted && params.has('inverted')) throw new NotInFile('this file has the zoomed part in the other order only');
+  return rootsAt(ofInverted ? graphs.inverted : graphs.flame, path.split('.').map(Number));
+}
+
+/**
+ * @param {Data} data
+ * @param {URLSearchParams} params
+ */
+function timeline(data, params) {
+  const marked = params.getAll('transform').some((transform) => transform.startsWith('focus-function:'));
+  const answer = params.has('tracks') ? data.tracks : data.overview;
+  return marked ? { ...answer, tracks: [] } : answer;
+}
+
+/**
+ * The children of a node, or the tree opened along its heaviest path.
+ * @param {Roots} roots
+ * @param {URLSearchParams} params
+ */
+function rows(roots, params) {
+  const path = (params.get('path') ?? '').split('.').filter(Boolean).map(Number);
+  /** @type {import('../assets/api.js').TreeRow[]} */
+  const out = [];
+  const add = (/** @type {Roots} */ at, /** @type {string} */ prefix) => {
+    for (const { box, children } of at.nodes) out.push([prefix === '' ? String(box.fn) : `${prefix}.${box.fn}`, box.fn, box.own, box.width, children.length > 0]);
+  };
+  let prefix = path.join('.');
+  let at = roots.below(path);
+  add(at, prefix);
+  for (let next = at.nodes[0]; params.has('expand') && next && next.children.length > 0; next = at.nodes[0]) {
+    prefix = prefix === '' ? String(next.box.fn) : `${prefix}.${next.box.fn}`;
+    at = { ...at, nodes: next.children };
+    add(at, prefix);
+    if ((next.children[0]?.box.width ?? 0) < next.box.width / 2) break;
+  }
+  return { rows: out, left_out: 0 };
+}
+
+/**
+ * @param {Data} data
+ * @param {Roots} roots
+ * @param {import('../assets/api.js').Functions} functions
+ * @param {URLSearchParams} params
+ */
+function list(data, roots, functions, params) {
+  const sort = params.get('sort') === 'total' ? 2 : 1;
+  const search = params.get('search') ?? '';
+  const test = search === '' ? () => true : matcher(search);
+  const whole = sort === 2 ? data.byTotal : data.byOwn;
+  const zoomed = params.getAll('transform').length > 0;
+  const all = zoomed ? functionsOf(roots).sort((a, b) => b[sort] - a[sort]) : whole.rows;
+  const found = all.filter(([fn]) => test(functions[fn]?.name ?? ''));
+  const offset = Number(params.get('offset') ?? 0);
+  return { count: found.length, rows: found.slice(offset, offset + Number(params.get('limit') ?? 200)) };
+}
+
+/**
+ * @param {Data} data
+ * @param {URLSearchParams} params
+ */
+function markers(data, params) {
+  const [kind, search] = [params.get('kind'), params.get('search') ?? ''];
+  const test = search === '' ? () => true : matcher(search);
+  const rows = data.markers.rows.filter(([, , , name, text]) => (kind === null || kind === name) && (test(name) || test(text)));
+  return { ...data.markers, count: kind === null && search === '' ? data.markers.count : rows.length, rows };
+}

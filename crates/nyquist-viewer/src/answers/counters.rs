@@ -1,0 +1,100 @@
+//! `counters`: numbers that were counted beside the samples, as memory in use, over time.
+
+use nyquist_profile::{Counter, CounterGraph};
+use nyquist_server::Refusal;
+use serde::Serialize;
+
+use super::Asked;
+
+/// The most parts of a graph.
+const MOST_PARTS: usize = 4096;
+
+/// The most counters of one answer.
+const MOST_COUNTERS: usize = 100;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Counters<'a> {
+    start_ns: u64,
+    end_ns: u64,
+    part_ns: f64,
+    #[serde(rename = "counters")]
+    rows: Vec<Row<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    counter: usize,
+    process: usize,
+    label: &'a str,
+    description: &'a str,
+    unit: &'a str,
+    /// Whether the values are what there was at a time, and not what was added in it.
+    is_level: bool,
+    color: &'static str,
+    values: Vec<f64>,
+}
+
+/// The counters of all processes, in the order in which they are to be drawn. O(values).
+pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Counters<'a>, Refusal> {
+    let parts = asked.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
+    let (profile, times) = (asked.view.profile(), asked.view.times());
+    let mut counters: Vec<_> = profile.counters().iter().enumerate().collect();
+    counters.retain(|(_, counter)| !counter.samples.is_empty());
+    counters.sort_by_key(|(index, counter)| (counter.process, counter.display.sort_weight, *index));
+    let rows = counters.into_iter().take(MOST_COUNTERS).map(|(index, counter)| {
+        let is_level = counter.display.graph == CounterGraph::Accumulated;
+        let values = if is_level { levels(counter, &times, parts) } else { sums(counter, &times, parts) };
+        let label = if counter.display.label.is_empty() { &counter.name } else { &counter.display.label };
+        Row {
+            counter: index,
+            process: counter.process.index(),
+            label,
+            description: &counter.description,
+            unit: &counter.display.unit,
+            is_level,
+            color: counter.display.color.as_str(),
+            values,
+        }
+    });
+    let part_ns = (times.end - times.start) as f64 / parts as f64;
+    Ok(Counters { start_ns: times.start, end_ns: times.end, part_ns, rows: rows.collect() })
+}
+
+/// The part that a time is in, where it is in one.
+fn part_of(time: u64, times: &std::ops::Range<u64>, parts: usize) -> Option<usize> {
+    let offset = u128::from(times.contains(&time).then(|| time - times.start)?);
+    Some((offset * parts as u128 / u128::from(times.end - times.start)) as usize)
+}
+
+/// What was added in each part. What the first value adds is not known.
+fn sums(counter: &Counter, times: &std::ops::Range<u64>, parts: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; parts];
+    for sample in counter.samples.iter().skip(1).filter(|sample| sample.delta.is_finite()) {
+        if let Some(part) = part_of(sample.time, times, parts) {
+            sums[part] += sample.delta;
+        }
+    }
+    sums
+}
+
+/// The highest level of each part; where none was told, that of the part before.
+fn levels(counter: &Counter, times: &std::ops::Range<u64>, parts: usize) -> Vec<f64> {
+    let mut highest: Vec<Option<f64>> = vec![None; parts];
+    let (mut level, mut before) = (0.0, 0.0);
+    let mut last = vec![None; parts];
+    for sample in counter.samples.iter().filter(|sample| sample.delta.is_finite()) {
+        level += sample.delta;
+        if let Some(part) = part_of(sample.time, times, parts) {
+            highest[part] = Some(highest[part].map_or(level, |known: f64| known.max(level)));
+            last[part] = Some(level);
+        } else if sample.time < times.start {
+            before = level;
+        }
+    }
+    let fill = |(highest, last): (Option<f64>, Option<f64>)| {
+        let shown = highest.unwrap_or(before);
+        before = last.unwrap_or(before);
+        shown
+    };
+    highest.into_iter().zip(last).map(fill).collect()
+}

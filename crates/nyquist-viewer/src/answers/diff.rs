@@ -1,0 +1,73 @@
+//! `diff`: what got slower and faster since the run that is compared with, and what is noise.
+
+use std::collections::HashMap;
+
+use nyquist_analysis::{Comparison, DiffOptions, DiffUnit, comparable_name};
+use nyquist_server::Refusal;
+use serde::Serialize;
+
+use super::Asked;
+use crate::function_table::FunctionTable;
+use crate::refusal::bad_request;
+
+/// The most rows of one answer.
+const MOST_ROWS: usize = 2000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Table<'a> {
+    unit: DiffUnit,
+    whole: Comparison,
+    count: usize,
+    noise_count: usize,
+    rows: Vec<Row<'a>>,
+    functions: FunctionTable<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    /// Its number, where the profile that is shown has it.
+    function: Option<usize>,
+    name: String,
+    lib: Option<&'a str>,
+    #[serde(rename = "self")]
+    own: Comparison,
+}
+
+/// The functions by what their self time has changed: those that got slower first, then those that got faster, each with the
+/// greatest change first, and at last what is noise.
+pub(super) fn table<'a>(asked: &Asked<'_, 'a>) -> Result<Table<'a>, Refusal> {
+    let unit = match asked.parameters.get("unit") {
+        None | Some("ns") => DiffUnit::Nanoseconds,
+        Some("share") => DiffUnit::Share,
+        Some(_) => return Err(bad_request("unit takes ns or share")),
+    };
+    let limit = asked.parameters.at_most("limit", 200, MOST_ROWS)?;
+    let options = DiffOptions { unit, ..DiffOptions::default() };
+    let mut diff = nyquist_analysis::diff(&[asked.before()?], &[asked.view], &options);
+    diff.functions.retain(|one| one.self_time.before > 0.0 || one.self_time.after > 0.0);
+    // The order within each part is kept.
+    diff.functions.sort_by_key(|one| (one.self_time.is_noise, one.self_time.change <= 0.0));
+    let (count, noise) =
+        (diff.functions.len(), diff.functions.iter().filter(|one| one.self_time.is_noise).count());
+    let numbers = numbers(asked);
+    let mut functions = FunctionTable::new();
+    let rows = diff.functions.into_iter().take(limit).map(|one| Row {
+        function: numbers.get(&one.name).map(|func| asked.number(&mut functions, *func)),
+        own: one.self_time,
+        lib: one.lib,
+        name: one.name,
+    });
+    let rows = rows.collect();
+    Ok(Table { unit, whole: diff.total, count, noise_count: noise, rows, functions })
+}
+
+/// The functions of the profile that is shown, by the names by which they are compared; of several the one with most time.
+fn numbers(asked: &Asked<'_, '_>) -> HashMap<String, nyquist_profile::FuncId> {
+    let mut numbers = HashMap::new();
+    for function in asked.view.functions().functions {
+        if let Some(name) = comparable_name(function.name) {
+            numbers.entry(name.into_owned()).or_insert(function.func);
+        }
+    }
+    numbers
+}

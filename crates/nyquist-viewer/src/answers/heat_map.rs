@@ -1,0 +1,59 @@
+//! `heatmap`: the CPU use by second and by the offset within the second, in which what comes and goes is seen.
+
+use std::ops::Range;
+
+use nyquist_analysis::{Selection, View};
+use nyquist_server::Refusal;
+use serde::Serialize;
+
+use super::Asked;
+
+/// The most cells of a heat map: all threads are looked at for each of them.
+const MOST_CELLS: usize = 50_000;
+
+const SECOND: u64 = 1_000_000_000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct HeatMap {
+    start_ns: u64,
+    end_ns: u64,
+    /// The time of a column, a whole number of seconds, and that of a row.
+    column_ns: u64,
+    row_ns: u64,
+    rows: usize,
+    /// What each cell has, in ns, column by column from the first offset on.
+    cells: Vec<u64>,
+}
+
+/// The map of the selection. O(samples + threads × cells).
+pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<HeatMap, Refusal> {
+    let rows = asked.parameters.at_most("rows", 50, 200)?.max(1);
+    let times = asked.view.times();
+    let length = (times.end - times.start).max(1);
+    let seconds = length.div_ceil(SECOND * (MOST_CELLS / rows) as u64).max(1);
+    let column_ns = seconds.saturating_mul(SECOND);
+    let row_ns = (column_ns / rows as u64).max(1);
+    let columns = length.div_ceil(column_ns) as usize;
+    let mut cells = vec![0_u64; columns * rows];
+    // Those that are selected as a whole, and what is left of the last one.
+    let whole = ((length / row_ns) as usize).min(cells.len());
+    let middle = times.start + whole as u64 * row_ns;
+    add(asked, times.start..middle, &mut cells[..whole]);
+    if middle < times.end && whole < cells.len() {
+        add(asked, middle..times.end, &mut cells[whole..=whole]);
+    }
+    Ok(HeatMap { start_ns: times.start, end_ns: times.end, column_ns, row_ns, rows, cells })
+}
+
+/// Adds what the threads have in each of the equal parts of a time.
+fn add(asked: &Asked<'_, '_>, range: Range<u64>, cells: &mut [u64]) {
+    if cells.is_empty() {
+        return;
+    }
+    let selection = Selection { range: Some(range), ..asked.view.selection().clone() };
+    for thread in View::new(asked.index, &selection).thread_timeline(cells.len()).rows {
+        for (cell, ns) in cells.iter_mut().zip(thread.parts_ns) {
+            *cell = cell.saturating_add(ns);
+        }
+    }
+}

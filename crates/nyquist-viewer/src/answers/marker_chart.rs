@@ -1,0 +1,97 @@
+//! `markers/chart`: the markers as bars over time, a row for each kind of each thread.
+
+use std::collections::BTreeMap;
+
+use nyquist_server::Refusal;
+use serde::Serialize;
+
+use super::Asked;
+use super::markers::{Found, fields, found};
+
+/// The widest chart, in pixels.
+const WIDEST: usize = 16_384;
+
+/// The most rows and bars of one answer.
+const MOST_ROWS: usize = 300;
+const MOST_BARS: usize = 100_000;
+
+/// Bars of a row that overlap are below each other, in so many lanes at most.
+const LANES: usize = 8;
+
+/// How many characters of a marker's text are given.
+const TEXT: usize = 200;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Chart<'a> {
+    start_ns: u64,
+    end_ns: u64,
+    count: usize,
+    rows: Vec<Row<'a>>,
+    left_out: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    thread: usize,
+    name: &'a str,
+    lanes: usize,
+    bars: Vec<Bar>,
+}
+
+/// Lane, start and end in ns, for how many markers it stands, and what the first of them says.
+type Bar = (usize, u64, u64, usize, String);
+
+/// The chart. O(markers × log).
+pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Chart<'a>, Refusal> {
+    let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1) as u64;
+    let times = asked.view.times();
+    let pixel = (times.end - times.start) / width;
+    let profile = asked.view.profile();
+    let found = found(asked)?;
+    let mut by_row: BTreeMap<(usize, &str), Vec<Bar>> = BTreeMap::new();
+    for (start, duration, thread, marker) in &found {
+        let bars = by_row.entry((thread.index(), profile.string(marker.name))).or_default();
+        let end = start.saturating_add(duration.unwrap_or(0));
+        if !joins(bars, (*start, end), pixel) {
+            let lane = free_lane(bars, *start);
+            bars.push((lane, *start, end, 1, text(asked, (*start, *duration, *thread, marker))));
+        }
+    }
+    let (all, mut bars_left) = (by_row.len(), MOST_BARS);
+    let rows = by_row.into_iter().take(MOST_ROWS).map(|((thread, name), mut bars)| {
+        bars.truncate(bars_left);
+        bars_left -= bars.len();
+        Row { thread, name, lanes: bars.iter().map(|bar| bar.0 + 1).max().unwrap_or(1), bars }
+    });
+    let rows: Vec<_> = rows.collect();
+    let left_out = all - rows.len();
+    Ok(Chart { start_ns: times.start, end_ns: times.end, count: found.len(), rows, left_out })
+}
+
+fn text(asked: &Asked<'_, '_>, (_, _, _, marker): Found<'_>) -> String {
+    fields(asked.view.profile(), marker).chars().take(TEXT).collect()
+}
+
+/// Whether a marker that is less than a pixel is shown by the bar before it, which then stands for both.
+fn joins(bars: &mut [Bar], (start, end): (u64, u64), pixel: u64) -> bool {
+    let Some(last) = bars.last_mut() else { return false };
+    let is_small = end - start < pixel && last.2 - last.1 < pixel.saturating_mul(4).max(1);
+    let is_joined = is_small && start.saturating_sub(last.2) < pixel;
+    if is_joined {
+        last.2 = last.2.max(end);
+        last.3 += 1;
+    }
+    is_joined
+}
+
+/// The first lane in which nothing is at a time. Only the last bar of each lane can be there.
+fn free_lane(bars: &[Bar], start: u64) -> usize {
+    let mut is_taken = [false; LANES];
+    let mut is_known = [false; LANES];
+    for bar in bars.iter().rev().take(4 * LANES) {
+        if !is_known[bar.0] {
+            (is_known[bar.0], is_taken[bar.0]) = (true, bar.2 > start);
+        }
+    }
+    is_taken.iter().position(|taken| !taken).unwrap_or(LANES - 1)
+}

@@ -1,0 +1,64 @@
+//! `moment`: the stack of a thread at a moment.
+
+use nyquist_profile::{Profile, StackId, ThreadIndex};
+use nyquist_server::Refusal;
+use serde::Serialize;
+
+use super::Asked;
+use crate::function_table::FunctionTable;
+use crate::selection::thread;
+
+/// The most frames of the answer: the innermost ones.
+const MOST_FRAMES: usize = 200;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Moment<'a> {
+    /// Until when the sample's time lasts; `None` where nothing was sampled at the moment.
+    time_ns: Option<u64>,
+    is_waiting: bool,
+    depth: usize,
+    /// The functions from the innermost to the outermost.
+    frames: Vec<usize>,
+    functions: FunctionTable<'a>,
+}
+
+/// The stack as it was sampled, before filters and transforms. O(log samples + depth).
+pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Moment<'a>, Refusal> {
+    let profile = asked.view.profile();
+    let thread = thread(asked.parameters.required("thread")?, profile)?;
+    let time = asked.parameters.required("time")?;
+    let mut moment = Moment {
+        time_ns: None,
+        is_waiting: false,
+        depth: 0,
+        frames: Vec::new(),
+        functions: FunctionTable::new(),
+    };
+    let Some((until, is_waiting, stack)) = sampled_at(profile, thread, time) else { return Ok(moment) };
+    (moment.time_ns, moment.is_waiting) = (Some(until), is_waiting);
+    let mut next = stack;
+    while let Some(id) = next {
+        let stack = profile.stack(id);
+        if moment.depth < MOST_FRAMES {
+            let func = profile.frame(stack.frame).func;
+            moment.frames.push(asked.number(&mut moment.functions, func));
+        }
+        moment.depth += 1;
+        next = stack.prefix;
+    }
+    Ok(moment)
+}
+
+/// The first sample at or after a time, where it stands for that time.
+fn sampled_at(profile: &Profile, thread: ThreadIndex, time: u64) -> Option<(u64, bool, Option<StackId>)> {
+    let samples = &profile.thread(thread).samples;
+    let (mut low, mut high) = (0, samples.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        if samples.get(middle)?.time < time { low = middle + 1 } else { high = middle }
+    }
+    let sample = samples.get(low)?;
+    let length = u64::from(sample.weight).saturating_mul(profile.meta().interval).max(sample.cpu_delta);
+    let is_covered = sample.time.saturating_sub(length) <= time;
+    is_covered.then_some((sample.time, sample.off_cpu, sample.stack))
+}

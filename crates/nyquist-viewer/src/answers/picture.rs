@@ -1,0 +1,135 @@
+//! `flamegraph.svg`: the flame graph of the selection as a picture.
+
+use nyquist_analysis::{FlameBox, FlameOptions};
+use nyquist_formats::flame::{Color, FlameColors, FlamePicture, FlamePictureBox, write_svg};
+use nyquist_profile::{CategoryId, Unit};
+use nyquist_server::{Answer, Refusal};
+
+use super::Asked;
+use crate::refusal::{bad_request, internal};
+
+/// The width of the picture in pixels, before a browser fits it to its window.
+const PIXELS: u32 = 1200;
+
+/// The narrowest box that is drawn, in pixels.
+const MIN_WIDTH: f64 = 0.1;
+
+/// What the colours of boxes say.
+#[derive(Clone, Copy)]
+enum Colors {
+    Module,
+    Lib,
+    Category,
+    Change,
+}
+
+/// A change of the whole by this share has the strongest colour.
+const STRONGEST: f64 = 0.1;
+
+/// Answers with the picture.
+pub(super) fn svg(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
+    let mut body = Vec::new();
+    write_svg(&picture(asked)?, &mut body).map_err(|_| internal())?;
+    Ok(Answer { content_type: "image/svg+xml", file_name: Some("flamegraph.svg"), body })
+}
+
+fn picture(asked: &Asked<'_, '_>) -> Result<FlamePicture, Refusal> {
+    let colors = match asked.parameters.get("color") {
+        None | Some("module") => Colors::Module,
+        Some("lib") => Colors::Lib,
+        Some("category") => Colors::Category,
+        Some("change") => Colors::Change,
+        Some(_) => return Err(bad_request("color takes module, lib, category or change")),
+    };
+    let inverted = asked.parameters.is_set("inverted");
+    let min_share = MIN_WIDTH / f64::from(PIXELS);
+    let graph = asked.view.flame_graph(&FlameOptions { inverted, min_share, ..FlameOptions::default() });
+    let before = match colors {
+        Colors::Change => {
+            let before = asked.before()?;
+            let before = before.flame_graph(&FlameOptions { inverted, ..FlameOptions::default() });
+            Some(graph.shares_in(&before))
+        }
+        _ => None,
+    };
+    let boxes = graph.boxes.iter().enumerate().map(|(index, one)| {
+        let share = one.width as f64 / graph.width.max(1) as f64;
+        let change = before.as_ref().map(|before| share - before[index]);
+        FlamePictureBox {
+            depth: one.depth,
+            start: one.start as f64,
+            width: one.width as f64,
+            name: one.name.to_owned(),
+            details: details(asked, one, share, change),
+            color: change.map_or_else(
+                || color(asked, one, colors),
+                |change| FlameColors::of_change(change / STRONGEST),
+            ),
+        }
+    });
+    let meta = asked.view.profile().meta();
+    let whole = amount(asked, graph.width);
+    Ok(FlamePicture {
+        title: meta.product.clone(),
+        subtitle: format!("{whole} ({})", meta.measure.name),
+        width: graph.width as f64,
+        boxes: boxes.collect(),
+        // What is inverted has the functions that take the time at the top.
+        hangs: inverted || asked.parameters.is_set("icicle"),
+        pixels: PIXELS,
+        share_of: Some(format!("of {}", meta.measure.name)),
+        time_from: None,
+    })
+}
+
+fn details(asked: &Asked<'_, '_>, one: &FlameBox<'_>, share: f64, change: Option<f64>) -> String {
+    let lib = one.lib.map(|lib| format!("{lib}, ")).unwrap_or_default();
+    let remark = change.map_or_else(String::new, |change| {
+        format!(", before {:.1} %, {:+.1} %", 100.0 * (share - change), 100.0 * change)
+    });
+    format!("{lib}{}, {:.1} %{remark}", amount(asked, one.width), 100.0 * share)
+}
+
+/// A weight in what the profile counts.
+fn amount(asked: &Asked<'_, '_>, weight: u64) -> String {
+    let amount = weight.saturating_mul(asked.interval_ns());
+    match asked.view.profile().meta().measure.unit {
+        Unit::Time => format!("{:.1} ms", amount as f64 / 1e6),
+        Unit::Bytes => format!("{amount} bytes"),
+        Unit::Count => amount.to_string(),
+    }
+}
+
+fn color(asked: &Asked<'_, '_>, one: &FlameBox<'_>, colors: Colors) -> Color {
+    let lib = one.lib.unwrap_or_default();
+    let group = match colors {
+        Colors::Module => module(one.name).unwrap_or(lib),
+        Colors::Lib | Colors::Change => lib,
+        Colors::Category => {
+            let category = asked.categories.of(one.func).map(CategoryId::from_index);
+            category.map_or("", |category| &asked.view.profile().category(category).name)
+        }
+    };
+    FlameColors::of_group(group, one.name)
+}
+
+/// The crate or namespace that the path of a name begins with.
+fn module(name: &str) -> Option<&str> {
+    let path = name.trim_start_matches(['<', '&', '*', '[', '(']);
+    let (first, _) = path.split_once("::")?;
+    let is_word = |char: char| char.is_alphanumeric() || char == '_' || char == '$';
+    Some(first).filter(|first| !first.is_empty() && first.chars().all(is_word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_module_is_what_a_path_begins_with() {
+        assert_eq!(module("core::fmt::write"), Some("core"));
+        assert_eq!(module("<&alloc::vec::Vec<T> as X>::f"), Some("alloc"));
+        assert_eq!(module("main"), None);
+        assert_eq!(module("operator new(std::size_t)"), None);
+    }
+}

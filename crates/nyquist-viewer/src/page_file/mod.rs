@@ -1,0 +1,121 @@
+//! The selection as one file: the page with its answers in it, which opens without a server and without a network.
+
+mod bundle;
+mod policy;
+
+use std::io::{self, Write};
+
+use nyquist_analysis::{Index, SampleState, Selection, View};
+use nyquist_object::RelativeAddress;
+use nyquist_profile::Profile;
+use nyquist_server::{
+    AddressInfo, Assembly, AssemblyRequest, LibKey, LookupError, Refusal, SourceRequest, SymbolSource,
+};
+
+use crate::answers::{Asked, json_answer};
+use crate::assets;
+use crate::function_table::FunctionCategories;
+use crate::parameters::Parameters;
+
+/// The most threads that have a track in the file.
+const TRACKS: usize = 40;
+
+/// The members of the data, and the questions whose answers they are.
+const ANSWERS: [(&str, &str, &str); 8] = [
+    ("info", "info", ""),
+    ("overview", "timeline", "parts=1000"),
+    ("flame", "flamegraph", "width=10000"),
+    ("inverted", "flamegraph", "width=10000&inverted=1"),
+    ("byOwn", "functions", "sort=own&limit=1000"),
+    ("byTotal", "functions", "sort=total&limit=1000"),
+    ("counters", "counters", "parts=500"),
+    ("markers", "markers", "limit=1000"),
+];
+
+/// Writes the file of a whole profile.
+pub(crate) fn write_whole(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    let index = Index::new(profile);
+    let mut view = View::new(&index, &Selection::default());
+    if view.is_empty() {
+        view = View::new(&index, &Selection { state: SampleState::OffCpu, ..Selection::default() });
+    }
+    let (parameters, categories) = (Parameters::default(), FunctionCategories::new(profile));
+    let asked = Asked {
+        index: &index,
+        view: &view,
+        before: None,
+        parameters: &parameters,
+        categories: &categories,
+        symbols: &NoFiles,
+    };
+    write(&asked, out)
+}
+
+/// The file has no source and no instructions.
+struct NoFiles;
+
+impl SymbolSource for NoFiles {
+    fn symbolicate(&self, _: &LibKey, _: &[RelativeAddress]) -> Option<Vec<Option<AddressInfo>>> {
+        None
+    }
+
+    fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
+        Err(LookupError::UnknownLib(request.lib.clone()))
+    }
+
+    fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
+        Err(LookupError::UnknownLib(request.lib.clone()))
+    }
+}
+
+/// Writes the file of what is asked about.
+///
+/// # Errors
+/// Where the selection cannot be answered, or `out` takes no more.
+pub(crate) fn write(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+    let script = bundle::script();
+    let style = assets::styles();
+    writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
+    writeln!(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")?;
+    let policy = policy::content_policy(&script, &style);
+    writeln!(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">")?;
+    writeln!(out, "<title>nyquist</title>\n<style>{style}</style>\n</head>\n<body>")?;
+    writeln!(out, "<noscript>The viewer needs JavaScript.</noscript>")?;
+    write!(out, "<script type=\"application/json\" id=\"answers\">")?;
+    write_data(asked, out)?;
+    writeln!(out, "</script>\n<script type=\"module\">{script}</script>\n</body>\n</html>")
+}
+
+/// The answers as a JSON object.
+fn write_data(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+    for (position, (member, question, query)) in ANSWERS.into_iter().enumerate() {
+        let separator = if position == 0 { '{' } else { ',' };
+        write!(out, "{separator}\"{member}\":")?;
+        write_answer(asked, question, query, out)?;
+    }
+    write!(out, ",\"tracks\":")?;
+    write_answer(asked, "timeline", &tracks(asked), out)?;
+    write!(out, "}}")
+}
+
+/// The query for the tracks of the busiest threads.
+fn tracks(asked: &Asked<'_, '_>) -> String {
+    let mut rows = asked.view.by_thread();
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.amount.weight), row.thread.index()));
+    let threads: Vec<_> = rows.iter().take(TRACKS).map(|row| row.thread.index().to_string()).collect();
+    format!("parts=500&tracks={}", threads.join(","))
+}
+
+/// Writes an answer so that nothing in it can end the element that it is in: `<` is in JSON's texts alone.
+fn write_answer(asked: &Asked<'_, '_>, question: &str, query: &str, out: &mut dyn Write) -> io::Result<()> {
+    let parameters = Parameters::parse(query);
+    let answer = json_answer(question, &Asked { parameters: &parameters, before: None, ..*asked });
+    let answer = answer.map_err(|Refusal { message, .. }| io::Error::other(message))?;
+    let mut parts = answer.split(|&byte| byte == b'<');
+    out.write_all(parts.next().unwrap_or_default())?;
+    for part in parts {
+        out.write_all(b"\\u003c")?;
+        out.write_all(part)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+// What a page from a disk answers by itself, on a tree whose figures can be worked out by hand.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { NotInFile, createAnswers } from '../offline/answers.js';
+
+const NAMES = { 1: 'main', 2: 'parse', 3: 'read', 4: 'draw' };
+const functions = Object.fromEntries(Object.entries(NAMES).map(([number, name]) => [number, { name, lib: 'app', category: 0 }]));
+const graph = (boxes) => ({ weight: 10, interval_ns: 1000, depth: 3, boxes, functions });
+const list = (rows) => ({ weight: 10, interval_ns: 1000, count: rows.length, rows, functions });
+// main 10 (own 1): draw 3, parse 6 (own 2): read 4.
+const answers = createAnswers({
+  info: { interval_ns: 1000, summary: { weight: 10 }, threads: [], functions: {} },
+  overview: { start_ns: 0, end_ns: 10, part_ns: 10, tracks: [{ thread: null, categories: [] }] },
+  tracks: { start_ns: 0, end_ns: 10, part_ns: 10, tracks: [{ thread: 0, categories: [] }] },
+  flame: graph([[0, 0, 10, 1, 1], [1, 0, 3, 4, 3], [1, 3, 6, 2, 2], [2, 3, 4, 3, 4]]),
+  inverted: graph([[0, 0, 4, 3, 4], [1, 0, 4, 2, 0]]),
+  byOwn: list([[3, 4, 4], [4, 3, 3], [2, 2, 6], [1, 1, 10]]),
+  byTotal: list([[1, 1, 10], [2, 2, 6], [3, 4, 4], [4, 3, 3]]),
+  counters: { part_ns: 1, counters: [] },
+  markers: { count: 2, kinds: [], rows: [[0, 1, null, 'frame', 'one'], [0, 2, null, 'request', 'two']] },
+});
+const ask = (question, query = '') => answers(question, new URLSearchParams(query));
+
+test('a subtree that is zoomed into is the whole', () => {
+  assert.deepEqual(ask('flamegraph').boxes.length, 4);
+  const zoomed = ask('flamegraph', 'transform=focus-subtree:1.2');
+  assert.deepEqual([zoomed.weight, zoomed.depth, zoomed.boxes], [6, 2, [[0, 0, 6, 2, 2], [1, 0, 4, 3, 4]]]);
+  assert.equal(ask('info', 'transform=focus-subtree:1.2').summary.weight, 6);
+  assert.deepEqual(ask('functions', 'transform=focus-subtree:1.2&sort=own').rows, [[3, 4, 4], [2, 2, 6]]);
+  assert.equal(ask('flamegraph', 'transform=focus-subtree:9').weight, 0);
+});
+
+test('the tree opens along the heaviest path, and node by node', () => {
+  assert.deepEqual(ask('tree').rows, [['1', 1, 1, 10, true]]);
+  assert.deepEqual(ask('tree', 'path=1').rows, [['1.2', 2, 2, 6, true], ['1.4', 4, 3, 3, false]]);
+  assert.deepEqual(ask('tree', 'expand=1').rows.map(([path]) => path), ['1', '1.2', '1.4', '1.2.3']);
+  assert.deepEqual(ask('tree', 'inverted=1&path=3').rows, [['3.2', 2, 0, 4, false]]);
+});
+
+test('functions, their neighbours and what a search finds', () => {
+  assert.deepEqual(ask('functions', 'sort=total&search=r&limit=1&offset=1'), { ...ask('functions'), count: 3, rows: [[3, 4, 4]] });
+  const { function: own, callers, callees } = ask('callers', 'function=2');
+  assert.deepEqual([own, callers, callees], [[2, 2, 6], [[1, 6]], [[3, 4]]]);
+  assert.deepEqual(ask('callers', 'function=1').callers, [[null, 10]]);
+  const { matched, functions: count } = ask('search', 'q=/^(parse|read)$/');
+  assert.deepEqual([matched, count], [6, 2]);
+  assert.deepEqual(ask('markers', 'kind=request').rows.length, 1);
+});
+
+test('what the file does not hold is refused with a sentence', () => {
+  for (const [question, query] of [['source', 'function=1'], ['flamegraph', 'transform=drop-function:1'], ['flamegraph', 'inverted=1&transform=focus-subtree:1']]) {
+    assert.throws(() => ask(question, query), NotInFile);
+  }
+  assert.deepEqual(ask('timeline', 'transform=focus-function:2').tracks, []);
+});

@@ -1,0 +1,119 @@
+//! `cargo xtask bench viewer`: how long the built-in viewer takes to be drawn and to follow a click, and what its tab takes.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use crate::steps::{cargo, succeeds};
+use crate::workloads;
+
+/// What the made profile is called that the benchmark of the analysis leaves in the folder.
+const MADE: &str = "large-profile.json.gz";
+
+/// A question of that benchmark's which there is not: it makes the profile only.
+const NO_QUESTION: &str = "(none)";
+
+/// What is measured.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// A release build of nyquist
+    #[arg(long)]
+    nyquist: PathBuf,
+    /// Where profiles are recorded or made
+    #[arg(long)]
+    folder: PathBuf,
+    /// How many samples made profiles have, beside a recording of 10,000
+    #[arg(long, value_delimiter = ',')]
+    samples: Vec<usize>,
+    /// How often the page is opened, and each thing is done
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// How long the recording is, in ms of CPU time: at 1,000 samples a second
+    #[arg(long, default_value = "10000")]
+    recorded_ms: String,
+}
+
+/// Measures each profile, and prints a table.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let playwright = crate::target().join("front-end");
+    ensure!(
+        playwright.join("node_modules/playwright-core").is_dir(),
+        "{} has no playwright-core: `cargo xtask test viewer` installs it",
+        playwright.display()
+    );
+    let folder = std::path::absolute(&options.folder)?;
+    std::fs::create_dir_all(&folder)?;
+    println!("| profile | what | median ms | 95th percentile ms |\n|---|---|---:|---:|");
+    let recorded = record(options, &folder)?;
+    measure(options, &playwright, "recorded", &recorded)?;
+    for samples in &options.samples {
+        let made = make(*samples, &folder)?;
+        measure(options, &playwright, &format!("{samples} samples"), &made)?;
+    }
+    Ok(())
+}
+
+/// Records the workload with three functions.
+fn record(options: &Options, folder: &Path) -> Result<PathBuf> {
+    let shares = workloads::build_all()?.join("shares");
+    let profile = folder.join("viewer.json.gz");
+    let mut command = Command::new(&options.nyquist);
+    command.args(["record", "--save-only", "-o"]).arg(&profile).arg("--").arg(shares);
+    let output = command.arg(&options.recorded_ms).output().context("nyquist cannot be run")?;
+    ensure!(output.status.success(), "nyquist record: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(profile)
+}
+
+/// Makes a profile of so many samples.
+fn make(samples: usize, folder: &Path) -> Result<PathBuf> {
+    let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path"]);
+    command.arg(crate::root().join("benches/analysis/Cargo.toml")).arg("--");
+    command.args([samples.to_string(), (samples / 10).to_string(), "1".to_owned()]);
+    command.arg(NO_QUESTION).arg(folder).arg("keep").stdout(Stdio::null());
+    ensure!(succeeds(command)?, "no profile of {samples} samples could be made");
+    Ok(folder.join(MADE))
+}
+
+/// A server that ends with this.
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Serves a profile, has a browser look at it, and prints what that took.
+fn measure(options: &Options, playwright: &Path, name: &str, profile: &Path) -> Result<()> {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"exec "$0" load --no-open "$1" 2>&1"#]).arg(&options.nyquist).arg(profile);
+    let mut served = Served(command.stdout(Stdio::piped()).spawn()?);
+    let output = served.0.stdout.take().context("the server has no output")?;
+    let url = BufReader::new(output)
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| line.split_once("Built-in viewer").map(|(_, url)| url.trim().to_owned()))
+        .context("the server has no address")?;
+    let script = crate::root().join("benches/viewer/measure.mjs");
+    let mut node = Command::new("node");
+    node.arg(script).args([url, options.rounds.to_string()]).env("PLAYWRIGHT_HOME", playwright);
+    let output = node.output().context("node cannot be run")?;
+    ensure!(output.status.success(), "measure.mjs: {}", String::from_utf8_lossy(&output.stderr));
+    let measured: Value = serde_json::from_slice(&output.stdout)?;
+    for row in measured["rows"].as_array().into_iter().flatten() {
+        let what = row["what"].as_str().unwrap_or_default();
+        println!("| {name} | {what} | {:.0} | {:.0} |", number(&row["median"]), number(&row["high"]));
+    }
+    println!("| {name} | memory of the tab, MB | {:.0} | |", number(&measured["memory_mb"]));
+    println!("| {name} | the page, kB | {:.0} | |", number(&measured["page_kb"]));
+    println!("| {name} | answers until it is drawn, kB | {:.0} | |", number(&measured["answers_kb"]));
+    Ok(())
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
