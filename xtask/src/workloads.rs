@@ -116,6 +116,7 @@ const WORKLOADS: &[Workload] = &[
     c("closer", "closer.c"),
     c("pid_reuse", "pid_reuse.c"),
     c("waits", "waits.c"),
+    c("uses", "-pthread uses.c"),
     c("interrupts", "-pthread interrupts.c"),
     c("disturbed", "disturbed.c"),
     c("stops", "-pthread stops.c"),

@@ -59,6 +59,9 @@ pub(crate) struct RecordArgs {
     /// Also keep what the kernel gave, with registers and stacks, as a perf.data file
     #[arg(long, value_name = "FILE", conflicts_with = "iteration_count")]
     pub(crate) perf_data: Option<PathBuf>,
+    /// Do not count what the processes use: CPU, memory, page faults, bytes read and written, threads, open files
+    #[arg(long)]
+    pub(crate) no_counters: bool,
     /// Save the profile and end, without serving it
     #[arg(short, long, conflicts_with = "serve")]
     pub(crate) save_only: bool,

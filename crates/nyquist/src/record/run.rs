@@ -1,9 +1,12 @@
 //! One run of what is recorded, from its first event to its last.
 
+use super::companions::Companions;
 use super::ending;
 use super::failures::{launch_failure, open_failure};
 use super::family::Family;
-use super::subject::{open_backend, prepare, program_name, running_target, target_name, wanted_samples};
+use super::subject::{
+    ancestors, open_backend, prepare, program_name, running_target, target_name, wanted_samples,
+};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
@@ -82,8 +85,7 @@ impl Recorder<'_> {
         let is_beside = child.is_some() && !matches!(target, Target::Child(_));
         let kept = self.args.perf_data.as_deref();
         let kept = kept.map(PerfTee::open).transpose()?;
-        let ancestors = ancestors(&target);
-        let backend = self.open(target, child.as_ref(), duration)?;
+        let backend = self.open(target.clone(), child.as_ref(), duration)?;
         let outcome = backend.outcome();
         let is_first = converter.is_none();
         let options = self.converter_options(&outcome);
@@ -99,6 +101,7 @@ impl Recorder<'_> {
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
         }
+        let mut companions = Companions::new(markers);
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let mut tee = kept.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
         if is_first {
@@ -106,6 +109,10 @@ impl Recorder<'_> {
         }
         let began = linux::now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
+        // Only now the child is the command.
+        if !self.args.no_counters {
+            companions.count(&target, self.printer);
+        }
         if is_first {
             summary::print_outcome(self.printer, &outcome);
         }
@@ -118,10 +125,10 @@ impl Recorder<'_> {
         }
         let decoder = Decoder::new(outcome.walkers());
         let mut family = Family::default();
-        convert(&mut recording, decoder, converter, markers.as_mut(), tee.as_mut(), &mut family);
+        convert(&mut recording, decoder, converter, &mut companions, tee.as_mut(), &mut family);
         let summary = recording.finish();
         tell_total(&summary, tee.as_mut(), converter);
-        let living = if summary.left_running { family.living(&ancestors) } else { Vec::new() };
+        let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
         if let Some(end) = self.end_of(summary.reason, began, duration) {
             converter.note_end(end);
         }
@@ -135,9 +142,7 @@ impl Recorder<'_> {
             (Some(command), reason) => (self.end_command(command, reason), None),
         };
         self.control.enter(Phase::Saving);
-        if let Some(markers) = markers {
-            markers::finish(markers, converter, self.printer);
-        }
+        companions.finish(converter, self.printer);
         Ok(Run { summary, status, used, living })
     }
 
@@ -274,21 +279,12 @@ impl Recorder<'_> {
     }
 }
 
-/// The processes whose descendants are recorded with them.
-fn ancestors(target: &Target) -> Vec<u32> {
-    match target {
-        Target::Child(pid) => vec![pid.0],
-        Target::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
-        Target::System | Target::Cgroup(_) => Vec::new(),
-    }
-}
-
 /// Takes over everything that is recorded, until the recording ends.
 fn convert(
     recording: &mut Recording,
     mut decoder: Decoder,
     converter: &mut Converter,
-    mut markers: Option<&mut Markers>,
+    companions: &mut Companions,
     mut tee: Option<&mut PerfTee>,
     family: &mut Family,
 ) {
@@ -301,14 +297,10 @@ fn convert(
             if let Some(tee) = &mut tee {
                 tee.write(records.as_deref(), events, *complete_before);
             }
-            if let Some(markers) = &mut markers {
-                for event in &*events {
-                    markers.notice(event);
-                }
-                // Those of a time are needed when what happened before it is said to be known.
-                if *complete_before > complete {
-                    markers.collect(events);
-                }
+            companions.notice(events);
+            // Their events of a time are needed when what happened before it is said to be known.
+            if *complete_before > complete {
+                companions.collect(events);
             }
             complete = complete.max(*complete_before);
             for event in events.drain(..) {

@@ -9,6 +9,7 @@ mod markers;
 mod rows;
 mod threads;
 mod tree;
+mod usage;
 
 use crate::args::{ReportArgs, ViewArgs};
 use crate::failure::Failure;
@@ -53,7 +54,8 @@ fn text_of(report: &Report<'_>) -> Text {
         ViewArgs { markers: true, .. } => markers::text(report),
         _ => functions::text(report),
     };
-    Text::from(heading(report.view)) + "\n" + body
+    let used: String = usage::lines(report.view).into_iter().map(|line| line + "\n").collect();
+    Text::from(heading(report.view) + &used) + "\n" + body
 }
 
 fn json_of(report: &Report<'_>) -> Value {
@@ -69,6 +71,7 @@ fn json_of(report: &Report<'_>) -> Value {
     let mut json = summary_json(report.view);
     json["schema"] = json!("nyquist-report/1");
     json["view"] = json!(name);
+    json["counters"] = usage::json(report.view);
     merge(&mut json, members);
     json
 }
