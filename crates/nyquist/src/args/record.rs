@@ -29,6 +29,7 @@ recorded only if it is among what they name.
 The first Ctrl-C goes to the command (it ends an attached recording) and the profile is saved; the second kills \
 the command. SIGTERM is passed on to the command and the profile is saved."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = rate)]

@@ -58,7 +58,9 @@ impl Companions {
         if let Some(counters) = self.counters {
             let mut events = Vec::new();
             counters.finish(&mut events);
-            events.into_iter().for_each(|event| converter.push(event));
+            for event in events {
+                converter.push(event);
+            }
         }
         if let Some(markers) = self.markers {
             markers::finish(markers, converter, printer);

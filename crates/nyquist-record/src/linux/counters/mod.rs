@@ -105,11 +105,11 @@ impl Companion for Counters {
 
     fn collect(&mut self, events: &mut Vec<Event>) {
         let seen = std::mem::take(&mut lock(&self.shared).seen);
-        for Seen { pid, time, value: Value { quantity, value, is_first_level } } in seen {
+        for Seen { pid, time, value: Value { quantity, amount, is_first_level } } in seen {
             // A front end draws the changes of a level: the first one is the whole.
             let before = Timestamp(time.0.saturating_sub(1));
             events.extend(is_first_level.then(|| self.event(pid, before, quantity, 0)).flatten());
-            events.extend(self.event(pid, time, quantity, value));
+            events.extend(self.event(pid, time, quantity, amount));
         }
     }
 }

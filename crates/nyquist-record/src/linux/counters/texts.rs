@@ -28,7 +28,7 @@ impl Stat {
         let mut fields = [0; RESIDENT + 1];
         let mut count = 0;
         // The state is no number, and memory counts of a few pages may be told as less than none.
-        for (field, word) in fields.iter_mut().zip(rest.split(|byte| byte.is_ascii_whitespace())) {
+        for (field, word) in fields.iter_mut().zip(rest.split(u8::is_ascii_whitespace)) {
             *field = number(word).unwrap_or(0);
             count += 1;
         }

@@ -52,7 +52,7 @@ pub(super) struct Watched {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Value {
     pub(super) quantity: Quantity,
-    pub(super) value: u64,
+    pub(super) amount: u64,
     /// Whether it is the first one of a level, which rises from nothing.
     pub(super) is_first_level: bool,
 }
@@ -131,11 +131,11 @@ impl Watched {
         let at = quantity as usize;
         let is_first = !std::mem::replace(self.known.get_mut(at)?, true);
         if quantity.is_level() {
-            return Some(Value { quantity, value: reading, is_first_level: is_first });
+            return Some(Value { quantity, amount: reading, is_first_level: is_first });
         }
         let first = if self.subject.is_new { 0 } else { reading };
         let base = *self.bases.get_mut(at)?.get_or_insert(first);
-        Some(Value { quantity, value: reading.saturating_sub(base), is_first_level: false })
+        Some(Value { quantity, amount: reading.saturating_sub(base), is_first_level: false })
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn value(values: &[Value], quantity: Quantity) -> u64 {
-        values.iter().find(|value| value.quantity == quantity).unwrap().value
+        values.iter().find(|value| value.quantity == quantity).unwrap().amount
     }
 
     #[test]
