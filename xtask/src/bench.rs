@@ -6,6 +6,7 @@ mod builds;
 mod cargo;
 mod converting;
 mod cost;
+mod counters;
 mod holds;
 mod measure;
 mod perf_data;
@@ -18,8 +19,8 @@ mod samples;
 mod spread;
 mod tracing;
 mod unwind;
-mod waits;
 mod viewer;
+mod waits;
 
 pub(crate) use program::write_functions;
 
@@ -42,6 +43,8 @@ enum Subject {
     Tracing(tracing::Options),
     /// What `cargo nyquist` takes beyond `cargo run` and the recording
     Cargo(cargo::Options),
+    /// The recorder's CPU time with counters and without
+    Counters(counters::Options),
     /// Reading perf.data, beside samply, perf script and perf report
     PerfData(perf_data::Options),
     /// How many samples a second the recorder's converter takes, alone and with threads beside it
@@ -62,6 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     match &options.subject {
         Subject::Record(options) => record::run(options).map(|()| true),
         Subject::Cargo(options) => cargo::run(options).map(|()| true),
+        Subject::Counters(options) => counters::run(options).map(|()| true),
         Subject::PerfData(options) => perf_data::run(options).map(|()| true),
         Subject::Converting(options) => converting::run(options).map(|()| true),
         Subject::Analysis(options) => analysis::run(options),

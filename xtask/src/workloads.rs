@@ -118,6 +118,7 @@ const WORKLOADS: &[Workload] = &[
     c("waits", "waits.c"),
     c("reasons", "-pthread reasons.c"),
     c("switches", "-pthread switches.c"),
+    c("uses", "-pthread uses.c"),
     c("interrupts", "-pthread interrupts.c"),
     c("disturbed", "disturbed.c"),
     c("stops", "-pthread stops.c"),

@@ -25,6 +25,7 @@ mod amount;
 mod checkpoints;
 mod chosen;
 mod columns;
+mod counters;
 mod derived;
 mod diff;
 mod find;
@@ -69,6 +70,7 @@ mod view;
 mod waits;
 
 pub use amount::Amount;
+pub use counters::{CounterFigure, CounterSummary};
 pub use diff::{Comparison, Diff, DiffOptions, DiffUnit, FunctionDiff, diff};
 pub use find::{find_categories, find_functions, find_libs, find_processes, find_threads};
 pub use flame_chart::{FlameChartBox, FlameChartOptions};

@@ -321,6 +321,12 @@ impl ProfileBuilder {
         &mut self.profile.counters[counter.index()]
     }
 
+    /// Keeps only the counters that `keep` accepts. Ids of counters given before no longer hold.
+    pub fn retain_counters(&mut self, mut keep: impl FnMut(CounterId, &Counter) -> bool) {
+        let mut ids = (0..).map(CounterId::from_index);
+        self.profile.counters.retain(|counter| ids.next().is_some_and(|id| keep(id, counter)));
+    }
+
     /// Keeps only the threads that `keep` accepts, and the processes that still have one. Ids of threads and
     /// processes given before no longer hold.
     pub fn retain_threads(&mut self, keep: impl FnMut(&Thread) -> bool) {

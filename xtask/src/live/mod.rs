@@ -14,6 +14,7 @@ mod chosen_cpus;
 mod code_in_memory;
 mod context;
 mod control_groups;
+mod counters;
 mod deep_stacks;
 mod deepening;
 mod diff;
@@ -113,6 +114,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("time_namespaces", time_namespaces::TESTS),
     ("chosen_cpus", chosen_cpus::TESTS),
     ("control_groups", control_groups::TESTS),
+    ("counters", counters::TESTS),
     ("own_files", own_files::TESTS),
     ("storms", storms::TESTS),
     ("idle", idle::TESTS),

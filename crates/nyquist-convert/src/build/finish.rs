@@ -47,6 +47,7 @@ impl ProfileSink {
                 value: statistics.completed.to_string(),
             });
         }
+        self.counters.drop_idle(&mut builder);
         builder
     }
 }

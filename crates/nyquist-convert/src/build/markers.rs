@@ -1,11 +1,10 @@
-//! The marker stage: markers and counters of events become those of the profile.
+//! The marker stage: markers of events become those of the profile.
 
 use crate::event;
-use crate::event::{CounterKind, FieldValue, MarkerCategory};
+use crate::event::{FieldValue, MarkerCategory};
 use nyquist_profile::{
-    CategoryColor, CategoryId, Counter, CounterDisplay, CounterId, CounterSample, Marker, MarkerField,
-    MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming, MarkerValue, ProcessIndex, ProfileBuilder,
-    StackId, StringId, Thread, ThreadIndex, well_known,
+    CategoryColor, CategoryId, Marker, MarkerField, MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming,
+    MarkerValue, ProcessIndex, ProfileBuilder, StackId, StringId, Thread, ThreadIndex, well_known,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -13,14 +12,13 @@ use std::sync::Arc;
 /// How many categories there may be: the Firefox Profiler stores a category in a byte, and frames need some too.
 const MAX_CATEGORIES: usize = 128;
 
-/// What was made in the profile for markers and counters.
+/// What was made in the profile for markers.
 #[derive(Debug, Default)]
 pub(crate) struct Markers {
     schemas: FxHashMap<Arc<MarkerSchema>, MarkerSchemaId>,
     /// How many kinds of markers wanted each name.
     schema_names: FxHashMap<String, u32>,
     tracks: FxHashMap<(ProcessIndex, Arc<str>), ThreadIndex>,
-    counters: FxHashMap<(ProcessIndex, Arc<CounterKind>), (CounterId, f64)>,
 }
 
 /// What a marker says, wherever and whenever it is.
@@ -100,27 +98,6 @@ impl Markers {
         }
         self.schema_names.insert(name.clone(), 0);
         name
-    }
-
-    /// Adds a value of a counter, `time` ns after the profile's zero.
-    pub(crate) fn count(
-        &mut self,
-        builder: &mut ProfileBuilder,
-        process: ProcessIndex,
-        counter: &event::Counter,
-        time: u64,
-    ) {
-        if !counter.value.is_finite() {
-            return;
-        }
-        let key = (process, Arc::clone(&counter.kind));
-        let (id, last) = self
-            .counters
-            .entry(key)
-            .or_insert_with(|| (builder.add_counter(new_counter(process, &counter.kind)), 0.0));
-        let delta = counter.value - *last;
-        *last = counter.value;
-        builder.counter_mut(*id).samples.push(CounterSample { time, delta, operations: None });
     }
 }
 
@@ -215,32 +192,13 @@ fn category(builder: &mut ProfileBuilder, category: Option<&MarkerCategory>) -> 
     }
 }
 
-fn new_counter(process: ProcessIndex, kind: &CounterKind) -> Counter {
-    let is_memory = kind.unit == "bytes";
-    Counter {
-        name: kind.name.clone(),
-        category: if is_memory { "Memory" } else { "Counter" }.to_owned(),
-        description: kind.description.clone(),
-        process,
-        display: CounterDisplay {
-            graph: kind.graph,
-            unit: kind.unit.clone(),
-            color: kind.color,
-            marker_schema_location: is_memory.then(|| "timeline-memory".to_owned()),
-            sort_weight: 0,
-            label: kind.name.clone(),
-        },
-        samples: Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::converter::Converter;
     use crate::event::{Event, EventKind, Pid, Tid, Timestamp, Track};
     use crate::options::Options;
-    use nyquist_profile::{CounterGraph, GraphColor, Meta, Profile};
+    use nyquist_profile::{Meta, Profile};
 
     const MS: u64 = 1_000_000;
 
@@ -414,55 +372,5 @@ mod tests {
         converter.advance(Timestamp(100 * MS));
         converter.evict(Timestamp(8 * MS));
         assert_eq!(markers(&converter.finish().profile), ["1: long 1 to 9", "1: open from 4"]);
-    }
-
-    fn counted(time_ms: u64, value: f64) -> Event {
-        let kind = CounterKind {
-            name: "heap".to_owned(),
-            unit: "bytes".to_owned(),
-            description: String::new(),
-            graph: CounterGraph::Accumulated,
-            color: GraphColor::Blue,
-        };
-        at(time_ms, EventKind::Counter(event::Counter { pid: Pid(1), kind: Arc::new(kind), value }))
-    }
-
-    /// The values of the one counter with their times in ms, each the sum of the changes so far.
-    fn values(profile: &Profile) -> Vec<(u64, f64)> {
-        let mut sum = 0.0;
-        let value = |sample: &CounterSample| {
-            sum += sample.delta;
-            (sample.time / MS, sum)
-        };
-        profile.counters()[0].samples.iter().map(value).collect()
-    }
-
-    #[test]
-    fn counters_store_changes() {
-        let mut converter = converter();
-        for (time, value) in [(1, 100.0), (3, 90.0), (2, f64::NAN), (2, 150.0)] {
-            converter.push(counted(time, value));
-        }
-        let profile = converter.finish().profile;
-        assert_eq!(values(&profile), [(1, 100.0), (2, 150.0), (3, 90.0)]);
-        assert_eq!(profile.counters()[0].category, "Memory");
-        assert_eq!((profile.threads()[0].tid.as_str(), profile.threads()[0].is_main), ("1", true));
-    }
-
-    #[test]
-    fn evicting_keeps_what_counters_have_reached() {
-        for (before, expected) in [
-            (1, vec![(1, 100.0), (2, 150.0), (9, 7.0)]),
-            (2, vec![(2, 150.0), (9, 7.0)]),
-            (5, vec![(2, 150.0), (9, 7.0)]),
-        ] {
-            let mut converter = converter();
-            converter.push(counted(1, 100.0));
-            converter.push(counted(2, 150.0));
-            converter.advance(Timestamp(100 * MS));
-            converter.evict(Timestamp(before * MS));
-            converter.push(counted(9, 7.0));
-            assert_eq!(values(&converter.finish().profile), expected, "before {before}");
-        }
     }
 }

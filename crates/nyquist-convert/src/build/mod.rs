@@ -1,6 +1,7 @@
 //! The intern stage: the tables of the profile, which are frames, stacks, rows and markers, each made once.
 
 mod condense;
+mod counters;
 mod cpus;
 mod evict;
 mod finish;

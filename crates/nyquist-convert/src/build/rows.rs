@@ -43,7 +43,7 @@ impl ProfileSink {
     pub(crate) fn count(&mut self, now: Timestamp, counter: &Counter, processes: &mut ProcessState) {
         let process = self.process_with_thread(now, counter.pid, processes);
         let time = self.time(now);
-        self.markers.count(&mut self.builder, process, counter, time);
+        self.counters.count(&mut self.builder, process, counter, time);
     }
 
     /// The process of the profile. What it has beside threads is shown with its main thread, so it has one.

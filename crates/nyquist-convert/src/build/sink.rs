@@ -1,5 +1,6 @@
 //! The profile that is built: samples with their stacks, on the rows of their threads.
 
+use super::counters::Counters;
 use super::cpus::Cpus;
 use super::gaps::Gaps;
 use super::intern::Mode;
@@ -26,6 +27,7 @@ pub(crate) struct ProfileSink {
     pub(crate) stacks: StackTable,
     pub(crate) shape: Shape,
     pub(super) markers: Markers,
+    pub(super) counters: Counters,
     /// Rows of threads that have ended; empty unless the shape says that rows are used again.
     pub(super) pool: RowPool,
     pub(super) cpus: Cpus,
@@ -48,6 +50,7 @@ impl ProfileSink {
             builder,
             shape: Shape::default(),
             markers: Markers::default(),
+            counters: Counters::default(),
             pool: RowPool::default(),
             cpus: Cpus::default(),
             gaps: Gaps::default(),

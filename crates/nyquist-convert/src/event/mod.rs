@@ -9,7 +9,8 @@ mod waiting;
 
 use bytes::Bytes;
 use nyquist_object::{Avma, BuildId, FileOffset};
-use nyquist_profile::{CategoryColor, CounterGraph, GraphColor, MarkerSchema};
+use nyquist_profile::{CategoryColor, MarkerSchema};
+pub use nyquist_profile::{CounterGraph, GraphColor};
 pub use pre_unwound::PreUnwound;
 pub use registers::Registers;
 use std::sync::Arc;
@@ -441,7 +442,8 @@ pub struct Counter {
     pub pid: Pid,
     /// Which quantity.
     pub kind: Arc<CounterKind>,
-    /// The whole value: the profile's differences are the converter's business. What is not finite is left out.
+    /// The whole value: the profile's differences are the converter's business. What is not finite is left out. A
+    /// [rate's](CounterGraph::Rate) value only rises: one that is less than the one before counts from 0 again.
     pub value: f64,
 }
 
@@ -452,10 +454,17 @@ pub struct CounterKind {
     pub name: String,
     /// The unit, as `bytes`.
     pub unit: String,
+    /// The kind of quantity, as `Memory`: the Firefox Profiler knows some, and draws them by it where it reads an old format.
+    pub category: String,
     /// What it is.
     pub description: String,
     /// Whether its value is drawn, or how fast it changes.
     pub graph: CounterGraph,
     /// The graph's colour.
     pub color: GraphColor,
+    /// Its place among the counters of its process.
+    pub order: i32,
+    /// Whether it says something only beside other data. Then it is left out of a process without samples and markers, and where
+    /// its value never changes, unless it is memory.
+    pub accompanies: bool,
 }

@@ -67,9 +67,12 @@ impl Marks {
             Arc::new(CounterKind {
                 name: format!("Resident {what}"),
                 unit: "bytes".to_owned(),
+                category: "Memory".to_owned(),
                 description: format!("Memory of the process that is resident: {what}"),
                 graph: CounterGraph::Accumulated,
                 color: GraphColor::Orange,
+                order: 0,
+                accompanies: false,
             })
         });
         let value = number("size")? as f64;

@@ -236,4 +236,30 @@ fn check_display(checker: &mut Checker, path: &str, counter: &Value) {
             ("tooltipRows", "an array", Value::is_array),
         ],
     );
+    let rows = counter["display"]["tooltipRows"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let holds = rows.iter().all(|row| row["type"] == "separator" || is_value_row(row));
+    checker.rule(holds, format!("{path}.display.tooltipRows"), "has a row that the front end does not know");
+}
+
+/// Whether a row of a counter's tooltip shows a value, from a source and in a unit that the front end knows.
+fn is_value_row(row: &Value) -> bool {
+    /// Where values come from.
+    const SOURCES: [&str; 9] = [
+        "count",
+        "rate",
+        "cpu-ratio",
+        "accumulated",
+        "count-range",
+        "selection-total",
+        "selection-rate",
+        "committed-range-total",
+        "sample-number",
+    ];
+    /// How they are written.
+    const UNITS: [&str; 4] = ["bytes", "bytes-per-second", "percent", "number"];
+    let is_one_of = |value: &Value, names: &[&str]| value.as_str().is_some_and(|name| names.contains(&name));
+    row["type"] == "value"
+        && is_one_of(&row["source"], &SOURCES)
+        && is_one_of(&row["format"]["unit"], &UNITS)
+        && row["label"].is_string()
 }

@@ -9,7 +9,7 @@ use super::idle_rows::{IdleRows, is_idle_row};
 use super::json::JsonWriter;
 use super::subset::{Subset, is_interned};
 use super::write_tables::{write_code_tables, write_string_array};
-use crate::counter::{Counter, CounterSample};
+use crate::counter::{Counter, CounterDisplay, CounterGraph, CounterSample};
 use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::measure::Unit;
 use crate::meta::Meta;
@@ -275,6 +275,38 @@ fn write_display<W: Write>(json: &mut JsonWriter<W>, counter: &Counter) {
         }
         json.key("sortWeight").signed(display.sort_weight.into());
         json.key("label").string(&display.label);
-        json.null_column("tooltipRows", 0);
+        json.column("tooltipRows", tooltip_rows(display), write_tooltip_row);
+    });
+}
+
+/// A row of a counter's tooltip: where its value comes from, how it is written, and what it is called.
+type TooltipRow<'a> = (&'static str, &'static str, &'a str);
+
+/// What is told at a moment of a counter's graph. A rate comes in units a millisecond, so that milliseconds of CPU time are a share
+/// of one CPU.
+fn tooltip_rows(display: &CounterDisplay) -> Vec<TooltipRow<'_>> {
+    const IN_ALL: &str = "in the visible range";
+    let label = display.label.as_str();
+    match (display.graph, display.unit.as_str()) {
+        (CounterGraph::Accumulated, "bytes") => {
+            vec![("accumulated", "bytes", label), ("count-range", "bytes", "range in the graph")]
+        }
+        (CounterGraph::Accumulated, _) => vec![("accumulated", "number", label)],
+        (CounterGraph::Rate, "bytes") => {
+            vec![("rate", "bytes-per-second", label), ("committed-range-total", "bytes", IN_ALL)]
+        }
+        (CounterGraph::Rate, "ms") => vec![("rate", "percent", label)],
+        (CounterGraph::Rate, _) => {
+            vec![("count", "number", label), ("committed-range-total", "number", IN_ALL)]
+        }
+    }
+}
+
+fn write_tooltip_row<W: Write>(json: &mut JsonWriter<W>, (source, unit, label): TooltipRow<'_>) {
+    json.object(|json| {
+        json.key("type").string("value");
+        json.key("source").string(source);
+        json.key("format").object(|json| json.key("unit").string(unit));
+        json.key("label").string(label);
     });
 }

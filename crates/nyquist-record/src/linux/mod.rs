@@ -4,6 +4,8 @@ pub mod backend;
 mod budget;
 mod cgroup;
 mod command;
+mod companion;
+pub mod counters;
 mod cpus;
 mod identity;
 mod kernel;
@@ -29,6 +31,7 @@ mod threads;
 pub mod wait_stacks;
 
 pub use command::{Command, Credentials};
+pub use companion::Companion;
 pub use cpus::parse_list as parse_cpu_list;
 pub use identity::{as_user, become_user, file_user, give_up_capabilities, has_rights_of};
 pub use options::{CallGraph, Options, Target};

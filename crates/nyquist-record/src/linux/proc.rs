@@ -144,7 +144,7 @@ pub(crate) fn page_faults(pid: u32) -> Option<u64> {
 
 /// What follows a process's name in its `stat`: first its state. The name stands in parentheses and may hold any
 /// byte, so the last closing one counts.
-fn after_name(stat: &[u8]) -> Option<&[u8]> {
+pub(crate) fn after_name(stat: &[u8]) -> Option<&[u8]> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(end + 2..)
 }

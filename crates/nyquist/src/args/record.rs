@@ -29,6 +29,7 @@ recorded only if it is among what they name.
 The first Ctrl-C goes to the command (it ends an attached recording) and the profile is saved; the second kills \
 the command. SIGTERM is passed on to the command and the profile is saved."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = rate)]
@@ -59,6 +60,9 @@ pub(crate) struct RecordArgs {
     /// Also keep what the kernel gave, with registers and stacks, as a perf.data file
     #[arg(long, value_name = "FILE", conflicts_with = "iteration_count")]
     pub(crate) perf_data: Option<PathBuf>,
+    /// Do not count what the processes use: CPU, memory, page faults, bytes read and written, threads, open files
+    #[arg(long)]
+    pub(crate) no_counters: bool,
     /// Save the profile and end, without serving it
     #[arg(short, long, conflicts_with = "serve")]
     pub(crate) save_only: bool,

@@ -1,6 +1,7 @@
 //! `nyquist record`: launch or attach, sample, convert, name, save, and show.
 
 mod attached;
+mod companions;
 mod ending;
 mod failures;
 mod family;

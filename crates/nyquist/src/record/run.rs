@@ -1,13 +1,15 @@
 //! One run of what is recorded, from its first event to its last.
 
+use super::companions::Companions;
 use super::ending;
 use super::failures::{launch_failure, open_failure};
 use super::family::Family;
-use super::subject::{open_backend, prepare, program_name, running_target, target_name, wanted_samples};
+use super::subject::{
+    ancestors, open_backend, prepare, program_name, running_target, target_name, wanted_samples,
+};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
-use crate::number::counted;
 use crate::perf_tee::{About, PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, memory, summary};
@@ -18,7 +20,6 @@ use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{Ended, Running, Suspended};
 use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::signals::EndSignal;
-use nyquist_record::linux::wait_stacks::WaitStacks;
 use nyquist_record::linux::{self, Credentials, EndReason, Preference, Target, Threads};
 use nyquist_record::{Chunk, Decoder};
 use std::io;
@@ -84,8 +85,7 @@ impl Recorder<'_> {
         let is_beside = child.is_some() && !matches!(target, Target::Child(_));
         let kept = self.args.perf_data.as_deref();
         let kept = kept.map(PerfTee::open).transpose()?;
-        let ancestors = ancestors(&target);
-        let backend = self.open(target, child.as_ref(), duration)?;
+        let backend = self.open(target.clone(), child.as_ref(), duration)?;
         let outcome = backend.outcome();
         let is_first = converter.is_none();
         let options = self.converter_options(&outcome);
@@ -101,7 +101,10 @@ impl Recorder<'_> {
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
         }
-        let mut waits = self.wait_stacks(&outcome);
+        let mut companions = Companions::new(markers);
+        if self.args.off_cpu {
+            companions.watch_waits(&outcome, self.printer);
+        }
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let mut tee = kept.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
         if is_first {
@@ -109,6 +112,10 @@ impl Recorder<'_> {
         }
         let began = linux::now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
+        // Only now the child is the command.
+        if !self.args.no_counters {
+            companions.count(&target, self.printer);
+        }
         if is_first {
             summary::print_outcome(self.printer, &outcome);
         }
@@ -121,11 +128,10 @@ impl Recorder<'_> {
         }
         let decoder = Decoder::new(outcome.walkers());
         let mut family = Family::default();
-        let companions = Companions { markers: markers.as_mut(), waits: waits.as_mut() };
-        convert(&mut recording, decoder, converter, companions, tee.as_mut(), &mut family);
+        convert(&mut recording, decoder, converter, &mut companions, tee.as_mut(), &mut family);
         let summary = recording.finish();
         tell_total(&summary, tee.as_mut(), converter);
-        let living = if summary.left_running { family.living(&ancestors) } else { Vec::new() };
+        let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
         if let Some(end) = self.end_of(summary.reason, began, duration) {
             converter.note_end(end);
         }
@@ -139,12 +145,7 @@ impl Recorder<'_> {
             (Some(command), reason) => (self.end_command(command, reason), None),
         };
         self.control.enter(Phase::Saving);
-        if let Some(waits) = waits {
-            self.finish_wait_stacks(waits, converter);
-        }
-        if let Some(markers) = markers {
-            markers::finish(markers, converter, self.printer);
-        }
+        companions.finish(converter, self.printer);
         Ok(Run { summary, status, used, living })
     }
 
@@ -226,32 +227,6 @@ impl Recorder<'_> {
         Options { start: linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
     }
 
-    /// Starts to look where threads wait, where that is wanted and the backend does not do it itself.
-    fn wait_stacks(&self, outcome: &Outcome) -> Option<WaitStacks> {
-        let is_wanted = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
-        let started = is_wanted.then(WaitStacks::start)?;
-        started
-            .inspect_err(|error| {
-                self.printer.warn(format_args!("where threads wait is not recorded: {error}"));
-            })
-            .ok()
-    }
-
-    /// Takes over the last that was seen of waiting threads, and says of which nothing may be seen.
-    fn finish_wait_stacks(&self, waits: WaitStacks, converter: &mut Converter) {
-        let mut events = Vec::new();
-        let refused = waits.finish(&mut events);
-        for event in events {
-            converter.push(event);
-        }
-        if refused > 0 {
-            self.printer.warn(format_args!(
-                "where {} waited could not be read: sudo, or CAP_SYS_PTRACE, permits it",
-                counted(refused as u64, "thread")
-            ));
-        }
-    }
-
     /// When a run ended that has not ended with what was recorded: a program that sleeps has no last event then.
     fn end_of(&self, reason: EndReason, began: Timestamp, duration: Option<Duration>) -> Option<Timestamp> {
         match reason {
@@ -308,47 +283,12 @@ impl Recorder<'_> {
     }
 }
 
-/// The processes whose descendants are recorded with them.
-fn ancestors(target: &Target) -> Vec<u32> {
-    match target {
-        Target::Child(pid) => vec![pid.0],
-        Target::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
-        Target::System | Target::Cgroup(_) => Vec::new(),
-    }
-}
-
-/// What is read of the recorded programs beside the records of the kernel.
-struct Companions<'a> {
-    markers: Option<&'a mut Markers>,
-    waits: Option<&'a mut WaitStacks>,
-}
-
-impl Companions<'_> {
-    fn notice(&mut self, event: &Event) {
-        if let Some(markers) = &mut self.markers {
-            markers.notice(event);
-        }
-        if let Some(waits) = &mut self.waits {
-            waits.notice(event);
-        }
-    }
-
-    fn collect(&mut self, events: &mut Vec<Event>) {
-        if let Some(markers) = &mut self.markers {
-            markers.collect(events);
-        }
-        if let Some(waits) = &mut self.waits {
-            waits.collect(events);
-        }
-    }
-}
-
 /// Takes over everything that is recorded, until the recording ends.
 fn convert(
     recording: &mut Recording,
     mut decoder: Decoder,
     converter: &mut Converter,
-    mut companions: Companions<'_>,
+    companions: &mut Companions,
     mut tee: Option<&mut PerfTee>,
     family: &mut Family,
 ) {
@@ -361,10 +301,8 @@ fn convert(
             if let Some(tee) = &mut tee {
                 tee.write(records.as_deref(), events, *complete_before);
             }
-            for event in &*events {
-                companions.notice(event);
-            }
-            // What they have seen at a time is needed when what happened before it is said to be known.
+            companions.notice(events);
+            // Their events of a time are needed when what happened before it is said to be known.
             if *complete_before > complete {
                 companions.collect(events);
             }

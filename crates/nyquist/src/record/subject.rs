@@ -111,6 +111,15 @@ pub(crate) fn command_of(words: &[OsString], user: Option<&Credentials>) -> Resu
     Ok(command)
 }
 
+/// The processes whose descendants are recorded with them.
+pub(super) fn ancestors(target: &Target) -> Vec<u32> {
+    match target {
+        Target::Child(pid) => vec![pid.0],
+        Target::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
+        Target::System | Target::Cgroup(_) => Vec::new(),
+    }
+}
+
 /// What is recorded, in a few words.
 pub(super) fn target_name(args: &RecordArgs) -> String {
     let TargetArgs { pid, name, all_cpus, cgroup } = &args.target;

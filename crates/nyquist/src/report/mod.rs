@@ -9,6 +9,7 @@ mod markers;
 mod rows;
 mod threads;
 mod tree;
+mod usage;
 mod waits;
 
 use crate::args::{ReportArgs, ViewArgs};
@@ -58,7 +59,8 @@ fn text_of(report: &Report<'_>) -> Text {
         ViewArgs { waits: true, .. } => waits::text(report),
         _ => functions::text(report),
     };
-    Text::from(heading(report.view)) + "\n" + body
+    let used: String = usage::lines(report.view).into_iter().map(|line| line + "\n").collect();
+    Text::from(heading(report.view) + &used) + "\n" + body
 }
 
 fn json_of(report: &Report<'_>) -> Value {
@@ -75,6 +77,7 @@ fn json_of(report: &Report<'_>) -> Value {
     let mut json = summary_json(report.view);
     json["schema"] = json!("nyquist-report/1");
     json["view"] = json!(name);
+    json["counters"] = usage::json(report.view);
     merge(&mut json, members);
     json
 }

@@ -30,6 +30,7 @@ use rings::Rings;
 
 pub use summary::Summary;
 
+use crate::linux::Companion;
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
 
 /// How often rings are read that markers come from.
@@ -89,20 +90,6 @@ impl Markers {
         }
     }
 
-    /// Takes note of what is mapped in the recorded processes: a file of samply's protocol is found by its mapping.
-    pub fn notice(&mut self, event: &Event) {
-        if let EventKind::Map(mapping) = &event.kind {
-            lock(&self.shared).rings.notice(mapping);
-        }
-    }
-
-    /// Appends the markers that were written so far: every one of them whose time is before now.
-    pub fn collect(&mut self, events: &mut Vec<Event>) {
-        let mut shared = lock(&self.shared);
-        shared.read(false);
-        events.append(&mut shared.events);
-    }
-
     /// Appends what is left when the recording has ended, and says what was counted. Markers that ended before
     /// `since` are not of the recording.
     pub fn finish(mut self, events: &mut Vec<Event>) -> Summary {
@@ -132,6 +119,21 @@ impl Markers {
             // It holds nothing that would be lost if it had panicked.
             let _ = thread.join();
         }
+    }
+}
+
+impl Companion for Markers {
+    /// Takes note of what is mapped in the recorded processes: a file of samply's protocol is found by its mapping.
+    fn notice(&mut self, event: &Event) {
+        if let EventKind::Map(mapping) = &event.kind {
+            lock(&self.shared).rings.notice(mapping);
+        }
+    }
+
+    fn collect(&mut self, events: &mut Vec<Event>) {
+        let mut shared = lock(&self.shared);
+        shared.read(false);
+        events.append(&mut shared.events);
     }
 }
 

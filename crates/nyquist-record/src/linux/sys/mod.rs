@@ -13,6 +13,7 @@ pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod poll;
 pub(crate) mod process;
+pub(crate) mod process_folder;
 pub(crate) mod ptrace;
 pub(crate) mod ring;
 pub(crate) mod signals;

@@ -16,6 +16,7 @@ use nyquist_convert::event::{Event, EventKind};
 
 use watched::WatchedThreads;
 
+use crate::linux::Companion;
 use crate::linux::sys::clock::thread_cpu_ns;
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
 use crate::linux::sys::process::Preference;
@@ -35,7 +36,7 @@ pub struct WaitStacks {
 }
 
 impl WaitStacks {
-    /// Starts the thread, which looks at the threads that [`notice`](Self::notice) tells of.
+    /// Starts the thread, which looks at the threads that [`Companion::notice`] tells of.
     ///
     /// # Errors
     /// If the system gives no thread or no descriptor.
@@ -46,27 +47,6 @@ impl WaitStacks {
         let thread = std::thread::Builder::new().name("nyquist-waits".to_owned());
         let thread = thread.spawn(move || look_on(&theirs, &stopped))?;
         Ok(Self { shared, stop, thread: Some(thread) })
-    }
-
-    /// Takes note of threads that are born, are there already, and end.
-    pub fn notice(&mut self, event: &Event) {
-        match &event.kind {
-            EventKind::Fork { pid, tid, .. } => lock(&self.shared).add(pid.0, tid.0),
-            EventKind::Name { pid, tid, exec, .. } => {
-                let mut threads = lock(&self.shared);
-                if *exec {
-                    threads.forget_memory(pid.0);
-                }
-                threads.add(pid.0, tid.0);
-            }
-            EventKind::Exit { tid, .. } => lock(&self.shared).remove(tid.0),
-            _ => {}
-        }
-    }
-
-    /// Appends what was seen so far: all of it whose time is before now.
-    pub fn collect(&mut self, events: &mut Vec<Event>) {
-        events.append(&mut lock(&self.shared).events);
     }
 
     /// Appends what was not collected yet, and says how many threads may not be looked at.
@@ -82,6 +62,28 @@ impl WaitStacks {
             // It holds nothing that would be lost if it had panicked.
             let _ = thread.join();
         }
+    }
+}
+
+impl Companion for WaitStacks {
+    /// Threads are born, are there already, and end.
+    fn notice(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Fork { pid, tid, .. } => lock(&self.shared).add(pid.0, tid.0),
+            EventKind::Name { pid, tid, exec, .. } => {
+                let mut threads = lock(&self.shared);
+                if *exec {
+                    threads.forget_memory(pid.0);
+                }
+                threads.add(pid.0, tid.0);
+            }
+            EventKind::Exit { tid, .. } => lock(&self.shared).remove(tid.0),
+            _ => {}
+        }
+    }
+
+    fn collect(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut lock(&self.shared).events);
     }
 }
 

@@ -1,0 +1,238 @@
+//! The counters of the profile: values of events become changes, and what says nothing is left out.
+
+use crate::event::{self, CounterKind};
+use nyquist_profile::{
+    Counter, CounterDisplay, CounterGraph, CounterId, CounterSample, ProcessIndex, ProfileBuilder, Thread,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// The places between the orders of two counters: the front end's own tracks may stand there.
+const ORDER_STEP: i32 = 10;
+
+/// The category of counters that the Firefox Profiler draws as memory.
+const MEMORY: &str = "Memory";
+
+/// What was made in the profile for counters.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    made: FxHashMap<(ProcessIndex, Arc<CounterKind>), (CounterId, f64)>,
+}
+
+impl Counters {
+    /// Adds a value of a counter, `time` ns after the profile's zero.
+    pub(crate) fn count(
+        &mut self,
+        builder: &mut ProfileBuilder,
+        process: ProcessIndex,
+        counter: &event::Counter,
+        time: u64,
+    ) {
+        if !counter.value.is_finite() {
+            return;
+        }
+        let key = (process, Arc::clone(&counter.kind));
+        let (id, last) = self
+            .made
+            .entry(key)
+            .or_insert_with(|| (builder.add_counter(new_counter(process, &counter.kind)), 0.0));
+        // Another process that has this row counts from 0 again.
+        let starts_anew = counter.kind.graph == CounterGraph::Rate && counter.value < *last;
+        let delta = counter.value - if starts_anew { 0.0 } else { *last };
+        *last = counter.value;
+        builder.counter_mut(*id).samples.push(CounterSample { time, delta, operations: None });
+    }
+
+    /// Drops the counters that accompany nothing, or never change, and the rows that were made for them alone. Ids of threads,
+    /// processes and counters no longer hold then. O(threads and values of counters).
+    pub(super) fn drop_idle(&self, builder: &mut ProfileBuilder) {
+        let accompanying: FxHashSet<CounterId> =
+            self.made.iter().filter(|((_, kind), _)| kind.accompanies).map(|(_, (id, _))| *id).collect();
+        if accompanying.is_empty() {
+            return;
+        }
+        let says_more = |thread: &&Thread| !thread.samples.is_empty() || !thread.markers.is_empty();
+        let shown: FxHashSet<ProcessIndex> =
+            builder.profile().threads().iter().filter(says_more).map(|thread| thread.process).collect();
+        let mut lonely = FxHashSet::default();
+        builder.retain_counters(|id, counter| {
+            let accompanies = accompanying.contains(&id);
+            if accompanies && !shown.contains(&counter.process) {
+                lonely.insert(counter.process);
+            }
+            !accompanies || (shown.contains(&counter.process) && says_something(counter))
+        });
+        let kept: FxHashSet<ProcessIndex> =
+            builder.profile().counters().iter().map(|counter| counter.process).collect();
+        lonely.retain(|process| !kept.contains(process));
+        if !lonely.is_empty() {
+            builder.retain_threads(|thread| !lonely.contains(&thread.process));
+        }
+    }
+}
+
+/// Whether a counter changes after its first value; that of a level has a rise from nothing before.
+fn says_something(counter: &Counter) -> bool {
+    let is_level = counter.display.graph == CounterGraph::Accumulated;
+    counter.category == MEMORY
+        || counter.samples.iter().skip(1 + usize::from(is_level)).any(|sample| sample.delta != 0.0)
+}
+
+fn new_counter(process: ProcessIndex, kind: &CounterKind) -> Counter {
+    Counter {
+        name: kind.name.clone(),
+        category: kind.category.clone(),
+        description: kind.description.clone(),
+        process,
+        display: CounterDisplay {
+            graph: kind.graph,
+            unit: kind.unit.clone(),
+            color: kind.color,
+            marker_schema_location: (kind.category == MEMORY).then(|| "timeline-memory".to_owned()),
+            sort_weight: kind.order.saturating_mul(ORDER_STEP),
+            label: kind.name.clone(),
+        },
+        samples: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::converter::Converter;
+    use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
+    use crate::options::Options;
+    use nyquist_profile::{GraphColor, Meta, Profile};
+
+    const MS: u64 = 1_000_000;
+
+    fn converter() -> Converter {
+        let meta = Meta { interval: MS, ..Meta::default() };
+        Converter::new(Options { start: Timestamp(0), kernel_permitted: true, meta })
+    }
+
+    fn at(time_ms: u64, kind: EventKind) -> Event {
+        Event { time: Timestamp(time_ms * MS), cpu: None, kind }
+    }
+
+    fn kind(name: &str, graph: CounterGraph, accompanies: bool) -> Arc<CounterKind> {
+        Arc::new(CounterKind {
+            name: name.to_owned(),
+            unit: "bytes".to_owned(),
+            category: name.to_owned(),
+            description: String::new(),
+            graph,
+            color: GraphColor::Blue,
+            order: 2,
+            accompanies,
+        })
+    }
+
+    fn value(time_ms: u64, pid: u32, kind: &Arc<CounterKind>, value: f64) -> Event {
+        let counter = event::Counter { pid: Pid(pid), kind: Arc::clone(kind), value };
+        at(time_ms, EventKind::Counter(counter))
+    }
+
+    /// The names of the profile's counters with their processes.
+    fn names(profile: &Profile) -> Vec<String> {
+        let name = |counter: &Counter| format!("{} {}", profile.process(counter.process).pid, counter.name);
+        let mut names: Vec<_> = profile.counters().iter().map(name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn counters_alone_make_no_process() {
+        let (level, rate) =
+            (kind("level", CounterGraph::Accumulated, true), kind("rate", CounterGraph::Rate, true));
+        let (memory, own) =
+            (kind("Memory", CounterGraph::Accumulated, true), kind("own", CounterGraph::Rate, false));
+        let mut converter = converter();
+        for pid in [1, 2, 3] {
+            for (time, number) in [(1, 0.0), (2, 7.0), (3, 7.0), (4, 8.0)] {
+                converter.push(value(time, pid, &level, number));
+                converter.push(value(time, pid, &rate, number));
+            }
+        }
+        converter.push(value(1, 3, &own, 1.0));
+        for (time, number) in [(1, 0.0), (2, 7.0), (3, 7.0)] {
+            converter.push(value(time, 1, &memory, number));
+            converter.push(value(time, 1, &kind("flat", CounterGraph::Accumulated, true), number));
+            converter.push(value(time, 1, &kind("still", CounterGraph::Rate, true), 7.0));
+        }
+        converter.push(at(5, EventKind::Sample(Sample::in_user_code(Pid(1), UserStack::None))));
+        let profile = converter.finish().profile;
+        assert_eq!(names(&profile), ["1 Memory", "1 level", "1 rate", "3 own"]);
+        let threads: Vec<_> = profile.threads().iter().map(|thread| thread.tid.as_str()).collect();
+        assert_eq!(threads, ["1", "3"]);
+        assert!(profile.counters().iter().all(|counter| counter.display.sort_weight == 20));
+    }
+
+    #[test]
+    fn a_sum_that_falls_counts_from_nothing_again() {
+        for (graph, changes) in
+            [(CounterGraph::Rate, [5.0, 3.0, 2.0]), (CounterGraph::Accumulated, [5.0, 3.0, -6.0])]
+        {
+            let (mut converter, kind) = (converter(), kind("sum", graph, false));
+            for (time, number) in [(1, 5.0), (2, 8.0), (3, 2.0)] {
+                converter.push(value(time, 1, &kind, number));
+            }
+            let profile = converter.finish().profile;
+            let found = profile.counters()[0].samples.iter().map(|sample| sample.delta);
+            assert_eq!(found.collect::<Vec<_>>(), changes);
+        }
+    }
+
+    fn counted(time_ms: u64, value: f64) -> Event {
+        let kind = CounterKind {
+            name: "heap".to_owned(),
+            unit: "bytes".to_owned(),
+            category: "Memory".to_owned(),
+            description: String::new(),
+            graph: CounterGraph::Accumulated,
+            color: GraphColor::Blue,
+            order: 0,
+            accompanies: false,
+        };
+        at(time_ms, EventKind::Counter(event::Counter { pid: Pid(1), kind: Arc::new(kind), value }))
+    }
+
+    /// The values of the one counter with their times in ms, each the sum of the changes so far.
+    fn values(profile: &Profile) -> Vec<(u64, f64)> {
+        let mut sum = 0.0;
+        let value = |sample: &CounterSample| {
+            sum += sample.delta;
+            (sample.time / MS, sum)
+        };
+        profile.counters()[0].samples.iter().map(value).collect()
+    }
+
+    #[test]
+    fn counters_store_changes() {
+        let mut converter = converter();
+        for (time, value) in [(1, 100.0), (3, 90.0), (2, f64::NAN), (2, 150.0)] {
+            converter.push(counted(time, value));
+        }
+        let profile = converter.finish().profile;
+        assert_eq!(values(&profile), [(1, 100.0), (2, 150.0), (3, 90.0)]);
+        assert_eq!(profile.counters()[0].category, "Memory");
+        assert_eq!((profile.threads()[0].tid.as_str(), profile.threads()[0].is_main), ("1", true));
+    }
+
+    #[test]
+    fn evicting_keeps_what_counters_have_reached() {
+        for (before, expected) in [
+            (1, vec![(1, 100.0), (2, 150.0), (9, 7.0)]),
+            (2, vec![(2, 150.0), (9, 7.0)]),
+            (5, vec![(2, 150.0), (9, 7.0)]),
+        ] {
+            let mut converter = converter();
+            converter.push(counted(1, 100.0));
+            converter.push(counted(2, 150.0));
+            converter.advance(Timestamp(100 * MS));
+            converter.evict(Timestamp(before * MS));
+            converter.push(counted(9, 7.0));
+            assert_eq!(values(&converter.finish().profile), expected, "before {before}");
+        }
+    }
+}

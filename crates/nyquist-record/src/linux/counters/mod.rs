@@ -1,0 +1,260 @@
+//! Counters of the recorded processes: what they use of the CPU, of memory, of disks and of files, looked at from time to time.
+//!
+//! A thread of its own reads `/proc`, which neither the reader of samples nor the converter waits for. It takes no more than 0.2 % of
+//! a CPU: where there are many processes, each is looked at less often than 20 times a second.
+
+mod pace;
+mod quantity;
+mod switches;
+mod texts;
+mod watched;
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nyquist_convert::event::{Counter, CounterKind, Event, EventKind, Pid, Timestamp};
+
+use crate::linux::Companion;
+use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
+use crate::linux::sys::poll::{PollSet, event_counter, signal};
+use quantity::{COUNT, Quantity};
+use watched::{Subject, Value, Watched};
+
+/// How many processes are looked at: each takes a descriptor.
+const MOST_PROCESSES: usize = 256;
+
+/// How many processes may wait to be looked at for the first time. In a storm of short ones, most have ended by then.
+const MOST_NEW: usize = 4096;
+
+/// Looks at the recorded processes, and has what it sees as events.
+#[derive(Debug)]
+pub struct Counters {
+    shared: Arc<Mutex<Shared>>,
+    kinds: [Arc<CounterKind>; COUNT],
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    new: Vec<Subject>,
+    seen: Vec<Seen>,
+}
+
+/// A value that was seen. An event is ten times as large, and a program that sleeps has none for a long time.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    pid: Pid,
+    time: Timestamp,
+    value: Value,
+}
+
+impl Counters {
+    /// Looks at these processes from now on, and at those that will be heard of by [`Companion::notice`]. Where they are a command that has
+    /// just begun (`are_new`), all that they have used so far is counted too. Fails where there is no room for one more thread.
+    pub fn of(pids: &[Pid], are_new: bool) -> io::Result<Self> {
+        let subject = |pid: &Pid| Subject { pid: *pid, born: None, is_new: are_new };
+        let new = pids.iter().map(subject).collect();
+        let shared = Arc::new(Mutex::new(Shared { new, seen: Vec::new() }));
+        let stop = Arc::new(event_counter()?);
+        let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
+        let thread = std::thread::Builder::new().name("nyquist-counters".to_owned());
+        let thread = thread.spawn(move || Looks::default().go_on(&theirs, &stopped))?;
+        let kinds = Quantity::ALL.map(Quantity::kind);
+        Ok(Self { shared, kinds, stop, thread: Some(thread) })
+    }
+
+    /// Appends what is left when the recording has ended.
+    pub fn finish(mut self, events: &mut Vec<Event>) {
+        self.end();
+        self.collect(events);
+    }
+
+    fn end(&mut self) {
+        signal(self.stop.as_fd());
+        if let Some(thread) = self.thread.take() {
+            // It holds nothing that would be lost if it had panicked.
+            let _ = thread.join();
+        }
+    }
+
+    fn event(&self, pid: Pid, time: Timestamp, quantity: Quantity, value: u64) -> Option<Event> {
+        let kind = Arc::clone(self.kinds.get(quantity as usize)?);
+        // Nanoseconds of CPU time are told as milliseconds.
+        let value = if quantity == Quantity::Cpu { value as f64 / 1e6 } else { value as f64 };
+        Some(Event { time, cpu: None, kind: EventKind::Counter(Counter { pid, kind, value }) })
+    }
+}
+
+impl Companion for Counters {
+    /// Takes note of processes that are born.
+    fn notice(&mut self, event: &Event) {
+        if let EventKind::Fork { pid, parent_pid, .. } = &event.kind
+            && pid != parent_pid
+        {
+            let mut shared = lock(&self.shared);
+            if shared.new.len() < MOST_NEW {
+                shared.new.push(Subject { pid: *pid, born: Some(event.time), is_new: true });
+            }
+        }
+    }
+
+    fn collect(&mut self, events: &mut Vec<Event>) {
+        let seen = std::mem::take(&mut lock(&self.shared).seen);
+        for Seen { pid, time, value: Value { quantity, amount, is_first_level } } in seen {
+            // A front end draws the changes of a level: the first one is the whole.
+            let before = Timestamp(time.0.saturating_sub(1));
+            events.extend(is_first_level.then(|| self.event(pid, before, quantity, 0)).flatten());
+            events.extend(self.event(pid, time, quantity, amount));
+        }
+    }
+}
+
+impl Drop for Counters {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The processes that are looked at.
+#[derive(Debug, Default)]
+struct Looks {
+    watched: HashMap<Pid, Watched>,
+    /// In how many rounds nobody has run.
+    quiet_rounds: u32,
+    /// What a file said, kept for its room.
+    text: Vec<u8>,
+}
+
+impl Looks {
+    /// Looks until it is stopped.
+    fn go_on(mut self, shared: &Mutex<Shared>, stop: &OwnedFd) {
+        let mut poll = PollSet::default();
+        let stop = poll.add(stop.as_raw_fd());
+        let began = monotonic_ns();
+        while !poll.ready(stop).readable {
+            let cost = thread_cpu_ns();
+            self.take_new(shared);
+            self.look(shared);
+            let cost = Duration::from_nanos(thread_cpu_ns().saturating_sub(cost));
+            let passed = Duration::from_nanos(monotonic_ns().saturating_sub(began));
+            let pause = pace::pause(passed, cost, self.quiet_rounds);
+            // A wait that fails would fail again at once.
+            if poll.wait(Some(pause.as_millis().try_into().unwrap_or(u32::MAX))).is_err() {
+                std::thread::sleep(pause);
+            }
+        }
+    }
+
+    /// Holds the processes that were heard of since the last time. One that has the number of another takes its place.
+    fn take_new(&mut self, shared: &Mutex<Shared>) {
+        for subject in std::mem::take(&mut lock(shared).new) {
+            if self.watched.len() >= MOST_PROCESSES {
+                break;
+            }
+            if let Ok(watched) = Watched::open(subject, &mut self.text) {
+                self.watched.insert(subject.pid, watched);
+            }
+        }
+    }
+
+    /// Looks at each process once. Those that have ended are let go.
+    fn look(&mut self, shared: &Mutex<Shared>) {
+        let (text, mut anybody_ran) = (&mut self.text, false);
+        self.watched.retain(|_, watched| {
+            let Some(values) = watched.look(text) else { return false };
+            anybody_ran |= watched.has_run();
+            let pid = watched.pid();
+            let mut shared = lock(shared);
+            // Under the lock, so that it is among the events that are collected next.
+            let time = Timestamp(monotonic_ns());
+            shared.seen.extend(values.into_iter().map(|value| Seen { pid, time, value }));
+            true
+        });
+        self.quiet_rounds = if anybody_ran { 0 } else { self.quiet_rounds.saturating_add(1) };
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_convert::event::Tid;
+    use std::process::{Child, Command};
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    fn fork(pid: u32) -> Event {
+        let (parent_pid, parent_tid) = (Pid(1), Tid(1));
+        let kind = EventKind::Fork { pid: Pid(pid), tid: Tid(pid), parent_pid, parent_tid };
+        Event { time: Timestamp(monotonic_ns()), cpu: None, kind }
+    }
+
+    /// The values of a quantity of a process, with their times.
+    fn values(events: &[Event], pid: u32, name: &str) -> Vec<(u64, f64)> {
+        let value = |event: &Event| match &event.kind {
+            EventKind::Counter(counter) if counter.pid.0 == pid && counter.kind.name == name => {
+                Some((event.time.0, counter.value))
+            }
+            _ => None,
+        };
+        events.iter().filter_map(value).collect()
+    }
+
+    #[test]
+    fn processes_are_looked_at_from_their_birth() {
+        let (mut first, mut second) = (sleeper(), sleeper());
+        let mut counters = Counters::of(&[Pid(first.id())], false).unwrap();
+        counters.notice(&fork(second.id()));
+        let mut events = Vec::new();
+        let is_seen = |events: &[Event], pid: u32| values(events, pid, "Memory").len() > 3;
+        while !is_seen(&events, first.id()) || !is_seen(&events, second.id()) {
+            std::thread::sleep(pace::SHORTEST);
+            counters.collect(&mut events);
+        }
+        counters.finish(&mut events);
+        for child in [&mut first, &mut second] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let memory = values(&events, child.id(), "Memory");
+            assert!(memory[0].1 == 0.0 && memory[1].1 > 100_000.0, "{memory:?}");
+            assert!(memory.is_sorted_by_key(|(time, _)| *time));
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_process() {
+        let mut looks = Looks::default();
+        let (mut child, shared) = (sleeper(), Mutex::new(Shared::default()));
+        let pid = Pid(child.id());
+        for born in [None, Some(Timestamp(monotonic_ns()))] {
+            lock(&shared).new.push(Subject { pid, born, is_new: true });
+            looks.take_new(&shared);
+            looks.look(&shared);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let seen = std::mem::take(&mut lock(&shared).seen);
+        let firsts = seen.iter().filter(|seen| seen.value.is_first_level).count();
+        assert_eq!((looks.watched.len(), firsts), (1, 6));
+        looks.look(&shared);
+        assert!(looks.watched.is_empty() && lock(&shared).seen.is_empty());
+    }
+
+    #[test]
+    fn a_storm_of_processes_is_bounded() {
+        let mut counters = Counters::of(&[], false).unwrap();
+        counters.end();
+        (0..2 * MOST_NEW).for_each(|_| counters.notice(&fork(2)));
+        assert_eq!(lock(&counters.shared).new.len(), MOST_NEW);
+    }
+}

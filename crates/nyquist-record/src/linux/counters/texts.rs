@@ -1,0 +1,138 @@
+//! What the files of a process in `/proc` say: `stat`, `io` and `status` (proc(5)).
+
+use crate::linux::proc::after_name;
+
+/// What is taken from a process's `stat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// Whether it is a zombie, of which nothing is counted any more.
+    pub(super) has_ended: bool,
+    pub(super) minor_faults: u64,
+    pub(super) major_faults: u64,
+    pub(super) threads: u64,
+    /// When it was born, in hundredths of a second since the machine was started.
+    pub(super) born_ticks: u64,
+    pub(super) resident_pages: u64,
+}
+
+impl Stat {
+    /// Reads the text; `None` where it is none of a process.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        /// The places of the fields, counted from the state, which is the third.
+        const MINOR_FAULTS: usize = 10 - 3;
+        const MAJOR_FAULTS: usize = 12 - 3;
+        const THREADS: usize = 20 - 3;
+        const BORN: usize = 22 - 3;
+        const RESIDENT: usize = 24 - 3;
+        let rest = after_name(text)?;
+        let mut fields = [0; RESIDENT + 1];
+        let mut count = 0;
+        // The state is no number, and memory counts of a few pages may be told as less than none.
+        for (field, word) in fields.iter_mut().zip(rest.split(u8::is_ascii_whitespace)) {
+            *field = number(word).unwrap_or(0);
+            count += 1;
+        }
+        (count == fields.len()).then(|| Self {
+            has_ended: matches!(rest.first(), Some(b'Z' | b'X')) && fields[THREADS] <= 1,
+            minor_faults: fields[MINOR_FAULTS],
+            major_faults: fields[MAJOR_FAULTS],
+            threads: fields[THREADS],
+            born_ticks: fields[BORN],
+            resident_pages: fields[RESIDENT],
+        })
+    }
+}
+
+/// What is taken from a process's `io`, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Io {
+    /// By system calls that read and write, from whatever there is.
+    pub(super) read: u64,
+    pub(super) written: u64,
+    /// From and to storage.
+    pub(super) read_from_storage: u64,
+    pub(super) written_to_storage: u64,
+}
+
+impl Io {
+    /// Reads the text; `None` where a number is missing.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        Some(Self {
+            read: named(text, b"rchar:")?,
+            written: named(text, b"wchar:")?,
+            read_from_storage: named(text, b"read_bytes:")?,
+            written_to_storage: named(text, b"write_bytes:")?,
+        })
+    }
+}
+
+/// The context switches of a thread, by its `status`.
+pub(super) fn context_switches(status: &[u8]) -> Option<u64> {
+    let [voluntary, others] = [&b"voluntary_ctxt_switches:"[..], b"nonvoluntary_ctxt_switches:"];
+    named(status, voluntary)?.checked_add(named(status, others)?)
+}
+
+/// The number behind a name that begins a line.
+fn named(text: &[u8], name: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
+    number(line.trim_ascii())
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "4711 (a) (b c) S 1 4711 4711 0 -1 4194304 1200 77 34 5 10 20 0 0 20 0 9 0 123456 \
+        8888888 2500 18446744073709551615 1 1 0 0\n";
+
+    #[test]
+    fn a_stat_is_read_whatever_the_name_is() {
+        let found = Stat::parse(STAT.as_bytes()).unwrap();
+        let expected = Stat {
+            has_ended: false,
+            minor_faults: 1200,
+            major_faults: 34,
+            threads: 9,
+            born_ticks: 123_456,
+            resident_pages: 2500,
+        };
+        assert_eq!(found, expected);
+        let zombie = |threads: &str| {
+            let text = STAT.replace(") S ", ") Z ").replace(" 0 9 0 ", &format!(" 0 {threads} 0 "));
+            Stat::parse(text.as_bytes()).unwrap().has_ended
+        };
+        // A main thread that has ended before the others is a zombie too.
+        assert_eq!(["0", "1", "2"].map(zombie), [true, true, false]);
+        let negative = STAT.replace(" 2500 ", " -3 ");
+        assert_eq!(Stat::parse(negative.as_bytes()).unwrap().resident_pages, 0);
+    }
+
+    #[test]
+    fn a_text_that_is_cut_says_nothing() {
+        for text in ["", "4711", "4711 (a) ", "4711 (a) S 1 2 3", &STAT[..60]] {
+            assert_eq!(Stat::parse(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(Io::parse(b"rchar: 1\nwchar: 2\nread_bytes: 3\n"), None);
+        assert_eq!(context_switches(b"voluntary_ctxt_switches:\t5\n"), None);
+    }
+
+    #[test]
+    fn io_and_switches_are_read_by_their_names() {
+        let io = "rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\nread_bytes: 4096\nwrite_bytes: 323932160\ncancelled_write_bytes: 0\n";
+        let expected = Io {
+            read: 323_934_931,
+            written: 323_929_600,
+            read_from_storage: 4096,
+            written_to_storage: 323_932_160,
+        };
+        assert_eq!(Io::parse(io.as_bytes()), Some(expected));
+        let status = "Name:\tvoluntary_ctxt_switches:\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
+        assert_eq!(context_switches(status.as_bytes()), Some(695));
+        let most = format!("voluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t1\n", u64::MAX);
+        assert_eq!(context_switches(most.as_bytes()), None);
+    }
+}

@@ -1,0 +1,216 @@
+//! A process whose quantities are looked at from time to time.
+
+use std::io;
+
+use nyquist_convert::event::{Pid, Timestamp};
+
+use super::quantity::{COUNT, Quantity};
+use super::switches::Switches;
+use super::texts::{Io, Stat};
+use crate::linux::sys::clock::{boot_ns, monotonic_ns, process_cpu_ns};
+use crate::linux::sys::limits::page_size;
+use crate::linux::sys::process_folder::ProcessFolder;
+
+/// One in so many looks is also at what costs more.
+const THOROUGH: u32 = 4;
+
+/// The nanoseconds of a tick of `stat` (`USER_HZ` is 100 on every architecture that is recorded).
+const TICK_NS: u64 = 10_000_000;
+
+/// By how much the age of a process may be told differently: its birth is told in ticks.
+const AGE_TOLERANCE_NS: u64 = 2 * TICK_NS;
+
+/// What was found of each quantity, by its place in [`Quantity::ALL`].
+pub(super) type Readings = [Option<u64>; COUNT];
+
+/// A process that is to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Subject {
+    pub(super) pid: Pid,
+    /// When it was born, if it was heard of that. A process that is younger is another one that has its number.
+    pub(super) born: Option<Timestamp>,
+    /// Whether all that it has used is of this recording.
+    pub(super) is_new: bool,
+}
+
+/// A process that is looked at.
+#[derive(Debug)]
+pub(super) struct Watched {
+    subject: Subject,
+    folder: ProcessFolder,
+    switches: Switches,
+    looks: u32,
+    /// The CPU time at the last two looks.
+    cpu_ns: [Option<u64>; 2],
+    /// What sums were at the first look, where the process is older than the recording.
+    bases: Readings,
+    /// The quantities that have a value already.
+    known: [bool; COUNT],
+}
+
+/// A value of a quantity of a process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Value {
+    pub(super) quantity: Quantity,
+    pub(super) amount: u64,
+    /// Whether it is the first one of a level, which rises from nothing.
+    pub(super) is_first_level: bool,
+}
+
+impl Watched {
+    /// Holds a process, to look at it; fails where it has ended, or its number is another's by now.
+    pub(super) fn open(subject: Subject, text: &mut Vec<u8>) -> io::Result<Self> {
+        let folder = ProcessFolder::open(subject.pid.0)?;
+        if let Some(born) = subject.born {
+            folder.read(c"stat", text)?;
+            let stat = Stat::parse(text).ok_or(io::ErrorKind::InvalidData)?;
+            let age = boot_ns().saturating_sub(stat.born_ticks.saturating_mul(TICK_NS));
+            if age.saturating_add(AGE_TOLERANCE_NS) < monotonic_ns().saturating_sub(born.0) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+        }
+        Ok(Self {
+            subject,
+            folder,
+            switches: Switches::default(),
+            looks: 0,
+            cpu_ns: [None; 2],
+            bases: [None; COUNT],
+            known: [false; COUNT],
+        })
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        self.subject.pid
+    }
+
+    /// Whether it has run between the last two looks.
+    pub(super) fn has_run(&self) -> bool {
+        self.cpu_ns[0] != self.cpu_ns[1]
+    }
+
+    /// Looks at the process; `None` where it has ended.
+    pub(super) fn look(&mut self, text: &mut Vec<u8>) -> Option<Vec<Value>> {
+        let readings = self.readings(text)?;
+        let values = Quantity::ALL.into_iter().zip(readings);
+        Some(values.filter_map(|(quantity, reading)| self.value(quantity, reading?)).collect())
+    }
+
+    fn readings(&mut self, text: &mut Vec<u8>) -> Option<Readings> {
+        // What is read next fails where the number was given to somebody else meanwhile.
+        let cpu_ns = process_cpu_ns(self.subject.pid.0);
+        self.cpu_ns = [self.cpu_ns[1], cpu_ns];
+        self.folder.read(c"stat", text).ok()?;
+        let stat = Stat::parse(text).filter(|stat| !stat.has_ended)?;
+        // Refused for a process of other rights.
+        let io = self.folder.read(c"io", text).ok().and_then(|()| Io::parse(text));
+        let is_thorough = self.looks.is_multiple_of(THOROUGH);
+        self.looks = self.looks.wrapping_add(1);
+        let (pid, folder) = (self.subject.pid.0, &self.folder);
+        let switches = is_thorough.then(|| self.switches.look(pid, folder, stat.threads, text)).flatten();
+        // The size is the number of open files since Linux 6.2, and 0 before.
+        let files = is_thorough.then(|| folder.size(c"fd").ok()).flatten().filter(|count| *count > 0);
+        let reading = |quantity| match quantity {
+            Quantity::Cpu => cpu_ns,
+            Quantity::Memory => Some(stat.resident_pages.saturating_mul(page_size() as u64)),
+            Quantity::PageFaults => Some(stat.minor_faults.saturating_add(stat.major_faults)),
+            Quantity::MajorPageFaults => Some(stat.major_faults),
+            Quantity::Read => io.map(|io| io.read),
+            Quantity::Written => io.map(|io| io.written),
+            Quantity::ReadFromStorage => io.map(|io| io.read_from_storage),
+            Quantity::WrittenToStorage => io.map(|io| io.written_to_storage),
+            Quantity::ContextSwitches => switches,
+            Quantity::Threads => Some(stat.threads),
+            Quantity::OpenFiles => files,
+        };
+        Some(Quantity::ALL.map(reading))
+    }
+
+    /// What is told of a reading: of a sum, what it has grown by in the recording.
+    fn value(&mut self, quantity: Quantity, reading: u64) -> Option<Value> {
+        let at = quantity as usize;
+        let is_first = !std::mem::replace(self.known.get_mut(at)?, true);
+        if quantity.is_level() {
+            return Some(Value { quantity, amount: reading, is_first_level: is_first });
+        }
+        let first = if self.subject.is_new { 0 } else { reading };
+        let base = *self.bases.get_mut(at)?.get_or_insert(first);
+        Some(Value { quantity, amount: reading.saturating_sub(base), is_first_level: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::hint::black_box;
+
+    fn own(born: Option<Timestamp>) -> io::Result<Watched> {
+        let subject = Subject { pid: Pid(std::process::id()), born, is_new: false };
+        Watched::open(subject, &mut Vec::new())
+    }
+
+    fn value(values: &[Value], quantity: Quantity) -> u64 {
+        values.iter().find(|value| value.quantity == quantity).unwrap().amount
+    }
+
+    #[test]
+    fn a_process_is_seen_to_use_what_it_uses() {
+        let (mut watched, mut text) = (own(None).unwrap(), Vec::new());
+        let before = watched.look(&mut text).unwrap();
+        for sum in [Quantity::Cpu, Quantity::PageFaults, Quantity::Read, Quantity::ContextSwitches] {
+            assert_eq!(value(&before, sum), 0, "{sum:?}");
+        }
+        let memory = black_box(vec![1_u8; 64 << 20]);
+        let files: Vec<_> = (0..50).map(|_| File::open("/dev/null").unwrap()).collect();
+        std::fs::read("/proc/self/maps").unwrap();
+        (1..THOROUGH).for_each(|_| drop(watched.look(&mut text)));
+        let after = watched.look(&mut text).unwrap();
+        let risen = |quantity| value(&after, quantity).saturating_sub(value(&before, quantity));
+        // Other tests of this process come and go beside this one.
+        assert!(risen(Quantity::Memory) > 50 << 20 && risen(Quantity::PageFaults) > 0, "{after:?}");
+        assert!(risen(Quantity::Cpu) > 0 && risen(Quantity::Read) > 0, "{after:?}");
+        assert!(risen(Quantity::OpenFiles) > 25, "{before:?} {after:?} {}", files.len() + memory.len());
+    }
+
+    #[test]
+    fn a_level_rises_from_nothing_once() {
+        let (mut watched, mut text) = (own(None).unwrap(), Vec::new());
+        let first = |values: &[Value]| values.iter().filter(|value| value.is_first_level).count();
+        assert_eq!(first(&watched.look(&mut text).unwrap()), 3);
+        assert_eq!(first(&watched.look(&mut text).unwrap()), 0);
+    }
+
+    #[test]
+    fn what_a_child_has_used_is_of_the_recording() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let subject = Subject { pid: Pid(child.id()), born: Some(Timestamp(monotonic_ns())), is_new: true };
+        let mut text = Vec::new();
+        let watched = Watched::open(subject, &mut text).map(|mut watched| watched.look(&mut text));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(value(&watched.unwrap().unwrap(), Quantity::PageFaults) > 0);
+    }
+
+    #[test]
+    fn a_process_that_is_younger_is_another() {
+        // Whoever was born an hour after the machine was started, and has this number: this test runs for less than that.
+        let long_ago = Timestamp(monotonic_ns().saturating_sub(3_600_000_000_000));
+        assert!(own(Some(long_ago)).is_err());
+        assert!(own(Some(Timestamp(monotonic_ns()))).is_ok());
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_looked_at() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let subject = Subject { pid: Pid(child.id()), born: None, is_new: false };
+        let mut text = Vec::new();
+        let mut watched = Watched::open(subject, &mut text).unwrap();
+        while watched.look(&mut text).is_some() {
+            std::thread::yield_now();
+        }
+        // It was a zombie until now.
+        child.wait().unwrap();
+        assert!(watched.look(&mut text).is_none());
+    }
+}

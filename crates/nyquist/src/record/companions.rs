@@ -1,0 +1,104 @@
+//! What goes along with a recording, and has events of its own: markers, counters, and where threads wait.
+
+use super::subject::ancestors;
+use crate::markers;
+use crate::number::counted;
+use crate::printer::Printer;
+use nyquist_convert::Converter;
+use nyquist_convert::event::{Event, Pid};
+use nyquist_record::linux::backend::Outcome;
+use nyquist_record::linux::counters::Counters;
+use nyquist_record::linux::markers::Markers;
+use nyquist_record::linux::wait_stacks::WaitStacks;
+use nyquist_record::linux::{Companion, Target};
+
+/// The companions of a recording.
+#[derive(Debug)]
+pub(super) struct Companions {
+    markers: Option<Markers>,
+    counters: Option<Counters>,
+    waits: Option<WaitStacks>,
+}
+
+impl Companions {
+    /// Those that there are before the recording begins.
+    pub(super) fn new(markers: Option<Markers>) -> Self {
+        Self { markers, counters: None, waits: None }
+    }
+
+    /// Counts what the processes use that are recorded, from now on. A recording without that is better than none.
+    pub(super) fn count(&mut self, target: &Target, printer: Printer) {
+        // Of all processes of a machine or a container too few could be looked at often enough.
+        if !matches!(target, Target::Child(_) | Target::Attach(_)) {
+            return;
+        }
+        let pids: Vec<_> = ancestors(target).into_iter().map(Pid).collect();
+        match Counters::of(&pids, matches!(target, Target::Child(_))) {
+            Ok(counters) => self.counters = Some(counters),
+            Err(error) => {
+                printer.detail(format_args!("what the program uses is not counted: {error}"));
+            }
+        }
+    }
+
+    /// Looks where threads wait, from now on. By ptrace, the backend does.
+    pub(super) fn watch_waits(&mut self, outcome: &Outcome, printer: Printer) {
+        if let Outcome::Perf(_) = outcome {
+            match WaitStacks::start() {
+                Ok(waits) => self.waits = Some(waits),
+                Err(error) => {
+                    printer.warn(format_args!("where threads wait is not recorded: {error}"));
+                }
+            }
+        }
+    }
+
+    fn each(&mut self) -> impl Iterator<Item = &mut dyn Companion> {
+        let markers = self.markers.as_mut().map(|markers| markers as &mut dyn Companion);
+        let counters = self.counters.as_mut().map(|counters| counters as &mut dyn Companion);
+        let waits = self.waits.as_mut().map(|waits| waits as &mut dyn Companion);
+        markers.into_iter().chain(counters).chain(waits)
+    }
+
+    /// Lets each hear of the events of a chunk.
+    pub(super) fn notice(&mut self, events: &[Event]) {
+        self.each().for_each(|companion| events.iter().for_each(|event| companion.notice(event)));
+    }
+
+    /// Appends what each has seen so far.
+    pub(super) fn collect(&mut self, events: &mut Vec<Event>) {
+        self.each().for_each(|companion| companion.collect(events));
+    }
+
+    /// Takes over what is left, and says what was lost.
+    pub(super) fn finish(self, converter: &mut Converter, printer: Printer) {
+        if let Some(counters) = self.counters {
+            let mut events = Vec::new();
+            counters.finish(&mut events);
+            for event in events {
+                converter.push(event);
+            }
+        }
+        if let Some(waits) = self.waits {
+            finish_waits(waits, converter, printer);
+        }
+        if let Some(markers) = self.markers {
+            markers::finish(markers, converter, printer);
+        }
+    }
+}
+
+/// Takes over the last that was seen of waiting threads, and says of which nothing may be seen.
+fn finish_waits(waits: WaitStacks, converter: &mut Converter, printer: Printer) {
+    let mut events = Vec::new();
+    let refused = waits.finish(&mut events);
+    for event in events {
+        converter.push(event);
+    }
+    if refused > 0 {
+        printer.warn(format_args!(
+            "where {} waited could not be read: sudo, or CAP_SYS_PTRACE, permits it",
+            counted(refused as u64, "thread")
+        ));
+    }
+}

@@ -1,0 +1,114 @@
+//! What processes used beside their samples: CPU, memory, bytes, threads and files, by their counters.
+
+use crate::number::counted;
+use crate::scale::bytes;
+use crate::text::one_line;
+use nyquist_analysis::{CounterFigure, CounterSummary, View};
+use nyquist_profile::ProcessIndex;
+use serde_json::{Value, json};
+
+/// Of how many processes there is a line.
+const MOST_LINES: usize = 3;
+
+/// How few bytes, threads and open files are not worth a word.
+const LEAST_BYTES: f64 = 1_048_576.0;
+const LEAST_THREADS: f64 = 2.0;
+const LEAST_FILES: f64 = 20.0;
+
+/// A line for each of the processes that used most of the CPU, and one for the rest.
+pub(super) fn lines(view: &View<'_>) -> Vec<String> {
+    let counters = view.counters();
+    let duration_s = view.summary().duration_ns as f64 / 1e9;
+    let mut processes: Vec<&[CounterSummary<'_>]> =
+        counters.chunk_by(|a, b| a.process == b.process).collect();
+    processes.sort_by(|a, b| figure(b, "CPU").total_cmp(&figure(a, "CPU")));
+    let told = processes.iter().filter_map(|counters| {
+        let (process, words) = (counters.first()?.process, words(counters, duration_s));
+        (!words.is_empty()).then(|| format!("{}: {}", name_of(view, process), words.join(", ")))
+    });
+    let mut lines: Vec<String> = told.collect();
+    let others = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
+    if others > 0 {
+        let other = if others == 1 { "other process" } else { "other processes" };
+        lines.push(format!("{others} {other} with counters (--json has them)"));
+    }
+    lines
+}
+
+fn name_of(view: &View<'_>, process: ProcessIndex) -> String {
+    let process = view.profile().process(process);
+    format!("{} ({})", one_line(&process.name), one_line(&process.pid))
+}
+
+/// What the counter of a name says, or 0.
+fn figure(counters: &[CounterSummary<'_>], name: &str) -> f64 {
+    counters.iter().find(|counter| counter.name == name).map_or(0.0, |counter| counter.figure.value())
+}
+
+/// What the counters of a process say that is worth a word.
+fn words(counters: &[CounterSummary<'_>], duration_s: f64) -> Vec<String> {
+    let of = |name: &str, least: f64| Some(figure(counters, name)).filter(|value| *value >= least);
+    let cpu = of("CPU", f64::MIN_POSITIVE).filter(|_| duration_s > 0.0);
+    let memory = of("Memory", f64::MIN_POSITIVE);
+    let whole = |value: f64| value.max(0.0) as u64;
+    let told = [
+        cpu.map(|ms| format!("{:.0}% of a CPU", ms / 10.0 / duration_s)),
+        memory.map(|peak| format!("memory up to {}", bytes(whole(peak)))),
+        of("Read", LEAST_BYTES).map(|read| format!("read {}", bytes(whole(read)))),
+        of("Written", LEAST_BYTES).map(|written| format!("wrote {}", bytes(whole(written)))),
+        of("Threads", LEAST_THREADS).map(|most| format!("up to {}", counted(whole(most), "thread"))),
+        of("Open files", LEAST_FILES).map(|most| format!("up to {}", counted(whole(most), "open file"))),
+    ];
+    told.into_iter().flatten().collect()
+}
+
+/// The counters as members of a JSON object.
+pub(super) fn json(view: &View<'_>) -> Value {
+    let counter = |counter: &CounterSummary<'_>| {
+        let process = view.profile().process(counter.process);
+        let (kind, value) = match counter.figure {
+            CounterFigure::Peak(value) => ("peak", value),
+            CounterFigure::Total(value) => ("total", value),
+        };
+        json!({
+            "process": process.name,
+            "pid": process.pid,
+            "counter": counter.name,
+            "unit": counter.unit,
+            "kind": kind,
+            "value": value,
+        })
+    };
+    view.counters().iter().map(counter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(figures: &[(&'static str, CounterFigure)]) -> Vec<CounterSummary<'static>> {
+        let process = ProcessIndex::from_index(0);
+        let counter = |&(name, figure)| CounterSummary { name, unit: "", process, figure };
+        figures.iter().map(counter).collect()
+    }
+
+    #[test]
+    fn only_what_says_something_has_a_word() {
+        use CounterFigure::{Peak, Total};
+        let busy = [
+            ("CPU", Total(1500.0)),
+            ("Memory", Peak(117_440_512.0)),
+            ("Read", Total(4096.0)),
+            ("Written", Total(52_428_800.0)),
+            ("Threads", Peak(9.0)),
+            ("Open files", Peak(53.0)),
+        ];
+        let expected =
+            "75% of a CPU, memory up to 112.0 MB, wrote 50.0 MB, up to 9 threads, up to 53 open files";
+        assert_eq!(words(&counters(&busy), 2.0).join(", "), expected);
+        let idle = [("Threads", Peak(1.0)), ("Open files", Peak(3.0)), ("Read", Total(0.0))];
+        assert!(words(&counters(&idle), 2.0).is_empty());
+        assert!(words(&counters(&[("CPU", Total(5.0))]), 0.0).is_empty());
+    }
+}
