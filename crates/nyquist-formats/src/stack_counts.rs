@@ -32,6 +32,16 @@ pub(crate) fn is_dtrace(lines: &[&str]) -> bool {
         || frames * 2 >= lines.len() && frames > 1
 }
 
+/// Whether a line is a frame, which stands further in than a key.
+fn is_dtrace_frame(line: &str) -> bool {
+    const KEYS: usize = 8;
+    let frame = line.trim_start();
+    line.len() - frame.len() >= KEYS
+        || line.starts_with('\t')
+        || frame.contains('`')
+        || frame.starts_with("0x")
+}
+
 fn is_count(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
@@ -64,11 +74,13 @@ pub fn read_dtrace(bytes: &[u8]) -> Result<Imported, ReadError> {
             reader.add(&std::mem::take(&mut entry), count);
         } else if line.trim().is_empty() {
             // Between a stack of the kernel and one of the program is an empty line.
-        } else if line.starts_with([' ', '\t']) && !line.trim().contains("  ") {
+        } else if is_dtrace_frame(line) {
             entry.frames.push((line.trim(), false));
+        } else if line.starts_with(' ') {
+            entry.keys.extend(line.split("  ").map(str::trim).filter(|key| !key.is_empty()));
         } else {
-            // Headings, and keys in front of a stack.
-            entry = Entry { keys: vec![line.trim()], ..Entry::default() };
+            // A heading.
+            entry = Entry::default();
         }
     }
     reader.finish(DTRACE)
@@ -239,7 +251,7 @@ mod tests {
     }
 
     const STACKS: &str = "CPU     ID                    FUNCTION:NAME\n\n\n              libc.so.1`__read+0x7\n              app`main+0x1b\n              app`_start+0x83\n               17\n\n\n\
-        \x20             unix`idle+0x10\n\n              app`operator++\n              0x1234\n                3\n";
+        \x20 bash                   \n              unix`idle+0x10\n\n              app`operator++\n              0x1234\n                3\n";
 
     #[test]
     fn stacks_of_dtrace_have_their_counts_behind() {
@@ -249,6 +261,8 @@ mod tests {
         assert_eq!((profile.meta().measure.unit, profile.meta().interval), (Unit::Count, 1));
         let libs: Vec<_> = profile.libs().iter().map(|lib| &*lib.name).collect();
         assert_eq!(libs, ["app", "libc.so.1", "unix"]);
+        let processes: Vec<_> = profile.processes().iter().map(|it| &*it.name).collect();
+        assert_eq!(processes, ["DTrace", "bash"]);
         assert!(read_dtrace(b"no stack\n").is_err());
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use nyquist_profile::{FrameId, FuncId, LibId, Profile, SourceId, StackId, StringId, Unit};
+use nyquist_profile::{FrameId, FuncId, LibId, Profile, SourceId, StackId, StringId, Thread, Unit};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::read::CPU_TIME;
@@ -119,8 +119,12 @@ impl<'a> Table<'a> {
     fn new(profile: &'a Profile) -> Self {
         let mut table = Self { profile, same: same_functions(profile), rows: BTreeMap::new(), total: [0; 2] };
         let outermost = table.outermost();
-        for process in 0..profile.processes().len() {
-            table.add_process(process, &outermost);
+        let mut threads: Vec<Vec<&Thread>> = vec![Vec::new(); profile.processes().len()];
+        for thread in profile.threads() {
+            threads[thread.process.index()].push(thread);
+        }
+        for (process, threads) in threads.into_iter().enumerate() {
+            table.add_process(process, &threads, &outermost);
         }
         table
     }
@@ -164,8 +168,8 @@ impl<'a> Table<'a> {
         Place { source, line: frame.line.unwrap_or(0), callee }
     }
 
-    fn add_process(&mut self, process: usize, outermost: &[bool]) {
-        let mut totals = self.own_rows(process);
+    fn add_process(&mut self, process: usize, threads: &[&Thread], outermost: &[bool]) {
+        let mut totals = self.own_rows(process, threads);
         // Parents have smaller numbers than their children.
         while let Some((stack, row)) = totals.pop_last() {
             let prefix = self.profile.stack(stack).prefix;
@@ -184,11 +188,10 @@ impl<'a> Table<'a> {
     }
 
     /// Adds the rows of the innermost functions, and gives what each stack of the process costs.
-    fn own_rows(&mut self, process: usize) -> BTreeMap<StackId, Row> {
+    fn own_rows(&mut self, process: usize, threads: &[&Thread]) -> BTreeMap<StackId, Row> {
         let mut stacks: BTreeMap<StackId, Row> = BTreeMap::new();
         let interval = self.profile.meta().interval;
-        let threads = self.profile.threads().iter().filter(|thread| thread.process.index() == process);
-        for sample in threads.flat_map(|thread| &thread.samples) {
+        for sample in threads.iter().flat_map(|thread| &thread.samples) {
             let weight = u64::from(sample.weight);
             let mut row = Row { weight, ..Row::default() };
             row.costs[usize::from(sample.off_cpu)] = weight.saturating_mul(interval);

@@ -47,6 +47,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
         importer,
         graph: CallGraph::default(),
         functions: FxHashMap::default(),
+        callers_left: bytes.len(),
     };
     let unknown = functions.iter().filter(|(key, value)| reader.read_function(key, value).is_none()).count();
     if unknown == functions.len() {
@@ -65,6 +66,8 @@ struct Reader {
     graph: CallGraph,
     /// By file, line and name.
     functions: FxHashMap<(StringId, i64, StringId), (usize, FrameId)>,
+    /// How many callers there may still be: more than bytes only where functions refer to the same ones.
+    callers_left: usize,
 }
 
 impl Reader {
@@ -76,6 +79,7 @@ impl Reader {
         self.graph.add_own(function, frame, time(own)?);
         let Value::Dictionary(callers) = callers else { return None };
         for (caller, value) in callers.iter() {
+            self.callers_left = self.callers_left.checked_sub(1)?;
             let caller = self.function(caller)?;
             // The module `profile` says how often alone.
             let total = if let Value::Tuple(values) = value { values.get(3).and_then(time)? } else { 0 };
