@@ -103,7 +103,7 @@ function build(info) {
  * @param {{search: () => void, threads: () => void, help: () => void, panel: () => void}} go
  * @returns {import('./keys.js').Key[]}
  */
-function keysOfPage({ store, menu }, go) {
+function keysOfPage({ store, menu, info, offline }, go) {
   const back = () => {
     if (!menu.close()) store.update(stepBack);
   };
@@ -112,7 +112,7 @@ function keysOfPage({ store, menu }, go) {
     { keys: ['t'], text: 'Find a thread', run: go.threads },
     { keys: ['Escape', 'Backspace'], text: 'One step back in the selection', run: back },
     { keys: ['i'], text: 'Inverted or not', run: () => store.update((state) => set(state, { inverted: !state.inverted })) },
-    { keys: ['w'], text: 'Only my code, or all', run: () => store.update((state) => set(state, { own: !state.own })) },
+    ...(offline || !info.has_own_code ? [] : [{ keys: ['w'], text: 'Only my code, or all', run: () => store.update((state) => set(state, { own: !state.own })) }]),
     { keys: ['a'], text: 'All threads', run: () => store.update(set, { threads: [] }) },
     ...TABS.map(([tab, label], i) => ({ keys: [String((i + 1) % 10)], text: label, run: () => store.update(set, { tab }) })),
     { keys: ['p'], text: 'Go to the content of the tab', run: go.panel },

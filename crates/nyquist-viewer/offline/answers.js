@@ -22,6 +22,9 @@ import { boxesOf, callersOf, functionsOf, rootsAt, sumOfMatches } from './boxes.
  * @property {import('../assets/api.js').Markers} markers
  */
 
+/** The parameters that select samples: the file has those of its own selection alone. */
+const SELECTING = ['threads', 'range', 'state', 'focus', 'ignore', 'show', 'hide', 'own'];
+
 /** Why a question cannot be answered from the file alone. */
 export class NotInFile extends Error {}
 
@@ -57,7 +60,7 @@ export function createAnswers(data) {
   };
   return (question, params) => {
     const answer = answers[question];
-    if (!answer) throw new NotInFile('this file does not hold it; open the profile with nyquist load');
+    if (!answer || SELECTING.some((name) => params.has(name))) throw new NotInFile('this file does not hold it; open the profile with nyquist load');
     return answer(params);
   };
 }

@@ -139,13 +139,20 @@ impl Desk<'_> {
         }
         let view = self.views.of(&selection);
         let before = match (&mut self.before, &self.subject.before) {
-            (Some(views), Some(before)) => Some(views.of(&translated(&selection, profile, before))),
+            (Some(views), Some(before)) if compares(&job.question) => {
+                Some(views.of(&translated(&selection, profile, before)))
+            }
             _ => None,
         };
         let (index, before) = (self.index, before.as_deref());
         let asked = Asked { index, view: &view, before, parameters: &parameters, categories, symbols };
         answers::answer(&job.question, &asked)
     }
+}
+
+/// Whether a question is about both runs.
+fn compares(question: &str) -> bool {
+    question.starts_with("diff") || matches!(question, "info" | "flamegraph.svg")
 }
 
 /// The profile whose samples end where the selected range does, where they stand for exact times, of which the range may have a

@@ -71,6 +71,20 @@ const until = async (what, holds) => {
   }
 };
 
+/** Looks at all that a page from a disk has. */
+const lookAtFile = async (address) => {
+  await open(address);
+  await until('the flame graph is drawn', async () => (await painted('[data-panel="flame-graph"] canvas')) > 0.05);
+  await until('the timeline is drawn', async () => (await painted('[data-panel="timeline"] canvas')) > 0.01);
+  await tab('functions');
+  await rowOf(expected.leaf).click();
+  await panel('callers').getByText(expected.caller, { exact: true }).first().waitFor();
+  await tab('call-tree');
+  await panel('call-tree').locator('[role=treeitem]').filter({ hasText: expected.leaf }).first().waitFor();
+  await tab('info');
+  assert.equal(await page.locator('#tab-source').isVisible(), false);
+};
+
 const scenarios = {
   /** The numbers of the list are those of the report: `expected.functions` is a list of names with their shares in per cent. */
   async numbers() {
@@ -191,15 +205,9 @@ const scenarios = {
     await tab('functions');
     const row = await rowOf(expected.leaf).innerText();
     page = await newPage(await browser.newContext({ viewport: { width: 1280, height: 720 }, offline: true }));
-    await open(`file://${file.path}`);
-    await until('the flame graph is drawn', async () => (await painted('[data-panel="flame-graph"] canvas')) > 0.05);
-    await until('the timeline is drawn', async () => (await painted('[data-panel="timeline"] canvas')) > 0.01);
+    await lookAtFile(`file://${file.path}`);
     await tab('functions');
     assert.equal(await rowOf(expected.leaf).innerText(), row);
-    await rowOf(expected.leaf).click();
-    await panel('callers').getByText(expected.caller, { exact: true }).first().waitFor();
-    await tab('call-tree');
-    await panel('call-tree').locator('[role=treeitem]').filter({ hasText: expected.leaf }).first().waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type(expected.leaf);
     await page.locator('#search-share').filter({ hasText: '100%' }).waitFor();
@@ -208,7 +216,11 @@ const scenarios = {
     const { x, y, width, height } = await panel('flame-graph').locator('canvas').first().boundingBox();
     await page.mouse.click(x + width / 2, y + height - 30);
     await page.locator('[data-crumb=transforms]').waitFor();
-    assert.equal(await page.locator('#tab-source').isVisible(), false);
+  },
+
+  /** A page that was exported, from the disk. */
+  async file() {
+    await lookAtFile(url);
   },
 
   /** The stack at a moment, and the heat map, which selects the time between two cells. */

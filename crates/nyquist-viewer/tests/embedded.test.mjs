@@ -49,7 +49,7 @@ test('functions, their neighbours and what a search finds', () => {
 });
 
 test('what the file does not hold is refused with a sentence', () => {
-  for (const [question, query] of [['source', 'function=1'], ['flamegraph', 'transform=drop-function:1'], ['flamegraph', 'inverted=1&transform=focus-subtree:1']]) {
+  for (const [question, query] of [['source', 'function=1'], ['functions', 'own=1'], ['timeline', 'range=0-5'], ['flamegraph', 'transform=drop-function:1'], ['flamegraph', 'inverted=1&transform=focus-subtree:1']]) {
     assert.throws(() => ask(question, query), NotInFile);
   }
   assert.deepEqual(ask('timeline', 'transform=focus-function:2').tracks, []);

@@ -1,4 +1,4 @@
-//! Arbitrary questions to the built-in viewer, of the tests' profile.
+//! Arbitrary questions to the built-in viewer, of the tests' profile and in comparison with itself.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use crate::loopback::Names;
 use crate::sample_profile::sample_document;
 
 /// What can be asked.
-const QUESTIONS: [&str; 10] = [
+const QUESTIONS: [&str; 18] = [
     "info",
     "timeline",
     "flamegraph",
@@ -22,6 +22,14 @@ const QUESTIONS: [&str; 10] = [
     "search",
     "source",
     "markers",
+    "markers/chart",
+    "counters",
+    "moment",
+    "heatmap",
+    "diff",
+    "diff/flamegraph",
+    "flamegraph.svg",
+    "page.html",
 ];
 
 /// Takes one input: a question by its number, then its parameters.
@@ -30,7 +38,8 @@ pub fn run(bytes: &[u8]) {
     let Ok(query) = std::str::from_utf8(query) else { return };
     let question = QUESTIONS[usize::from(*question) % QUESTIONS.len()];
     match viewer().answer(question, query, &Client::default()) {
-        Ok(body) => drop(serde_json::from_slice::<Value>(&body).expect("an answer is JSON")),
+        Ok(answer) if answer.file_name.is_some() => assert!(!answer.body.is_empty(), "nothing is saved"),
+        Ok(answer) => drop(serde_json::from_slice::<Value>(&answer.body).expect("an answer is JSON")),
         Err(refusal) => assert!(matches!(refusal.status, 400 | 404), "{refusal:?}"),
     }
 }
@@ -40,6 +49,6 @@ fn viewer() -> &'static BuiltinViewer {
     VIEWER.get_or_init(|| {
         let document = sample_document(FormatVersion::V66, false);
         let profile = firefox::read(document.as_slice()).expect("the tests' profile can be read");
-        BuiltinViewer::new(profile, Arc::new(Names))
+        BuiltinViewer::comparing(profile.clone(), profile, Arc::new(Names))
     })
 }

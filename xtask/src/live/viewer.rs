@@ -30,6 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("moments_and_the_heat_map", |test| on_shares(test, "moments")).parallel(),
     Test::new("own_code_and_libraries", |test| on_shares(test, "own")).parallel(),
     Test::new("two_runs_are_compared", compare).parallel(),
+    Test::new("an_exported_page_needs_no_server", exported).parallel(),
     Test::new("hostile_names_are_text", hostile_names).parallel(),
 ];
 
@@ -140,18 +141,35 @@ fn pure_parts(test: &Context<'_>) -> Verdict {
     expect_eq(&format!("node --test: {}", tested.stdout_text()), tested.code(), 0)
 }
 
-/// Does in a browser what a scenario says; `expected` is what it needs to know of the profile.
+/// Does with served profiles what a scenario says; `expected` is what it needs to know of them.
 fn browse(test: &Context<'_>, profiles: &[&Path], scenario: &str, expected: &Value) -> Verdict {
     packages::install_browser();
-    let (program, tools) = (browser::program()?, npm::folder_with(&[PLAYWRIGHT])?);
+    browser::program()?;
     let served = Served::start(test, profiles)?;
+    look_at(test, &served.url(), scenario, expected)?;
+    served.end()
+}
+
+/// Does in a browser what a scenario says.
+fn look_at(test: &Context<'_>, url: &str, scenario: &str, expected: &Value) -> Verdict {
+    packages::install_browser();
+    let (program, tools) = (browser::program()?, npm::folder_with(&[PLAYWRIGHT])?);
     let script = crate_folder().join("tests/browser.mjs");
-    let call = test.program("node").path(&script).args(&[scenario, &served.url(), &expected.to_string()]);
+    let call = test.program("node").path(&script).args(&[scenario, url, &expected.to_string()]);
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output()?;
     let call = call.env("CHROMIUM", String::from_utf8_lossy(&found.stdout).trim());
     let finished = call.env("PLAYWRIGHT_HOME", tools.display().to_string()).run()?;
-    expect_eq(&format!("{scenario}: {}", finished.stderr), finished.code(), 0)?;
-    served.end()
+    expect_eq(&format!("{scenario}: {}", finished.stderr), finished.code(), 0)
+}
+
+/// A page that was exported opens without a server.
+fn exported(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let page = test.path("page.html");
+    let call = test.nyquist(&["export", "--format", "viewer", "-o"]).path(&page);
+    call.path(&recorded.path).run()?.succeeded()?;
+    let url = format!("file://{}", page.display());
+    look_at(test, &url, "file", &json!({"leaf": "alpha", "caller": "middle"}))
 }
 
 fn on_shares(test: &Context<'_>, scenario: &str) -> Verdict {
