@@ -14,6 +14,7 @@ mod mutation;
 mod oracle;
 mod packages;
 mod packaging;
+mod rotation;
 mod steps;
 mod sys;
 mod tally;

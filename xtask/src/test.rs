@@ -5,16 +5,21 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+use crate::rotation::Turn;
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
 use crate::{docs, fuzz, instructions, live, oracle, packages, packaging, workloads};
 
 /// What to run.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Options {
     /// Only format, lints, unit tests and the short live recordings
     #[arg(long)]
     quick: bool,
+    /// Everything: also what runs take turns at, and tests of what changes any day
+    #[arg(long, conflicts_with = "quick")]
+    all: bool,
     /// Fails on a skip that is not in xtask/skips.txt, as CI does (CI=true)
     #[arg(long)]
     deny_skips: bool,
@@ -29,8 +34,19 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    fn wants(&self, step: &str) -> bool {
-        self.filter.is_empty() || self.filter.iter().any(|word| step.contains(word.as_str()))
+    fn wants(&self, step: &str, left_out: &[&str]) -> bool {
+        let is_named = self.filter.iter().any(|word| step.contains(word.as_str()));
+        is_named || (self.filter.is_empty() && !left_out.contains(&step))
+    }
+
+    /// The steps and topics that are left to other runs. Says so where this run has any of them.
+    fn left_out(&self) -> Vec<&'static str> {
+        if self.all || self.quick || !self.filter.is_empty() {
+            return Vec::new();
+        }
+        let turn = Turn::of_commit();
+        println!("{}", turn.told());
+        turn.left_out()
     }
 }
 
@@ -44,15 +60,16 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let ci = std::env::var("CI").is_ok_and(|value| value == "true");
     let allowed = AllowedSkips::read()?;
     let mut tally = Tally::default();
+    let left_out = options.left_out();
     for (name, in_quick, check) in STEPS {
-        if options.wants(name) && (*in_quick || !options.quick) {
+        if options.wants(name, &left_out) && (*in_quick || !options.quick) {
             step(&mut tally, name, |tally| check(tally, ci));
         }
     }
     if live::wanted(&options.filter) {
-        counting_step(&mut tally, "live", |tally| run_live(options, tally));
+        counting_step(&mut tally, "live", |tally| run_live(options, left_out.clone(), tally));
     }
-    if options.wants("commands") && !options.quick {
+    if options.wants("commands", &left_out) && !options.quick {
         step(&mut tally, "commands", docs::run_commands);
     }
     if ci || options.deny_skips {
@@ -98,13 +115,14 @@ fn documentation() -> Result<bool> {
     succeeds(command)
 }
 
-fn run_live(options: &Options, tally: &mut Tally) -> Result<bool> {
+fn run_live(options: &Options, left_out: Vec<&'static str>, tally: &mut Tally) -> Result<bool> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
         None => build_nyquist()?,
     };
     let workloads = workloads::build_all()?;
-    live::run(&live::Plan { nyquist, workloads, quick: options.quick, filter: options.filter.clone() }, tally)
+    let (quick, all, filter) = (options.quick, options.all, options.filter.clone());
+    live::run(&live::Plan { nyquist, workloads, quick, filter, left_out, all }, tally)
 }
 
 /// Builds the program as it is shipped.

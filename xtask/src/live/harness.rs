@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::TOPICS;
 use super::context::{Context, Ground};
 use super::expect::{Stop, Verdict};
 use super::paranoid;
+use super::{TOPICS, alone};
 use crate::tally::Tally;
 
 /// What a live run is given.
@@ -23,8 +23,12 @@ pub(crate) struct Plan {
     pub workloads: PathBuf,
     /// Only the tests that are marked quick.
     pub quick: bool,
-    /// Words of which one must be in a test's name; empty: all tests.
+    /// Words of which one must be in a test's name; empty: all tests but those left out.
     pub filter: Vec<String>,
+    /// The topics that are left out, unless a word names them.
+    pub left_out: Vec<&'static str>,
+    /// Whether tests run that are part of complete runs alone.
+    pub all: bool,
 }
 
 /// One test.
@@ -35,16 +39,21 @@ pub(crate) struct Test {
     pub run: fn(&Context<'_>) -> Verdict,
     /// Whether `--quick` runs it.
     pub quick: bool,
-    /// Whether it may run beside others: it measures no shares and changes nothing global.
+    /// Where its topic is none to run alone, but the test is: why.
+    pub exclusive: Option<&'static str>,
+    /// Whether it may run beside others although its topic runs alone: it measures no shares and changes nothing global.
     pub parallel: bool,
+    /// Why it is part of complete runs alone, where it is.
+    pub only_in_all: Option<&'static str>,
     /// When it is killed, with everything it started.
     pub limit: Duration,
 }
 
 impl Test {
-    /// A test that runs alone, and not in `--quick`.
+    /// A test that is not in `--quick`, and runs beside others unless its topic runs alone.
     pub(crate) const fn new(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Self {
-        Self { name, run, quick: false, parallel: false, limit: Duration::from_mins(4) }
+        let limit = Duration::from_mins(4);
+        Self { name, run, quick: false, exclusive: None, parallel: false, only_in_all: None, limit }
     }
 
     /// Part of `--quick` too.
@@ -52,9 +61,19 @@ impl Test {
         Self { quick: true, ..self }
     }
 
-    /// May run beside others.
+    /// May run beside others although its topic runs alone.
     pub(crate) const fn parallel(self) -> Self {
         Self { parallel: true, ..self }
+    }
+
+    /// Runs alone, for this reason, although its topic does not.
+    pub(crate) const fn exclusive(self, why: &'static str) -> Self {
+        Self { exclusive: Some(why), ..self }
+    }
+
+    /// Runs only where everything is asked for, or its name, for this reason.
+    pub(crate) const fn only_in_all(self, why: &'static str) -> Self {
+        Self { only_in_all: Some(why), ..self }
     }
 }
 
@@ -73,8 +92,24 @@ pub(crate) enum Outcome {
 
 /// A test with its full name, `topic::name`.
 struct Chosen {
+    topic: &'static str,
     name: String,
     test: &'static Test,
+}
+
+impl Chosen {
+    /// Why it runs alone, where it does.
+    fn alone(&self) -> Option<&'static str> {
+        self.test.exclusive.or_else(|| alone::reason(self.topic).filter(|_| !self.test.parallel))
+    }
+
+    /// Whether a run has it.
+    fn is_in(&self, plan: &Plan) -> bool {
+        let is_named = !plan.filter.is_empty();
+        let is_left_out =
+            plan.left_out.contains(&self.topic) || (self.test.only_in_all.is_some() && !plan.all);
+        passes(&plan.filter, &self.name) && (self.test.quick || !plan.quick) && (is_named || !is_left_out)
+    }
 }
 
 /// Whether the filter leaves any live test.
@@ -84,19 +119,19 @@ pub(crate) fn wanted(filter: &[String]) -> bool {
 
 /// Prints every test's name.
 pub(crate) fn list() {
-    for Chosen { name, test } in all() {
-        println!("{name}{}{}", mark(test.quick, " [quick]"), mark(test.parallel, " [parallel]"));
+    for chosen in all() {
+        let quick = if chosen.test.quick { " [quick]" } else { "" };
+        let marked =
+            |what: &str, why: Option<&str>| why.map_or_else(String::new, |why| format!(" [{what}: {why}]"));
+        let alone = marked("alone", chosen.alone());
+        println!("{}{quick}{alone}{}", chosen.name, marked("--all", chosen.test.only_in_all));
     }
 }
 
-fn mark(set: bool, word: &'static str) -> &'static str {
-    if set { word } else { "" }
-}
-
 fn all() -> impl Iterator<Item = Chosen> {
-    let named = |(topic, tests): &(&str, &'static [Test])| {
-        let topic = (*topic).to_owned();
-        tests.iter().map(move |test| Chosen { name: format!("{topic}::{}", test.name), test })
+    let named = |(topic, tests): &(&'static str, &'static [Test])| {
+        let topic = *topic;
+        tests.iter().map(move |test| Chosen { topic, name: format!("{topic}::{}", test.name), test })
     };
     TOPICS.iter().flat_map(named)
 }
@@ -110,9 +145,8 @@ fn passes(filter: &[String], name: &str) -> bool {
 pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     let ground = Ground::prepare(plan)?;
-    let chosen =
-        all().filter(|chosen| passes(&plan.filter, &chosen.name) && (chosen.test.quick || !plan.quick));
-    let (together, alone): (Vec<Chosen>, Vec<Chosen>) = chosen.partition(|chosen| chosen.test.parallel);
+    let chosen = all().filter(|chosen| chosen.is_in(plan));
+    let (together, alone): (Vec<Chosen>, Vec<Chosen>) = chosen.partition(|chosen| chosen.alone().is_none());
     let told = Teller { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
     let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
     run_together(&ground, &together, workers, &told);

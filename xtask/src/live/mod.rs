@@ -3,6 +3,7 @@
 //! libtest hides what a passing test prints, also its word about a skip; hence a harness of our own.
 
 mod aarch64;
+mod alone;
 mod annotate;
 mod attach;
 mod attach_beside;

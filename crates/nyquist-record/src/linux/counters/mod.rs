@@ -226,7 +226,8 @@ mod tests {
             child.kill().unwrap();
             child.wait().unwrap();
             let memory = values(&events, child.id(), "Memory");
-            assert!(memory[0].1 == 0.0 && memory[1].1 > 100_000.0, "{memory:?}");
+            // A child has little before it is the program.
+            assert!(memory[0].1 == 0.0 && memory.iter().any(|(_, bytes)| *bytes > 100_000.0), "{memory:?}");
             assert!(memory.is_sorted_by_key(|(time, _)| *time));
         }
     }

@@ -1,0 +1,80 @@
+//! The topics whose tests run alone, each for a reason. All others run beside each other.
+
+/// They measure times or shares of time, which others would disturb.
+const MEASURES: &str = "measures times or shares";
+/// They change settings or groups that all processes of the machine have.
+const GLOBAL: &str = "changes what the whole machine has";
+/// They make the machine so busy that others would be late.
+const HEAVY: &str = "takes the whole machine";
+
+/// The topics, and why.
+const ALONE: &[(&str, &str)] = &[
+    ("annotate", MEASURES),
+    ("attach", MEASURES),
+    ("attach_beside", MEASURES),
+    ("cargo", HEAVY),
+    ("chosen_cpus", MEASURES),
+    ("code_in_memory", MEASURES),
+    ("control_groups", GLOBAL),
+    ("counters", MEASURES),
+    ("deep_stacks", MEASURES),
+    ("deepening", MEASURES),
+    ("diff", MEASURES),
+    ("doctor", GLOBAL),
+    ("formats", MEASURES),
+    ("front_end", GLOBAL),
+    ("go", MEASURES),
+    ("hostile_markers", MEASURES),
+    ("hostile_modules", MEASURES),
+    ("idle", MEASURES),
+    ("jit", MEASURES),
+    ("job_control", MEASURES),
+    ("leaks", MEASURES),
+    ("losses", MEASURES),
+    ("many_cpus", MEASURES),
+    ("markers", MEASURES),
+    ("names", MEASURES),
+    ("options", GLOBAL),
+    ("output_files", MEASURES),
+    ("output_safety", MEASURES),
+    ("own_files", GLOBAL),
+    ("perf_data", MEASURES),
+    ("perf_data_export", MEASURES),
+    ("permissions", GLOBAL),
+    ("privileges", GLOBAL),
+    ("ptrace", MEASURES),
+    ("ptrace_attach", MEASURES),
+    ("query", MEASURES),
+    ("recording", MEASURES),
+    ("report", MEASURES),
+    ("samply", HEAVY),
+    ("samply_options", GLOBAL),
+    ("signals", MEASURES),
+    ("stacks", MEASURES),
+    ("storms", HEAVY),
+    ("targets", MEASURES),
+    ("time_namespaces", MEASURES),
+    ("top", MEASURES),
+    ("unwind_info", MEASURES),
+    ("walkthrough", HEAVY),
+];
+
+/// Why the tests of a topic run alone, where they do.
+pub(super) fn reason(topic: &str) -> Option<&'static str> {
+    ALONE.iter().find(|(name, _)| *name == topic).map(|(_, why)| *why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALONE;
+    use crate::live::TOPICS;
+    use crate::rotation::TURNS;
+
+    #[test]
+    fn the_topics_of_the_tables_exist() {
+        let is_topic = |name: &str| TOPICS.iter().any(|(topic, _)| *topic == name);
+        assert!(ALONE.iter().all(|(name, _)| is_topic(name)));
+        let mut parts = TURNS.iter().flat_map(|parts| parts.iter());
+        assert!(parts.all(|(name, _)| *name == "oracle" || is_topic(name)));
+    }
+}

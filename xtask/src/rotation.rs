@@ -1,0 +1,103 @@
+//! The checks that runs without `--all` take turns at, because they build or download much, or take long.
+//!
+//! The turn is the number of commits, so that five commits in a row run all of them. Where the history is not whole, as in a shallow
+//! clone, it is the commit's hash.
+
+use std::process::Command;
+
+/// A step, or a topic of live tests, and why it is not part of every run.
+type Part = (&'static str, &'static str);
+
+/// What runs in each turn. Each takes about as long as the others.
+pub(crate) const TURNS: [&[Part]; 5] = [
+    &[("oracle", "builds other unwinders, symbolizers and readers")],
+    &[("samply", "builds programs that read samply's profiles")],
+    &[
+        ("cargo", "builds criterion and its dependencies"),
+        ("leaks", "starts very many processes and threads"),
+    ],
+    &[
+        ("deep_stacks", "records many deep stacks"),
+        ("walkthrough", "builds and records a program step by step"),
+    ],
+    &[("storms", "starts many thousands of processes")],
+];
+
+/// A run's turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    index: usize,
+    /// What decided it.
+    by: String,
+}
+
+impl Turn {
+    /// The turn of the commit that is checked out.
+    pub(crate) fn of_commit() -> Self {
+        let is_shallow =
+            git(&["rev-parse", "--is-shallow-repository"]).is_none_or(|answer| answer != "false");
+        let count = git(&["rev-list", "--count", "HEAD"]).filter(|_| !is_shallow);
+        Self::of(count.as_deref(), git(&["rev-parse", "HEAD"]).as_deref())
+    }
+
+    /// The turn by the number of commits, where that is known, or by the commit's hash.
+    fn of(count: Option<&str>, hash: Option<&str>) -> Self {
+        let turns = TURNS.len() as u64;
+        if let Some(count) = count.and_then(|count| count.parse::<u64>().ok()) {
+            return Self { index: (count % turns) as usize, by: format!("commit number {count}") };
+        }
+        let digits = hash.and_then(|hash| u64::from_str_radix(hash.get(..8)?, 16).ok());
+        let by = hash.map_or_else(|| "no commit".to_owned(), |hash| format!("commit {hash}"));
+        Self { index: (digits.unwrap_or(0) % turns) as usize, by }
+    }
+
+    /// The steps and topics that are left to other turns.
+    pub(crate) fn left_out(&self) -> Vec<&'static str> {
+        let others = TURNS.iter().enumerate().filter(|(index, _)| *index != self.index);
+        others.flat_map(|(_, parts)| parts.iter().map(|(name, _)| *name)).collect()
+    }
+
+    /// What this turn runs beside what every run does, and what it leaves out.
+    pub(crate) fn told(&self) -> String {
+        let own: Vec<&str> = TURNS[self.index].iter().map(|(name, _)| *name).collect();
+        format!(
+            "Turn {} of {} ({}) runs {}, and not {}: `--all` runs everything.",
+            self.index + 1,
+            TURNS.len(),
+            self.by,
+            own.join(", "),
+            self.left_out().join(", ")
+        )
+    }
+}
+
+/// The first line that git says; `None` where it fails.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).current_dir(crate::root()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TURNS, Turn};
+
+    #[test]
+    fn five_commits_in_a_row_run_everything() {
+        let all: Vec<&str> = TURNS.iter().flat_map(|parts| parts.iter().map(|(name, _)| *name)).collect();
+        for first in [0, 7, 1234] {
+            let turns: Vec<Turn> =
+                (first..first + 5).map(|count| Turn::of(Some(&count.to_string()), None)).collect();
+            let runs = |name: &&&str| turns.iter().filter(|turn| !turn.left_out().contains(name)).count();
+            assert!(all.iter().all(|name| runs(&name) == 1), "from commit {first}");
+        }
+    }
+
+    #[test]
+    fn a_shallow_clone_goes_by_the_hash() {
+        let turn = |hash| Turn::of(None, Some(hash)).index;
+        assert_eq!(turn("00000007deadbeef00000007deadbeef00000007"), 2);
+        assert_eq!((turn("00000009"), turn("é"), turn("")), (4, 0, 0));
+        assert_eq!(Turn::of(Some("x"), None), Turn { index: 0, by: "no commit".to_owned() });
+    }
+}
