@@ -2,6 +2,7 @@
 
 mod json;
 mod lines;
+mod protobuf;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,6 +36,10 @@ pub enum Format {
     ChromeTrace,
     /// A table of Instruments, as `xctrace export` writes it.
     Instruments,
+    /// A recording of Java Flight Recorder.
+    Jfr,
+    /// Profiles of OpenTelemetry.
+    Otlp,
     /// A Windows event trace, which cannot be read yet.
     Etl,
     /// Counts of callgrind or cachegrind, which are not read.
@@ -58,6 +63,8 @@ impl fmt::Display for Format {
             Self::V8CpuProfile => "a CPU profile of V8",
             Self::ChromeTrace => "a Chrome trace",
             Self::Instruments => "an export of Instruments",
+            Self::Jfr => "a JFR recording",
+            Self::Otlp => "a profile of OpenTelemetry",
             Self::Etl => "a Windows event trace (.etl)",
             Self::Callgrind => "a file of callgrind",
             Self::GoText => "a profile of Go as text",
@@ -67,6 +74,16 @@ impl fmt::Display for Format {
 }
 
 impl Format {
+    /// Whether a file's samples may have several values, of which [`read_value`](crate::read_value) takes one by its name.
+    pub fn has_values(self) -> bool {
+        matches!(self, Self::Pprof | Self::Jfr | Self::Otlp)
+    }
+
+    /// Whether its files are no text, which might have another encoding.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Self::Pprof | Self::Jfr | Self::Otlp)
+    }
+
     /// Why a file of this format is not read by [`read`](crate::read), and what to do instead.
     pub(crate) fn refusal(self) -> String {
         let advice = match self {
@@ -90,7 +107,8 @@ pub fn detect(prefix: &[u8], name: &str) -> Option<Format> {
     by_magic(&start)
         .or_else(|| by_text(&encoding::to_utf8(&start), name))
         .or_else(|| is_etl(&start, name).then_some(Format::Etl))
-        .or_else(|| is_pprof(&start).then_some(Format::Pprof))
+        .or_else(|| protobuf::is_otlp(&start).then_some(Format::Otlp))
+        .or_else(|| protobuf::is_pprof(&start).then_some(Format::Pprof))
 }
 
 /// Whether a file that begins so may be JSON: it looks like that, or is compressed and cut off before its first byte.
@@ -114,6 +132,9 @@ fn decompressed(prefix: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn by_magic(start: &[u8]) -> Option<Format> {
+    if start.starts_with(crate::jfr::MAGIC) {
+        return Some(Format::Jfr);
+    }
     // The magic of perf.data is a number: the second is another byte order's.
     (start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP")).then_some(Format::PerfData)
 }
@@ -126,42 +147,6 @@ fn by_text(start: &[u8], name: &str) -> Option<Format> {
         b'<' if text.contains("<trace-query-result") => Some(Format::Instruments),
         _ => by_lines(text),
     }
-}
-
-/// Wire types of protobuf.
-const VARINT: u8 = 0;
-const BYTES: u8 = 2;
-
-/// Whether these are fields of pprof's `Profile`, in whatever order: none but those that it has, each of its type, and a
-/// sample type among them.
-fn is_pprof(start: &[u8]) -> bool {
-    let (mut rest, mut has_sample_type) = (start, false);
-    while let Some((&tag, after)) = rest.split_first() {
-        let Some((value, after)) = varint(after) else { break };
-        let (field, wire_type) = (tag >> 3, tag & 0b111);
-        let (is_varint, is_bytes) = (wire_type == VARINT, wire_type == BYTES);
-        let is_known = match field {
-            1..=6 | 11 => is_bytes,
-            7..=10 | 12 | 14 | 15 => is_varint,
-            13 => is_bytes || is_varint,
-            _ => false,
-        };
-        if !is_known {
-            return false;
-        }
-        has_sample_type |= field == 1;
-        let length = if is_bytes { usize::try_from(value).unwrap_or(usize::MAX) } else { 0 };
-        rest = after.get(length..).unwrap_or_default();
-    }
-    has_sample_type
-}
-
-/// A protobuf varint and what follows it.
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
-    let (varint, rest) = bytes.split_at(length);
-    let value = varint.iter().rev().fold(0_u64, |value, byte| value << 7 | u64::from(byte & 0x7f));
-    Some((value, rest))
 }
 
 /// Whether it is an event trace: its name says so, and it begins with the size of its buffers, a multiple of 1 KiB.
@@ -185,6 +170,7 @@ mod tests {
     fn formats_are_known_by_their_contents() {
         check(b"PERFILE2\x68\0\0\0", "x", Some(Format::PerfData));
         check(b"2ELIFREP\0", "x", Some(Format::PerfData));
+        check(b"FLR\0\0\x02\0\x01", "x", Some(Format::Jfr));
         check(br#"{"meta":{"preprocessedProfileVersion":66},"libs":["#, "x", Some(Format::Firefox));
         check(br#"{"threads":[{"nodes":1,"traceEvents":[]}]"#, "x", Some(Format::Firefox));
         check(br#"{"a":"\"traceEvents\":","traceEvents":[{"#, "x", Some(Format::ChromeTrace));
@@ -210,6 +196,8 @@ mod tests {
             write(&mut out).unwrap();
             out
         };
+        let otlp = written(&|out| crate::otlp::write(&profile, &crate::as_named, out));
+        check(&otlp, "x", Some(Format::Otlp));
         let pprof = written(&|out| crate::pprof::write(&profile, &crate::as_named, out));
         check(&pprof, "x", Some(Format::Pprof));
         check(&gzip::decompress(&pprof).unwrap().0, "x", Some(Format::Pprof));

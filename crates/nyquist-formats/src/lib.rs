@@ -18,14 +18,17 @@ mod gzip;
 pub mod hidden;
 mod import;
 pub mod instruments;
+pub mod jfr;
 mod json;
 mod layout;
+pub mod otlp;
 pub mod perf_script;
 pub mod pprof;
 pub mod samply_sidecar;
 mod select;
 mod spans;
 pub mod speedscope;
+mod strings;
 #[cfg(test)]
 mod test_profile;
 pub mod v8;
@@ -60,13 +63,13 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(format, bytes, None)
 }
 
-/// As [`read`], of the value of that name where samples have several (pprof).
+/// As [`read`], of the value of that name where samples have several ([`Format::has_values`]).
 ///
 /// # Errors
 /// As [`read`] has it, and if there is no value of that name.
 pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
     let (mut bytes, note) = decompressed(bytes)?;
-    if format != Format::Pprof {
+    if !format.is_binary() {
         bytes = recoded(bytes);
     }
     let mut imported = match format {
@@ -77,6 +80,8 @@ pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Im
         Format::ChromeTrace => chrome::read(&bytes),
         Format::V8CpuProfile => v8::read(&bytes),
         Format::Instruments => instruments::read(&bytes),
+        Format::Otlp => otlp::read_value(&bytes, name),
+        Format::Jfr => jfr::read_value(&bytes, name),
         other => Err(ReadError::Unsupported(other.refusal())),
     }?;
     imported.notes.extend(note);

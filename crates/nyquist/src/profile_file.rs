@@ -81,9 +81,8 @@ pub(crate) fn read_opened(
         let reader = source.recording().map_err(|error| cannot_load(&error))?;
         return perf_data::read(reader, path, kernel, recording, symbols, printer);
     }
-    // The samples of a pprof profile have several values.
     let value = match (format, recording.event.as_slice()) {
-        (Some(Format::Pprof), [event]) => Some(event.as_str()),
+        (Some(format), [event]) if format.has_values() => Some(event.as_str()),
         _ => None,
     };
     let given = if value.is_some() { recording.given_beside("--event") } else { recording.given() };

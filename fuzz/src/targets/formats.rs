@@ -1,10 +1,10 @@
 //! Reading arbitrary bytes as each format of another profiler; the first byte chooses it. What can be read is written in
 //! every format.
 
-use nyquist_formats::{Format, as_named, chrome, detect, folded, perf_script, pprof, read, speedscope};
+use nyquist_formats::{Format, as_named, chrome, detect, folded, otlp, perf_script, pprof, read, speedscope};
 
 /// The formats that are read.
-const FORMATS: [Format; 7] = [
+const FORMATS: [Format; 9] = [
     Format::PerfScript,
     Format::Pprof,
     Format::Folded,
@@ -12,6 +12,8 @@ const FORMATS: [Format; 7] = [
     Format::V8CpuProfile,
     Format::ChromeTrace,
     Format::Instruments,
+    Format::Jfr,
+    Format::Otlp,
 ];
 
 /// Takes one input.
@@ -22,6 +24,7 @@ pub fn run(bytes: &[u8]) {
     let profile = imported.profile;
     let mut out = Vec::new();
     let written = pprof::write(&profile, &as_named, &mut out)
+        .and_then(|()| otlp::write(&profile, &as_named, &mut out))
         .and_then(|()| speedscope::write(&profile, &as_named, &mut out))
         .and_then(|()| chrome::write(&profile, &as_named, &mut out))
         .and_then(|()| perf_script::write(&profile, &mut out))

@@ -17,8 +17,9 @@ pub(super) struct Seed {
 }
 
 /// The formats that profiles are written and read in, with the ends of their names.
-const FORMATS: [(&str, &str); 6] = [
+const FORMATS: [(&str, &str); 7] = [
     ("pprof", "pb.gz"),
+    ("otlp", "otlp"),
     ("folded", "folded"),
     ("speedscope", "speedscope.json"),
     ("chrome", "trace.json"),

@@ -44,6 +44,8 @@ pub(crate) struct ExportArgs {
 pub(crate) enum ExportFormat {
     /// For pprof: .pb.gz, .pprof
     Pprof,
+    /// For the OpenTelemetry collector and what it feeds: .otlp
+    Otlp,
     /// Folded stacks, for flamegraph.pl and inferno: .folded, .collapsed
     Folded,
     /// For speedscope: .speedscope.json
@@ -74,6 +76,7 @@ impl ExportFormat {
             (".json", Self::Firefox),
             (".pb.gz", Self::Pprof),
             (".pprof", Self::Pprof),
+            (".otlp", Self::Otlp),
             (".folded", Self::Folded),
             (".collapsed", Self::Folded),
             (".perf", Self::PerfScript),
@@ -86,7 +89,7 @@ impl ExportFormat {
 
     /// Whether it is not for a terminal.
     pub(crate) fn is_binary(self) -> bool {
-        matches!(self, Self::Pprof | Self::Firefox | Self::PerfData)
+        matches!(self, Self::Pprof | Self::Otlp | Self::Firefox | Self::PerfData)
     }
 
     /// Whether a file of it is JSON, if it is text at all.
@@ -109,6 +112,7 @@ mod tests {
         check("x.json.gz", Some(ExportFormat::Firefox));
         check("x.json", Some(ExportFormat::Firefox));
         check("x.html", Some(ExportFormat::Html));
+        check("x.otlp", Some(ExportFormat::Otlp));
         check("x.perf", Some(ExportFormat::PerfScript));
         check("perf.data", Some(ExportFormat::PerfData));
         check("x.svg", None);

@@ -54,8 +54,8 @@ pub(crate) struct RecordingArgs {
     /// Only samples on this CPU (may be repeated)
     #[arg(long, value_name = "CPU", value_delimiter = ',')]
     pub(crate) cpu: Vec<u32>,
-    /// Only samples of this event (may be repeated; default: the first clock or cycle counter); of a pprof profile this value,
-    /// as alloc_space
+    /// Only samples of this event (may be repeated; default: the first clock or cycle counter); of a profile whose samples
+    /// have several values (pprof, JFR) this one, as alloc_space or jdk.ThreadPark
     #[arg(long, value_name = "EVENT")]
     pub(crate) event: Vec<String>,
     /// The profile's name (default: the recorded command's)
