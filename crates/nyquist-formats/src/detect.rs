@@ -40,11 +40,17 @@ pub enum Format {
     Jfr,
     /// Profiles of OpenTelemetry.
     Otlp,
+    /// A trace of Perfetto.
+    Perfetto,
+    /// A CPU profile of gperftools.
+    GperftoolsCpu,
+    /// A profile of Go or gperftools as text.
+    PprofText,
     /// A Windows event trace, which cannot be read yet.
     Etl,
     /// Counts of callgrind or cachegrind, which are not read.
     Callgrind,
-    /// A profile of Go as text, which is not read.
+    /// A list of Go's goroutines (`debug=2`), which is not read.
     GoText,
     /// What `ls -l` prints, which is no profile.
     FileList,
@@ -65,9 +71,12 @@ impl fmt::Display for Format {
             Self::Instruments => "an export of Instruments",
             Self::Jfr => "a JFR recording",
             Self::Otlp => "a profile of OpenTelemetry",
+            Self::Perfetto => "a trace of Perfetto",
+            Self::GperftoolsCpu => "a CPU profile of gperftools",
+            Self::PprofText => "a profile as text",
             Self::Etl => "a Windows event trace (.etl)",
             Self::Callgrind => "a file of callgrind",
-            Self::GoText => "a profile of Go as text",
+            Self::GoText => "a list of goroutines",
             Self::FileList => "a list of files",
         })
     }
@@ -76,21 +85,19 @@ impl fmt::Display for Format {
 impl Format {
     /// Whether a file's samples may have several values, of which [`read_value`](crate::read_value) takes one by its name.
     pub fn has_values(self) -> bool {
-        matches!(self, Self::Pprof | Self::Jfr | Self::Otlp)
+        matches!(self, Self::Pprof | Self::Jfr | Self::Otlp | Self::Perfetto | Self::PprofText)
     }
 
     /// Whether its files are no text, which might have another encoding.
     pub(crate) fn is_binary(self) -> bool {
-        matches!(self, Self::Pprof | Self::Jfr | Self::Otlp)
+        matches!(self, Self::Pprof | Self::Jfr | Self::Otlp | Self::Perfetto | Self::GperftoolsCpu)
     }
 
     /// Why a file of this format is not read by [`read`](crate::read), and what to do instead.
     pub(crate) fn refusal(self) -> String {
         let advice = match self {
             Self::Callgrind => "which has counts of instructions and no samples: KCachegrind shows it",
-            Self::GoText => {
-                "which has no names to sum up: get it without debug=1 or debug=2, then it is a pprof profile"
-            }
+            Self::GoText => "with each on its own: get it with debug=1, or without it, then it is a profile",
             Self::FileList => "as ls -l prints it, and no profile",
             _ => "which cannot be read here",
         };
@@ -107,6 +114,7 @@ pub fn detect(prefix: &[u8], name: &str) -> Option<Format> {
     by_magic(&start)
         .or_else(|| by_text(&encoding::to_utf8(&start), name))
         .or_else(|| is_etl(&start, name).then_some(Format::Etl))
+        .or_else(|| protobuf::is_perfetto(&start).then_some(Format::Perfetto))
         .or_else(|| protobuf::is_otlp(&start).then_some(Format::Otlp))
         .or_else(|| protobuf::is_pprof(&start).then_some(Format::Pprof))
 }
@@ -134,6 +142,9 @@ fn decompressed(prefix: &[u8]) -> Cow<'_, [u8]> {
 fn by_magic(start: &[u8]) -> Option<Format> {
     if start.starts_with(crate::jfr::MAGIC) {
         return Some(Format::Jfr);
+    }
+    if crate::legacy::is_cpu(start) {
+        return Some(Format::GperftoolsCpu);
     }
     // The magic of perf.data is a number: the second is another byte order's.
     (start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP")).then_some(Format::PerfData)
@@ -198,6 +209,8 @@ mod tests {
         };
         let otlp = written(&|out| crate::otlp::write(&profile, &crate::as_named, out));
         check(&otlp, "x", Some(Format::Otlp));
+        let perfetto = written(&|out| crate::perfetto::write(&profile, &crate::as_named, out));
+        check(&perfetto, "x", Some(Format::Perfetto));
         let pprof = written(&|out| crate::pprof::write(&profile, &crate::as_named, out));
         check(&pprof, "x", Some(Format::Pprof));
         check(&gzip::decompress(&pprof).unwrap().0, "x", Some(Format::Pprof));
@@ -284,12 +297,21 @@ mod tests {
         let callgrind = "it is a file of callgrind, which has counts of instructions and no samples: KCachegrind shows it";
         check_refused("version: 1\ncreator: callgrind-3.19\npid: 7\n", Format::Callgrind, callgrind);
         check_refused("# callgrind format\nevents: Ir\nfn=main\n16 400\n", Format::Callgrind, callgrind);
-        let go = "it is a profile of Go as text, which has no names to sum up: get it without debug=1 or debug=2, then it is a \
-                  pprof profile";
-        check_refused("goroutine profile: total 7\n1 @ 0x43 0x44\n", Format::GoText, go);
-        check_refused("heap profile: 1: 2 [3: 4] @ heap/1048576\n", Format::GoText, go);
-        check_refused("--- contention:\ncycles/second=10\n", Format::GoText, go);
+        let go = "it is a list of goroutines, with each on its own: get it with debug=1, or without it, then it is a profile";
         check_refused("goroutine 1 [running]:\nmain.main()\n", Format::GoText, go);
+    }
+
+    #[test]
+    fn profiles_as_text_are_no_folded_stacks() {
+        for text in [
+            "goroutine profile: total 7\n1 @ 0x43 0x44\n",
+            "heap profile: 1: 2 [3: 4] @ heap/1048576\n",
+            "heap profile:     10:  1000 [    10:  1000] @ heapprofile\n",
+            "--- contention:\ncycles/second=10\n",
+            "--- mutex:\ncycles/second=10\n",
+        ] {
+            check(text.as_bytes(), "x", Some(Format::PprofText));
+        }
     }
 
     #[test]

@@ -21,8 +21,10 @@ pub mod instruments;
 pub mod jfr;
 mod json;
 mod layout;
+pub mod legacy;
 pub mod otlp;
 pub mod perf_script;
+pub mod perfetto;
 pub mod pprof;
 pub mod samply_sidecar;
 mod select;
@@ -80,6 +82,9 @@ pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Im
         Format::ChromeTrace => chrome::read(&bytes),
         Format::V8CpuProfile => v8::read(&bytes),
         Format::Instruments => instruments::read(&bytes),
+        Format::GperftoolsCpu => legacy::read_cpu(&bytes),
+        Format::PprofText => legacy::read_text(&bytes, name),
+        Format::Perfetto => perfetto::read_value(&bytes, name),
         Format::Otlp => otlp::read_value(&bytes, name),
         Format::Jfr => jfr::read_value(&bytes, name),
         other => Err(ReadError::Unsupported(other.refusal())),

@@ -10,7 +10,7 @@ const NODE: &[u8] = include_bytes!("samples/node-20.cpuprofile");
 const PY_SPY: &[u8] = include_bytes!("samples/py-spy-0.4.speedscope.json");
 
 /// The formats that are read here.
-const READ: [Format; 9] = [
+const READ: [Format; 12] = [
     Format::PerfScript,
     Format::Pprof,
     Format::Folded,
@@ -20,6 +20,9 @@ const READ: [Format; 9] = [
     Format::Instruments,
     Format::Jfr,
     Format::Otlp,
+    Format::Perfetto,
+    Format::GperftoolsCpu,
+    Format::PprofText,
 ];
 
 fn imported(bytes: &[u8], name: &str, expected: Format) -> Profile {
@@ -108,6 +111,7 @@ fn files() -> Vec<Vec<u8>> {
         written.push(out);
     };
     add(&|out| nyquist_formats::pprof::write(&profile, &nyquist_formats::as_named, out));
+    add(&|out| nyquist_formats::perfetto::write(&profile, &nyquist_formats::as_named, out));
     add(&|out| nyquist_formats::otlp::write(&profile, &nyquist_formats::as_named, out));
     add(&|out| nyquist_formats::chrome::write(&profile, &nyquist_formats::as_named, out));
     add(&|out| nyquist_formats::speedscope::write(&profile, &nyquist_formats::as_named, out));
@@ -125,6 +129,8 @@ fn survive(bytes: &[u8]) {
         if let Ok(imported) = read(format, bytes) {
             let mut out = Vec::new();
             nyquist_formats::pprof::write(&imported.profile, &nyquist_formats::as_named, &mut out).unwrap();
+            nyquist_formats::perfetto::write(&imported.profile, &nyquist_formats::as_named, &mut out)
+                .unwrap();
             nyquist_formats::otlp::write(&imported.profile, &nyquist_formats::as_named, &mut out).unwrap();
             nyquist_formats::chrome::write(&imported.profile, &nyquist_formats::as_named, &mut out).unwrap();
             nyquist_formats::speedscope::write(&imported.profile, &nyquist_formats::as_named, &mut out)

@@ -1,10 +1,10 @@
 //! Reading arbitrary bytes as each format of another profiler; the first byte chooses it. What can be read is written in
 //! every format.
 
-use nyquist_formats::{Format, as_named, chrome, detect, folded, otlp, perf_script, pprof, read, speedscope};
+use nyquist_formats::{Format, as_named, chrome, detect, folded, otlp, perf_script, perfetto, pprof, read, speedscope};
 
 /// The formats that are read.
-const FORMATS: [Format; 9] = [
+const FORMATS: [Format; 12] = [
     Format::PerfScript,
     Format::Pprof,
     Format::Folded,
@@ -14,6 +14,9 @@ const FORMATS: [Format; 9] = [
     Format::Instruments,
     Format::Jfr,
     Format::Otlp,
+    Format::Perfetto,
+    Format::GperftoolsCpu,
+    Format::PprofText,
 ];
 
 /// Takes one input.
@@ -25,6 +28,7 @@ pub fn run(bytes: &[u8]) {
     let mut out = Vec::new();
     let written = pprof::write(&profile, &as_named, &mut out)
         .and_then(|()| otlp::write(&profile, &as_named, &mut out))
+        .and_then(|()| perfetto::write(&profile, &as_named, &mut out))
         .and_then(|()| speedscope::write(&profile, &as_named, &mut out))
         .and_then(|()| chrome::write(&profile, &as_named, &mut out))
         .and_then(|()| perf_script::write(&profile, &mut out))

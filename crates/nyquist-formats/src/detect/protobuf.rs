@@ -96,6 +96,19 @@ pub(super) fn is_otlp(start: &[u8]) -> bool {
     first.is_some_and(|first| is_resource(first.bytes)) && are_all(start, |field| is_one_of(field, 2))
 }
 
+/// Whether these are fields of Perfetto's `Trace`: packets, one of the first of which says its time, the sequence that it is of, or
+/// that it is a mark between packets.
+pub(super) fn is_perfetto(start: &[u8]) -> bool {
+    let is_packet = |field: &Field<'_>| field.number == 1 && field.wire_type == BYTES;
+    let says = |field: Field<'_>| match field.number {
+        8 | 10 => field.wire_type == VARINT,
+        36 => field.wire_type == BYTES && field.bytes.len() == 16,
+        _ => false,
+    };
+    let mut first = fields(start).take(10);
+    first.any(|packet| is_packet(&packet) && fields(packet.bytes).any(says)) && are_all(start, is_packet)
+}
+
 /// A protobuf varint and what follows it.
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;

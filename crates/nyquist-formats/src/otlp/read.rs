@@ -67,6 +67,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
         period: None,
         negative: 0,
         left_out: 0,
+        unread: 0,
     };
     for (number, resource) in file.resource_profiles.iter().enumerate() {
         reader.read_resource(number, resource);
@@ -209,6 +210,7 @@ struct Reader<'a> {
     period: Option<u64>,
     negative: u64,
     left_out: u64,
+    unread: u64,
 }
 
 /// The row of a table; 0 is none.
@@ -281,7 +283,7 @@ impl Reader<'_> {
         value: Value,
     ) {
         if self.importer.stack_count() > self.most_stacks {
-            self.left_out += 1;
+            self.unread += 1;
             return;
         }
         let thread = self.thread(resource, &sample.attributes);
@@ -386,6 +388,11 @@ impl Reader<'_> {
             ..Code::default()
         };
         if location.lines.is_empty() {
+            // The files may have the name.
+            if code.lib.is_some() && code.address.is_some() {
+                self.importer.meta_mut().symbolicated = false;
+                return vec![self.importer.frame(&code)];
+            }
             let name = if location.address > 0 { format!("{:#x}", location.address) } else { String::new() };
             return vec![self.importer.frame(&Code { name: &name, ..code })];
         }
@@ -424,6 +431,7 @@ impl Reader<'_> {
 
     fn finish(mut self) -> Imported {
         self.importer.note_left_out(self.negative, "negative values");
+        self.importer.note_left_out(self.unread, "samples, because their stacks are out of all proportion");
         self.importer.note_left_out(self.left_out, "samples of other values: import --event NAME reads them");
         if self.first < u64::MAX {
             self.importer.meta_mut().start_time = self.first / 1000;

@@ -4,7 +4,7 @@ use nyquist_profile::{Measure, Unit};
 use prost::Message as _;
 
 use super::message::{
-    AnyValue, Attribute, Content, Dictionary, Function, Line, Location, Profile, ProfilesData,
+    AnyValue, Attribute, Content, Dictionary, Function, Line, Location, Mapping, Profile, ProfilesData,
     ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
 };
 use super::{read, read_value, write};
@@ -135,6 +135,19 @@ fn other_values_are_read_by_their_names() {
     assert_eq!(stacks_of(&samples), ["main 5"]);
     let error = read_value(&bytes, Some("x")).unwrap_err().to_string();
     assert!(error.contains("no profile of `x`, but of alloc, samples"), "{error}");
+}
+
+#[test]
+fn addresses_without_names_are_left_to_the_files() {
+    let mut file = of_an_agent();
+    assert!(read(&file.encode_to_vec()).unwrap().profile.meta().symbolicated);
+    let dictionary = file.dictionary.as_mut().unwrap();
+    dictionary.strings.push(b"/bin/app".to_vec());
+    dictionary.mappings = vec![Mapping::default(), Mapping { filename: 10, ..Mapping::default() }];
+    dictionary.locations[1] = Location { mapping: 1, address: 0x1234, ..Location::default() };
+    let profile = read(&file.encode_to_vec()).unwrap().profile;
+    assert!(!profile.meta().symbolicated);
+    assert_eq!((stacks_of(&profile), &*profile.libs()[0].path), (vec!["0x1234 5".into()], "/bin/app"));
 }
 
 #[test]
