@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
     fn amount(&self, numbers: [u64; 4]) -> u64 {
         let number = numbers[self.place];
         match self.kind {
-            Kind::Count(_) => number,
+            Kind::Count(_) | Kind::Heap(Rate::All) => number,
             Kind::Contention if self.place == 0 => number.saturating_mul(self.period),
             Kind::Contention => {
                 let cycles = u128::from(number) * u128::from(self.period);
@@ -202,7 +202,6 @@ impl<'a> Reader<'a> {
                 };
                 u64::try_from(nanoseconds).unwrap_or(u64::MAX)
             }
-            Kind::Heap(Rate::All) => number,
             Kind::Heap(Rate::OneIn(rate)) => {
                 let first = self.place & 2;
                 let (objects, bytes) = (numbers[first] as f64, numbers[first + 1] as f64);
