@@ -313,9 +313,9 @@ fn write_formats() -> io::Result<()> {
     }
     let profile = nyquist_formats::read(nyquist_formats::Format::Folded, b"main;work 17\nmain 1\n");
     let profile = profile.map_err(io::Error::other)?.profile;
-    let mut otlp = vec![8];
+    let mut otlp = vec![8_u8];
     nyquist_formats::otlp::write(&profile, &nyquist_formats::as_named, &mut otlp)?;
-    let mut perfetto = vec![9];
+    let mut perfetto = vec![9_u8];
     nyquist_formats::perfetto::write(&profile, &nyquist_formats::as_named, &mut perfetto)?;
     let words = [0, 3, 0, 10_000, 0, 2, 2, 0x1234, 0x1567, 0, 1, 0];
     let gperftools: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
