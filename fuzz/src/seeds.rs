@@ -292,7 +292,12 @@ fn write_formats() -> io::Result<()> {
     for (number, (choice, name)) in files.into_iter().enumerate() {
         write("formats", number, &[&[choice], fs::read(samples.join(name))?.as_slice()].concat())?;
     }
-    let texts: [(u8, &str); 14] = [
+    let texts: [(u8, &str); 16] = [
+        (
+            22,
+            "heap profile: 1: 2 [3: 4] @ heap/2048\n1: 2 [3: 4] @ 0x1235\n#\t0x1234\tmain.a+0x4\t/g.go:1\nMAPPED_LIBRARIES:\n1000-2000 r-xp 0 00:00 1 /bin/a\n",
+        ),
+        (22, "--- mutex:\ncycles/second=10\nsampling period=2\n7 3 @ 0x10 0x20\n"),
         (2, "main;work 17\nmain;wait_[k] 3\n"),
         (
             5,
@@ -337,6 +342,18 @@ fn write_formats() -> io::Result<()> {
     ];
     for (number, (choice, text)) in texts.into_iter().enumerate() {
         write("formats", 3 + number, &[&[choice], text.as_bytes()].concat())?;
+    }
+    let profile = nyquist_formats::read(nyquist_formats::Format::Folded, b"main;work 17\nmain 1\n");
+    let profile = profile.map_err(io::Error::other)?.profile;
+    let mut otlp = vec![19_u8];
+    nyquist_formats::otlp::write(&profile, &nyquist_formats::as_named, &mut otlp)?;
+    let mut perfetto = vec![20_u8];
+    nyquist_formats::perfetto::write(&profile, &nyquist_formats::as_named, &mut perfetto)?;
+    let words = [0, 3, 0, 10_000, 0, 2, 2, 0x1234, 0x1567, 0, 1, 0];
+    let gperftools: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+    let gperftools = [&[21], gperftools.as_slice(), b"1000-2000 r-xp 0 00:00 1 /bin/a\n"].concat();
+    for (number, seed) in [otlp, perfetto, gperftools].iter().enumerate() {
+        write("formats", 19 + number, seed)?;
     }
     Ok(())
 }

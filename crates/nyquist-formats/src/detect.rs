@@ -2,6 +2,7 @@
 
 mod json;
 mod lines;
+mod protobuf;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,6 +36,16 @@ pub enum Format {
     ChromeTrace,
     /// A table of Instruments, as `xctrace export` writes it.
     Instruments,
+    /// A recording of Java Flight Recorder.
+    Jfr,
+    /// Profiles of OpenTelemetry.
+    Otlp,
+    /// A trace of Perfetto.
+    Perfetto,
+    /// A CPU profile of gperftools.
+    GperftoolsCpu,
+    /// A profile of Go or gperftools as text.
+    PprofText,
     /// A Windows event trace, which cannot be read yet.
     Etl,
     /// Costs of callgrind or cachegrind.
@@ -59,7 +70,7 @@ pub enum Format {
     Heaptrack,
     /// DHAT's JSON.
     Dhat,
-    /// A profile of Go as text, which is not read.
+    /// A list of Go's goroutines (`debug=2`), which is not read.
     GoText,
     /// What `ls -l` prints, which is no profile.
     FileList,
@@ -78,6 +89,11 @@ impl fmt::Display for Format {
             Self::V8CpuProfile => "a CPU profile of V8",
             Self::ChromeTrace => "a Chrome trace",
             Self::Instruments => "an export of Instruments",
+            Self::Jfr => "a JFR recording",
+            Self::Otlp => "a profile of OpenTelemetry",
+            Self::Perfetto => "a trace of Perfetto",
+            Self::GperftoolsCpu => "a CPU profile of gperftools",
+            Self::PprofText => "a profile as text",
             Self::Etl => "a Windows event trace (.etl)",
             Self::Callgrind => "a file of callgrind",
             Self::V8HeapProfile => "a heap profile of V8",
@@ -90,27 +106,42 @@ impl fmt::Display for Format {
             Self::Bpftrace => "the output of bpftrace",
             Self::Heaptrack => "data of heaptrack",
             Self::Dhat => "a file of DHAT",
-            Self::GoText => "a profile of Go as text",
+            Self::GoText => "a list of goroutines",
             Self::FileList => "a list of files",
         })
     }
 }
 
 impl Format {
-    /// Whether samples may have several values, of which [`read_value`](crate::read_value) reads the one that is asked for.
+    /// Whether samples may have several values, of which [`read_value`](crate::read_value) takes one by its name.
     pub fn has_values(self) -> bool {
         matches!(
             self,
-            Self::Pprof | Self::Callgrind | Self::Austin | Self::Bpftrace | Self::Heaptrack | Self::Dhat
+            Self::Pprof
+                | Self::Jfr
+                | Self::Otlp
+                | Self::Perfetto
+                | Self::PprofText
+                | Self::Callgrind
+                | Self::Austin
+                | Self::Bpftrace
+                | Self::Heaptrack
+                | Self::Dhat
+        )
+    }
+
+    /// Whether its files are no text, which might have another encoding.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(
+            self,
+            Self::Pprof | Self::Jfr | Self::Otlp | Self::Perfetto | Self::GperftoolsCpu | Self::Pstats
         )
     }
 
     /// Why a file of this format is not read by [`read`](crate::read), and what to do instead.
     pub(crate) fn refusal(self) -> String {
         let advice = match self {
-            Self::GoText => {
-                "which has no names to sum up: get it without debug=1 or debug=2, then it is a pprof profile"
-            }
+            Self::GoText => "with each on its own: get it with debug=1, or without it, then it is a profile",
             Self::FileList => "as ls -l prints it, and no profile",
             _ => "which cannot be read here",
         };
@@ -127,7 +158,9 @@ pub fn detect(prefix: &[u8], name: &str) -> Option<Format> {
     by_magic(&start)
         .or_else(|| by_text(&encoding::to_utf8(&start), name))
         .or_else(|| is_etl(&start, name).then_some(Format::Etl))
-        .or_else(|| is_pprof(&start).then_some(Format::Pprof))
+        .or_else(|| protobuf::is_perfetto(&start).then_some(Format::Perfetto))
+        .or_else(|| protobuf::is_otlp(&start).then_some(Format::Otlp))
+        .or_else(|| protobuf::is_pprof(&start).then_some(Format::Pprof))
 }
 
 /// Whether a file that begins so may be JSON: it looks like that, or is compressed and cut off before its first byte.
@@ -153,6 +186,12 @@ fn decompressed(prefix: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn by_magic(start: &[u8]) -> Option<Format> {
+    if start.starts_with(crate::jfr::MAGIC) {
+        return Some(Format::Jfr);
+    }
+    if crate::legacy::is_cpu(start) {
+        return Some(Format::GperftoolsCpu);
+    }
     // The magic of perf.data is a number: the second is another byte order's.
     if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
         return Some(Format::PerfData);
@@ -168,42 +207,6 @@ fn by_text(start: &[u8], name: &str) -> Option<Format> {
         b'<' if text.contains("<trace-query-result") => Some(Format::Instruments),
         _ => by_lines(text),
     }
-}
-
-/// Wire types of protobuf.
-const VARINT: u8 = 0;
-const BYTES: u8 = 2;
-
-/// Whether these are fields of pprof's `Profile`, in whatever order: none but those that it has, each of its type, and a
-/// sample type among them.
-fn is_pprof(start: &[u8]) -> bool {
-    let (mut rest, mut has_sample_type) = (start, false);
-    while let Some((&tag, after)) = rest.split_first() {
-        let Some((value, after)) = varint(after) else { break };
-        let (field, wire_type) = (tag >> 3, tag & 0b111);
-        let (is_varint, is_bytes) = (wire_type == VARINT, wire_type == BYTES);
-        let is_known = match field {
-            1..=6 | 11 => is_bytes,
-            7..=10 | 12 | 14 | 15 => is_varint,
-            13 => is_bytes || is_varint,
-            _ => false,
-        };
-        if !is_known {
-            return false;
-        }
-        has_sample_type |= field == 1;
-        let length = if is_bytes { usize::try_from(value).unwrap_or(usize::MAX) } else { 0 };
-        rest = after.get(length..).unwrap_or_default();
-    }
-    has_sample_type
-}
-
-/// A protobuf varint and what follows it.
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
-    let (varint, rest) = bytes.split_at(length);
-    let value = varint.iter().rev().fold(0_u64, |value, byte| value << 7 | u64::from(byte & 0x7f));
-    Some((value, rest))
 }
 
 /// Whether it is an event trace: its name says so, and it begins with the size of its buffers, a multiple of 1 KiB.
@@ -227,6 +230,7 @@ mod tests {
     fn formats_are_known_by_their_contents() {
         check(b"PERFILE2\x68\0\0\0", "x", Some(Format::PerfData));
         check(b"2ELIFREP\0", "x", Some(Format::PerfData));
+        check(b"FLR\0\0\x02\0\x01", "x", Some(Format::Jfr));
         check(br#"{"meta":{"preprocessedProfileVersion":66},"libs":["#, "x", Some(Format::Firefox));
         check(br#"{"threads":[{"nodes":1,"traceEvents":[]}]"#, "x", Some(Format::Firefox));
         check(br#"{"a":"\"traceEvents\":","traceEvents":[{"#, "x", Some(Format::ChromeTrace));
@@ -269,6 +273,10 @@ mod tests {
             write(&mut out).unwrap();
             out
         };
+        let otlp = written(&|out| crate::otlp::write(&profile, &crate::as_named, out));
+        check(&otlp, "x", Some(Format::Otlp));
+        let perfetto = written(&|out| crate::perfetto::write(&profile, &crate::as_named, out));
+        check(&perfetto, "x", Some(Format::Perfetto));
         let pprof = written(&|out| crate::pprof::write(&profile, &crate::as_named, out));
         check(&pprof, "x", Some(Format::Pprof));
         check(&gzip::decompress(&pprof).unwrap().0, "x", Some(Format::Pprof));
@@ -352,12 +360,21 @@ mod tests {
         let files = "it is a list of files, as ls -l prints it, and no profile";
         check_refused("total 48\ndrwxr-xr-x  2 u g 4096 Jan  1 12:00 .\n", Format::FileList, files);
         check_refused("total 0\n-rw-r--r--@ 1 u g 0 Jan  1 2024 a 3\n", Format::FileList, files);
-        let go = "it is a profile of Go as text, which has no names to sum up: get it without debug=1 or debug=2, then it is a \
-                  pprof profile";
-        check_refused("goroutine profile: total 7\n1 @ 0x43 0x44\n", Format::GoText, go);
-        check_refused("heap profile: 1: 2 [3: 4] @ heap/1048576\n", Format::GoText, go);
-        check_refused("--- contention:\ncycles/second=10\n", Format::GoText, go);
+        let go = "it is a list of goroutines, with each on its own: get it with debug=1, or without it, then it is a profile";
         check_refused("goroutine 1 [running]:\nmain.main()\n", Format::GoText, go);
+    }
+
+    #[test]
+    fn profiles_as_text_are_no_folded_stacks() {
+        for text in [
+            "goroutine profile: total 7\n1 @ 0x43 0x44\n",
+            "heap profile: 1: 2 [3: 4] @ heap/1048576\n",
+            "heap profile:     10:  1000 [    10:  1000] @ heapprofile\n",
+            "--- contention:\ncycles/second=10\n",
+            "--- mutex:\ncycles/second=10\n",
+        ] {
+            check(text.as_bytes(), "x", Some(Format::PprofText));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use nyquist_profile::{
     CategoryColor, CategoryId, CategoryPair, ExtraInfo, Frame, FrameId, Func, FuncKind, Lib, LibId, Marker,
     MarkerTiming, Meta, Process, ProcessIndex, ProfileBuilder, Sample, Source, StackId, StringId, Thread,
-    ThreadIndex, well_known,
+    ThreadIndex, Unit, well_known,
 };
 use rustc_hash::FxHashMap;
 
@@ -263,7 +263,8 @@ impl Importer {
         let has_exact_times = self.builder.profile().meta().has_exact_times;
         // Time that passed before a sampler's first sample is no part of the recording.
         let before = |duration: u64| if has_exact_times { duration } else { 0 };
-        let after = |duration: u64| if has_exact_times { 0 } else { duration };
+        let is_time = self.builder.profile().meta().measure.unit == Unit::Time;
+        let after = |duration: u64| if has_exact_times || !is_time { 0 } else { duration };
         let threads: Vec<_> = (0..self.durations.len()).map(ThreadIndex::from_index).collect();
         let firsts = threads.iter().zip(&self.durations).filter_map(|(&thread, durations)| {
             first_time(self.builder.profile().thread(thread), durations.iter().map(|&it| before(it)))

@@ -23,11 +23,15 @@ pub mod heaptrack;
 pub mod hidden;
 mod import;
 pub mod instruments;
+pub mod jfr;
 mod json;
 mod json_tree;
 mod layout;
+pub mod legacy;
 pub mod mac_sample;
+pub mod otlp;
 pub mod perf_script;
+pub mod perfetto;
 pub mod pprof;
 pub mod pstats;
 pub mod pyinstrument;
@@ -37,6 +41,7 @@ mod spans;
 pub mod speedscope;
 pub mod stack_counts;
 pub mod stackprof;
+mod strings;
 #[cfg(test)]
 mod test_profile;
 pub mod v8;
@@ -74,13 +79,13 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(format, bytes, None)
 }
 
-/// As [`read`], of the value of that name where samples [have several](Format::has_values).
+/// As [`read`], of the value of that name where samples have several ([`Format::has_values`]).
 ///
 /// # Errors
 /// As [`read`] has it, and if there is no value of that name.
 pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
     let (mut bytes, note) = decompressed(bytes)?;
-    if !matches!(format, Format::Pprof | Format::Pstats) {
+    if !format.is_binary() {
         bytes = recoded(bytes);
     }
     let mut imported = match format {
@@ -102,6 +107,11 @@ pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Im
         Format::Bpftrace => stack_counts::read_bpftrace(&bytes, name),
         Format::Heaptrack => heaptrack::read_value(&bytes, name),
         Format::Dhat => dhat::read_value(&bytes, name),
+        Format::GperftoolsCpu => legacy::read_cpu(&bytes),
+        Format::PprofText => legacy::read_text(&bytes, name),
+        Format::Perfetto => perfetto::read_value(&bytes, name),
+        Format::Otlp => otlp::read_value(&bytes, name),
+        Format::Jfr => jfr::read_value(&bytes, name),
         other => Err(ReadError::Unsupported(other.refusal())),
     }?;
     imported.notes.extend(note);

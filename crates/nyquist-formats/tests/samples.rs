@@ -10,7 +10,7 @@ const NODE: &[u8] = include_bytes!("samples/node-20.cpuprofile");
 const PY_SPY: &[u8] = include_bytes!("samples/py-spy-0.4.speedscope.json");
 
 /// The formats that are read here.
-const READ: [Format; 7] = [
+const READ: [Format; 12] = [
     Format::PerfScript,
     Format::Pprof,
     Format::Folded,
@@ -18,6 +18,11 @@ const READ: [Format; 7] = [
     Format::V8CpuProfile,
     Format::ChromeTrace,
     Format::Instruments,
+    Format::Jfr,
+    Format::Otlp,
+    Format::Perfetto,
+    Format::GperftoolsCpu,
+    Format::PprofText,
 ];
 
 fn imported(bytes: &[u8], name: &str, expected: Format) -> Profile {
@@ -106,6 +111,8 @@ fn files() -> Vec<Vec<u8>> {
         written.push(out);
     };
     add(&|out| nyquist_formats::pprof::write(&profile, &nyquist_formats::as_named, out));
+    add(&|out| nyquist_formats::perfetto::write(&profile, &nyquist_formats::as_named, out));
+    add(&|out| nyquist_formats::otlp::write(&profile, &nyquist_formats::as_named, out));
     add(&|out| nyquist_formats::chrome::write(&profile, &nyquist_formats::as_named, out));
     add(&|out| nyquist_formats::speedscope::write(&profile, &nyquist_formats::as_named, out));
     add(&|out| nyquist_formats::perf_script::write(&profile, out));
@@ -122,6 +129,9 @@ fn survive(bytes: &[u8]) {
         if let Ok(imported) = read(format, bytes) {
             let mut out = Vec::new();
             nyquist_formats::pprof::write(&imported.profile, &nyquist_formats::as_named, &mut out).unwrap();
+            nyquist_formats::perfetto::write(&imported.profile, &nyquist_formats::as_named, &mut out)
+                .unwrap();
+            nyquist_formats::otlp::write(&imported.profile, &nyquist_formats::as_named, &mut out).unwrap();
             nyquist_formats::chrome::write(&imported.profile, &nyquist_formats::as_named, &mut out).unwrap();
             nyquist_formats::speedscope::write(&imported.profile, &nyquist_formats::as_named, &mut out)
                 .unwrap();

@@ -8,7 +8,9 @@ use crate::printer::Printer;
 use crate::source_paths::{DiskPaths, name_specially};
 use crate::{export_perf_data, flamegraph, form, input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
-use nyquist_formats::{SourcePaths, callgrind, chrome, csv, folded, perf_script, pprof, speedscope};
+use nyquist_formats::{
+    SourcePaths, callgrind, chrome, csv, folded, otlp, perf_script, perfetto, pprof, speedscope,
+};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use std::borrow::Cow;
@@ -87,7 +89,7 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
                 format!("the name {} does not say which format is wanted", args.output.display())
             };
             Err(Failure::new(message).hint(
-                "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|callgrind|csv|html|viewer",
+                "choose one: --format pprof|otlp|perfetto|folded|speedscope|chrome|firefox|perf-script|perf.data|callgrind|csv|html|viewer",
             ))
         }
     }
@@ -117,6 +119,8 @@ pub(crate) fn write(
     let paths = |file: &str| disk_paths.path(file);
     match format {
         ExportFormat::Pprof => pprof::write(profile, &paths, &mut out),
+        ExportFormat::Otlp => otlp::write(profile, &paths, &mut out),
+        ExportFormat::Perfetto => perfetto::write(profile, &paths, &mut out),
         ExportFormat::Folded => {
             let options = folded::WriteOptions { thread_names: options.thread_names, libs: options.libs };
             folded::write(profile, &mut out, options)

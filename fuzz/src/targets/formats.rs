@@ -1,7 +1,9 @@
 //! Reading arbitrary bytes as each format of another profiler; the first byte chooses it. What can be read is written in
 //! every format.
 
-use nyquist_formats::{Format, as_named, callgrind, chrome, detect, folded, perf_script, pprof, read, speedscope};
+use nyquist_formats::{
+    Format, as_named, callgrind, chrome, detect, folded, otlp, perf_script, perfetto, pprof, read, speedscope,
+};
 
 /// The formats that are read.
 const FORMATS: &[Format] = &[
@@ -23,6 +25,11 @@ const FORMATS: &[Format] = &[
     Format::Bpftrace,
     Format::Heaptrack,
     Format::Dhat,
+    Format::Jfr,
+    Format::Otlp,
+    Format::Perfetto,
+    Format::GperftoolsCpu,
+    Format::PprofText,
 ];
 
 /// Takes one input.
@@ -33,6 +40,8 @@ pub fn run(bytes: &[u8]) {
     let profile = imported.profile;
     let mut out = Vec::new();
     let written = pprof::write(&profile, &as_named, &mut out)
+        .and_then(|()| otlp::write(&profile, &as_named, &mut out))
+        .and_then(|()| perfetto::write(&profile, &as_named, &mut out))
         .and_then(|()| speedscope::write(&profile, &as_named, &mut out))
         .and_then(|()| chrome::write(&profile, &as_named, &mut out))
         .and_then(|()| perf_script::write(&profile, &mut out))

@@ -13,6 +13,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("perf_script_text_is_read", perf_script).parallel(),
     Test::new("a_cpu_profile_of_node_is_read", node).parallel(),
     Test::new("a_cpu_profile_of_go_is_read", go_profile).parallel(),
+    Test::new("a_heap_profile_of_go_as_text_is_read", go_text).parallel(),
+    Test::new("a_recording_of_java_is_read", java_recording).parallel(),
     Test::new("a_trace_that_chromium_made_is_read", chromium_trace),
     Test::new("a_profile_that_firefox_made_is_read", firefox),
     Test::new("callgrind_shows_the_same_costs", callgrind).parallel(),
@@ -46,9 +48,17 @@ fn read_back(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).run_well()?;
     let file = recorded.path.display().to_string();
     let weight = reported_weight(test, &file)?;
-    for name in
-        ["x.pb.gz", "x.folded", "x.speedscope.json", "x.perf", "x.json.gz", "x.trace.json", "x.callgrind"]
-    {
+    for name in [
+        "x.pb.gz",
+        "x.otlp",
+        "x.pftrace",
+        "x.folded",
+        "x.speedscope.json",
+        "x.perf",
+        "x.json.gz",
+        "x.trace.json",
+        "x.callgrind",
+    ] {
         let out = test.path(name).display().to_string();
         test.nyquist(&["export", &file, "-o", &out]).run()?.succeeded()?;
         let table = test.nyquist(&["report", &out]).run()?.succeeded()?.stdout_text();
@@ -232,6 +242,67 @@ fn go_profile(test: &Context<'_>) -> Verdict {
     let self_ms = reported_ms(test, &profile, "main.busy", "self_share")?;
     let of_pprof = expected.split_whitespace().next().unwrap_or_default();
     expect_eq("main.busy's own time", format!("{self_ms}ms"), of_pprof.to_owned())
+}
+
+/// Go's heap profile as text, beside the same one in the format that has replaced it.
+fn go_text(test: &Context<'_>) -> Verdict {
+    if !has(test, "go", "version") {
+        return skip("go is not installed");
+    }
+    let source = test.path("heap.go");
+    let (text, pprof) =
+        (test.path("heap.txt").display().to_string(), test.path("heap.pb.gz").display().to_string());
+    let program = "package main\n\
+        import (\"os\"; \"runtime\"; \"runtime/pprof\")\n\
+        var keep [][]byte\n\
+        //go:noinline\n\
+        func hold(size int) { keep = append(keep, make([]byte, size)) }\n\
+        func main() {\n\
+        runtime.MemProfileRate = 4096\n\
+        for i := 0; i < 2000; i++ { hold(5000) }\n\
+        runtime.GC(); runtime.GC()\n\
+        for place, name := range os.Args[1:] {\n\
+        file, _ := os.Create(name); pprof.Lookup(\"heap\").WriteTo(file, place); file.Close() } }\n";
+    std::fs::write(&source, program)?;
+    let cache = test.path("cache").display().to_string();
+    let words = ["run", &source.display().to_string(), &pprof, &text];
+    test.program("go").args(&words).env("GOCACHE", cache).run()?.succeeded()?;
+    let held = |file: &str| -> Result<u64, Stop> {
+        let json =
+            test.nyquist(&["report", "--json", "--limit", "0", file]).run()?.succeeded()?.stdout_text();
+        let json: Value = serde_json::from_str(&json)?;
+        let mut rows = json["functions"].as_array().into_iter().flatten();
+        let row = rows.find(|row| row["function"] == "main.hold");
+        let share = row.and_then(|row| row["total_share"].as_f64()).unwrap_or(0.0);
+        Ok((share * 1000.0).round() as u64)
+    };
+    let (of_text, of_pprof) = (held(&text)?, held(&pprof)?);
+    expect(of_text > 500, format_args!("main.hold has {of_text} thousandths"))?;
+    expect(of_text.abs_diff(of_pprof) <= 20, format_args!("{of_text} and {of_pprof} thousandths"))
+}
+
+/// What the JDK's own recorder writes: as many samples of execution as its tool counts, and its other events by their names.
+fn java_recording(test: &Context<'_>) -> Verdict {
+    if !has(test, "java", "-version") || !has(test, "jfr", "--version") {
+        return skip("java is not installed");
+    }
+    let file = test.path("java.jfr").display().to_string();
+    let source = crate::root().join("workloads/Jit.java").display().to_string();
+    let recording = format!("-XX:StartFlightRecording=filename={file},settings=profile");
+    test.program("java").args(&[&recording, &source]).run()?.succeeded()?;
+    let summary = test.program("jfr").args(&["summary", &file]).run()?.succeeded()?.stdout_text();
+    let count = |event: &str| {
+        let row = summary.lines().find(|row| row.split_whitespace().next() == Some(event));
+        row.and_then(|row| row.split_whitespace().nth(1)).and_then(|count| count.parse::<u64>().ok())
+    };
+    expect_eq("samples", Some(reported_weight(test, &file)?), count("jdk.ExecutionSample"))?;
+    let table = test.nyquist(&["report", &file]).run()?.succeeded()?.stdout_text();
+    expect_contains("the report", &table, "Jit.fibonacci")?;
+    let imported = test.path("allocations.json.gz").display().to_string();
+    let words = ["import", "-s", "-q", "--event", "alloc", "-o", &imported, &file];
+    test.nyquist(&words).run()?.succeeded()?;
+    let table = test.nyquist(&["report", &imported]).run()?.succeeded()?.stdout_text();
+    expect_contains("the report of allocations", &table, "jdk.ObjectAllocationSample")
 }
 
 /// A trace with V8's CPU profiles. A page that computes for a second by the clock takes as long by the profile.

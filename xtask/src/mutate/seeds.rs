@@ -17,8 +17,10 @@ pub(super) struct Seed {
 }
 
 /// The formats that profiles are written and read in, with the ends of their names.
-const FORMATS: [(&str, &str); 7] = [
+const FORMATS: [(&str, &str); 9] = [
     ("pprof", "pb.gz"),
+    ("otlp", "otlp"),
+    ("perfetto", "pftrace"),
     ("folded", "folded"),
     ("speedscope", "speedscope.json"),
     ("chrome", "trace.json"),

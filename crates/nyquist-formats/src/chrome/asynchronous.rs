@@ -2,19 +2,10 @@
 
 use nyquist_profile::{MarkerTiming, ThreadIndex};
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 
 use super::event::{Event, microseconds, name_of, text};
+use super::markers::TraceMarker;
 use crate::json::id_text;
-
-/// A marker, as the trace has it.
-pub(super) struct TraceMarker {
-    pub thread: ThreadIndex,
-    pub name: String,
-    pub category: String,
-    pub timing: MarkerTiming,
-    pub args: Value,
-}
 
 /// An end belongs to the begin of the same process, category, id and name.
 type Key = (String, String, String, String);

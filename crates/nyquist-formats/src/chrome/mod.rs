@@ -5,6 +5,7 @@
 mod asynchronous;
 mod event;
 mod lanes;
+mod markers;
 mod profiles;
 mod read;
 mod samples;
@@ -13,7 +14,9 @@ mod write;
 
 use std::borrow::Cow;
 
+pub(crate) use markers::{Markers, TraceMarker};
 pub use read::read;
+pub(crate) use slices::{Slice, SliceKind, add_samples};
 pub use write::write;
 
 /// The category of functions in which a thread waits.

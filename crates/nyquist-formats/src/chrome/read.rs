@@ -1,16 +1,14 @@
 //! Reading traces: functions that begin and end, and the CPU profiles of V8 within them.
 
-use nyquist_profile::{
-    CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming,
-    MarkerValue, ThreadIndex,
-};
+use nyquist_profile::{MarkerTiming, ThreadIndex};
 use rustc_hash::FxHashMap;
 
-use super::asynchronous::{Asynchronous, TraceMarker};
+use super::asynchronous::Asynchronous;
 use super::event::{Event, ThreadId, microseconds, name_of, read_events, text};
+use super::markers::{Markers, TraceMarker};
 use super::profiles::CpuProfiles;
 use super::samples::Samples;
-use super::slices::{Slice, SliceKind, add_samples, durations};
+use super::slices::{Slice, SliceKind, add_samples};
 use crate::error::{Imported, Note, ReadError};
 use crate::import::{Importer, ThreadName};
 use crate::json::id_text;
@@ -44,13 +42,13 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     }
     for (thread, slices) in by_thread {
         reader.left_out += if has_profiles {
-            reader.add_markers(&mut importer, thread, slices)
+            reader.markers.add_durations(&mut importer, thread, slices)
         } else {
             add_samples(&mut importer, thread, slices)
         };
     }
     for marker in std::mem::take(&mut reader.asynchronous).unfinished() {
-        reader.add_marker(&mut importer, &marker);
+        reader.markers.add(&mut importer, &marker);
     }
     let profiles = std::mem::take(&mut reader.profiles);
     reader.left_out += profiles.add_to(&mut importer, |importer, id| reader.thread(importer, id));
@@ -74,7 +72,7 @@ struct Reader {
     thread_names: FxHashMap<ThreadId, String>,
     slices_of: FxHashMap<ThreadIndex, usize>,
     profiles: CpuProfiles,
-    schema: Option<MarkerSchemaId>,
+    markers: Markers,
     asynchronous: Asynchronous,
     left_out: u64,
     others: u64,
@@ -124,12 +122,13 @@ impl Reader {
                 let (name, category) = (name_of(&event.name), text(&event.cat));
                 let timing = MarkerTiming::Instant(time);
                 return self
-                    .add_marker(importer, &TraceMarker { thread, name, category, timing, args: event.args });
+                    .markers
+                    .add(importer, &TraceMarker { thread, name, category, timing, args: event.args });
             }
             phase if Asynchronous::takes(phase) => {
                 let thread = self.thread(importer, &id);
                 if let Some(marker) = self.asynchronous.add(thread, event) {
-                    self.add_marker(importer, &marker);
+                    self.markers.add(importer, &marker);
                 }
                 return;
             }
@@ -145,60 +144,11 @@ impl Reader {
             by_thread.len() - 1
         });
         let (name, category) = (name_of(&event.name), text(&event.cat));
-        let slice = Slice { time, order, kind, name, category, args: event.args };
+        let slice =
+            Slice { time, order, kind, name: name.into(), category: category.into(), args: event.args };
         if let Some((_, slices)) = by_thread.get_mut(index) {
             slices.push(slice);
         }
-    }
-
-    /// Adds durations as markers; gives the number of begins and ends without the other.
-    fn add_markers(&mut self, importer: &mut Importer, thread: ThreadIndex, slices: Vec<Slice>) -> u64 {
-        let (durations, left_out) = durations(slices);
-        for (Slice { time, name, category, args, .. }, end) in durations {
-            let timing = MarkerTiming::Interval(time, end.max(time));
-            self.add_marker(importer, &TraceMarker { thread, name, category, timing, args });
-        }
-        left_out
-    }
-
-    fn add_marker(&mut self, importer: &mut Importer, marker: &TraceMarker) {
-        let builder = importer.builder();
-        let schema = *self.schema.get_or_insert_with(|| builder.add_marker_schema(trace_events()));
-        let name = builder.intern_string(&marker.name);
-        let category = MarkerValue::String(builder.intern_string(&marker.category));
-        let args = &marker.args;
-        let is_empty = args.is_null() || args.as_object().is_some_and(serde_json::Map::is_empty);
-        let args = if is_empty {
-            MarkerValue::Missing
-        } else {
-            MarkerValue::String(builder.intern_string(&args.to_string()))
-        };
-        builder.add_marker(
-            marker.thread,
-            Marker {
-                name,
-                timing: marker.timing,
-                category: CategoryId::from_index(0),
-                schema: Some(schema),
-                values: vec![category, args],
-                stack: None,
-            },
-        );
-    }
-}
-
-fn trace_events() -> MarkerSchema {
-    let field = |key: &str, label: &str| MarkerField {
-        key: key.into(),
-        label: Some(label.into()),
-        format: MarkerFormat::String,
-    };
-    MarkerSchema {
-        name: "TraceEvent".into(),
-        display: vec![MarkerDisplay::Chart, MarkerDisplay::Table],
-        fields: vec![field("category", "Category"), field("args", "Arguments")],
-        table_label: Some("{marker.data.args}".into()),
-        ..MarkerSchema::default()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Durations (`B` and `E`, `X`) of a thread: which end belongs to which begin, and samples of them.
 
+use std::rc::Rc;
+
 use nyquist_profile::ThreadIndex;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -9,18 +11,18 @@ use crate::import::{Code, Importer};
 use crate::spans::Spans;
 
 /// A begin, an end or a whole duration.
-pub(super) struct Slice {
+pub(crate) struct Slice {
     pub time: u64,
     /// How it is placed among others of the same time: ends first, then the longest.
     pub order: u64,
     pub kind: SliceKind,
-    pub name: String,
-    pub category: String,
+    pub name: Rc<str>,
+    pub category: Rc<str>,
     pub args: Value,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SliceKind {
+pub(crate) enum SliceKind {
     Begin,
     End,
     /// Until then.
@@ -103,7 +105,7 @@ impl<T> Open<T> {
 
 /// Adds durations as samples; gives the number of ends without a begin. Events of one thread may be in any order, but for
 /// begins and ends of the same time.
-pub(super) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slices: Vec<Slice>) -> u64 {
+pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slices: Vec<Slice>) -> u64 {
     if slices.iter().any(|slice| matches!(slice.kind, SliceKind::Complete(_))) {
         slices.sort_by_key(|slice| (slice.time, slice.order));
     } else {
@@ -129,7 +131,7 @@ pub(super) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slic
         let (file, line) = (slice.args["file"].as_str(), slice.args["line"].as_u64());
         let line = line.and_then(|line| u32::try_from(line).ok());
         let frame = importer.frame(&Code { name: &slice.name, file, line, ..Code::default() });
-        spans.open(importer, slice.time, frame, slice.category == OFF_CPU);
+        spans.open(importer, slice.time, frame, &*slice.category == OFF_CPU);
     }
     while let Some(end) = open.over(u64::MAX) {
         spans.close(importer, end);
@@ -139,13 +141,13 @@ pub(super) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slic
 }
 
 /// The durations with their ends, in the order of these, and the number of begins and ends without the other.
-pub(super) fn durations(slices: Vec<Slice>) -> (Vec<(Slice, u64)>, u64) {
+pub(crate) fn durations(slices: Vec<Slice>) -> (Vec<(Slice, u64)>, u64) {
     let mut open: Open<Slice> = Open::new();
     let (mut durations, mut left_out) = (Vec::new(), 0);
     for slice in slices {
         match slice.kind {
             SliceKind::Begin => {
-                let name = slice.name.clone();
+                let name = Rc::clone(&slice.name);
                 open.begin(&name, slice);
             }
             SliceKind::Complete(end) => durations.push((slice, end)),

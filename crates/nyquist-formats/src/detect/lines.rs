@@ -1,7 +1,7 @@
 //! Which format a text has, by its lines.
 
 use super::Format;
-use crate::{austin, folded, heaptrack, mac_sample, perf_script, stack_counts};
+use crate::{austin, folded, heaptrack, legacy, mac_sample, perf_script, stack_counts};
 
 /// How many lines are looked at.
 const LINES: usize = 100;
@@ -23,6 +23,8 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
         || lines.windows(2).any(|pair| perf_script::is_short_header(pair[0], pair[1]))
     {
         Some(Format::PerfScript)
+    } else if legacy::is_text(first) {
+        Some(Format::PprofText)
     } else if is_go_text(first) {
         Some(Format::GoText)
     } else if lines.iter().take(5).any(|line| is_file(line)) {
@@ -67,12 +69,9 @@ fn is_callgrind(text: &str, lines: &[&str]) -> bool {
     text.starts_with("# callgrind format") || has("creator: callgrind") || has("events:") && has("fn=")
 }
 
-/// What Go's `net/http/pprof` and `runtime/pprof` write with `debug=1` and `debug=2`.
+/// What Go's `net/http/pprof` and `runtime/pprof` write with `debug=2`.
 fn is_go_text(first: &str) -> bool {
-    let is_heap = first.starts_with("heap profile: ") && first.contains("@ heap/");
-    let is_wait = first == "--- contention:" || first == "--- mutex:";
-    let is_stack = first.starts_with("goroutine ") && first.ends_with("]:");
-    is_heap || is_wait || is_stack || first.contains(" profile: total ")
+    first.starts_with("goroutine ") && first.ends_with("]:")
 }
 
 /// Whether it is a line of `ls -l`, as `drwxr-xr-x 2 user group 4096 Jan 1 12:00 name`.

@@ -5,7 +5,7 @@ use prost::Message;
 
 /// `Profile`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Profile {
+pub(crate) struct Profile {
     #[prost(message, repeated, tag = "1")]
     pub sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
@@ -41,7 +41,7 @@ pub(super) struct Profile {
 
 /// `ValueType`: what a value of each sample is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
-pub(super) struct ValueType {
+pub(crate) struct ValueType {
     #[prost(int64, tag = "1")]
     pub kind: i64,
     #[prost(int64, tag = "2")]
@@ -50,7 +50,7 @@ pub(super) struct ValueType {
 
 /// `Sample`: a stack, innermost location first, and its values.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     #[prost(uint64, repeated, tag = "1")]
     pub location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
@@ -61,7 +61,7 @@ pub(super) struct Sample {
 
 /// `Label`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
-pub(super) struct Label {
+pub(crate) struct Label {
     #[prost(int64, tag = "1")]
     pub key: i64,
     #[prost(int64, tag = "2")]
@@ -73,7 +73,7 @@ pub(super) struct Label {
 /// `Mapping`.
 #[allow(clippy::struct_excessive_bools, reason = "so are its fields")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(uint64, tag = "2")]
@@ -98,7 +98,7 @@ pub(super) struct Mapping {
 
 /// `Location`: an address; its last line is the function that the others are inlined into.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct Location {
+pub(crate) struct Location {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(uint64, tag = "2")]
@@ -111,7 +111,7 @@ pub(super) struct Location {
 
 /// `Line`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
-pub(super) struct Line {
+pub(crate) struct Line {
     #[prost(uint64, tag = "1")]
     pub function_id: u64,
     #[prost(int64, tag = "2")]
@@ -122,7 +122,7 @@ pub(super) struct Line {
 
 /// `Function`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
-pub(super) struct Function {
+pub(crate) struct Function {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(int64, tag = "2")]

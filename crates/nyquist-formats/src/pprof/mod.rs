@@ -1,14 +1,16 @@
 //! pprof's format: a gzip-compressed protobuf message, `profile.proto`.
 
-mod message;
+pub(crate) mod message;
 mod prune;
 mod read;
-mod strings;
+mod tables;
 mod values;
 mod write;
 
 pub use read::{read, read_value};
+pub(crate) use tables::Tables;
 pub(crate) use values::factor_of;
+pub(crate) use write::unit_name;
 pub use write::write;
 
 /// Labels of samples, by which a profile is taken apart into processes and threads.

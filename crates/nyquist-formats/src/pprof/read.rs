@@ -5,12 +5,12 @@ use prost::Message as _;
 use rustc_hash::FxHashMap;
 
 use super::prune::{self, Prune, Pruned};
-use super::strings::Strings;
 use super::values::{Value, Values, cpu_period, values};
 use super::{label, message};
 use crate::error::{Imported, Note, ReadError};
 use crate::gzip;
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::strings::Strings;
 
 const FORMAT: &str = "a pprof profile";
 
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         if file.sample_type.is_empty() {
             return Err(malformed("it has no sample types".into()));
         }
-        let strings = Strings::new(file);
+        let strings = Strings::new(&file.string_table);
         let Values { values, measure } = values(file, &strings, wanted)?;
         let comment = file.comment.first().map_or("", |&comment| strings.text(comment));
         let product = if comment.is_empty() { main_program(file, &strings) } else { comment };

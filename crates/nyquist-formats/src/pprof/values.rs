@@ -2,10 +2,10 @@
 
 use nyquist_profile::{Measure, Unit};
 
-use super::strings::Strings;
 use super::{OFF_CPU, message};
 use crate::error::ReadError;
 use crate::import::MILLISECOND;
+use crate::strings::Strings;
 
 /// A value of the samples that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ mod tests {
         let unit = string(period, &mut file);
         file.period_type = Some(message::ValueType { kind: 0, unit });
         file.default_sample_type = string(default, &mut file);
-        let Values { values, measure } = values(&file, &Strings::new(&file), wanted).unwrap();
+        let Values { values, measure } = values(&file, &Strings::new(&file.string_table), wanted).unwrap();
         (values, measure)
     }
 
@@ -208,7 +208,7 @@ mod tests {
             sample_type: vec![message::ValueType::default()],
             ..message::Profile::default()
         };
-        let error = values(&file, &Strings::new(&file), Some("x")).unwrap_err();
+        let error = values(&file, &Strings::new(&file.string_table), Some("x")).unwrap_err();
         assert!(error.to_string().contains("no value `x`"), "{error}");
     }
 }

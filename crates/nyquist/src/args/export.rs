@@ -45,6 +45,10 @@ pub(crate) struct ExportArgs {
 pub(crate) enum ExportFormat {
     /// For pprof: .pb.gz, .pprof
     Pprof,
+    /// For the OpenTelemetry collector and what it feeds: .otlp
+    Otlp,
+    /// A trace with the stacks of samples, for Perfetto: .perfetto-trace, .pftrace
+    Perfetto,
     /// Folded stacks, for flamegraph.pl and inferno: .folded, .collapsed
     Folded,
     /// For speedscope: .speedscope.json
@@ -79,6 +83,9 @@ impl ExportFormat {
             (".json", Self::Firefox),
             (".pb.gz", Self::Pprof),
             (".pprof", Self::Pprof),
+            (".otlp", Self::Otlp),
+            (".perfetto-trace", Self::Perfetto),
+            (".pftrace", Self::Perfetto),
             (".folded", Self::Folded),
             (".collapsed", Self::Folded),
             (".perf", Self::PerfScript),
@@ -94,7 +101,7 @@ impl ExportFormat {
 
     /// Whether it is not for a terminal.
     pub(crate) fn is_binary(self) -> bool {
-        matches!(self, Self::Pprof | Self::Firefox | Self::PerfData)
+        matches!(self, Self::Pprof | Self::Otlp | Self::Perfetto | Self::Firefox | Self::PerfData)
     }
 
     /// Whether a file of it is JSON, if it is text at all.
@@ -117,6 +124,9 @@ mod tests {
         check("x.json.gz", Some(ExportFormat::Firefox));
         check("x.json", Some(ExportFormat::Firefox));
         check("x.html", Some(ExportFormat::Html));
+        check("x.otlp", Some(ExportFormat::Otlp));
+        check("x.perfetto-trace", Some(ExportFormat::Perfetto));
+        check("x.pftrace", Some(ExportFormat::Perfetto));
         check("x.perf", Some(ExportFormat::PerfScript));
         check("perf.data", Some(ExportFormat::PerfData));
         check("x.callgrind", Some(ExportFormat::Callgrind));

@@ -55,7 +55,7 @@ pub(crate) struct RecordingArgs {
     #[arg(long, value_name = "CPU", value_delimiter = ',')]
     pub(crate) cpu: Vec<u32>,
     /// Only samples of this event (may be repeated; default: the first clock or cycle counter); of another profiler's file whose
-    /// samples have several values this one, as alloc_space
+    /// samples have several values this one, as alloc_space or jdk.ThreadPark
     #[arg(long, value_name = "EVENT")]
     pub(crate) event: Vec<String>,
     /// The profile's name (default: the recorded command's)

@@ -1,33 +1,32 @@
-//! The strings of a pprof profile.
+//! The table of strings of a file that refers to them by their numbers.
 
 use std::borrow::Cow;
 
 use nyquist_profile::StringId;
 
-use super::message;
 use crate::import::Importer;
 
 /// The strings of a file, each looked at once: a hostile file refers to a long one again and again.
-pub(super) struct Strings<'a> {
-    pub(super) texts: Vec<Cow<'a, str>>,
+pub(crate) struct Strings<'a> {
+    pub(crate) texts: Vec<Cow<'a, str>>,
     interned: Vec<Option<StringId>>,
 }
 
 impl<'a> Strings<'a> {
-    pub(super) fn new(file: &'a message::Profile) -> Self {
-        let texts: Vec<_> = file.string_table.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
+    pub(crate) fn new(table: &'a [Vec<u8>]) -> Self {
+        let texts: Vec<_> = table.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
         let interned = vec![None; texts.len()];
         Self { texts, interned }
     }
 
     /// A text; one that is missing is empty.
-    pub(super) fn text(&self, index: i64) -> &str {
+    pub(crate) fn text(&self, index: i64) -> &str {
         let text = usize::try_from(index).ok().and_then(|index| self.texts.get(index));
         text.map_or("", |text| text)
     }
 
     /// Its id in the profile; an empty text has none.
-    pub(super) fn id(&mut self, index: i64, importer: &mut Importer) -> Option<StringId> {
+    pub(crate) fn id(&mut self, index: i64, importer: &mut Importer) -> Option<StringId> {
         let index = usize::try_from(index).ok()?;
         let text = self.texts.get(index).filter(|text| !text.is_empty())?;
         let id = self.interned.get_mut(index)?;

@@ -1,0 +1,83 @@
+//! Events of traces that are markers.
+
+use nyquist_profile::{
+    CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming,
+    MarkerValue, ThreadIndex,
+};
+use serde_json::Value;
+
+use super::slices::{Slice, durations};
+use crate::import::Importer;
+
+/// A marker, as the trace has it.
+pub(crate) struct TraceMarker {
+    pub thread: ThreadIndex,
+    pub name: String,
+    pub category: String,
+    pub timing: MarkerTiming,
+    pub args: Value,
+}
+
+/// Adds markers of one schema.
+#[derive(Default)]
+pub(crate) struct Markers {
+    schema: Option<MarkerSchemaId>,
+}
+
+impl Markers {
+    /// Adds durations as markers; gives the number of begins and ends without the other.
+    pub(crate) fn add_durations(
+        &mut self,
+        importer: &mut Importer,
+        thread: ThreadIndex,
+        slices: Vec<Slice>,
+    ) -> u64 {
+        let (durations, left_out) = durations(slices);
+        for (Slice { time, name, category, args, .. }, end) in durations {
+            let timing = MarkerTiming::Interval(time, end.max(time));
+            let (name, category) = (name.as_ref().to_owned(), category.as_ref().to_owned());
+            self.add(importer, &TraceMarker { thread, name, category, timing, args });
+        }
+        left_out
+    }
+
+    pub(crate) fn add(&mut self, importer: &mut Importer, marker: &TraceMarker) {
+        let builder = importer.builder();
+        let schema = *self.schema.get_or_insert_with(|| builder.add_marker_schema(trace_events()));
+        let name = builder.intern_string(&marker.name);
+        let category = MarkerValue::String(builder.intern_string(&marker.category));
+        let args = &marker.args;
+        let is_empty = args.is_null() || args.as_object().is_some_and(serde_json::Map::is_empty);
+        let args = if is_empty {
+            MarkerValue::Missing
+        } else {
+            MarkerValue::String(builder.intern_string(&args.to_string()))
+        };
+        builder.add_marker(
+            marker.thread,
+            Marker {
+                name,
+                timing: marker.timing,
+                category: CategoryId::from_index(0),
+                schema: Some(schema),
+                values: vec![category, args],
+                stack: None,
+            },
+        );
+    }
+}
+
+fn trace_events() -> MarkerSchema {
+    let field = |key: &str, label: &str| MarkerField {
+        key: key.into(),
+        label: Some(label.into()),
+        format: MarkerFormat::String,
+    };
+    MarkerSchema {
+        name: "TraceEvent".into(),
+        display: vec![MarkerDisplay::Chart, MarkerDisplay::Table],
+        fields: vec![field("category", "Category"), field("args", "Arguments")],
+        table_label: Some("{marker.data.args}".into()),
+        ..MarkerSchema::default()
+    }
+}

@@ -1,0 +1,156 @@
+//! Numbers and texts as a chunk of a JFR recording has them.
+
+use std::borrow::Cow;
+
+/// Bytes that are read one after the other. Every method gives `None` where the bytes end.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Whether integers are of as many bytes as they need.
+    is_compressed: bool,
+}
+
+/// A text, or where the chunk's constants have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Text<'a> {
+    Null,
+    Here(Cow<'a, str>),
+    Constant(u64),
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize, is_compressed: bool) -> Self {
+        Self { bytes, at: at.min(bytes.len()), is_compressed }
+    }
+
+    /// Where it is.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// The next so many bytes.
+    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let bytes = self.bytes.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length;
+        Some(bytes)
+    }
+
+    fn array<const LENGTH: usize>(&mut self) -> Option<[u8; LENGTH]> {
+        self.take(LENGTH)?.try_into().ok()
+    }
+
+    pub(super) fn byte(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// An integer of 16 bits.
+    pub(super) fn short(&mut self) -> Option<u64> {
+        if self.is_compressed {
+            self.compressed()
+        } else {
+            self.array().map(u16::from_be_bytes).map(u64::from)
+        }
+    }
+
+    /// An integer of 32 bits.
+    pub(super) fn int(&mut self) -> Option<u64> {
+        if self.is_compressed {
+            self.compressed()
+        } else {
+            self.array().map(u32::from_be_bytes).map(u64::from)
+        }
+    }
+
+    /// An integer of 64 bits.
+    pub(super) fn long(&mut self) -> Option<u64> {
+        if self.is_compressed { self.compressed() } else { self.array().map(u64::from_be_bytes) }
+    }
+
+    pub(super) fn float(&mut self) -> Option<f64> {
+        self.array().map(f32::from_be_bytes).map(f64::from)
+    }
+
+    pub(super) fn double(&mut self) -> Option<f64> {
+        self.array().map(f64::from_be_bytes)
+    }
+
+    /// The number of elements that follow, each of a byte at least.
+    pub(super) fn count(&mut self) -> Option<usize> {
+        let count = usize::try_from(self.int()?).ok()?;
+        (count <= self.left()).then_some(count)
+    }
+
+    /// LEB128, of which a ninth byte has eight bits.
+    fn compressed(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for place in 0..8 {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << (7 * place);
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        Some(value | u64::from(self.byte()?) << 56)
+    }
+
+    /// A text in one of its encodings.
+    pub(super) fn text(&mut self) -> Option<Text<'a>> {
+        Some(match self.byte()? {
+            0 => Text::Null,
+            1 => Text::Here("".into()),
+            2 => Text::Constant(self.long()?),
+            3 => {
+                let length = self.count()?;
+                Text::Here(String::from_utf8_lossy(self.take(length)?))
+            }
+            4 => {
+                let units: Option<Vec<u16>> =
+                    (0..self.count()?).map(|_| self.short().map(|unit| unit as u16)).collect();
+                Text::Here(String::from_utf16_lossy(&units?).into())
+            }
+            5 => {
+                let length = self.count()?;
+                Text::Here(self.take(length)?.iter().map(|&byte| char::from(byte)).collect())
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_compressed_or_not() {
+        let check = |bytes: &[u8], expected| {
+            assert_eq!(Cursor::new(bytes, 0, true).long(), expected, "{bytes:x?}");
+        };
+        check(&[0x7f], Some(127));
+        check(&[0x80, 0x01], Some(128));
+        check(&[0xff; 9], Some(u64::MAX));
+        check(&[0xff; 8], None);
+        assert_eq!(Cursor::new(&[0, 0, 1, 2], 0, false).int(), Some(258));
+        assert_eq!(Cursor::new(&[0, 0, 1], 0, false).int(), None);
+    }
+
+    #[test]
+    fn texts_have_several_encodings() {
+        let check = |bytes: &[u8], expected: &str| {
+            let text = Cursor::new(bytes, 0, true).text();
+            assert_eq!(text, Some(Text::Here(expected.to_owned().into())), "{bytes:x?}");
+        };
+        check(&[1], "");
+        check(&[3, 3, b'a', 0xc3, 0xa4], "aä");
+        check(&[4, 2, b'a', 0xe4, 0x01], "aä");
+        check(&[5, 2, b'a', 0xe4], "aä");
+        assert_eq!(Cursor::new(&[2, 9], 0, true).text(), Some(Text::Constant(9)));
+        assert_eq!(Cursor::new(&[3, 100, b'a'], 0, true).text(), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! What the samples of a JFR recording count: which of its events are read, and what each of them stands for.
+
+use nyquist_profile::{Measure, Unit};
+use rustc_hash::FxHashMap;
+
+use crate::error::ReadError;
+
+/// What an event stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Amount {
+    /// One sample of the profiler that took it.
+    Sample,
+    /// As many samples of the wall clock as this field says.
+    WallSamples(&'static str),
+    /// The CPU time in this field.
+    CpuTime(&'static str),
+    /// The bytes in this field.
+    Bytes(&'static str),
+    /// The time that it took.
+    Duration,
+}
+
+/// A value that can be read of a recording.
+pub(super) struct Value {
+    pub(super) name: &'static str,
+    /// How it is called for short.
+    short: &'static str,
+    pub(super) events: &'static [(&'static str, Amount)],
+}
+
+/// All of them. The first that a recording has is read where none is asked for.
+pub(super) static VALUES: [Value; 11] = [
+    value("jdk.CPUTimeSample", "cpu", &[("jdk.CPUTimeSample", Amount::CpuTime("samplingPeriod"))]),
+    value("jdk.ExecutionSample", "cpu", &[("jdk.ExecutionSample", Amount::Sample)]),
+    value("wall time", "wall", &[("profiler.WallClockSample", Amount::WallSamples("samples"))]),
+    value("jdk.NativeMethodSample", "native", &[("jdk.NativeMethodSample", Amount::Sample)]),
+    value("jdk.ObjectAllocationSample", "alloc", &[("jdk.ObjectAllocationSample", Amount::Bytes("weight"))]),
+    value(
+        "TLAB allocations",
+        "alloc",
+        &[
+            ("jdk.ObjectAllocationInNewTLAB", Amount::Bytes("tlabSize")),
+            ("jdk.ObjectAllocationOutsideTLAB", Amount::Bytes("allocationSize")),
+        ],
+    ),
+    value("profiler.LiveObject", "live", &[("profiler.LiveObject", Amount::Bytes("allocationSize"))]),
+    value("jdk.JavaMonitorEnter", "lock", &[("jdk.JavaMonitorEnter", Amount::Duration)]),
+    value("jdk.JavaMonitorWait", "wait", &[("jdk.JavaMonitorWait", Amount::Duration)]),
+    value("jdk.ThreadPark", "park", &[("jdk.ThreadPark", Amount::Duration)]),
+    value("jdk.ThreadSleep", "sleep", &[("jdk.ThreadSleep", Amount::Duration)]),
+];
+
+const fn value(name: &'static str, short: &'static str, events: &'static [(&'static str, Amount)]) -> Value {
+    Value { name, short, events }
+}
+
+impl Value {
+    /// Whether its events are waits, which are markers as well.
+    pub(super) fn is_wait(&self) -> bool {
+        self.events.iter().any(|&(_, amount)| amount == Amount::Duration)
+    }
+
+    /// What an event of that name stands for in this value.
+    pub(super) fn amount(&self, event: &str) -> Option<Amount> {
+        self.events.iter().find(|&&(name, _)| name == event).map(|&(_, amount)| amount)
+    }
+
+    /// How many events there are, by their names.
+    pub(super) fn count(&self, counts: &FxHashMap<String, u64>) -> u64 {
+        self.events.iter().filter_map(|(name, _)| counts.get(*name)).sum()
+    }
+
+    /// The name that `--event` takes without quotes.
+    pub(super) fn asked(&self) -> &'static str {
+        if self.name.contains(' ') { self.short } else { self.name }
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        let is_event = |event: &str| event == name || event.rsplit('.').next() == Some(name);
+        self.name == name || self.short == name || self.events.iter().any(|&(event, _)| is_event(event))
+    }
+}
+
+/// Chooses the value of that name, or else the first one that is there.
+pub(super) fn choose(
+    counts: &FxHashMap<String, u64>,
+    wanted: Option<&str>,
+) -> Result<&'static Value, ReadError> {
+    let mut there = VALUES.iter().filter(|value| value.count(counts) > 0);
+    let names = || there.clone().map(|value| value.name).collect::<Vec<_>>().join(", ");
+    let problem = match wanted {
+        None => "it is a JFR recording without samples of execution, allocations or waits: \
+                 start it with settings=profile"
+            .to_owned(),
+        Some(name) => format!("the recording has no events `{name}`, but {}", names()),
+    };
+    let found = there.find(|value| wanted.is_none_or(|name| value.is_called(name)));
+    found.ok_or(ReadError::Unsupported(problem))
+}
+
+/// What a recording says of its sampling: the settings that are used.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings {
+    /// The event that async-profiler samples by; no other recorder says it.
+    pub(super) event: Option<String>,
+    /// Its interval: ns of a clock, else how many events.
+    pub(super) interval: Option<u64>,
+    /// The interval of its samples of the wall clock in ns.
+    pub(super) wall: Option<u64>,
+}
+
+/// async-profiler's intervals where none is stated, in ns.
+const CPU_INTERVAL: u64 = 10_000_000;
+const WALL_INTERVAL: u64 = 50_000_000;
+
+/// What is counted, and how many of it one sample is.
+pub(super) fn measure(value: &Value, settings: &Settings) -> (Measure, u64) {
+    let named = |name: &str, unit| Measure { name: name.to_owned(), unit };
+    let stated =
+        |interval: Option<u64>, default| interval.filter(|&interval| interval > 0).unwrap_or(default);
+    match value.events[0].1 {
+        Amount::CpuTime(_) => (Measure::default(), 1),
+        Amount::Bytes(_) => (named(value.name, Unit::Bytes), 1),
+        Amount::Duration => (named(value.name, Unit::Time), 1),
+        Amount::WallSamples(_) => (named(value.name, Unit::Time), stated(settings.wall, WALL_INTERVAL)),
+        Amount::Sample => match settings.event.as_deref().filter(|_| value.short == "cpu") {
+            Some("cpu" | "cpu-clock" | "ctimer" | "itimer") => {
+                (Measure::default(), stated(settings.interval, CPU_INTERVAL))
+            }
+            Some("wall") => (named("wall time", Unit::Time), stated(settings.interval, WALL_INTERVAL)),
+            Some(event) => (named(event, Unit::Count), stated(settings.interval, 1)),
+            // The JDK looks at a few of the threads that run Java code, now and then: that is no CPU time.
+            None => (named(value.name, Unit::Count), 1),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(events: &[&str]) -> FxHashMap<String, u64> {
+        events.iter().map(|event| ((*event).to_owned(), 1)).collect()
+    }
+
+    #[test]
+    fn a_value_is_chosen_by_any_of_its_names() {
+        let all = counts(&["jdk.ExecutionSample", "jdk.ObjectAllocationOutsideTLAB", "jdk.ThreadPark"]);
+        let check = |wanted, expected: &str| {
+            assert_eq!(choose(&all, wanted).map(|value| value.name).unwrap(), expected, "{wanted:?}");
+        };
+        check(None, "jdk.ExecutionSample");
+        check(Some("cpu"), "jdk.ExecutionSample");
+        check(Some("alloc"), "TLAB allocations");
+        check(Some("ObjectAllocationInNewTLAB"), "TLAB allocations");
+        check(Some("jdk.ThreadPark"), "jdk.ThreadPark");
+        let error = choose(&all, Some("wall")).err().unwrap().to_string();
+        assert!(error.contains("jdk.ExecutionSample, TLAB allocations, jdk.ThreadPark"), "{error}");
+        assert!(choose(&counts(&["jdk.CPULoad"]), None).is_err());
+    }
+
+    #[test]
+    fn only_samples_of_a_cpu_clock_are_cpu_time() {
+        let execution = choose(&counts(&["jdk.ExecutionSample"]), None).unwrap();
+        let check = |event: Option<&str>, interval, expected| {
+            let settings = Settings { event: event.map(str::to_owned), interval, wall: None };
+            assert_eq!(measure(execution, &settings), expected, "{event:?}");
+        };
+        let named = |name: &str, unit| Measure { name: name.into(), unit };
+        check(None, None, (named("jdk.ExecutionSample", Unit::Count), 1));
+        check(Some("cpu"), Some(1_000_000), (Measure::default(), 1_000_000));
+        check(Some("itimer"), Some(0), (Measure::default(), 10_000_000));
+        check(Some("wall"), Some(5), (named("wall time", Unit::Time), 5));
+        check(Some("cache-misses"), Some(1000), (named("cache-misses", Unit::Count), 1000));
+    }
+}

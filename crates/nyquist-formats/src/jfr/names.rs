@@ -1,0 +1,179 @@
+//! Frames, stacks and threads of a chunk of a JFR recording, each looked at once: constants refer to long ones again and again.
+
+use std::rc::Rc;
+
+use nyquist_profile::{FrameId, StackId, ThreadIndex};
+use rustc_hash::FxHashMap;
+
+use super::chunk::Chunk;
+use super::values::Value;
+use crate::import::{Code, Importer, ThreadName};
+
+/// No name of a class or method is longer in practice; what is beyond is cut off.
+const MAX_NAME: usize = 4096;
+
+/// The process that was recorded, as the recording has it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Process {
+    pub(super) pid: String,
+    pub(super) name: String,
+}
+
+/// What is known of a chunk's constants.
+pub(super) struct Names<'c, 'a> {
+    chunk: &'c Chunk<'a>,
+    process: &'c Process,
+    texts: FxHashMap<(u64, u64), Rc<str>>,
+    methods: FxHashMap<(u64, u64), Rc<str>>,
+    stacks: FxHashMap<u64, Option<StackId>>,
+    threads: FxHashMap<u64, Option<ThreadIndex>>,
+    /// How many bytes names may have from here on, so that short constants do not make long names without end.
+    bytes_left: &'c mut usize,
+}
+
+impl<'c, 'a> Names<'c, 'a> {
+    pub(super) fn new(chunk: &'c Chunk<'a>, process: &'c Process, bytes_left: &'c mut usize) -> Self {
+        Self {
+            chunk,
+            process,
+            texts: FxHashMap::default(),
+            methods: FxHashMap::default(),
+            stacks: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            bytes_left,
+        }
+    }
+
+    /// The value of a constant's field.
+    fn field<'v>(&self, value: &'v Value<'a>, name: &str) -> &'v Value<'a> {
+        let Value::Struct(class, fields) = value else { return &Value::Missing };
+        let place = self.chunk.metadata.field(*class, name).map(|(place, _)| place);
+        place.and_then(|place| fields.get(place)).unwrap_or(&Value::Missing)
+    }
+
+    /// A text: one of its own, that of a constant, or that of a constant with one text in it (a symbol, a frame's type) or a
+    /// name (a class).
+    pub(super) fn text(&mut self, value: &Value<'a>) -> Rc<str> {
+        self.text_within(value, 0)
+    }
+
+    fn text_within(&mut self, value: &Value<'a>, depth: usize) -> Rc<str> {
+        match value {
+            Value::Text(text) => cut(text).into(),
+            _ if depth > 4 => "".into(),
+            &Value::Constant(class, key) => {
+                if let Some(known) = self.texts.get(&(class, key)) {
+                    return Rc::clone(known);
+                }
+                let constant = self.chunk.constant(class, key).unwrap_or(Value::Missing);
+                let text = self.text_within(&constant, depth + 1);
+                self.texts.insert((class, key), Rc::clone(&text));
+                text
+            }
+            Value::Struct(..) => {
+                let names = ["name", "string", "description"];
+                let found =
+                    names.iter().map(|name| self.field(value, name)).find(|it| **it != Value::Missing);
+                found.map_or_else(|| "".into(), |found| self.text_within(found, depth + 1))
+            }
+            _ => "".into(),
+        }
+    }
+
+    /// A class's name as Java has it, with dots.
+    pub(super) fn class(&mut self, value: &Value<'a>) -> String {
+        self.text(value).replace('/', ".")
+    }
+
+    /// The stack that an event refers to.
+    pub(super) fn stack(&mut self, importer: &mut Importer, value: &Value<'a>) -> Option<StackId> {
+        let &Value::Constant(class, key) = value else { return None };
+        if let Some(&stack) = self.stacks.get(&key) {
+            return stack;
+        }
+        let trace = self.chunk.constant(class, key).unwrap_or(Value::Missing);
+        let mut stack = None;
+        if *self.field(&trace, "truncated") == Value::Integer(1) {
+            let truncated = importer.frame(&Code { name: "(truncated)", ..Code::default() });
+            stack = Some(importer.stack(None, truncated));
+        }
+        if let Value::Array(frames) = self.field(&trace, "frames") {
+            // The innermost frame comes first.
+            for frame in frames.iter().rev() {
+                let frame = self.frame(importer, frame);
+                stack = Some(importer.stack(stack, frame));
+            }
+        }
+        self.stacks.insert(key, stack);
+        stack
+    }
+
+    fn frame(&mut self, importer: &mut Importer, frame: &Value<'a>) -> FrameId {
+        let name = self.method(self.field(frame, "method"));
+        let line = self.field(frame, "lineNumber").unsigned();
+        let kind = self.text(self.field(frame, "type"));
+        importer.frame(&Code {
+            name: &name,
+            line: line.and_then(|line| u32::try_from(line).ok()),
+            is_kernel: &*kind == "Kernel",
+            is_jit: matches!(&*kind, "JIT compiled" | "Inlined" | "C1 compiled"),
+            ..Code::default()
+        })
+    }
+
+    /// `package.Class.method`; functions of native code have no class.
+    fn method(&mut self, value: &Value<'a>) -> Rc<str> {
+        let &Value::Constant(class, key) = value else { return "".into() };
+        if let Some(known) = self.methods.get(&(class, key)) {
+            return Rc::clone(known);
+        }
+        let method = self.chunk.constant(class, key).unwrap_or(Value::Missing);
+        let owner = self.class(self.field(&method, "type"));
+        let name = self.text(self.field(&method, "name"));
+        let full: Rc<str> = match (owner.is_empty(), name.is_empty()) {
+            (true, _) => name,
+            (false, true) => owner.into(),
+            (false, false) => format!("{owner}.{name}").into(),
+        };
+        let full = match self.bytes_left.checked_sub(full.len()) {
+            Some(left) => {
+                *self.bytes_left = left;
+                full
+            }
+            None => "".into(),
+        };
+        self.methods.insert((class, key), Rc::clone(&full));
+        full
+    }
+
+    /// The thread that an event refers to.
+    pub(super) fn thread(&mut self, importer: &mut Importer, value: &Value<'a>) -> Option<ThreadIndex> {
+        let &Value::Constant(class, key) = value else { return None };
+        if let Some(&thread) = self.threads.get(&key) {
+            return thread;
+        }
+        let constant = self.chunk.constant(class, key);
+        let thread = constant.map(|constant| self.add_thread(importer, &constant));
+        self.threads.insert(key, thread);
+        thread
+    }
+
+    fn add_thread(&mut self, importer: &mut Importer, thread: &Value<'a>) -> ThreadIndex {
+        let id = |name| self.field(thread, name).unsigned().filter(|&id| id > 0);
+        // A virtual thread has no thread of the system.
+        let tid = match (id("osThreadId"), id("javaThreadId")) {
+            (Some(id), _) => id.to_string(),
+            (None, Some(id)) => format!("java {id}"),
+            (None, None) => "0".to_owned(),
+        };
+        let java_name = self.text(self.field(thread, "javaName"));
+        let name = if java_name.is_empty() { self.text(self.field(thread, "osName")) } else { java_name };
+        let Process { pid, name: process } = self.process;
+        importer.thread(ThreadName { pid, process, tid: &tid, thread: &name })
+    }
+}
+
+/// The first bytes of a text, up to a whole letter.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_NAME)]
+}

@@ -1,0 +1,98 @@
+//! Values of a chunk of a JFR recording: of its events, and of the constants that these refer to.
+
+use std::borrow::Cow;
+
+use super::cursor::{Cursor, Text};
+use super::metadata::{Class, Field, Kind, Metadata};
+
+/// Structures are nested no deeper in any recording.
+const MAX_DEPTH: usize = 8;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value<'a> {
+    /// A null, or what is missing.
+    Missing,
+    Integer(i64),
+    Number(f64),
+    Text(Cow<'a, str>),
+    /// The constant of that class and number.
+    Constant(u64, u64),
+    /// The fields of a class.
+    Struct(u64, Vec<Value<'a>>),
+    Array(Vec<Value<'a>>),
+}
+
+impl Value<'_> {
+    /// A whole number that is not negative.
+    pub(super) fn unsigned(&self) -> Option<u64> {
+        match *self {
+            Self::Integer(number) => u64::try_from(number).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// Reads values, and no more of them than there is reason for: classes may name each other again and again without taking a
+/// byte.
+pub(super) struct Decoder<'m, 'a> {
+    metadata: &'m Metadata<'a>,
+    steps_left: usize,
+}
+
+impl<'m, 'a> Decoder<'m, 'a> {
+    /// A decoder of a chunk of so many bytes.
+    pub(super) fn new(metadata: &'m Metadata<'a>, length: usize) -> Self {
+        Self { metadata, steps_left: length.saturating_mul(8) }
+    }
+
+    /// The fields of a class. `None` where the bytes are damaged.
+    pub(super) fn fields(&mut self, cursor: &mut Cursor<'a>, class: u64) -> Option<Vec<Value<'a>>> {
+        self.fields_of(cursor, self.metadata.class(class)?, 0)
+    }
+
+    /// A constant of a class: a text, or its fields.
+    pub(super) fn constant(&mut self, cursor: &mut Cursor<'a>, class: u64) -> Option<Value<'a>> {
+        self.one(cursor, class, 0)
+    }
+
+    fn fields_of(&mut self, cursor: &mut Cursor<'a>, class: &Class, depth: usize) -> Option<Vec<Value<'a>>> {
+        class.fields.iter().map(|field| self.field(cursor, field, depth)).collect()
+    }
+
+    fn field(&mut self, cursor: &mut Cursor<'a>, field: &Field, depth: usize) -> Option<Value<'a>> {
+        if !field.is_array {
+            return self.element(cursor, field, depth);
+        }
+        let count = cursor.count()?;
+        let elements: Option<Vec<_>> = (0..count).map(|_| self.element(cursor, field, depth)).collect();
+        elements.map(Value::Array)
+    }
+
+    fn element(&mut self, cursor: &mut Cursor<'a>, field: &Field, depth: usize) -> Option<Value<'a>> {
+        if field.is_constant {
+            return cursor.long().map(|key| Value::Constant(field.class, key));
+        }
+        self.one(cursor, field.class, depth)
+    }
+
+    fn one(&mut self, cursor: &mut Cursor<'a>, id: u64, depth: usize) -> Option<Value<'a>> {
+        self.steps_left = self.steps_left.checked_sub(1)?;
+        let class = self.metadata.class(id)?;
+        Some(match class.kind {
+            Kind::Byte => Value::Integer(cursor.byte()?.into()),
+            Kind::Short => Value::Integer(i64::from(cursor.short()? as i16)),
+            Kind::Int => Value::Integer(i64::from(cursor.int()? as i32)),
+            Kind::Long => Value::Integer(cursor.long()?.cast_signed()),
+            Kind::Float => Value::Number(cursor.float()?),
+            Kind::Double => Value::Number(cursor.double()?),
+            Kind::Text => match cursor.text()? {
+                Text::Null => Value::Missing,
+                Text::Here(text) => Value::Text(text),
+                Text::Constant(key) => Value::Constant(id, key),
+            },
+            Kind::Struct if depth == MAX_DEPTH => return None,
+            Kind::Struct => Value::Struct(id, self.fields_of(cursor, class, depth + 1)?),
+        })
+    }
+}

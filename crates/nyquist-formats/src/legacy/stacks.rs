@@ -1,0 +1,110 @@
+//! Stacks of addresses, and of the names that Go writes behind them.
+
+use nyquist_profile::{FrameId, StackId, ThreadIndex};
+use rustc_hash::FxHashMap;
+
+use super::maps::Maps;
+use crate::import::{Code, Importer, ThreadName};
+
+/// A stack as a file has it, the innermost frame first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stack<'a> {
+    pub(super) addresses: Vec<u64>,
+    /// Whether the first address is that of the instruction that ran, and not where a call returns to.
+    pub(super) is_interrupted: bool,
+    /// Go's own names, which are there in place of the addresses.
+    pub(super) named: Vec<Named<'a>>,
+}
+
+/// A function as Go names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Named<'a> {
+    name: &'a str,
+    file: &'a str,
+    line: Option<u32>,
+}
+
+/// Reads a line of `#`, an address, a name with an offset (`main.main.func1+0x24`) and a place (`/src/main.go:10`), with tabs between
+/// them. `None` of a line that is no frame.
+pub(super) fn named(line: &str) -> Option<Named<'_>> {
+    let mut words = line.strip_prefix('#')?.split('\t').map(str::trim).filter(|word| !word.is_empty());
+    let address = words.next()?.strip_prefix("0x")?;
+    u64::from_str_radix(address, 16).ok()?;
+    let place = words.next().unwrap_or_default();
+    let name = place.rsplit_once("+0x").map_or(place, |(name, _)| name);
+    let source = words.next().unwrap_or_default();
+    let (file, line) = source.rsplit_once(':').unwrap_or((source, ""));
+    Some(Named { name, file, line: line.parse().ok() })
+}
+
+/// Makes frames and samples, all of one thread: these formats know none.
+pub(super) struct Samples {
+    pub(super) importer: Importer,
+    pub(super) maps: Maps,
+    frames: FxHashMap<u64, FrameId>,
+    thread: Option<ThreadIndex>,
+    clock: u64,
+}
+
+impl Samples {
+    pub(super) fn new(importer: Importer, mut maps: Maps) -> Self {
+        maps.finish();
+        Self { importer, maps, frames: FxHashMap::default(), thread: None, clock: 0 }
+    }
+
+    /// Adds a sample of that amount; samples follow each other.
+    pub(super) fn add(&mut self, stack: &Stack<'_>, amount: u64) {
+        let stack = self.stack(stack);
+        let thread = self.thread();
+        self.importer.span(thread, self.clock, (stack, false), amount);
+        self.clock = self.clock.saturating_add(amount);
+    }
+
+    fn thread(&mut self) -> ThreadIndex {
+        if let Some(thread) = self.thread {
+            return thread;
+        }
+        let mut program = self.maps.program().rsplit('/').next().unwrap_or_default().to_owned();
+        let product = &mut self.importer.meta_mut().product;
+        if program.is_empty() {
+            program.clone_from(product);
+        } else {
+            product.clone_from(&program);
+        }
+        let name = ThreadName { pid: "0", process: &program, tid: "0", thread: &program };
+        *self.thread.insert(self.importer.thread(name))
+    }
+
+    fn stack(&mut self, stack: &Stack<'_>) -> Option<StackId> {
+        let mut node = None;
+        if stack.named.is_empty() {
+            for (place, &address) in stack.addresses.iter().enumerate().rev() {
+                // A return address is behind the call.
+                let is_return = place > 0 || !stack.is_interrupted;
+                let frame = self.frame(if is_return { address.saturating_sub(1) } else { address });
+                node = Some(self.importer.stack(node, frame));
+            }
+        }
+        for &Named { name, file, line } in stack.named.iter().rev() {
+            let frame = self.importer.frame(&Code { name, file: Some(file), line, ..Code::default() });
+            node = Some(self.importer.stack(node, frame));
+        }
+        node
+    }
+
+    fn frame(&mut self, address: u64) -> FrameId {
+        if let Some(&frame) = self.frames.get(&address) {
+            return frame;
+        }
+        let frame = match self.maps.place(&mut self.importer, address) {
+            Some((lib, address)) => {
+                // The files may have the name.
+                self.importer.meta_mut().symbolicated = false;
+                self.importer.frame(&Code { lib: Some(lib), address: Some(address), ..Code::default() })
+            }
+            None => self.importer.frame(&Code { name: &format!("{address:#x}"), ..Code::default() }),
+        };
+        self.frames.insert(address, frame);
+        frame
+    }
+}

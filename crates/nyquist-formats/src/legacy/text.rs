@@ -1,0 +1,238 @@
+//! Profiles as text: heap profiles of gperftools and Go, contention, goroutines and threads of Go (`debug=1`).
+
+use nyquist_profile::{Measure, Unit};
+
+use super::maps::Maps;
+use super::stacks::{Samples, Stack, named};
+use crate::error::{Imported, ReadError};
+use crate::import::Importer;
+
+const FORMAT: &str = "a profile as text";
+
+/// What a text is, by its first line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind<'a> {
+    /// Objects and bytes, in use and in all: `2: 512 [4: 1024] @ 0x1 0x2`.
+    Heap(Rate),
+    /// Cycles and how often: `1769 3 @ 0x1 0x2`.
+    Contention,
+    /// So many of that name: `3 @ 0x1 0x2`.
+    Count(&'a str),
+}
+
+/// What the numbers of a heap profile stand for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rate {
+    /// All allocations.
+    All,
+    /// A sample of them: one in so many bytes, on the average.
+    OneIn(f64),
+}
+
+/// The kind of a text that begins with this line.
+fn kind(first: &str) -> Option<Kind<'_>> {
+    let first = first.trim_end();
+    if first == "--- contention:" || first == "--- mutex:" {
+        return Some(Kind::Contention);
+    }
+    if let Some(totals) = first.strip_prefix("heap profile:") {
+        let (numbers, how) = totals.rsplit_once('@')?;
+        heap_numbers(numbers)?;
+        return Some(Kind::Heap(rate(how.trim())));
+    }
+    let (name, total) = first.split_once(" profile: total ")?;
+    let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+    (is_name && total.parse::<u64>().is_ok()).then_some(Kind::Count(name))
+}
+
+/// Whether a text that begins with this line is read here.
+pub(crate) fn is_text(first: &str) -> bool {
+    kind(first).is_some()
+}
+
+/// How samples were taken, as `heap/2048` (Go, which writes twice its rate), `heap_v2/524288`, `heapprofile`.
+fn rate(how: &str) -> Rate {
+    let (name, period) = how.split_once('/').unwrap_or((how, ""));
+    let period = period.trim().parse::<f64>().ok().filter(|period| *period > 1.0);
+    match (name, period) {
+        ("heap", Some(period)) => Rate::OneIn(period / 2.0),
+        ("heap_v2" | "heapz_v2", Some(period)) => Rate::OneIn(period),
+        _ => Rate::All,
+    }
+}
+
+/// The four numbers of `2: 512 [4: 1024]`.
+fn heap_numbers(text: &str) -> Option<[u64; 4]> {
+    let (in_use, all) = text.trim().split_once('[')?;
+    let pair = |text: &str| {
+        let (count, bytes) = text.trim().split_once(':')?;
+        Some((count.trim().parse().ok()?, bytes.trim().parse().ok()?))
+    };
+    let ((objects, bytes), (all_objects, all_bytes)) = (pair(in_use)?, pair(all.strip_suffix(']')?)?);
+    Some([objects, bytes, all_objects, all_bytes])
+}
+
+/// The names of the numbers of a heap profile, as Go has them; the second is read where none is asked for.
+const HEAP: [&str; 4] = ["inuse_objects", "inuse_space", "alloc_objects", "alloc_space"];
+/// Those of contention.
+const CONTENTION: [&str; 2] = ["contentions", "delay"];
+
+/// Reads a profile as text: the value of that name, else `inuse_space`, `delay`, or the one that there is. Samples of a part of
+/// all allocations are scaled up, as pprof does. Names, files and lines are those that Go writes; without them, addresses are
+/// relative to the mapped files. There are no times and no threads. O(bytes).
+///
+/// # Errors
+/// If it is none, or has no value of that name.
+pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines = text.lines().skip_while(|line| line.trim().is_empty());
+    let kind = lines.next().and_then(kind);
+    let malformed = || ReadError::Malformed { format: FORMAT, problem: "it does not begin as one".into() };
+    let kind = kind.ok_or_else(malformed)?;
+    let names: &[&str] = match &kind {
+        Kind::Heap(_) => &HEAP,
+        Kind::Contention => &CONTENTION,
+        Kind::Count(name) => std::slice::from_ref(name),
+    };
+    let place = match wanted {
+        None => names.len().min(2) - 1,
+        Some(name) => names.iter().position(|it| *it == name).ok_or_else(|| {
+            ReadError::Unsupported(format!("it has no value `{name}`, but {}", names.join(", ")))
+        })?,
+    };
+    let mut reader = Reader::new(kind, place);
+    lines.for_each(|line| reader.read_line(line));
+    Ok(reader.finish(names[place]))
+}
+
+/// A stack with its numbers.
+struct Record<'a> {
+    numbers: [u64; 4],
+    stack: Stack<'a>,
+}
+
+struct Reader<'a> {
+    kind: Kind<'a>,
+    /// Which of the numbers is read.
+    place: usize,
+    records: Vec<Record<'a>>,
+    maps: Maps,
+    is_in_maps: bool,
+    /// Of contention: cycles a second, and how many events each stands for.
+    cycles_per_second: u64,
+    period: u64,
+    left_out: u64,
+}
+
+impl<'a> Reader<'a> {
+    fn new(kind: Kind<'a>, place: usize) -> Self {
+        Self {
+            kind,
+            place,
+            records: Vec::new(),
+            maps: Maps::default(),
+            is_in_maps: false,
+            cycles_per_second: 0,
+            period: 1,
+            left_out: 0,
+        }
+    }
+
+    fn read_line(&mut self, line: &'a str) {
+        if self.is_in_maps {
+            return self.maps.add(line);
+        }
+        let line = line.trim_end();
+        if line.is_empty() {
+            return;
+        }
+        if line.starts_with('#') {
+            if let (Some(frame), Some(record)) = (named(line), self.records.last_mut()) {
+                record.stack.named.push(frame);
+            }
+            return;
+        }
+        if line.starts_with("MAPPED_LIBRARIES:") || line == "--- Memory map: ---" {
+            self.is_in_maps = true;
+            return;
+        }
+        if let Some((key, value)) = line.split_once('=') {
+            let number = value.trim().parse().ok().filter(|&number: &u64| number > 0);
+            match key.trim() {
+                "cycles/second" => self.cycles_per_second = number.unwrap_or(0),
+                "sampling period" => self.period = number.unwrap_or(1),
+                _ => {}
+            }
+            return;
+        }
+        match self.record(line) {
+            Some(record) => self.records.push(record),
+            None => self.left_out += 1,
+        }
+    }
+
+    fn record(&self, line: &str) -> Option<Record<'a>> {
+        let (numbers, addresses) = line.split_once('@')?;
+        let mut words = numbers.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
+        let numbers = match self.kind {
+            Kind::Heap(_) => heap_numbers(numbers)?,
+            Kind::Contention => {
+                let (cycles, count) = (words.next()??, words.next()??);
+                [count, cycles, 0, 0]
+            }
+            Kind::Count(_) => [words.next()??, 0, 0, 0],
+        };
+        let address = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
+        let addresses = addresses.split_ascii_whitespace().map_while(address).collect();
+        // What is executed by the innermost function is the call of the allocator, or of what waits.
+        Some(Record { numbers, stack: Stack { addresses, is_interrupted: false, named: Vec::new() } })
+    }
+
+    /// What is counted of a record.
+    fn amount(&self, numbers: [u64; 4]) -> u64 {
+        let number = numbers[self.place];
+        match self.kind {
+            Kind::Count(_) | Kind::Heap(Rate::All) => number,
+            Kind::Contention if self.place == 0 => number.saturating_mul(self.period),
+            Kind::Contention => {
+                let cycles = u128::from(number) * u128::from(self.period);
+                let nanoseconds = match self.cycles_per_second {
+                    0 => cycles,
+                    cycles_per_second => cycles * 1_000_000_000 / u128::from(cycles_per_second),
+                };
+                u64::try_from(nanoseconds).unwrap_or(u64::MAX)
+            }
+            Kind::Heap(Rate::OneIn(rate)) => {
+                let first = self.place & 2;
+                let (objects, bytes) = (numbers[first] as f64, numbers[first + 1] as f64);
+                if objects == 0.0 || bytes == 0.0 {
+                    return 0;
+                }
+                // How likely an allocation of the mean size is to be sampled.
+                let likely = 1.0 - (-bytes / objects / rate).exp();
+                (number as f64 / likely) as u64
+            }
+        }
+    }
+
+    fn finish(mut self, name: &str) -> Imported {
+        let unit = match self.kind {
+            Kind::Heap(_) if self.place % 2 == 1 => Unit::Bytes,
+            Kind::Contention if self.place == 1 => Unit::Time,
+            _ => Unit::Count,
+        };
+        let product = match self.kind {
+            Kind::Heap(_) => "heap",
+            Kind::Contention => "contention",
+            Kind::Count(name) => name,
+        };
+        let mut importer = Importer::new(&format!("{product} profile"), "pprof text");
+        importer.meta_mut().measure = Measure { name: name.to_owned(), unit };
+        importer.note_left_out(self.left_out, "lines that are no stacks");
+        let mut samples = Samples::new(importer, std::mem::take(&mut self.maps));
+        for record in &self.records {
+            samples.add(&record.stack, self.amount(record.numbers));
+        }
+        samples.importer.finish(None)
+    }
+}

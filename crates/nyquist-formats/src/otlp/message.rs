@@ -1,0 +1,210 @@
+//! The messages of OpenTelemetry's profiles, as far as they are used
+//! (<https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development`). Texts and rows of tables are indexes
+//! of the dictionary, where 0 is none.
+
+use prost::{Message, Oneof};
+
+/// `ProfilesData`, and `ExportProfilesServiceRequest`, which has the same fields.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ProfilesData {
+    #[prost(message, repeated, tag = "1")]
+    pub resource_profiles: Vec<ResourceProfiles>,
+    #[prost(message, optional, tag = "2")]
+    pub dictionary: Option<Dictionary>,
+}
+
+/// `ProfilesDictionary`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Dictionary {
+    #[prost(message, repeated, tag = "1")]
+    pub mappings: Vec<Mapping>,
+    #[prost(message, repeated, tag = "2")]
+    pub locations: Vec<Location>,
+    #[prost(message, repeated, tag = "3")]
+    pub functions: Vec<Function>,
+    #[prost(message, repeated, tag = "4")]
+    pub links: Vec<Link>,
+    /// Bytes, because a name that is no UTF-8 is no reason to refuse all others.
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    pub strings: Vec<Vec<u8>>,
+    #[prost(message, repeated, tag = "6")]
+    pub attributes: Vec<Attribute>,
+    #[prost(message, repeated, tag = "7")]
+    pub stacks: Vec<Stack>,
+}
+
+/// `ResourceProfiles`: what one process, container or machine did.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ResourceProfiles {
+    #[prost(message, optional, tag = "1")]
+    pub resource: Option<Resource>,
+    #[prost(message, repeated, tag = "2")]
+    pub scopes: Vec<ScopeProfiles>,
+}
+
+/// `Resource`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Resource {
+    #[prost(message, repeated, tag = "1")]
+    pub attributes: Vec<KeyValue>,
+}
+
+/// `ScopeProfiles`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ScopeProfiles {
+    #[prost(message, optional, tag = "1")]
+    pub scope: Option<Scope>,
+    #[prost(message, repeated, tag = "2")]
+    pub profiles: Vec<Profile>,
+}
+
+/// `InstrumentationScope`: who made the profiles.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Scope {
+    #[prost(bytes = "vec", tag = "1")]
+    pub name: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub version: Vec<u8>,
+}
+
+/// `Profile`: samples of one value.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Profile {
+    #[prost(message, optional, tag = "1")]
+    pub sample_type: Option<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    pub samples: Vec<Sample>,
+    #[prost(fixed64, tag = "3")]
+    pub time_unix_nano: u64,
+    #[prost(uint64, tag = "4")]
+    pub duration_nano: u64,
+    #[prost(message, optional, tag = "5")]
+    pub period_type: Option<ValueType>,
+    #[prost(int64, tag = "6")]
+    pub period: i64,
+}
+
+/// `ValueType`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
+pub(super) struct ValueType {
+    #[prost(int32, tag = "1")]
+    pub kind: i32,
+    #[prost(int32, tag = "2")]
+    pub unit: i32,
+}
+
+/// `Sample`: a stack with the attributes of its thread. It has a value for each of its times, or no times and one value, or no
+/// values, and then each time counts as 1.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Sample {
+    #[prost(int32, tag = "1")]
+    pub stack: i32,
+    #[prost(int32, repeated, tag = "2")]
+    pub attributes: Vec<i32>,
+    #[prost(int64, repeated, tag = "4")]
+    pub values: Vec<i64>,
+    #[prost(fixed64, repeated, tag = "5")]
+    pub times: Vec<u64>,
+}
+
+/// `Mapping`.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Mapping {
+    #[prost(uint64, tag = "1")]
+    pub memory_start: u64,
+    #[prost(uint64, tag = "2")]
+    pub memory_limit: u64,
+    #[prost(uint64, tag = "3")]
+    pub file_offset: u64,
+    #[prost(int32, tag = "4")]
+    pub filename: i32,
+    #[prost(int32, repeated, tag = "5")]
+    pub attributes: Vec<i32>,
+}
+
+/// `Stack`: locations, the innermost first.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Stack {
+    #[prost(int32, repeated, tag = "1")]
+    pub locations: Vec<i32>,
+}
+
+/// `Location`: an address; its last line is the function that the others are inlined into.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct Location {
+    #[prost(int32, tag = "1")]
+    pub mapping: i32,
+    #[prost(uint64, tag = "2")]
+    pub address: u64,
+    #[prost(message, repeated, tag = "3")]
+    pub lines: Vec<Line>,
+    #[prost(int32, repeated, tag = "4")]
+    pub attributes: Vec<i32>,
+}
+
+/// `Line`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
+pub(super) struct Line {
+    #[prost(int32, tag = "1")]
+    pub function: i32,
+    #[prost(int64, tag = "2")]
+    pub number: i64,
+    #[prost(int64, tag = "3")]
+    pub column: i64,
+}
+
+/// `Function`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
+pub(super) struct Function {
+    #[prost(int32, tag = "1")]
+    pub name: i32,
+    #[prost(int32, tag = "2")]
+    pub system_name: i32,
+    #[prost(int32, tag = "3")]
+    pub filename: i32,
+    #[prost(int64, tag = "4")]
+    pub start_line: i64,
+}
+
+/// `Link`, of which only the empty one is written.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct Link {}
+
+/// `KeyValueAndUnit`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Attribute {
+    #[prost(int32, tag = "1")]
+    pub key: i32,
+    #[prost(message, optional, tag = "2")]
+    pub value: Option<AnyValue>,
+}
+
+/// `KeyValue`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct KeyValue {
+    #[prost(bytes = "vec", tag = "1")]
+    pub key: Vec<u8>,
+    #[prost(message, optional, tag = "2")]
+    pub value: Option<AnyValue>,
+    /// The key as an index of the strings, in place of `key`.
+    #[prost(int32, tag = "3")]
+    pub key_index: i32,
+}
+
+/// `AnyValue`, of which texts and whole numbers are used.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AnyValue {
+    #[prost(oneof = "Content", tags = "1, 3, 8")]
+    pub content: Option<Content>,
+}
+
+/// What a value is.
+#[derive(Clone, PartialEq, Eq, Oneof)]
+pub(super) enum Content {
+    #[prost(bytes = "vec", tag = "1")]
+    Text(Vec<u8>),
+    #[prost(int64, tag = "3")]
+    Integer(i64),
+    #[prost(int32, tag = "8")]
+    TextIndex(i32),
+}

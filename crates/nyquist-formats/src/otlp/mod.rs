@@ -1,0 +1,25 @@
+//! OpenTelemetry's profiles (`ProfilesData` of `profiles/v1development`), as the collector and its agents exchange them.
+
+mod message;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use read::{read, read_value};
+pub use write::write;
+
+/// The names of attributes, after OpenTelemetry's semantic conventions.
+mod key {
+    pub(super) const PID: &str = "process.pid";
+    pub(super) const EXECUTABLE: &str = "process.executable.name";
+    pub(super) const BUILD_ID: &str = "process.executable.build_id.gnu";
+    pub(super) const TID: &str = "thread.id";
+    pub(super) const THREAD: &str = "thread.name";
+    pub(super) const FRAME_TYPE: &str = "profile.frame.type";
+}
+
+/// The type of frames of the kernel.
+const KERNEL: &str = "kernel";
+/// The type of the value that is time of waiting.
+const OFF_CPU: &str = "off_cpu";

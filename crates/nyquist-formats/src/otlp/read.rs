@@ -1,0 +1,452 @@
+//! Reading OpenTelemetry's profiles of any producer.
+
+use nyquist_profile::{FrameId, LibId, Measure, StackId, ThreadIndex, Unit};
+use prost::Message as _;
+use rustc_hash::FxHashMap;
+
+use super::message::{self, Content};
+use super::{KERNEL, OFF_CPU, key};
+use crate::error::{Imported, Note, ReadError};
+use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::pprof::factor_of;
+use crate::strings::Strings;
+
+const FORMAT: &str = "a profile of OpenTelemetry";
+
+/// The most inlined functions at one address; compilers do not come near.
+const MAX_INLINED: usize = 255;
+
+/// How many stacks there may be for each byte, as in pprof.
+const STACKS_PER_BYTE: usize = 16;
+
+/// No name of a thread or process is longer; what is beyond is cut off.
+const MAX_NAME: usize = 1024;
+
+/// Reads a file.
+///
+/// # Errors
+/// As [`read_value`] has it.
+pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+    read_value(bytes, None)
+}
+
+/// Reads the profiles of a file whose samples have the value of that name, else CPU time with the time of waiting
+/// (`off_cpu`), else what the first profile counts. Processes and threads are told apart by attributes of the resource and of the
+/// samples. Samples without times follow each other on their thread, or are at their profile's time where others have times.
+///
+/// # Errors
+/// If it is none, or has no value of that name.
+pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+    let mut file = message::ProfilesData::default();
+    let cut = file.merge(bytes).is_err();
+    if file.resource_profiles.is_empty() {
+        let problem = "it has no profiles".into();
+        return Err(ReadError::Malformed { format: FORMAT, problem });
+    }
+    let dictionary = file.dictionary.take().unwrap_or_default();
+    let strings = Strings::new(&dictionary.strings);
+    let (wanted, measure) = choose(&file, &strings, wanted)?;
+    let mut importer = Importer::new("OpenTelemetry profile", "OTLP");
+    importer.meta_mut().measure = measure;
+    if cut {
+        importer.note(Note::Cut { place: "its end".into() });
+    }
+    let mut reader = Reader {
+        dictionary: &dictionary,
+        strings,
+        importer,
+        wanted,
+        locations: FxHashMap::default(),
+        stacks: FxHashMap::default(),
+        libs: FxHashMap::default(),
+        threads: FxHashMap::default(),
+        clocks: FxHashMap::default(),
+        has_times: has_times(&file),
+        most_stacks: bytes.len().saturating_mul(STACKS_PER_BYTE),
+        first: u64::MAX,
+        period: None,
+        negative: 0,
+        left_out: 0,
+        unread: 0,
+    };
+    for (number, resource) in file.resource_profiles.iter().enumerate() {
+        reader.read_resource(number, resource);
+    }
+    Ok(reader.finish())
+}
+
+fn profiles(file: &message::ProfilesData) -> impl Iterator<Item = &message::Profile> {
+    file.resource_profiles.iter().flat_map(|resource| &resource.scopes).flat_map(|scope| &scope.profiles)
+}
+
+fn has_times(file: &message::ProfilesData) -> bool {
+    profiles(file).flat_map(|profile| &profile.samples).any(|sample| !sample.times.is_empty())
+}
+
+/// Which profiles are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Those of CPU time, whose values have this name (others may count the same as `samples`), and those of waiting.
+    CpuTime(String),
+    /// Those whose value has this name.
+    Named(String),
+}
+
+/// What a value of a profile is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Value {
+    /// How many of what is counted one of it is.
+    factor: u64,
+    is_cpu: bool,
+    off_cpu: bool,
+}
+
+/// The name and unit of a profile's values.
+fn value_type<'s>(profile: &message::Profile, strings: &'s Strings<'_>) -> (&'s str, &'s str) {
+    let kind = profile.sample_type.unwrap_or_default();
+    (strings.text(kind.kind.into()), strings.text(kind.unit.into()))
+}
+
+/// What a sample stands for in ns, where the period is one of time.
+fn period(profile: &message::Profile, strings: &Strings<'_>) -> Option<u64> {
+    let (factor, unit) = factor_of(strings.text(profile.period_type?.unit.into()));
+    let period = u64::try_from(profile.period).ok().filter(|&period| period > 0)?;
+    (unit == Unit::Time).then(|| factor.saturating_mul(period))
+}
+
+fn value(profile: &message::Profile, strings: &Strings<'_>) -> Value {
+    let (kind, unit) = value_type(profile, strings);
+    let (factor, unit) = factor_of(unit);
+    let off_cpu = unit == Unit::Time && matches!(kind, OFF_CPU | "off-cpu" | "offcpu");
+    if unit == Unit::Time && matches!(kind, "cpu" | "cpu_time" | "on_cpu") {
+        return Value { factor, is_cpu: true, off_cpu };
+    }
+    let period_kind = profile.period_type.map_or("", |kind| strings.text(kind.kind.into()));
+    let is_cpu_sample = matches!(kind, "samples" | "sample") && unit == Unit::Count && period_kind == "cpu";
+    match period(profile, strings).filter(|_| is_cpu_sample) {
+        Some(period) => Value { factor: period, is_cpu: true, off_cpu },
+        None => Value { factor, is_cpu: false, off_cpu },
+    }
+}
+
+/// Chooses what is read, and says what it counts.
+fn choose(
+    file: &message::ProfilesData,
+    strings: &Strings<'_>,
+    wanted: Option<&str>,
+) -> Result<(Wanted, Measure), ReadError> {
+    let named = |profile: &message::Profile| {
+        let (kind, unit) = value_type(profile, strings);
+        let (_, unit) = factor_of(unit);
+        let is_cpu_time = unit == Unit::Time && value(profile, strings).is_cpu;
+        let measure = if is_cpu_time { Measure::default() } else { Measure { name: kind.to_owned(), unit } };
+        (Wanted::Named(kind.to_owned()), measure)
+    };
+    if let Some(name) = wanted {
+        let found = profiles(file).find(|profile| value_type(profile, strings).0 == name);
+        return found.map(named).ok_or_else(|| {
+            let mut names: Vec<_> = profiles(file).map(|profile| value_type(profile, strings).0).collect();
+            names.sort_unstable();
+            names.dedup();
+            names.truncate(8);
+            ReadError::Unsupported(format!("it has no profile of `{name}`, but of {}", names.join(", ")))
+        });
+    }
+    let of_cpu = profiles(file).filter(|profile| value(profile, strings).is_cpu);
+    // What is time already comes before what is counted.
+    if let Some(found) = of_cpu.max_by_key(|profile| value_type(profile, strings).0.contains("cpu")) {
+        return Ok((Wanted::CpuTime(value_type(found, strings).0.to_owned()), Measure::default()));
+    }
+    let first = profiles(file).find(|profile| !profile.samples.is_empty()).or_else(|| profiles(file).next());
+    first
+        .map(named)
+        .ok_or_else(|| ReadError::Malformed { format: FORMAT, problem: "it has no profiles".into() })
+}
+
+/// The attributes that tell processes and threads apart.
+#[derive(Clone, Debug, Default)]
+struct Identity {
+    pid: String,
+    process: String,
+    tid: String,
+    thread: String,
+}
+
+impl Identity {
+    fn set(&mut self, key: &str, value: &str) {
+        let place = match key {
+            key::PID => &mut self.pid,
+            key::EXECUTABLE => &mut self.process,
+            // What a service calls itself counts where there is no program's name.
+            "service.name" if self.process.is_empty() => &mut self.process,
+            key::TID => &mut self.tid,
+            key::THREAD => &mut self.thread,
+            _ => return,
+        };
+        value[..value.floor_char_boundary(MAX_NAME)].clone_into(place);
+    }
+}
+
+/// A thread's key: the number of its resource, and the attributes of its samples.
+type ThreadKey = (usize, Vec<i32>);
+
+struct Reader<'a> {
+    dictionary: &'a message::Dictionary,
+    strings: Strings<'a>,
+    importer: Importer,
+    wanted: Wanted,
+    /// The frames of each location, outermost first.
+    locations: FxHashMap<i32, Vec<FrameId>>,
+    stacks: FxHashMap<i32, Option<StackId>>,
+    libs: FxHashMap<i32, Option<LibId>>,
+    threads: FxHashMap<ThreadKey, ThreadIndex>,
+    /// How long the samples of each thread take so far, where none has a time.
+    clocks: FxHashMap<ThreadIndex, u64>,
+    has_times: bool,
+    most_stacks: usize,
+    /// The earliest time of a sample, in ns since 1970.
+    first: u64,
+    /// What a sample of CPU time stands for.
+    period: Option<u64>,
+    negative: u64,
+    left_out: u64,
+    unread: u64,
+}
+
+/// The row of a table; 0 is none.
+fn row<T>(table: &[T], index: i32) -> Option<&T> {
+    usize::try_from(index).ok().filter(|&index| index > 0).and_then(|index| table.get(index))
+}
+
+impl Reader<'_> {
+    fn read_resource(&mut self, number: usize, resource: &message::ResourceProfiles) {
+        let mut identity = Identity::default();
+        for attribute in resource.resource.iter().flat_map(|resource| &resource.attributes) {
+            let key = match self.strings.text(attribute.key_index.into()) {
+                "" => String::from_utf8_lossy(&attribute.key).into_owned(),
+                key => key.to_owned(),
+            };
+            let value = self.text_of(attribute.value.as_ref());
+            identity.set(&key, &value);
+        }
+        for profile in resource.scopes.iter().flat_map(|scope| &scope.profiles) {
+            let value = value(profile, &self.strings);
+            let (kind, _) = value_type(profile, &self.strings);
+            let is_wanted = match &self.wanted {
+                Wanted::CpuTime(name) => value.is_cpu && kind == name || value.off_cpu,
+                Wanted::Named(name) => kind == name,
+            };
+            if !is_wanted {
+                self.left_out += profile.samples.len() as u64;
+                continue;
+            }
+            let value = match self.wanted {
+                // As it is stored: no sample is a time then.
+                Wanted::Named(_) => Value { factor: self.plain_factor(profile), off_cpu: false, ..value },
+                Wanted::CpuTime(_) => value,
+            };
+            if value.is_cpu {
+                self.period = period(profile, &self.strings).or(self.period);
+            }
+            for sample in &profile.samples {
+                self.read_sample((number, &identity), profile, sample, value);
+            }
+        }
+    }
+
+    /// How many of its unit a value is, where it is asked for by its name.
+    fn plain_factor(&self, profile: &message::Profile) -> u64 {
+        factor_of(value_type(profile, &self.strings).1).0
+    }
+
+    fn text_of(&self, value: Option<&message::AnyValue>) -> String {
+        match value.and_then(|value| value.content.as_ref()) {
+            Some(Content::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+            Some(Content::Integer(number)) => number.to_string(),
+            Some(&Content::TextIndex(index)) => self.strings.text(index.into()).to_owned(),
+            None => String::new(),
+        }
+    }
+
+    /// The value of a row's attribute of that name.
+    fn attribute(&self, attributes: &[i32], name: &str) -> Option<String> {
+        let mut rows = attributes.iter().filter_map(|&index| row(&self.dictionary.attributes, index));
+        let found = rows.find(|attribute| self.strings.text(attribute.key.into()) == name);
+        found.map(|attribute| self.text_of(attribute.value.as_ref()))
+    }
+
+    fn read_sample(
+        &mut self,
+        resource: (usize, &Identity),
+        profile: &message::Profile,
+        sample: &message::Sample,
+        value: Value,
+    ) {
+        if self.importer.stack_count() > self.most_stacks {
+            self.unread += 1;
+            return;
+        }
+        let thread = self.thread(resource, &sample.attributes);
+        let stack = self.stack(sample.stack);
+        if sample.times.is_empty() {
+            let amount =
+                self.amount(sample.values.iter().fold(0, |sum: i64, &it| sum.saturating_add(it)), value);
+            return self.add(thread, profile.time_unix_nano, (stack, value.off_cpu), amount);
+        }
+        for (place, &time) in sample.times.iter().enumerate() {
+            let amount = match sample.values.len() {
+                0 => 1,
+                // One sum for all times: each has its part.
+                1 => part(sample.values[0], place, sample.times.len()),
+                _ => sample.values.get(place).copied().unwrap_or(0),
+            };
+            let amount = self.amount(amount, value);
+            self.add(thread, time, (stack, value.off_cpu), amount);
+        }
+    }
+
+    fn amount(&mut self, amount: i64, value: Value) -> u64 {
+        self.negative += u64::from(amount < 0);
+        u64::try_from(amount).unwrap_or(0).saturating_mul(value.factor)
+    }
+
+    fn add(
+        &mut self,
+        thread: ThreadIndex,
+        time: u64,
+        (stack, off_cpu): (Option<StackId>, bool),
+        amount: u64,
+    ) {
+        if amount == 0 {
+            return;
+        }
+        self.first = self.first.min(time);
+        if !self.has_times {
+            let clock = self.clocks.entry(thread).or_default();
+            let start = *clock;
+            *clock = clock.saturating_add(amount);
+            self.importer.span(thread, start, (stack, off_cpu), amount);
+        } else if off_cpu {
+            self.importer.off_cpu_sample(thread, time, stack, amount);
+        } else {
+            self.importer.sample(thread, time, stack, amount);
+        }
+    }
+
+    fn thread(&mut self, (number, identity): (usize, &Identity), attributes: &[i32]) -> ThreadIndex {
+        let key = (number, attributes.to_vec());
+        if let Some(&thread) = self.threads.get(&key) {
+            return thread;
+        }
+        let mut identity = identity.clone();
+        for &index in attributes {
+            let Some(attribute) = row(&self.dictionary.attributes, index) else { continue };
+            let value = self.text_of(attribute.value.as_ref());
+            identity.set(self.strings.text(attribute.key.into()), &value);
+        }
+        let Identity { pid, process, tid, thread } = identity;
+        let pid = if pid.is_empty() { number.to_string() } else { pid };
+        let tid =
+            [tid, thread.clone(), pid.clone()].into_iter().find(|it| !it.is_empty()).unwrap_or_default();
+        let shown = if thread.is_empty() { &process } else { &thread };
+        let thread =
+            self.importer.thread(ThreadName { pid: &pid, process: &process, tid: &tid, thread: shown });
+        self.threads.insert(key, thread);
+        thread
+    }
+
+    fn stack(&mut self, index: i32) -> Option<StackId> {
+        if let Some(&stack) = self.stacks.get(&index) {
+            return stack;
+        }
+        let mut stack = None;
+        for &location in row(&self.dictionary.stacks, index).iter().flat_map(|it| it.locations.iter().rev()) {
+            if self.importer.stack_count() > self.most_stacks {
+                break;
+            }
+            if !self.locations.contains_key(&location) {
+                let frames = self.location(location);
+                self.locations.insert(location, frames);
+            }
+            for &frame in self.locations.get(&location).into_iter().flatten() {
+                stack = Some(self.importer.stack(stack, frame));
+            }
+        }
+        self.stacks.insert(index, stack);
+        stack
+    }
+
+    fn location(&mut self, index: i32) -> Vec<FrameId> {
+        let Some(location) = row(&self.dictionary.locations, index) else { return Vec::new() };
+        let mapping = row(&self.dictionary.mappings, location.mapping);
+        let base = mapping.map_or(0, |mapping| mapping.memory_start.saturating_sub(mapping.file_offset));
+        let address = location.address.checked_sub(base).filter(|_| location.address > 0);
+        let code = Code {
+            lib: self.lib(location.mapping),
+            address: address.and_then(|address| u32::try_from(address).ok()),
+            is_kernel: self.attribute(&location.attributes, key::FRAME_TYPE).as_deref() == Some(KERNEL),
+            ..Code::default()
+        };
+        if location.lines.is_empty() {
+            // The files may have the name.
+            if code.lib.is_some() && code.address.is_some() {
+                self.importer.meta_mut().symbolicated = false;
+                return vec![self.importer.frame(&code)];
+            }
+            let name = if location.address > 0 { format!("{:#x}", location.address) } else { String::new() };
+            return vec![self.importer.frame(&Code { name: &name, ..code })];
+        }
+        let lines = location.lines.iter().rev().take(MAX_INLINED + 1).enumerate();
+        lines.map(|(depth, line)| self.line(code, depth, *line)).collect()
+    }
+
+    fn line(&mut self, code: Code<'_>, depth: usize, line: message::Line) -> FrameId {
+        let function = row(&self.dictionary.functions, line.function).copied().unwrap_or_default();
+        let importer = &mut self.importer;
+        let name = self.strings.id(function.name.into(), importer);
+        let name = name.or_else(|| self.strings.id(function.system_name.into(), importer));
+        let file = self.strings.id(function.filename.into(), importer);
+        let code = Code {
+            start_line: u32::try_from(function.start_line).ok(),
+            line: u32::try_from(line.number).ok(),
+            column: u32::try_from(line.column).ok(),
+            inline_depth: depth as u16,
+            ..code
+        };
+        importer.frame_of(name, file, &code)
+    }
+
+    fn lib(&mut self, index: i32) -> Option<LibId> {
+        if let Some(&lib) = self.libs.get(&index) {
+            return lib;
+        }
+        let lib = row(&self.dictionary.mappings, index).and_then(|mapping| {
+            let path = self.strings.text(mapping.filename.into());
+            let build_id = self.attribute(&mapping.attributes, key::BUILD_ID);
+            (!path.is_empty()).then(|| self.importer.lib(path, build_id.as_deref()))
+        });
+        self.libs.insert(index, lib);
+        lib
+    }
+
+    fn finish(mut self) -> Imported {
+        self.importer.note_left_out(self.negative, "negative values");
+        self.importer.note_left_out(self.unread, "samples, because their stacks are out of all proportion");
+        self.importer.note_left_out(self.left_out, "samples of other values: import --event NAME reads them");
+        if self.first < u64::MAX {
+            self.importer.meta_mut().start_time = self.first / 1000;
+        }
+        let process = self.importer.builder().profile().processes().first().map(|it| it.name.clone());
+        if let Some(name) = process.filter(|name| !name.is_empty()) {
+            self.importer.meta_mut().product = name;
+        }
+        let is_cpu_time = self.importer.meta_mut().measure.is_cpu_time();
+        self.importer.finish(is_cpu_time.then(|| self.period.unwrap_or(MILLISECOND)))
+    }
+}
+
+/// The part of a sum that one of so many has; the first ones have what is left over.
+fn part(sum: i64, place: usize, count: usize) -> i64 {
+    let count = count as i64;
+    sum / count + i64::from((place as i64) < sum % count)
+}

@@ -1,0 +1,160 @@
+//! Profiles of OpenTelemetry that are written here and by others.
+
+use nyquist_profile::{Measure, Unit};
+use prost::Message as _;
+
+use super::message::{
+    AnyValue, Attribute, Content, Dictionary, Function, Line, Location, Mapping, Profile, ProfilesData,
+    ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
+};
+use super::{read, read_value, write};
+use crate::error::Note;
+use crate::test_profile::{profile, stacks_of, waits_of};
+
+fn written() -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&profile(), &crate::as_named, &mut out).unwrap();
+    out
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let imported = read(&written()).unwrap();
+    let (read, written) = (&imported.profile, profile());
+    assert_eq!(imported.notes, []);
+    assert_eq!(stacks_of(read), stacks_of(&written));
+    assert_eq!(waits_of(read), waits_of(&written));
+    assert_eq!(read.meta().interval, written.meta().interval);
+    assert_eq!(read.meta().start_time, written.meta().start_time);
+    let names: Vec<_> = read.threads().iter().map(|thread| (&*thread.tid, &*thread.name)).collect();
+    assert_eq!(names, [("77", "app"), ("79", "pool 1")]);
+    assert_eq!((&*read.processes()[0].name, &*read.processes()[0].pid), ("app", "77"));
+    let times = |profile: &nyquist_profile::Profile| -> Vec<_> {
+        profile
+            .threads()
+            .iter()
+            .flat_map(|it| &it.samples)
+            .map(|it| (it.time, it.weight, it.off_cpu))
+            .collect()
+    };
+    assert_eq!(times(read), times(&written));
+}
+
+#[test]
+fn addresses_lines_inlining_and_libs_survive() {
+    let read = read(&written()).unwrap().profile;
+    let frame = |name: &str| {
+        let frame = read.frames().iter().find(|frame| read.func_name(frame.func) == name).unwrap();
+        let lib = read.func(frame.func).lib.map(|lib| read.lib(lib));
+        let lib = lib.map(|lib| (lib.path.clone(), lib.code_id.clone().unwrap_or_default()));
+        (frame.address, frame.inline_depth, frame.line, lib)
+    };
+    let app = Some(("/usr/lib/app".to_owned(), "aabb".to_owned()));
+    let libc = Some(("/usr/lib/libc.so.6".to_owned(), "ccdd".to_owned()));
+    assert_eq!(frame("main"), (Some(0x1010), 0, Some(17), app.clone()));
+    assert_eq!(frame("inlined; x"), (Some(0x1010), 1, Some(3), app));
+    assert_eq!(frame("write"), (Some(0x20_0004), 0, None, libc));
+    assert_eq!(frame("worker"), (None, 0, None, None));
+}
+
+/// A file as an agent for a whole machine sends it: processes and threads are attributes of samples, samples are counted,
+/// and those of another value stand beside them.
+fn of_an_agent() -> ProfilesData {
+    let texts = [
+        "",
+        "samples",
+        "count",
+        "cpu",
+        "nanoseconds",
+        "main",
+        "alloc",
+        "bytes",
+        "thread.name",
+        "process.pid",
+    ];
+    let profile = |kind, unit, samples| Profile {
+        sample_type: Some(ValueType { kind, unit }),
+        samples,
+        period_type: Some(ValueType { kind: 3, unit: 4 }),
+        period: 50_000_000,
+        ..Profile::default()
+    };
+    let attribute = |key, content| Attribute { key, value: Some(AnyValue { content: Some(content) }) };
+    let sample = |values: &[i64], times: &[u64]| Sample {
+        stack: 1,
+        attributes: vec![1, 2],
+        values: values.to_vec(),
+        times: times.to_vec(),
+    };
+    let cpu = vec![sample(&[], &[1_000_000_000, 1_500_000_000]), sample(&[3], &[2_000_000_000])];
+    let profiles = vec![profile(1, 2, cpu), profile(6, 7, vec![sample(&[512], &[])])];
+    ProfilesData {
+        resource_profiles: vec![ResourceProfiles {
+            resource: None,
+            scopes: vec![ScopeProfiles { scope: None, profiles }],
+        }],
+        dictionary: Some(Dictionary {
+            strings: texts.iter().map(|text| text.as_bytes().to_vec()).collect(),
+            functions: vec![Function::default(), Function { name: 5, ..Function::default() }],
+            locations: vec![
+                Location::default(),
+                Location { lines: vec![Line { function: 1, number: 3, column: 0 }], ..Location::default() },
+            ],
+            stacks: vec![Stack::default(), Stack { locations: vec![1] }],
+            attributes: vec![
+                Attribute::default(),
+                attribute(8, Content::Text(b"worker".to_vec())),
+                attribute(9, Content::Integer(12)),
+            ],
+            ..Dictionary::default()
+        }),
+    }
+}
+
+#[test]
+fn counted_samples_of_a_cpu_clock_are_cpu_time() {
+    let imported = read(&of_an_agent().encode_to_vec()).unwrap();
+    let profile = &imported.profile;
+    assert!(profile.meta().measure.is_cpu_time());
+    assert_eq!((profile.meta().interval, stacks_of(profile)), (50_000_000, vec!["main 5".into()]));
+    assert_eq!((&*profile.threads()[0].name, &*profile.processes()[0].pid), ("worker", "12"));
+    let times: Vec<_> = profile.threads()[0].samples.iter().map(|it| (it.time, it.weight)).collect();
+    assert_eq!(times, [(0, 1), (500_000_000, 1), (1_000_000_000, 3)]);
+    let what = "samples of other values: import --event NAME reads them";
+    assert_eq!(imported.notes, [Note::LeftOut { count: 1, what: what.into() }]);
+}
+
+#[test]
+fn other_values_are_read_by_their_names() {
+    let bytes = of_an_agent().encode_to_vec();
+    let alloc = read_value(&bytes, Some("alloc")).unwrap().profile;
+    assert_eq!(alloc.meta().measure, Measure { name: "alloc".into(), unit: Unit::Bytes });
+    assert_eq!((alloc.meta().interval, stacks_of(&alloc)), (512, vec!["main 1".into()]));
+    let samples = read_value(&bytes, Some("samples")).unwrap().profile;
+    assert_eq!(samples.meta().measure, Measure { name: "samples".into(), unit: Unit::Count });
+    assert_eq!(stacks_of(&samples), ["main 5"]);
+    let error = read_value(&bytes, Some("x")).unwrap_err().to_string();
+    assert!(error.contains("no profile of `x`, but of alloc, samples"), "{error}");
+}
+
+#[test]
+fn addresses_without_names_are_left_to_the_files() {
+    let mut file = of_an_agent();
+    assert!(read(&file.encode_to_vec()).unwrap().profile.meta().symbolicated);
+    let dictionary = file.dictionary.as_mut().unwrap();
+    dictionary.strings.push(b"/bin/app".to_vec());
+    dictionary.mappings = vec![Mapping::default(), Mapping { filename: 10, ..Mapping::default() }];
+    dictionary.locations[1] = Location { mapping: 1, address: 0x1234, ..Location::default() };
+    let profile = read(&file.encode_to_vec()).unwrap().profile;
+    assert!(!profile.meta().symbolicated);
+    assert_eq!((stacks_of(&profile), &*profile.libs()[0].path), (vec!["0x1234 5".into()], "/bin/app"));
+}
+
+#[test]
+fn a_cut_file_does_no_harm() {
+    let bytes = written();
+    for length in 0..bytes.len() {
+        let _ = read(&bytes[..length]);
+    }
+    assert!(read(b"").is_err() && read(b"no protobuf").is_err());
+}

@@ -1,0 +1,360 @@
+//! Reading traces of Perfetto and of programs that use its library.
+
+use std::rc::Rc;
+
+use nyquist_profile::{MarkerTiming, Measure, StackId, Unit};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+
+use super::clocks::{BOOTTIME, Clocks};
+use super::message::{Annotation, Content, Packet, StreamingProfile, Timebase, TrackEvent};
+use super::packets;
+use super::sequence::{Sequence, text};
+use super::tracks::Tracks;
+use crate::chrome::{Markers, Slice, SliceKind, TraceMarker, add_samples};
+use crate::error::{Imported, Note, ReadError};
+use crate::import::{Importer, MILLISECOND};
+use crate::pprof::factor_of;
+
+/// Paths of libs may have so many bytes for each byte of the file.
+const PATH_BYTES_PER_BYTE: usize = 16;
+
+/// The flag of a sequence that has cleared its state.
+const STATE_CLEARED: u32 = 1;
+
+/// Reads a trace.
+///
+/// # Errors
+/// As [`read_value`] has it.
+pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+    read_value(bytes, None)
+}
+
+/// Reads a trace: the stacks of `PerfSample` where there are any, else those of `StreamingProfilePacket`, else the slices of threads, each
+/// stretch of time for the innermost one; or those that are asked for as `samples`, `streaming` and `slices`. Slices and
+/// instants that are no samples are markers. Times in ns. O(bytes).
+///
+/// # Errors
+/// If there is nothing of that in the trace.
+pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+    let mut reader = Reader::new(bytes.len());
+    let (cut, damaged) = packets::for_each(bytes, &mut |packet| reader.read_packet(packet));
+    let kind = reader.choose(wanted)?;
+    if let Some(at) = cut {
+        reader.importer.note(Note::Cut { place: format!("byte {at}") });
+    }
+    reader.importer.note_left_out(damaged, "packets that cannot be read");
+    Ok(reader.finish(kind))
+}
+
+/// What becomes samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Samples,
+    Streaming,
+    Slices,
+}
+
+/// A sample of a thread, whose names may come later.
+struct RawSample {
+    /// The process and the thread.
+    thread: (i64, i64),
+    time: u64,
+    stack: Option<StackId>,
+}
+
+/// An event of a track.
+struct RawEvent {
+    time: u64,
+    kind: u32,
+    name: Rc<str>,
+    category: Rc<str>,
+    args: Value,
+}
+
+/// Where an event is: on a track, or on the track of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Track(u64),
+    Thread((i64, i64)),
+}
+
+struct Reader {
+    importer: Importer,
+    sequences: FxHashMap<u32, Sequence>,
+    clocks: Clocks,
+    tracks: Tracks,
+    timebase: Option<Timebase>,
+    samples: Vec<RawSample>,
+    streaming: Vec<RawSample>,
+    places: FxHashMap<Place, usize>,
+    events: Vec<(Place, Vec<RawEvent>)>,
+    path_bytes_left: usize,
+    lost: u64,
+    /// Begins and ends without the other.
+    unpaired: u64,
+}
+
+impl Reader {
+    fn new(length: usize) -> Self {
+        Self {
+            importer: Importer::new("Trace", "Perfetto"),
+            sequences: FxHashMap::default(),
+            clocks: Clocks::default(),
+            tracks: Tracks::default(),
+            timebase: None,
+            samples: Vec::new(),
+            streaming: Vec::new(),
+            places: FxHashMap::default(),
+            events: Vec::new(),
+            path_bytes_left: length.saturating_mul(PATH_BYTES_PER_BYTE),
+            lost: 0,
+            unpaired: 0,
+        }
+    }
+
+    fn read_packet(&mut self, packet: Packet) {
+        let number = packet.sequence;
+        let sequence = self.sequences.entry(number).or_default();
+        if packet.sequence_flags & STATE_CLEARED != 0 || packet.state_cleared {
+            *sequence = Sequence::default();
+        }
+        packet.interned.into_iter().for_each(|interned| sequence.intern(interned));
+        packet.defaults.into_iter().for_each(|defaults| sequence.set_defaults(defaults));
+        packet.clocks.iter().for_each(|clocks| self.clocks.add(number, clocks));
+        packet.process_tree.iter().for_each(|tree| self.tracks.add_tree(tree));
+        packet.process.iter().for_each(|process| self.tracks.add_process(process));
+        packet.track.iter().for_each(|track| self.tracks.add(track));
+        if let Some(thread) = &packet.thread {
+            sequence.thread = Some((thread.pid.into(), thread.tid));
+            sequence.time = thread.reference_us.saturating_mul(1000);
+            self.tracks.add_thread(thread);
+        }
+        let clock = [packet.clock, sequence.clock].into_iter().find(|&clock| clock > 0).unwrap_or(BOOTTIME);
+        let time = packet.timestamp.map(|time| self.clocks.time(number, clock, time));
+        if let Some(sample) = packet.sample {
+            self.lost += sample.lost;
+            if sample.callstack > 0 && sample.skipped == 0 {
+                if self.timebase.is_none() {
+                    self.timebase.clone_from(&sequence.timebase);
+                }
+                let stack = sequence.stack(&mut self.importer, sample.callstack, &mut self.path_bytes_left);
+                let thread = (sample.pid.into(), sample.tid.into());
+                self.samples.push(RawSample { thread, time: time.unwrap_or(0), stack });
+            }
+        }
+        packet.streaming.iter().for_each(|streaming| self.read_streaming(number, streaming));
+        packet.event.iter().for_each(|event| self.read_event(number, time, event));
+    }
+
+    fn read_streaming(&mut self, number: u32, streaming: &StreamingProfile) {
+        let Some(sequence) = self.sequences.get_mut(&number) else { return };
+        for (place, &callstack) in streaming.callstacks.iter().enumerate() {
+            let delta = streaming.deltas_us.get(place).copied().unwrap_or(0);
+            sequence.time = sequence.time.saturating_add(delta.saturating_mul(1000));
+            let stack = sequence.stack(&mut self.importer, callstack, &mut self.path_bytes_left);
+            let time = u64::try_from(sequence.time).unwrap_or(0);
+            self.streaming.push(RawSample { thread: sequence.thread.unwrap_or((0, 0)), time, stack });
+        }
+    }
+
+    fn read_event(&mut self, number: u32, time: Option<u64>, event: &TrackEvent) {
+        let Some(sequence) = self.sequences.get_mut(&number) else { return };
+        let time = match (event.absolute_us, event.delta_us, time) {
+            (Some(absolute), _, _) => u64::try_from(absolute.saturating_mul(1000)).unwrap_or(0),
+            (None, Some(delta), _) => {
+                sequence.time = sequence.time.saturating_add(delta.saturating_mul(1000));
+                u64::try_from(sequence.time).unwrap_or(0)
+            }
+            (None, None, time) => time.unwrap_or(0),
+        };
+        let place = match (event.track.unwrap_or(sequence.track), sequence.thread) {
+            (0, Some(thread)) => Place::Thread(thread),
+            (track, _) => Place::Track(track),
+        };
+        let known = |texts: &FxHashMap<u64, Rc<str>>, id| texts.get(&id).cloned().unwrap_or_default();
+        let name = if event.name.is_empty() {
+            known(&sequence.event_names, event.name_id)
+        } else {
+            text(&event.name)
+        };
+        let category = match (event.categories.first(), event.category_ids.first()) {
+            (Some(category), _) => text(category),
+            (None, Some(&id)) => known(&sequence.categories, id),
+            (None, None) => Rc::default(),
+        };
+        let args = arguments(sequence, &event.annotations);
+        let event = RawEvent { time, kind: event.kind, name, category, args };
+        let index = *self.places.entry(place).or_insert_with(|| {
+            self.events.push((place, Vec::new()));
+            self.events.len() - 1
+        });
+        if let Some((_, events)) = self.events.get_mut(index) {
+            events.push(event);
+        }
+    }
+
+    fn choose(&self, wanted: Option<&str>) -> Result<Kind, ReadError> {
+        let has_slices = self.events.iter().any(|(_, events)| events.iter().any(|it| it.kind == BEGIN));
+        let there = [
+            ("samples", Kind::Samples, !self.samples.is_empty()),
+            ("streaming", Kind::Streaming, !self.streaming.is_empty()),
+            ("slices", Kind::Slices, has_slices || !self.events.is_empty()),
+        ];
+        let mut there = there.iter().filter(|(_, _, is_there)| *is_there);
+        let names = there.clone().map(|&(name, ..)| name).collect::<Vec<_>>().join(", ");
+        let found = there.find(|(name, ..)| wanted.is_none_or(|wanted| wanted == *name));
+        found.map(|&(_, kind, _)| kind).ok_or_else(|| {
+            ReadError::Unsupported(match wanted {
+                Some(name) if !names.is_empty() => format!("the trace has no `{name}`, but {names}"),
+                _ => "it is a trace of Perfetto without stacks of samples and without slices: record with \
+                      the data source linux.perf or track_event"
+                    .to_owned(),
+            })
+        })
+    }
+
+    fn finish(mut self, kind: Kind) -> Imported {
+        let raw = match kind {
+            Kind::Samples => std::mem::take(&mut self.samples),
+            Kind::Streaming => std::mem::take(&mut self.streaming),
+            Kind::Slices => Vec::new(),
+        };
+        let (measure, factor) = match kind {
+            Kind::Samples => measure(self.timebase.as_ref()),
+            Kind::Streaming => (Measure { name: "streaming".into(), unit: Unit::Count }, 1),
+            // As of other traces: what a thread does is taken for what it computes.
+            Kind::Slices => (Measure::default(), MILLISECOND),
+        };
+        self.importer.meta_mut().measure = measure;
+        let mut first = u64::MAX;
+        for sample in &raw {
+            first = first.min(sample.time);
+            let thread = self.tracks.thread(&mut self.importer, sample.thread);
+            self.importer.sample(thread, sample.time, sample.stack, factor);
+        }
+        for (_, events) in &self.events {
+            first = events.iter().fold(first, |first, event| first.min(event.time));
+        }
+        self.add_events(kind);
+        if let (Some(since_1970), true) = (self.clocks.since_1970, first < u64::MAX) {
+            let start = u64::try_from(i128::from(first).saturating_add(since_1970)).unwrap_or(0);
+            self.importer.meta_mut().start_time = start / 1000;
+        }
+        self.importer.meta_mut().lost_samples = self.lost;
+        self.importer.note_left_out(self.unpaired, "events that have no begin or no end");
+        let others = [("samples", self.samples.len()), ("streaming", self.streaming.len())];
+        for (name, count) in others {
+            self.importer.note_left_out(count as u64, format!("stacks: import --event {name} reads them"));
+        }
+        self.importer.finish((kind == Kind::Samples).then_some(factor))
+    }
+
+    fn add_events(&mut self, kind: Kind) {
+        let mut markers = Markers::default();
+        for (place, mut events) in std::mem::take(&mut self.events) {
+            events.sort_by_key(|event| event.time);
+            let (thread, is_own) = match place {
+                Place::Track(track) => self.tracks.owner(track),
+                Place::Thread(thread) => (thread, true),
+            };
+            let thread = self.tracks.thread(&mut self.importer, thread);
+            let mut slices = Vec::new();
+            for RawEvent { time, kind, name, category, args } in events {
+                let kind = match kind {
+                    BEGIN => SliceKind::Begin,
+                    END => SliceKind::End,
+                    INSTANT => {
+                        let timing = MarkerTiming::Instant(time);
+                        let (name, category) = (name.to_string(), category.to_string());
+                        markers
+                            .add(&mut self.importer, &TraceMarker { thread, name, category, timing, args });
+                        continue;
+                    }
+                    _ => continue,
+                };
+                // An end belongs to the last begin of its track, whatever it is called.
+                let name = if kind == SliceKind::End { Rc::default() } else { name };
+                slices.push(Slice {
+                    time,
+                    order: u64::from(kind == SliceKind::Begin),
+                    kind,
+                    name,
+                    category,
+                    args,
+                });
+            }
+            self.unpaired += if kind == Kind::Slices && is_own {
+                add_samples(&mut self.importer, thread, slices)
+            } else {
+                markers.add_durations(&mut self.importer, thread, slices)
+            };
+        }
+    }
+}
+
+/// `TrackEvent.Type`.
+pub(super) const BEGIN: u32 = 1;
+pub(super) const END: u32 = 2;
+pub(super) const INSTANT: u32 = 3;
+
+/// What an event's annotations say, as an object.
+fn arguments(sequence: &Sequence, annotations: &[Annotation]) -> Value {
+    let known = |texts: &FxHashMap<u64, Rc<str>>, id| texts.get(&id).cloned().unwrap_or_default();
+    let pair = |annotation: &Annotation| {
+        let name = match annotation.name.as_slice() {
+            [] => known(&sequence.annotation_names, annotation.name_id),
+            name => text(name),
+        };
+        let value = match annotation.content.as_ref()? {
+            &Content::Boolean(value) => Value::from(value),
+            &Content::Unsigned(number) => Value::from(number),
+            &Content::Integer(number) => Value::from(number),
+            &Content::Number(number) => Value::from(number),
+            Content::Text(value) => Value::from(&*text(value)),
+            &Content::TextId(id) => Value::from(&*known(&sequence.annotation_values, id)),
+        };
+        Some((name.to_string(), value))
+    };
+    annotations.iter().filter_map(pair).collect::<Map<_, _>>().into()
+}
+
+/// The software counters of CPU time.
+pub(super) const CPU_CLOCK: u32 = 1;
+const TASK_CLOCK: u32 = 3;
+
+/// Names of other counters, by their numbers.
+const COUNTERS: [(u32, &str); 12] = [
+    (2, "page-faults"),
+    (4, "context-switches"),
+    (5, "cpu-migrations"),
+    (6, "minor-faults"),
+    (7, "major-faults"),
+    (10, "cpu-cycles"),
+    (11, "instructions"),
+    (12, "cache-references"),
+    (13, "cache-misses"),
+    (14, "branch-instructions"),
+    (15, "branch-misses"),
+    (16, "bus-cycles"),
+];
+
+/// What samples count, and how many of it one is. A name may have its unit behind it, as `inuse_space/bytes`.
+fn measure(timebase: Option<&Timebase>) -> (Measure, u64) {
+    let nothing = Timebase::default();
+    let timebase = timebase.unwrap_or(&nothing);
+    if matches!(timebase.counter, CPU_CLOCK | TASK_CLOCK) {
+        let of_frequency = 1_000_000_000_u64.checked_div(timebase.frequency).filter(|&period| period > 0);
+        let period = Some(timebase.period).filter(|&period| period > 0).or(of_frequency);
+        return (Measure::default(), period.unwrap_or(MILLISECOND));
+    }
+    let name = text(&timebase.name);
+    let named = COUNTERS.iter().find(|&&(number, _)| number == timebase.counter).map_or("samples", |it| it.1);
+    let (name, unit) = match name.rsplit_once('/') {
+        Some((name, unit)) => (name, unit),
+        None if name.is_empty() => (named, ""),
+        None => (&*name, ""),
+    };
+    let (factor, unit) = factor_of(unit);
+    (Measure { name: name.to_owned(), unit }, factor.saturating_mul(timebase.period.max(1)))
+}
