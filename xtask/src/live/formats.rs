@@ -122,14 +122,19 @@ fn callgrind(test: &Context<'_>) -> Verdict {
     let (file, out) =
         (recorded.path.display().to_string(), test.path("callgrind.out.1").display().to_string());
     test.nyquist(&["export", &file, "-o", &out]).run()?.succeeded()?;
-    for function in ["alpha", "beta", "gamma_", "main"] {
-        let total = annotated(test, &out, function, "yes")? / 1_000_000;
-        expect_eq(function, total, reported_ms(test, &file, function, "total_share")?)?;
-        if function != "main" {
-            let own = annotated(test, &out, function, "no")? / 1_000_000;
-            expect_eq(function, own, reported_ms(test, &file, function, "self_share")?)?;
-        }
+    let json = test.nyquist(&["report", "--json", &file]).run()?.succeeded()?.stdout_text();
+    let json: Value = serde_json::from_str(&json)?;
+    let interval = json["interval_ns"].as_u64().unwrap_or(0);
+    let ours = |function: &str, amount: &str| {
+        let mut rows = json["functions"].as_array().into_iter().flatten();
+        let row = rows.find(|row| row["function"] == function);
+        row.and_then(|row| row[amount].as_u64()).unwrap_or(0) * interval
+    };
+    for function in ["alpha", "beta", "gamma_"] {
+        expect_eq(function, annotated(test, &out, function, "yes")?, ours(function, "total"))?;
+        expect_eq(function, annotated(test, &out, function, "no")?, ours(function, "self"))?;
     }
+    expect_eq("main", annotated(test, &out, "main", "yes")?, ours("main", "total"))?;
     expect_eq("the weight that is read again", reported_weight(test, &out)? > 0, true)
 }
 
