@@ -12,6 +12,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("pprof_shows_the_same_functions", go_pprof).parallel(),
     Test::new("perf_script_text_is_read", perf_script).parallel(),
     Test::new("a_cpu_profile_of_node_is_read", node).parallel(),
+    Test::new("a_heap_profile_of_node_is_read", node_heap).parallel(),
+    Test::new("a_profile_of_cprofile_is_read", python).parallel(),
+    Test::new("a_profile_of_dhat_is_read", dhat).parallel(),
     Test::new("a_cpu_profile_of_go_is_read", go_profile).parallel(),
     Test::new("a_heap_profile_of_go_as_text_is_read", go_text).parallel(),
     Test::new("a_recording_of_java_is_read", java_recording).parallel(),
@@ -129,14 +132,19 @@ fn callgrind(test: &Context<'_>) -> Verdict {
     let (file, out) =
         (recorded.path.display().to_string(), test.path("callgrind.out.1").display().to_string());
     test.nyquist(&["export", &file, "-o", &out]).run()?.succeeded()?;
-    for function in ["alpha", "beta", "gamma_", "main"] {
-        let total = annotated(test, &out, function, "yes")? / 1_000_000;
-        expect_eq(function, total, reported_ms(test, &file, function, "total_share")?)?;
-        if function != "main" {
-            let own = annotated(test, &out, function, "no")? / 1_000_000;
-            expect_eq(function, own, reported_ms(test, &file, function, "self_share")?)?;
-        }
+    let json = test.nyquist(&["report", "--json", &file]).run()?.succeeded()?.stdout_text();
+    let json: Value = serde_json::from_str(&json)?;
+    let interval = json["interval_ns"].as_u64().unwrap_or(0);
+    let ours = |function: &str, amount: &str| {
+        let mut rows = json["functions"].as_array().into_iter().flatten();
+        let row = rows.find(|row| row["function"] == function);
+        row.and_then(|row| row[amount].as_u64()).unwrap_or(0) * interval
+    };
+    for function in ["alpha", "beta", "gamma_"] {
+        expect_eq(function, annotated(test, &out, function, "yes")?, ours(function, "total"))?;
+        expect_eq(function, annotated(test, &out, function, "no")?, ours(function, "self"))?;
     }
+    expect_eq("main", annotated(test, &out, "main", "yes")?, ours("main", "total"))?;
     expect_eq("the weight that is read again", reported_weight(test, &out)? > 0, true)
 }
 
@@ -205,6 +213,65 @@ fn node(test: &Context<'_>) -> Verdict {
     let file = test.path("x.cpuprofile").display().to_string();
     let table = test.nyquist(&["report", &file]).run()?.succeeded()?.stdout_text();
     expect_contains("the report", &table, "busy")
+}
+
+fn node_heap(test: &Context<'_>) -> Verdict {
+    if !has(test, "node", "--version") {
+        return skip("node is not installed");
+    }
+    let program = "function keep(n) { const a = []; for (let i = 0; i < n; i++) a.push({x: i, s: 'n' + i}); return a; } \
+        globalThis.kept = keep(300000);";
+    let folder = test.path("").display().to_string();
+    let words =
+        ["--heap-prof", "--heap-prof-dir", &folder, "--heap-prof-name", "x.heapprofile", "-e", program];
+    test.program("node").args(&words).run()?.succeeded()?;
+    let file = test.path("x.heapprofile").display().to_string();
+    let folded = test.nyquist(&["export", "--format", "folded", &file]).run()?.succeeded()?.stdout_text();
+    let kept = folded.lines().filter(|line| line.contains(";keep "));
+    let bytes: u64 = kept.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
+    expect(bytes > 5_000_000, format_args!("keep has {bytes} bytes of\n{folded}"))
+}
+
+fn python(test: &Context<'_>) -> Verdict {
+    if !has(test, "python3", "--version") {
+        return skip("python3 is not installed");
+    }
+    let (source, out) = (test.path("busy.py"), test.path("x.pstats").display().to_string());
+    let program =
+        "def busy():\n    return sum(i * i for i in range(1000000))\ndef main():\n    busy()\nmain()\n";
+    std::fs::write(&source, program)?;
+    let source = source.display().to_string();
+    test.program("python3").args(&["-m", "cProfile", "-o", &out, &source]).run()?.succeeded()?;
+    let script = "import pstats, sys\n\
+        rows = pstats.Stats(sys.argv[1]).stats.items()\n\
+        print(sum(int(ct * 1000) for (_, _, name), (_, _, _, ct, _) in rows if name == 'main'))";
+    let theirs = test.program("python3").args(&["-c", script, &out]).run()?.succeeded()?.stdout_text();
+    let theirs: u64 = theirs.trim().parse().map_err(|_| Stop::Failed(format!("no time: {theirs}")))?;
+    let folded = test.nyquist(&["export", "--format", "folded", &out]).run()?.succeeded()?.stdout_text();
+    let json = test.nyquist(&["report", "--json", &out]).run()?.succeeded()?.stdout_text();
+    let json: Value = serde_json::from_str(&json)?;
+    let interval = json["interval_ns"].as_u64().unwrap_or(1);
+    let of_main = folded.lines().filter(|line| line.contains(";main;") || line.contains(";main "));
+    let ours: u64 = of_main.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
+    let ours = ours * interval / 1_000_000;
+    expect(ours.abs_diff(theirs) <= 1, format_args!("main has {ours} ms, by pstats {theirs} ms"))
+}
+
+fn dhat(test: &Context<'_>) -> Verdict {
+    if !has(test, "valgrind", "--version") {
+        return skip("valgrind is not installed");
+    }
+    let (out, shares) =
+        (test.path("x.json").display().to_string(), test.workload("shares").display().to_string());
+    let target = format!("--dhat-out-file={out}");
+    let said =
+        test.program("valgrind").args(&["--tool=dhat", &target, &shares, "5"]).run()?.succeeded()?.stderr;
+    // `==7== Total:     1,024 bytes in 1 blocks`
+    let total = said.lines().find_map(|line| line.split_once("Total:")?.1.trim().split(' ').next());
+    let total = total.map(|total| total.replace(',', "").parse::<u64>().unwrap_or(0)).unwrap_or_default();
+    let folded = test.nyquist(&["export", "--format", "folded", &out]).run()?.succeeded()?.stdout_text();
+    let bytes: u64 = folded.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
+    expect_eq("the bytes", bytes, total)
 }
 
 /// The time that a function has by one of its shares.

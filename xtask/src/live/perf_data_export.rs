@@ -14,6 +14,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("an_export_read_again_is_the_same_profile", again).quick(),
     Test::new("samply_reads_what_was_exported", samply),
     Test::new("names_without_a_binary_are_shown_by_perf", names),
+    Test::new("perf_has_the_kernels_functions_in_one_dso", kernel),
     Test::new("an_export_needs_a_file", no_stream).quick().parallel(),
 ];
 
@@ -164,6 +165,31 @@ fn names(test: &Context<'_>) -> Verdict {
     expect_contains("other", &line("other(int)"), "25.00%")?;
     let script = perf(test, &["script", "-F", "ip,sym"], &recording)?;
     expect_contains("perf script", &script, "outer::<T>")
+}
+
+/// A profile of another machine's kernel.
+fn kernel(test: &Context<'_>) -> Verdict {
+    let sample = |time: u32, function: &str| {
+        format!(
+            "app 7 {time}.000000: 1000000 cpu-clock: \n\tffffffff81000010 {function}+0x10 ([kernel.kallsyms])\n\
+             \tffffffff81000020 our_entry+0x1 ([kernel.kallsyms])\n\t401000 main+0x10 (/bin/app)\n\n"
+        )
+    };
+    let text = test.fresh("stacks.perf");
+    std::fs::write(&text, sample(1, "our_work") + &sample(2, "our_wait") + &sample(3, "our_work"))?;
+    let recording = export(test, &text)?;
+    let dsos =
+        perf(test, &["report", "--stdio", "-g", "none", "--no-children", "--sort", "dso"], &recording)?;
+    let rows: Vec<_> = dsos.lines().map(str::trim).filter(|line| line.contains('%')).collect();
+    expect_eq("the rows by DSO", rows.join(", "), "100.00%  [kernel]".to_owned())?;
+    let symbols =
+        perf(test, &["report", "--stdio", "-g", "none", "--no-children", "--sort", "sym"], &recording)?;
+    for (name, share) in [("our_work", "66.67%"), ("our_wait", "33.33%")] {
+        let line = symbols.lines().find(|line| line.contains(name)).unwrap_or_default();
+        expect_contains(name, line, share)?;
+    }
+    let script = perf(test, &["script", "-F", "ip,sym"], &recording)?;
+    expect_contains("perf script", &script, "our_entry")
 }
 
 fn no_stream(test: &Context<'_>) -> Verdict {

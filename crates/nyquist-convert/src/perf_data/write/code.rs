@@ -17,8 +17,11 @@ use super::stand_in::{self, SLOT, StandIn, TEXT};
 const FIRST_BASE: u64 = 0x1000_0000;
 /// Libs begin at multiples of this, as large pages do.
 const BASE_ALIGNMENT: u64 = 0x20_0000;
-/// Where functions of the kernel are put: among its modules.
+/// Where functions of the kernel are put: among its modules, as one of them, in whose stand-in perf finds all their names. Where the
+/// kernel itself is, perf takes the names of the kernel that runs.
 const KERNEL_CODE: u64 = 0xffff_ffff_c100_0000;
+/// The name of that stand-in: perf knows a module by its ending, and calls it `[kernel]`.
+const KERNEL_FILE: &str = "kernel.ko";
 /// The most bytes of a build id that a mapping's record has room for.
 const LONGEST_ID: usize = 20;
 const PAGE: u64 = 0x1000;
@@ -29,6 +32,9 @@ pub(super) struct Code {
     images: Vec<Image>,
     frames: Vec<FramePlace>,
     kernel: Vec<KernelSymbol>,
+    kernel_architecture: Option<Architecture>,
+    /// The path of the kernel's stand-in.
+    kernel_path: String,
 }
 
 /// Where a frame is.
@@ -108,7 +114,13 @@ impl Code {
     }
 
     fn empty() -> Self {
-        Self { images: Vec::new(), frames: Vec::new(), kernel: Vec::new() }
+        Self {
+            images: Vec::new(),
+            frames: Vec::new(),
+            kernel: Vec::new(),
+            kernel_architecture: None,
+            kernel_path: String::new(),
+        }
     }
 
     /// The place of a frame, by the place of its row.
@@ -135,22 +147,29 @@ impl Code {
         mappings.into_iter()
     }
 
-    /// The mapping of the kernel's image, at which nothing is: without one, perf warns that it cannot find the kernel.
-    pub(super) fn kernel_mapping() -> Mmap<'static> {
+    /// The mappings of the kernel: of its image, at which nothing is, because without one perf warns that it cannot find the kernel, and
+    /// of the module that its functions are in.
+    pub(super) fn kernel_mappings(&self) -> [Mmap<'_>; 2] {
         const TEXT: u64 = 0xffff_ffff_8100_0000;
         const KERNEL_PID: u32 = u32::MAX;
-        Mmap {
+        let mapping = |address, len, page_offset, path| Mmap {
             pid: KERNEL_PID,
             tid: 0,
-            address: TEXT,
-            len: 0x100_0000,
-            page_offset: TEXT,
+            address,
+            len,
+            page_offset,
             identity: MappedIdentity::None,
             protection: Some(1 | 4),
             flags: Some(2),
-            path: b"[kernel.kallsyms]_text",
+            path,
             data: false,
-        }
+        };
+        // A module is where its section `.text` is.
+        let len = (SLOT * self.kernel.len() as u64).next_multiple_of(PAGE);
+        [
+            mapping(TEXT, 0x100_0000, TEXT, b"[kernel.kallsyms]_text"),
+            mapping(KERNEL_CODE, len, 0, self.kernel_path.as_bytes()),
+        ]
     }
 
     /// The build ids of all mapped files that have one.
@@ -165,7 +184,12 @@ impl Code {
     }
 
     pub(super) fn into_stand_ins(self) -> Vec<StandIn> {
-        let functions = self.images.into_iter().filter_map(|image| image.functions);
+        let kernel = (!self.kernel.is_empty()).then(|| Functions {
+            file_name: KERNEL_FILE.to_owned(),
+            names: self.kernel.into_iter().map(|symbol| symbol.name).collect(),
+            architecture: self.kernel_architecture,
+        });
+        let functions = self.images.into_iter().filter_map(|image| image.functions).chain(kernel);
         let file = |functions: Functions| StandIn {
             bytes: stand_in::file(&functions.names, functions.architecture),
             file_name: functions.file_name,
@@ -213,7 +237,8 @@ impl Code {
                 }
             }
         }
-        let (mut next, mut taken) = (FIRST_BASE, Vec::new());
+        self.kernel_path = folder.join(KERNEL_FILE).to_string_lossy().into_owned();
+        let (mut next, mut taken) = (FIRST_BASE, vec![KERNEL_FILE.to_owned()]);
         for image in &mut self.images {
             image.name_stand_in(folder, &mut taken);
             image.base = Avma(next);
@@ -306,6 +331,8 @@ impl Builder<'_> {
         if address == next {
             let name = self.profile.func_name(func).to_owned();
             self.code.kernel.push(KernelSymbol { name, address, len: SLOT as u32 });
+            let arch = self.profile.func(func).lib.and_then(|lib| self.profile.lib(lib).arch.as_deref());
+            self.code.kernel_architecture = self.code.kernel_architecture.or(arch.and_then(architecture));
         }
         address
     }

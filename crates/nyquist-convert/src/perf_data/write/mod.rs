@@ -33,7 +33,8 @@ const OFF_CPU_ID: u64 = 2;
 /// A sample is one of `cpu-clock`, its period its weight in nanoseconds; one of waiting is one of `offcpu-time`. An address
 /// in a lib whose binary is found is an address in a mapping of that binary, so that perf names it by the binary's own
 /// symbols, inlined functions included. All other functions of programs get an address of their own in a
-/// [stand-in](StandIn), which has nothing but their names, and functions of the kernel one that a `KSYMBOL` record names.
+/// [stand-in](StandIn), which has nothing but their names. So do functions of the kernel, whose stand-in is mapped as a module of it;
+/// `KSYMBOL` records name them too, for readers that have the recording alone.
 /// Markers and counters have no place in the format.
 ///
 /// Takes time linear in the samples' frames, and memory linear in samples and stacks.
@@ -108,8 +109,10 @@ struct ProfileWriter<'a, W> {
 impl<W: Write + Seek> ProfileWriter<'_, W> {
     fn write(mut self, tasks: &[Task<'_>]) -> io::Result<W> {
         if self.code.has_kernel() {
-            let record = self.format.encode_mmap(&Code::kernel_mapping(), 1, &at(0, None));
-            self.put(&record)?;
+            for mapping in self.code.kernel_mappings() {
+                let record = self.format.encode_mmap(&mapping, 1, &at(0, None));
+                self.put(&record)?;
+            }
         }
         for symbol in self.code.kernel_symbols() {
             let place = (symbol.address.0, symbol.len);

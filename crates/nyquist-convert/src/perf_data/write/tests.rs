@@ -5,13 +5,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nyquist_object::BuildId;
+use nyquist_object::{BuildId, RelativeAddress};
 use nyquist_perf::file::FileReader;
 use nyquist_profile::{
     CategoryColor, Frame, Func, Lib, LibId, Meta, Process, Profile, ProfileBuilder, Sample, StackId, Thread,
     well_known,
 };
-use nyquist_symbols::{Finder, KernelError, SearchPaths};
+use nyquist_symbols::{Finder, KernelError, ModuleSymbols, SearchPaths};
 
 use super::{StandIn, WriteOptions, stand_in, write_profile};
 use crate::perf_data::{ImportOptions, import};
@@ -212,6 +212,17 @@ fn code_is_where_its_binary_has_it_and_the_kernels_in_the_kernel() {
     assert_eq!(place("jitted <script>").0, "jit-77.dump");
     assert_eq!(place("a label").0, "functions");
     assert_eq!((place("schedule").0, place("schedule").2), ("[kernel code]", "Kernel"));
+}
+
+#[test]
+fn functions_of_the_kernel_are_in_one_file() {
+    let folder = Folder::new();
+    written_and_read(&profile(&folder.0), &folder);
+    let file = std::fs::read(folder.0.join("symbols/kernel.ko")).unwrap();
+    let symbols = ModuleSymbols::from_image(file).unwrap();
+    let named = |address: u32| symbols.lookup(RelativeAddress(address)).symbol.map(|it| it.name.to_string());
+    let names = [named(0x1000), named(0x1010)];
+    assert_eq!(names, [Some("do_syscall_64".to_owned()), Some("schedule".to_owned())]);
 }
 
 #[test]
