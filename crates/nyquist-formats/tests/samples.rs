@@ -10,7 +10,7 @@ const NODE: &[u8] = include_bytes!("samples/node-20.cpuprofile");
 const PY_SPY: &[u8] = include_bytes!("samples/py-spy-0.4.speedscope.json");
 
 /// The formats that are read here.
-const READ: [Format; 12] = [
+const READ: [Format; 23] = [
     Format::PerfScript,
     Format::Pprof,
     Format::Folded,
@@ -23,6 +23,17 @@ const READ: [Format; 12] = [
     Format::Perfetto,
     Format::GperftoolsCpu,
     Format::PprofText,
+    Format::Callgrind,
+    Format::V8HeapProfile,
+    Format::Austin,
+    Format::Stackprof,
+    Format::Pstats,
+    Format::Pyinstrument,
+    Format::MacSample,
+    Format::Dtrace,
+    Format::Bpftrace,
+    Format::Heaptrack,
+    Format::Dhat,
 ];
 
 fn imported(bytes: &[u8], name: &str, expected: Format) -> Profile {

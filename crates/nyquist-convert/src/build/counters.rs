@@ -100,7 +100,7 @@ fn new_counter(process: ProcessIndex, kind: &CounterKind) -> Counter {
 mod tests {
     use super::*;
     use crate::converter::Converter;
-    use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
+    use crate::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
     use crate::options::Options;
     use nyquist_profile::{GraphColor, Meta, Profile};
 
