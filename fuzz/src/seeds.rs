@@ -117,6 +117,7 @@ fn write_windows_seeds(files: &[Vec<u8>]) -> io::Result<()> {
     let text = "MODULE windows x86_64 6C974EBE5232EE469D6B7847A670B2A91 a.pdb\nFILE 0 a.cc\nINLINE_ORIGIN 0 inner(int)\n\
         FUNC 1000 40 0 outer(char)\nINLINE 0 7 0 0 1010 8\n1000 40 9 0\nPUBLIC m 1080 0 ?last@@YAXXZ\nSTACK CFI\n";
     write("windows_symbols", files.len(), text.as_bytes())?;
+    write("event_names", 0, b"cycles:u,cpu/event=0x3c,period=9/pp,r1a8,sched:sched_*:k,libc:malloc%return")?;
     write("demangle", 100, b"??$sum@H$02@shapes@@YAHAEAY02$$CBHH@Z")
 }
 

@@ -5,6 +5,7 @@ mod budget;
 mod cgroup;
 mod command;
 mod cpus;
+pub mod event_names;
 mod identity;
 mod kernel;
 pub mod launch;
