@@ -117,7 +117,6 @@ fn write_windows_seeds(files: &[Vec<u8>]) -> io::Result<()> {
     let text = "MODULE windows x86_64 6C974EBE5232EE469D6B7847A670B2A91 a.pdb\nFILE 0 a.cc\nINLINE_ORIGIN 0 inner(int)\n\
         FUNC 1000 40 0 outer(char)\nINLINE 0 7 0 0 1010 8\n1000 40 9 0\nPUBLIC m 1080 0 ?last@@YAXXZ\nSTACK CFI\n";
     write("windows_symbols", files.len(), text.as_bytes())?;
-    write("event_names", 0, b"cycles:u,cpu/event=0x3c,period=9/pp,r1a8,sched:sched_*:k,libc:malloc%return")?;
     write("demangle", 100, b"??$sum@H$02@shapes@@YAHAEAY02$$CBHH@Z")
 }
 
@@ -237,6 +236,7 @@ fn write_text_seeds() -> io::Result<()> {
     for (number, name) in names.iter().enumerate() {
         write("demangle", number, name.as_bytes())?;
     }
+    write("event_names", 0, b"cycles:u,cpu/event=0x3c,period=9/pp,r1a8,sched:sched_*:k,libc:malloc%return")?;
     let kernel = "ffffffff81000000 T _text\nffffffff81000100 t helper\nffffffffc0000000 t start\t[ext4]\n\
         ffffffffc0001000 D data\t[ext4]\nffffffff82000000 R _etext\n\0ext4 1044480 2 - Live 0xffffffffc0000000\n\
         \0\x04\0\0\0\x04\0\0\0\x03\0\0\0GNU\0abcd";

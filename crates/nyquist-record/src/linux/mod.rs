@@ -4,6 +4,7 @@ pub mod backend;
 mod budget;
 mod cgroup;
 mod command;
+pub mod counting;
 mod cpus;
 pub mod event_names;
 mod identity;

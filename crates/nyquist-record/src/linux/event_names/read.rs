@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         let letters = close + 1 + usize::from(self.part(close + 1..end).starts_with(':'));
         let modifiers = self.modifiers(letters..end)?;
         let head = self.part(at..slash);
-        let (mut events, units) = match self.generic(head) {
+        let (mut events, units) = match Self::generic(head) {
             Some(events) => (events, Vec::new()),
             None => self.of_units(at..slash, self.part(at..end))?,
         };
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
     fn plain(&self, at: Range<usize>) -> Result<Vec<Event>, EventNameError> {
         let text = self.part(at.clone());
         let (head, rest) = text.split_once(':').map_or((text, None), |(head, rest)| (head, Some(rest)));
-        if let Some(mut events) = self.generic(head).or_else(|| self.of_core(head)) {
+        if let Some(mut events) = Self::generic(head).or_else(|| self.of_core(head)) {
             if rest == Some("") {
                 return Err(self.error(at.end..at.end, "modifiers are missing behind `:`"));
             }
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An event that has a name on every machine, or a number.
-    fn generic(&self, head: &str) -> Option<Vec<Event>> {
+    fn generic(head: &str) -> Option<Vec<Event>> {
         let (kind, config) = generic::find(head).or_else(|| Some((PERF_TYPE_RAW, raw(head)?)))?;
         Some(vec![event(head, Selector::new(kind, config))])
     }
@@ -228,16 +228,20 @@ impl<'a> Reader<'a> {
 
     /// A tracepoint, or all of a group whose names fit; else what a library or a program of that name has.
     fn tracepoints(&self, at: &Range<usize>, group: &str, rest: &str) -> Result<Vec<Event>, EventNameError> {
+        let head = at.start..at.start + group.len();
         let groups = match self.sources.tracepoint_groups() {
             Ok(groups) => groups,
             Err(_) if probe::file_named(group).is_some() => return self.in_file(at.clone()),
+            Err(_) if Modifiers::parse(rest).is_ok() => return Err(self.unknown(head)),
             Err(error) => return Err(self.no_tracefs(at.clone(), &error)),
         };
         if !groups.iter().any(|known| known == group) {
             if probe::file_named(group).is_some() {
                 return self.in_file(at.clone());
             }
-            let head = at.start..at.start + group.len();
+            if Modifiers::parse(rest).is_ok() {
+                return Err(self.unknown(head));
+            }
             let reason = "there is no such group of tracepoints, and no such library or program";
             return Err(self.error(head, reason).similar(closest(group, groups.iter().map(String::as_str))));
         }

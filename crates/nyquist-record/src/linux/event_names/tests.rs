@@ -163,6 +163,7 @@ fn a_wrong_name_is_pointed_at() {
         assert!(similar.iter().all(|name| error.similar.iter().any(|it| it == name)), "{text}: {error:?}");
     };
     check("cs,cyclse", "cyclse", "no such event", &["cycles"]);
+    check("cs,page-fautls:u", "page-fautls", "no such event", &["page-faults"]);
     check("cycles:ux", "x", "no such modifier", &[]);
     check("cycles:", "", "missing", &[]);
 }
