@@ -53,9 +53,12 @@ fn by_perf(test: &Context<'_>, event: &str, command: &[&str]) -> Result<f64, Sto
 }
 
 fn as_perf(test: &Context<'_>) -> Verdict {
-    let work = test.workload("fixed_work").display().to_string();
-    let commands: [&[&str]; 3] =
-        [&["true"], &[&work, "200"], &["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true; done"]];
+    let work = test.workload("parts").display().to_string();
+    let commands: [&[&str]; 3] = [
+        &["true"],
+        &[&work, "30", "60", "30"],
+        &["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true; done"],
+    ];
     for command in commands {
         let counted = stat(test, &[], command)?;
         let faults = (mean(&counted, "page-faults")?, by_perf(test, "page-faults", command)?);
@@ -171,8 +174,8 @@ fn compared(test: &Context<'_>) -> Verdict {
 }
 
 fn intervals(test: &Context<'_>) -> Verdict {
-    let work = test.workload("fixed_work").display().to_string();
-    let call = test.nyquist(&["stat", "-I", "50", "--json", "-e", "task-clock", &work, "300"]);
+    let work = test.workload("parts").display().to_string();
+    let call = test.nyquist(&["stat", "-I", "50", "--json", "-e", "task-clock", &work, "100", "150", "100"]);
     let told = call.run()?.succeeded()?.stdout_text();
     let lines: Vec<Value> = told.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let Some((whole, intervals)) = lines.split_last() else {
