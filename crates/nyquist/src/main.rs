@@ -23,6 +23,7 @@ mod identity;
 mod import;
 mod input;
 mod launch_advice;
+mod list;
 mod load;
 mod lossy_path;
 mod machine;
@@ -52,6 +53,7 @@ mod serve;
 mod setup;
 mod sidecar;
 mod source_paths;
+mod stat;
 mod summary;
 mod symbolicate;
 mod sys;
@@ -103,6 +105,8 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Script(args) => script::run(&args).map(|()| 0),
         Command::Top(args) => top::run(&args),
+        Command::Stat(args) => stat::run(&args),
+        Command::List(args) => list::run(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(args),

@@ -48,6 +48,12 @@ impl Printer {
     }
 }
 
+/// Prints a result on standard error, where standard output is somebody else's.
+pub(crate) fn print_result(text: &Text) {
+    // Nothing can be said about a standard error that cannot be written to.
+    let _ = stderr().write_all(text.as_str().as_bytes());
+}
+
 /// Prints a failure: the sentence, then its hints.
 pub(crate) fn print_failure(failure: &Failure) {
     // Nothing can be said about a standard error that cannot be written to.

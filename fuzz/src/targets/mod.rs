@@ -15,6 +15,7 @@ targets! {
     converter
     demangle
     elf
+    event_names
     formats
     go_tables
     kernel_symbols

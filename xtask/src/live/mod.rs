@@ -76,6 +76,7 @@ mod simpleperf;
 mod spare;
 mod split_debug_info;
 mod stacks;
+mod stat;
 mod storms;
 mod symbol_sources;
 mod targets;
@@ -138,6 +139,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("diff", diff::TESTS),
     ("query", query::TESTS),
     ("top", top::TESTS),
+    ("stat", stat::TESTS),
     ("flamegraph", flamegraph::TESTS),
     ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),

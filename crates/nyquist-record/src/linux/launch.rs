@@ -196,6 +196,33 @@ pub struct Ended {
     pub user: Duration,
     /// The CPU time in the kernel, with that of the children that it waited for.
     pub system: Duration,
+    /// What else the kernel has counted of them, always.
+    pub usage: Usage,
+}
+
+/// What the kernel counts of each process, of a command with the children that it waited for (getrusage(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Page faults that took no reading from a disk.
+    pub minor_faults: u64,
+    /// Page faults that did.
+    pub major_faults: u64,
+    /// Times that a thread gave up its CPU or lost it.
+    pub context_switches: u64,
+    /// The most memory that one of the processes had at once, in bytes.
+    pub peak_memory: u64,
+}
+
+impl Usage {
+    fn of(usage: &libc::rusage) -> Self {
+        let number = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+        Self {
+            minor_faults: number(usage.ru_minflt),
+            major_faults: number(usage.ru_majflt),
+            context_switches: number(usage.ru_nvcsw).saturating_add(number(usage.ru_nivcsw)),
+            peak_memory: number(usage.ru_maxrss).saturating_mul(1024),
+        }
+    }
 }
 
 /// How a process ended.
@@ -258,6 +285,7 @@ impl Process {
             status: ExitStatus::from_wait(status),
             user: duration(usage.ru_utime),
             system: duration(usage.ru_stime),
+            usage: Usage::of(&usage),
         }))
     }
 

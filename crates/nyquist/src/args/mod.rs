@@ -9,6 +9,7 @@ mod export;
 mod filter;
 mod flamegraph;
 mod import;
+mod list;
 mod load;
 mod quantity;
 mod query;
@@ -19,6 +20,7 @@ pub(crate) mod samply;
 mod script;
 mod setup;
 mod stacks;
+mod stat;
 mod symbols;
 mod top;
 
@@ -30,6 +32,7 @@ pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::FilterArgs;
 pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::{ImportArgs, RecordingArgs};
+pub(crate) use list::ListArgs;
 pub(crate) use load::LoadArgs;
 pub(crate) use quantity::TimeRange;
 pub(crate) use query::{QueryArgs, Question};
@@ -39,6 +42,7 @@ pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use setup::SetupArgs;
 pub(crate) use stacks::StackArgs;
+pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
 
@@ -58,6 +62,7 @@ use std::net::IpAddr;
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
   nyquist top ./app                    Watch it live
+  nyquist stat -r 5 ./app              Count its time, switches and faults, over five runs
   nyquist report profile.json.gz       Show where the time went, in the terminal
   nyquist annotate parse               Show the hot lines of a function, of profile.json.gz
   nyquist flamegraph profile.json.gz   Draw it as an SVG
@@ -152,6 +157,10 @@ pub(crate) enum Command {
     Script(ScriptArgs),
     /// Watch a program (or a running process) live, in the terminal: its functions, call tree and threads
     Top(TopArgs),
+    /// Count what happens in a program without sampling it: time, switches, faults, cycles; compare two programs
+    Stat(Box<StatArgs>),
+    /// List the events that this machine can count
+    List(ListArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Check what the machine, a program or a process lacks for good profiles, and what mends it
@@ -193,6 +202,8 @@ impl Command {
             Self::Doctor(args) => Some(&args.symbols),
             Self::Cargo { .. }
             | Self::Setup(_)
+            | Self::Stat(_)
+            | Self::List(_)
             | Self::Cache(_)
             | Self::Guide
             | Self::Completions { .. }

@@ -150,7 +150,7 @@ fn innermost<'c>(command: &'c Command, path: &[&str]) -> &'c Command {
 
 /// Whether the words behind the options are another program's, so that an option among them is no value.
 fn runs_a_program(path: &[&str]) -> bool {
-    matches!(path, [.., "nyquist", "record" | "top"])
+    matches!(path, [.., "nyquist", "record" | "top" | "stat"])
 }
 
 /// What was probably meant, and the form that the words have where one is missing or one too many.

@@ -18,7 +18,7 @@ const NAMES: [(i32, &str); 10] = [
 
 /// A line about the signal that has ended the command. None where a shell has nothing to say either: after Ctrl-C, and where
 /// nobody reads what the command writes.
-pub(super) fn line(command: &str, status: ExitStatus) -> Option<String> {
+pub(crate) fn line(command: &str, status: ExitStatus) -> Option<String> {
     let ExitStatus::Signal(signal) = status else { return None };
     let number = i32::from(signal);
     if [libc::SIGINT, libc::SIGPIPE].contains(&number) {

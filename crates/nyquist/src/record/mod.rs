@@ -8,8 +8,9 @@ mod family;
 mod run;
 mod subject;
 
+pub(crate) use ending::line as signal_line;
 pub(crate) use failures::{launch_failure, open_failure};
-pub(crate) use subject::command_of;
+pub(crate) use subject::{command_of, running_target};
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};

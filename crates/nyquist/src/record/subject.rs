@@ -50,7 +50,7 @@ pub(super) fn open_backend(
 }
 
 /// What is recorded where it runs already.
-pub(super) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failure> {
+pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failure> {
     if let Some(path) = &args.cgroup {
         return Ok(Some(Target::Cgroup(path.clone())));
     }

@@ -1,9 +1,10 @@
 //! What the standard output is: a terminal with a width and colours, or a pipe or file that gets plain text.
 
-use crate::page;
+use crate::{page, printer};
 use std::env;
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 /// What text may make use of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +24,26 @@ impl Screen {
 
     /// What the standard output is.
     pub(crate) fn of_stdout() -> Self {
-        let stdout = page::stdout();
-        let unicode = is_utf8(|name| env::var_os(name));
-        if !stdout.is_terminal() {
-            return Self { width: None, colour: false, unicode };
+        Self::of(&page::stdout())
+    }
+
+    /// What the standard error is.
+    pub(crate) fn of_stderr() -> Self {
+        Self::of(&printer::stderr())
+    }
+
+    /// A file, in which nothing is cut.
+    pub(crate) fn of_file() -> Self {
+        Self { width: None, colour: false, unicode: is_utf8(|name| env::var_os(name)) }
+    }
+
+    fn of(stream: &(impl IsTerminal + AsFd)) -> Self {
+        let plain = Self::of_file();
+        if !stream.is_terminal() {
+            return plain;
         }
-        let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col);
+        let unicode = plain.unicode;
+        let columns = rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col);
         let width = if columns == 0 { 80 } else { usize::from(columns) };
         Self { width: Some(width), colour: wants_colour(|name| env::var_os(name)), unicode }
     }

@@ -1,5 +1,6 @@
 //! Opening, switching and reading perf events (perf_event_open(2)).
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -27,6 +28,32 @@ pub(crate) fn open(
     group: Option<BorrowedFd<'_>>,
 ) -> io::Result<OwnedFd> {
     attr.size = size_of::<perf_event_attr>() as u32;
+    open_at(&mut attr, subject, cpu as libc::c_int, group)
+}
+
+/// Opens an event that only counts: on one CPU, or on all where none is given, which is for a thread alone. The path is that of
+/// a probe's file.
+pub(crate) fn open_counter(
+    mut attr: perf_event_attr,
+    subject: Subject<'_>,
+    cpu: Option<u32>,
+    path: Option<&CStr>,
+) -> io::Result<OwnedFd> {
+    attr.size = size_of::<perf_event_attr>() as u32;
+    if let Some(path) = path {
+        // The kernel reads the path from there while it opens the event, and `path` lives as long.
+        attr.__bindgen_anon_3.config1 = path.as_ptr() as u64;
+    }
+    open_at(&mut attr, subject, cpu.map_or(-1, |cpu| cpu as libc::c_int), None)
+}
+
+/// Opens an event on the CPU of a number; -1 stands for all.
+fn open_at(
+    attr: &mut perf_event_attr,
+    subject: Subject<'_>,
+    cpu: libc::c_int,
+    group: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
     let group = group.map_or(-1, |fd| fd.as_raw_fd());
     let (number, flag) = match subject {
         Subject::Thread(tid) => (tid as libc::pid_t, 0),
@@ -34,9 +61,9 @@ pub(crate) fn open(
         Subject::Everyone => (-1, 0),
     };
     let flags = libc::c_ulong::from(perf::bindings::PERF_FLAG_FD_CLOEXEC | flag);
-    let cpu = cpu as libc::c_int;
-    // SAFETY: `attr` is a valid attribute of the size that it states; the kernel writes at most into it.
-    let fd = check(unsafe { perf::perf_event_open(&raw mut attr, number, cpu, group, flags) })?;
+    // SAFETY: `attr` is a valid attribute of the size that it states; the kernel writes at most into it. A path that it names
+    // is a live string, by the callers.
+    let fd = check(unsafe { perf::perf_event_open(attr, number, cpu, group, flags) })?;
     // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

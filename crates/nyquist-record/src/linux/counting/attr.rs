@@ -1,0 +1,67 @@
+//! What is asked of the kernel to count an event.
+
+use perf_event_open_sys::bindings::{
+    PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE,
+    PERF_TYPE_RAW,
+};
+
+use crate::linux::event_names::{Event, Selector};
+use crate::linux::sys::event::perf_event_attr;
+
+/// How the events of a target count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// Whether what is born from the thread counts, too.
+    pub(super) inherits: bool,
+    /// Whether counting begins when the process calls exec.
+    pub(super) from_exec: bool,
+}
+
+/// What is left out of an event because the kernel refuses it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Less {
+    /// What happens in the kernel is not counted.
+    pub(super) user_only: bool,
+    /// Nothing is said of guests: not every counting unit can tell them.
+    pub(super) no_guests: bool,
+}
+
+impl Less {
+    /// What to leave out, too, after the kernel has refused an event for a reason. `None` where that would not help.
+    pub(super) fn after(self, errno: i32, event: &Event) -> Option<Self> {
+        match errno {
+            libc::EACCES | libc::EPERM if !self.user_only && !event.modifiers.exclude_kernel => {
+                Some(Self { user_only: true, ..self })
+            }
+            libc::EINVAL | libc::EOPNOTSUPP if !self.no_guests => Some(Self { no_guests: true, ..self }),
+            _ => None,
+        }
+    }
+}
+
+/// The attributes that count an event.
+pub(super) fn counting(event: &Event, selector: &Selector, reach: Reach, less: Less) -> perf_event_attr {
+    let modifiers = event.modifiers;
+    let mut attr = perf_event_attr {
+        type_: selector.kind,
+        config: selector.config[0],
+        read_format: u64::from(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING),
+        ..perf_event_attr::default()
+    };
+    attr.__bindgen_anon_3.config1 = selector.config[1];
+    attr.__bindgen_anon_4.config2 = selector.config[2];
+    attr.set_disabled(1);
+    attr.set_inherit(u64::from(reach.inherits));
+    attr.set_enable_on_exec(u64::from(reach.from_exec));
+    attr.set_exclude_user(u64::from(modifiers.exclude_user));
+    attr.set_exclude_kernel(u64::from(modifiers.exclude_kernel || less.user_only));
+    attr.set_exclude_hv(u64::from(modifiers.exclude_hypervisor || less.user_only));
+    let of_cpu = [PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE, PERF_TYPE_RAW].contains(&selector.kind);
+    let names_guests = modifiers.exclude_host || modifiers.exclude_guest;
+    if !less.no_guests {
+        attr.set_exclude_host(u64::from(modifiers.exclude_host));
+        // As perf: what a virtual machine does in its guest is not the program's.
+        attr.set_exclude_guest(u64::from(modifiers.exclude_guest || of_cpu && !names_guests));
+    }
+    attr
+}

@@ -1,0 +1,377 @@
+//! The counters of events: opened with what the kernel grants, and read.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use nyquist_convert::event::Pid;
+
+use super::attr::{Less, Reach, counting};
+use super::error::CountError;
+use crate::linux::cgroup::Leaf;
+use crate::linux::event_names::{Event, Selector};
+use crate::linux::limits::raise_descriptor_limit;
+use crate::linux::sys::event::{self, Subject};
+use crate::linux::{cpus, proc};
+
+/// Whose doings are counted.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope<'a> {
+    /// Those of a process from its next exec on, and of all that is born from it.
+    Child(Pid),
+    /// Those of all threads of processes that run, and of all that is born from them.
+    Running(&'a [Pid]),
+    /// Those of all threads of processes that run, each by itself, without what is born from them.
+    EachThread(&'a [Pid]),
+    /// Everybody's.
+    Everyone,
+}
+
+impl Scope<'_> {
+    fn reach(self) -> Reach {
+        Reach {
+            inherits: matches!(self, Self::Child(_) | Self::Running(_)),
+            from_exec: matches!(self, Self::Child(_)),
+        }
+    }
+
+    /// The threads that are counted; none where all are.
+    fn threads(self) -> Result<Vec<u32>, CountError> {
+        let pids = match self {
+            Self::Child(pid) => return Ok(vec![pid.0]),
+            Self::Everyone => return Ok(Vec::new()),
+            Self::Running(pids) | Self::EachThread(pids) => pids,
+        };
+        let mut threads = Vec::new();
+        for pid in pids {
+            let found = proc::threads(*pid).map_err(|_| CountError::NoProcess(*pid))?;
+            threads.extend(found);
+        }
+        Ok(threads)
+    }
+}
+
+/// Why an event has no count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The machine does not have it.
+    NotSupported,
+    /// This process may not count it.
+    NotPermitted,
+    /// It counts for the whole machine only, and not for single threads.
+    WholeMachineOnly,
+    /// There was no counter free for it all the time.
+    NotCounted,
+    /// It takes a control group for the command, and none can be made.
+    NoGroup,
+}
+
+/// How often an event happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Count {
+    /// How often, estimated where it was counted for a part of the time only; in the event's unit.
+    pub value: f64,
+    /// The time that it was to be counted for, in ns, summed over threads or CPUs.
+    pub enabled_ns: u64,
+    /// The time that it was counted for, in ns. Less than `enabled_ns` where events took turns.
+    pub running_ns: u64,
+}
+
+impl Count {
+    /// The share of the time that it was counted for, from 0 to 1.
+    pub fn share(self) -> f64 {
+        if self.enabled_ns == 0 { 1.0 } else { self.running_ns as f64 / self.enabled_ns as f64 }
+    }
+
+    fn add(&mut self, [value, enabled, running]: [u64; 3], scale: f64) {
+        if running > 0 {
+            self.value += value as f64 * scale * (enabled as f64 / running as f64);
+        }
+        self.enabled_ns = self.enabled_ns.saturating_add(enabled);
+        self.running_ns = self.running_ns.saturating_add(running);
+    }
+}
+
+/// What a counter says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The place of the event among those that were asked for.
+    pub event: usize,
+    /// The thread, where each counts by itself.
+    pub thread: Option<u32>,
+    /// The count since the beginning.
+    pub count: Result<Count, Missing>,
+    /// Whether what happens in the kernel is missing, because this process may not count it.
+    pub user_only: bool,
+}
+
+/// The counters of events.
+#[derive(Debug)]
+pub struct Counters {
+    rows: Vec<Row>,
+    /// The command's control group, where an event needs one. It is removed after the counters are closed.
+    _group: Option<Leaf>,
+}
+
+#[derive(Debug)]
+struct Row {
+    event: usize,
+    thread: Option<u32>,
+    scale: f64,
+    opened: Result<Vec<OwnedFd>, Missing>,
+    less: Less,
+}
+
+impl Counters {
+    /// Opens counters for each event. An event that the machine does not have, or that this process may not count, is there
+    /// without a count; what it may not count of the kernel alone is left out.
+    pub fn open(events: &[Event], scope: Scope<'_>) -> Result<Self, CountError> {
+        raise_descriptor_limit();
+        let threads = scope.threads()?;
+        let online = if matches!(scope, Scope::Everyone) {
+            cpus::online().map_err(|error| CountError::NoList("the CPUs", error))?
+        } else {
+            Vec::new()
+        };
+        let group = Group::of(events, scope)?;
+        let opening = Opening { scope, events: events.len(), online: &online, group: group.as_ref() };
+        let mut rows = Vec::new();
+        if matches!(scope, Scope::EachThread(_)) {
+            for thread in threads {
+                for (index, event) in events.iter().enumerate() {
+                    rows.push(opening.row(index, event, &[thread], Some(thread))?);
+                }
+            }
+        } else {
+            for (index, event) in events.iter().enumerate() {
+                rows.push(opening.row(index, event, &threads, None)?);
+            }
+        }
+        Ok(Self { rows, _group: group.and_then(|group| group.leaf) })
+    }
+
+    /// Lets all count from now on, where they do not begin by themselves.
+    pub fn enable(&self) {
+        self.each(|counter| event::enable(counter.as_fd()));
+    }
+
+    /// Lets none count any longer.
+    pub fn disable(&self) {
+        self.each(|counter| event::disable(counter.as_fd()));
+    }
+
+    fn each(&self, call: impl Fn(&OwnedFd) -> io::Result<()>) {
+        for counter in self.rows.iter().filter_map(|row| row.opened.as_ref().ok()).flatten() {
+            // A thread that has ended counts no more, and its counter can still be read.
+            let _ = call(counter);
+        }
+    }
+
+    /// What each says now.
+    pub fn read(&self) -> Vec<Reading> {
+        self.rows.iter().map(Row::read).collect()
+    }
+}
+
+impl Row {
+    fn read(&self) -> Reading {
+        let count = self.opened.as_ref().map_err(|missing| *missing).map(|counters| {
+            let mut sum = Count::default();
+            for words in counters.iter().filter_map(|counter| event::read::<3>(counter.as_fd()).ok()) {
+                sum.add(words, self.scale);
+            }
+            sum
+        });
+        let count = count.and_then(|count| match count {
+            Count { enabled_ns: 1.., running_ns: 0, .. } => Err(Missing::NotCounted),
+            count => Ok(count),
+        });
+        Reading { event: self.event, thread: self.thread, count, user_only: self.less.user_only }
+    }
+}
+
+/// The control group of a command of which calls are counted. A probe's counter cannot be inherited: the kernel would look for the
+/// path of its file in the memory of the process that forks, where it is not, and refuse the fork (Linux 6.18,
+/// `perf_uprobe_init`).
+struct Group {
+    /// None where it could not be made.
+    leaf: Option<Leaf>,
+    cpus: Vec<u32>,
+}
+
+impl Group {
+    /// Makes it and takes the command in, where an event needs it.
+    fn of(events: &[Event], scope: Scope<'_>) -> Result<Option<Self>, CountError> {
+        let Scope::Child(pid) = scope else { return Ok(None) };
+        if !events.iter().any(has_probe) {
+            return Ok(None);
+        }
+        let cpus = cpus::online().map_err(|error| CountError::NoList("the CPUs", error))?;
+        let leaf = Leaf::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf)).ok();
+        Ok(Some(Self { leaf, cpus }))
+    }
+}
+
+fn has_probe(event: &Event) -> bool {
+    event.selectors.iter().any(|selector| selector.probe.is_some())
+}
+
+/// What all counters have in common while they are opened.
+struct Opening<'a> {
+    scope: Scope<'a>,
+    events: usize,
+    online: &'a [u32],
+    group: Option<&'a Group>,
+}
+
+impl Opening<'_> {
+    /// Opens one event for some threads, or for all CPUs.
+    fn row(
+        &self,
+        index: usize,
+        event: &Event,
+        threads: &[u32],
+        thread: Option<u32>,
+    ) -> Result<Row, CountError> {
+        let mut less = Less::default();
+        let group = self.group.filter(|_| has_probe(event));
+        let opened = loop {
+            if group.is_some_and(|group| group.leaf.is_none()) {
+                break Err(Missing::NoGroup);
+            }
+            let opened = match group.and_then(|group| Some((group, group.leaf.as_ref()?))) {
+                Some((group, leaf)) => Self::open_in_group(event, &group.cpus, leaf, less),
+                None => self.open(event, threads, less),
+            };
+            match opened {
+                Ok(counters) => break Ok(counters),
+                Err(error) => {
+                    let errno = error.raw_os_error().unwrap_or(0);
+                    match less.after(errno, event) {
+                        Some(further) => less = further,
+                        None => break Err(self.missing(event, threads, less, error)?),
+                    }
+                }
+            }
+        };
+        less.user_only &= opened.is_ok();
+        Ok(Row { event: index, thread, scale: event.scale, opened, less })
+    }
+
+    /// Opens a probe's counters for a control group, and lets them count: the command in it still waits to begin.
+    fn open_in_group(event: &Event, cpus: &[u32], leaf: &Leaf, less: Less) -> io::Result<Vec<OwnedFd>> {
+        let mut counters = Vec::new();
+        let reach = Reach { inherits: false, from_exec: false };
+        for selector in &event.selectors {
+            let attr = counting(event, selector, reach, less);
+            let path = selector.probe.as_ref().map(|probe| &*probe.path);
+            for cpu in cpus {
+                let subject = Subject::Group(leaf.file().as_fd());
+                let counter = event::open_counter(attr, subject, Some(*cpu), path)?;
+                event::enable(counter.as_fd())?;
+                counters.push(counter);
+            }
+        }
+        Ok(counters)
+    }
+
+    fn open(&self, event: &Event, threads: &[u32], less: Less) -> io::Result<Vec<OwnedFd>> {
+        let mut counters = Vec::new();
+        let reach = self.scope.reach();
+        let reach = Reach { inherits: reach.inherits && !has_probe(event), ..reach };
+        for selector in &event.selectors {
+            let attr = counting(event, selector, reach, less);
+            let path = selector.probe.as_ref().map(|probe| &*probe.path);
+            if matches!(self.scope, Scope::Everyone) {
+                for cpu in self.cpus_of(selector) {
+                    counters.push(event::open_counter(attr, Subject::Everyone, Some(cpu), path)?);
+                }
+                continue;
+            }
+            for thread in threads {
+                match event::open_counter(attr, Subject::Thread(*thread), None, path) {
+                    // Others of the process live on.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) && threads.len() > 1 => {}
+                    opened => counters.push(opened?),
+                }
+            }
+        }
+        Ok(counters)
+    }
+
+    /// The CPUs on which an event is counted for the whole machine.
+    fn cpus_of(&self, selector: &Selector) -> Vec<u32> {
+        match &selector.cpus {
+            Some(own) => self.online.iter().copied().filter(|cpu| own.contains(cpu)).collect(),
+            None => self.online.to_vec(),
+        }
+    }
+
+    /// What it means that the kernel refuses an event for good.
+    fn missing(
+        &self,
+        event: &Event,
+        threads: &[u32],
+        less: Less,
+        error: io::Error,
+    ) -> Result<Missing, CountError> {
+        let places = threads.len().max(self.online.len());
+        let for_threads = !matches!(self.scope, Scope::Everyone);
+        match error.raw_os_error().unwrap_or(0) {
+            libc::ENOSYS | libc::EACCES | libc::EPERM => Ok(Missing::NotPermitted),
+            libc::EINVAL if for_threads && event.selectors.iter().any(|selector| selector.cpus.is_some()) => {
+                Ok(Missing::WholeMachineOnly)
+            }
+            // It cannot leave the kernel out, which this process may not count.
+            libc::EINVAL if less.user_only => Ok(Missing::NotPermitted),
+            libc::EINVAL | libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP => {
+                Ok(Missing::NotSupported)
+            }
+            libc::ESRCH => Err(CountError::NoProcess(Pid(threads.first().copied().unwrap_or(0)))),
+            libc::EMFILE | libc::ENFILE => Err(CountError::TooManyFiles(self.events, places)),
+            _ => Err(CountError::Open { event: event.name.clone(), source: error }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::event_names::{EventSources, parse};
+
+    #[test]
+    fn a_part_of_the_time_is_scaled_to_the_whole() {
+        let mut count = Count::default();
+        count.add([100, 1000, 250], 1.0);
+        count.add([10, 1000, 1000], 1.0);
+        count.add([0, 1000, 0], 1.0);
+        assert_eq!((count.value, count.enabled_ns, count.running_ns), (410.0, 3000, 1250));
+        assert!((count.share() - 0.4167).abs() < 1e-3);
+        assert!((Count::default().share() - 1.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_left_out_step_by_step() {
+        let events = parse("cycles,cycles:u", &EventSources::in_folders("/no/such".into(), None)).unwrap();
+        let user = Less { user_only: true, ..Less::default() };
+        assert_eq!(Less::default().after(libc::EACCES, &events[0]), Some(user));
+        assert_eq!(user.after(libc::EACCES, &events[0]), None);
+        assert_eq!(Less::default().after(libc::EACCES, &events[1]), None);
+        assert!(Less::default().after(libc::EINVAL, &events[1]).is_some_and(|less| less.no_guests));
+        assert_eq!(Less::default().after(libc::ENOENT, &events[0]), None);
+    }
+
+    #[test]
+    fn own_page_faults_are_counted_where_allowed() {
+        let events = parse("page-faults:u", &EventSources::of_machine()).unwrap();
+        let pids = [Pid(std::process::id())];
+        let counters = Counters::open(&events, Scope::Running(&pids)).unwrap();
+        if counters.read()[0].count.is_err() {
+            return;
+        }
+        counters.enable();
+        let memory = std::hint::black_box(vec![1_u8; 64 << 20]);
+        counters.disable();
+        let count = counters.read()[0].count.unwrap();
+        assert!(count.value > 10.0, "{count:?} for {} bytes", memory.len());
+    }
+}

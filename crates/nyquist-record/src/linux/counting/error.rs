@@ -1,0 +1,41 @@
+//! Why nothing can be counted.
+
+use std::io;
+
+use nyquist_convert::event::Pid;
+use thiserror::Error;
+
+/// Why counting cannot begin.
+#[derive(Debug, Error)]
+pub enum CountError {
+    /// A process has ended.
+    #[error("there is no process {}", .0.0)]
+    NoProcess(Pid),
+    /// More descriptors are needed than this process may have.
+    #[error("{0} events on {1} threads or CPUs take more open files than are allowed here")]
+    TooManyFiles(usize, usize),
+    /// The kernel gave an error that no event could have.
+    #[error("the event `{event}` cannot be opened: {source}")]
+    Open {
+        /// The event's name.
+        event: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The CPUs or threads cannot be listed.
+    #[error("the kernel does not list {0}: {1}")]
+    NoList(&'static str, io::Error),
+}
+
+impl CountError {
+    /// What to do about it, a line each.
+    pub fn advice(&self) -> Vec<String> {
+        match self {
+            Self::NoProcess(_) => vec!["`ps -e` lists the processes that run".to_owned()],
+            Self::TooManyFiles(..) => {
+                vec!["raise the limit of open files (`ulimit -n 65536`), or name fewer events".to_owned()]
+            }
+            Self::Open { .. } | Self::NoList(..) => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Waiting for the end of what is counted, for the end of an interval, or for being stopped.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::linux::StopHandle;
+use crate::linux::proc;
+use crate::linux::sys::poll::{PollSet, event_counter, process_descriptor};
+
+/// How often it is looked whether a process lives, where the kernel cannot tell by itself (before Linux 5.3).
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// All processes have ended.
+    Exited,
+    /// [`StopHandle::stop`] was called.
+    Stopped,
+    /// The time has come.
+    Time,
+}
+
+/// Waits for processes.
+#[derive(Debug)]
+pub struct Waiter {
+    poll: PollSet,
+    stop_place: usize,
+    stop: StopHandle,
+    waited_for: Vec<WaitedFor>,
+}
+
+#[derive(Debug)]
+enum WaitedFor {
+    Descriptor { place: usize, _open: OwnedFd },
+    Number(u32),
+}
+
+impl Waiter {
+    /// Waits for these processes. Without any, it waits to be stopped.
+    pub fn new(pids: &[u32]) -> io::Result<Self> {
+        let counter = Arc::new(event_counter()?);
+        let mut poll = PollSet::default();
+        let stop_place = poll.add(counter.as_raw_fd());
+        let mut waited_for = Vec::new();
+        for pid in pids {
+            match process_descriptor(*pid) {
+                Ok(open) => {
+                    waited_for.push(WaitedFor::Descriptor { place: poll.add(open.as_raw_fd()), _open: open });
+                }
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(_) => waited_for.push(WaitedFor::Number(*pid)),
+            }
+        }
+        if !pids.is_empty() && waited_for.is_empty() {
+            // All have ended already: a number that nobody has ends at once.
+            waited_for.extend(pids.first().map(|pid| WaitedFor::Number(*pid)));
+        }
+        Ok(Self { poll, stop_place, stop: StopHandle { counter }, waited_for })
+    }
+
+    /// What ends the waiting, from any thread.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// Waits until all processes have ended, it is stopped, or a time has come.
+    pub fn wait(&mut self, until: Option<Instant>) -> io::Result<Waited> {
+        let ends = !self.waited_for.is_empty();
+        // Where the time has come already, what has happened is still seen.
+        self.poll.wait(Some(0))?;
+        loop {
+            self.remove_ended();
+            if ends && self.waited_for.is_empty() {
+                return Ok(Waited::Exited);
+            }
+            if self.poll.ready(self.stop_place).readable {
+                return Ok(Waited::Stopped);
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(Waited::Time);
+            }
+            let looks = self.waited_for.iter().any(|it| matches!(it, WaitedFor::Number(_)));
+            let most = if looks { Some(LOOK_EVERY) } else { None };
+            let timeout = left.into_iter().chain(most).min();
+            // Rounded up, so that it does not come too early again and again.
+            self.poll.wait(timeout.map(|time| time.as_micros().div_ceil(1000) as u32))?;
+        }
+    }
+
+    fn remove_ended(&mut self) {
+        let Self { poll, waited_for, .. } = self;
+        waited_for.retain(|waited| match waited {
+            WaitedFor::Descriptor { place, .. } => {
+                let ready = poll.ready(*place);
+                let ended = ready.readable || ready.hung_up;
+                if ended {
+                    poll.replace(*place, None);
+                }
+                !ended
+            }
+            WaitedFor::Number(pid) => !proc::has_ended(*pid),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_end_of_a_process_is_waited_for() {
+        let mut child = Command::new("sleep").arg("0.05").spawn().unwrap();
+        let mut waiter = Waiter::new(&[child.id()]).unwrap();
+        assert_eq!(waiter.wait(Some(Instant::now())).unwrap(), Waited::Time);
+        assert_eq!(waiter.wait(None).unwrap(), Waited::Exited);
+        child.wait().unwrap();
+        let mut late = Waiter::new(&[child.id()]).unwrap();
+        assert_eq!(late.wait(None).unwrap(), Waited::Exited);
+    }
+
+    #[test]
+    fn a_stop_ends_the_waiting() {
+        let mut waiter = Waiter::new(&[]).unwrap();
+        let stop = waiter.stop_handle();
+        let stopper = std::thread::spawn(move || stop.stop());
+        assert_eq!(waiter.wait(None).unwrap(), Waited::Stopped);
+        stopper.join().unwrap();
+    }
+}

@@ -1,0 +1,83 @@
+//! A list of the events of this machine, for people to choose from.
+
+use std::path::Path;
+
+use super::generic::{self, HARDWARE, SOFTWARE};
+use super::sources::EventSources;
+use super::user_probes;
+
+/// The kinds of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// What the kernel counts itself.
+    Software,
+    /// What most CPUs count.
+    Hardware,
+    /// What most CPUs count of their caches.
+    Cache,
+    /// What counting units have names for.
+    Unit,
+    /// Places in the kernel that it has names for.
+    Tracepoint,
+    /// The probes that a program was built with.
+    UserProbe,
+}
+
+/// An event that can be named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its kind.
+    pub group: Group,
+    /// What names it.
+    pub name: String,
+    /// Other names, where it has any.
+    pub other_names: Vec<String>,
+    /// What it counts, in a few words; empty where nobody says.
+    pub about: String,
+    /// How it can be opened: `perf_event_attr.type` and `.config`, where one look tells.
+    pub selector: Option<(u32, u64)>,
+}
+
+/// The events of this machine, group by group. The file, where one is given, adds its probes.
+pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<Listed> {
+    let generic = |group, events: &'static [generic::Generic]| {
+        events.iter().map(move |event| Listed {
+            group,
+            name: event.names[0].to_owned(),
+            other_names: event.names[1..].iter().map(ToString::to_string).collect(),
+            about: event.about.to_owned(),
+            selector: Some((event.kind, event.config)),
+        })
+    };
+    let cache = generic::listed_cache_events().map(|(name, about, config)| Listed {
+        selector: Some((perf_event_open_sys::bindings::PERF_TYPE_HW_CACHE, config)),
+        ..named(Group::Cache, name, about)
+    });
+    let units = sources.units().into_iter().flat_map(|unit| sources.unit_events(&unit));
+    let units = units.map(|event| named(Group::Unit, format!("{}/{}/", event.unit, event.name), event.terms));
+    let groups = sources.tracepoint_groups().unwrap_or_default();
+    let tracepoints = groups.into_iter().flat_map(|group| {
+        let names = sources.tracepoints(&group).unwrap_or_default();
+        names.into_iter().map(move |name| named(Group::Tracepoint, format!("{group}:{name}"), String::new()))
+    });
+    let probes = file.into_iter().flat_map(|path| {
+        user_probes(path).into_iter().map(move |probe| {
+            let name = format!("{}:{}:{}", path.display(), probe.provider, probe.name);
+            named(Group::UserProbe, name, String::new())
+        })
+    });
+    let mut all: Vec<_> = generic(Group::Software, SOFTWARE)
+        .chain(generic(Group::Hardware, HARDWARE))
+        .chain(cache)
+        .chain(units)
+        .chain(tracepoints)
+        .chain(probes)
+        .collect();
+    // A probe that was inlined is there several times.
+    all.dedup_by(|next, before| next.name == before.name);
+    all
+}
+
+fn named(group: Group, name: String, about: String) -> Listed {
+    Listed { group, name, other_names: Vec::new(), about, selector: None }
+}

@@ -1,0 +1,354 @@
+//! Reading a text of events: which form each has, and what it names on this machine.
+
+use std::io;
+use std::ops::Range;
+
+use nyquist_convert::NamePattern;
+use perf_event_open_sys::bindings::{
+    PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE, PERF_TYPE_RAW, PERF_TYPE_TRACEPOINT,
+};
+
+use super::closest::closest;
+use super::error::EventNameError;
+use super::modifiers::{LETTERS, Modifiers};
+use super::probe::{self, NotFound, Probe};
+use super::sources::EventSources;
+use super::{Event, Selector, generic, terms};
+
+/// The most events that a text may name, so that a pattern of tracepoints takes no more descriptors than there are.
+const MOST: usize = 4096;
+
+/// What to do where the kernel does not show its tracepoints.
+const TRACEFS_ADVICE: &str = "tracepoints take root, or a tracefs that you may read (`sudo mount -o remount,mode=755 /sys/kernel/tracing`)";
+
+/// Reads the events that a text names, separated by commas. Looks into sysfs, tracefs and the files of probes.
+///
+/// # Errors
+/// The first name that names nothing here, with its place.
+pub fn parse(text: &str, sources: &EventSources) -> Result<Vec<Event>, EventNameError> {
+    let reader = Reader { text, sources };
+    let mut events = Vec::new();
+    let mut at = 0;
+    loop {
+        let (found, end) = reader.event(at)?;
+        events.extend(found);
+        if events.len() > MOST {
+            return Err(EventNameError::new(text, at..end, format!("more than {MOST} events are named")));
+        }
+        if end >= text.len() {
+            return Ok(events);
+        }
+        at = end + 1;
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    sources: &'a EventSources,
+}
+
+impl<'a> Reader<'a> {
+    /// The event that begins at a place, and where it ends: at a comma or at the end of the text.
+    fn event(&self, at: usize) -> Result<(Vec<Event>, usize), EventNameError> {
+        let at = at + self.blanks(at);
+        let rest = self.part(at..self.text.len());
+        if rest.is_empty() || rest.starts_with(',') {
+            return Err(self.error(at..at, "the name of an event is missing"));
+        }
+        if let Some(brace) = rest.find(['{', '}']).filter(|brace| *brace == 0) {
+            return Err(self.error(at + brace..at + brace + 1, "groups of events are not supported")
+                .advice("name the events without braces; they are counted at the same time where there are counters for all"));
+        }
+        match self.slash(at) {
+            Some(slash) => self.with_terms(at, slash),
+            None => {
+                let end = self.comma(at);
+                let found = self.plain(at..at + self.part(at..end).trim_end().len())?;
+                Ok((found, end))
+            }
+        }
+    }
+
+    fn part(&self, at: Range<usize>) -> &'a str {
+        self.text.get(at).unwrap_or_default()
+    }
+
+    fn error(&self, at: Range<usize>, reason: impl Into<String>) -> EventNameError {
+        EventNameError::new(self.text, at, reason)
+    }
+
+    fn blanks(&self, at: usize) -> usize {
+        let rest = self.part(at..self.text.len());
+        rest.len() - rest.trim_start().len()
+    }
+
+    fn comma(&self, at: usize) -> usize {
+        self.part(at..self.text.len()).find(',').map_or(self.text.len(), |comma| at + comma)
+    }
+
+    /// Where the slash is that terms begin behind, and not a folder of a path.
+    fn slash(&self, at: usize) -> Option<usize> {
+        let rest = self.part(at..self.text.len());
+        let slash = rest.find(['/', ',', ':']).filter(|found| rest[*found..].starts_with('/'))?;
+        let head = &rest[..slash];
+        if head.is_empty() || head == "." || head == ".." {
+            return None;
+        }
+        let is_known = || generic::find(head).is_some() || raw(head).is_some();
+        let ends_with_slash = || {
+            let (_, behind) = rest[slash + 1..].split_once('/')?;
+            Some(behind.is_empty() || behind.starts_with([',', ':']))
+        };
+        let has_value = || rest[slash + 1..].split(['/', ',']).next().is_some_and(|term| term.contains('='));
+        let is_terms = is_known()
+            || has_value()
+            || ends_with_slash() == Some(true)
+            || !self.sources.units_named(head).is_empty();
+        is_terms.then_some(at + slash)
+    }
+
+    /// An event with terms between two slashes, and modifiers behind them, with or without a colon.
+    fn with_terms(&self, at: usize, slash: usize) -> Result<(Vec<Event>, usize), EventNameError> {
+        let inside = self.part(slash + 1..self.text.len());
+        let Some(close) = inside.find('/').map(|close| slash + 1 + close) else {
+            let end = self.text.len();
+            return Err(self.error(end..end, "the closing `/` is missing"));
+        };
+        let end = self.comma(close);
+        let letters = close + 1 + usize::from(self.part(close + 1..end).starts_with(':'));
+        let modifiers = self.modifiers(letters..end)?;
+        let head = self.part(at..slash);
+        let (mut events, units) = match Self::generic(head) {
+            Some(events) => (events, Vec::new()),
+            None => self.of_units(at..slash, self.part(at..end))?,
+        };
+        for event in &mut events {
+            event.modifiers = modifiers;
+            terms::apply(event, &units, (self.text, slash + 1..close), self.sources)?;
+        }
+        Ok((events, end))
+    }
+
+    /// The event of counting units, still without its terms.
+    fn of_units(&self, at: Range<usize>, name: &str) -> Result<(Vec<Event>, Vec<String>), EventNameError> {
+        let head = self.part(at.clone());
+        let units = self.sources.units_named(head);
+        if units.is_empty() {
+            let known = self.sources.units();
+            let similar = closest(head, known.iter().map(String::as_str));
+            let advice = format!("the counting units of this machine are {}", known.join(", "));
+            return Err(self.error(at, "there is no such counting unit").similar(similar).advice(advice));
+        }
+        let selectors: Option<Vec<_>> = units.iter().map(|unit| self.selector(unit)).collect();
+        let selectors =
+            selectors.ok_or_else(|| self.error(at, "the kernel gives this counting unit no number"))?;
+        Ok((vec![Event { selectors, ..event(name.trim_end(), Selector::new(0, 0)) }], units))
+    }
+
+    fn selector(&self, unit: &str) -> Option<Selector> {
+        let mut selector = Selector::new(self.sources.unit_kind(unit)?, 0);
+        let cpus = ["cpumask", "cpus"].iter().find_map(|file| self.sources.unit_file(unit, file));
+        selector.cpus = cpus.and_then(|cpus| crate::linux::parse_cpu_list(&cpus));
+        Some(selector)
+    }
+
+    /// An event without terms.
+    fn plain(&self, at: Range<usize>) -> Result<Vec<Event>, EventNameError> {
+        let text = self.part(at.clone());
+        let (head, rest) = text.split_once(':').map_or((text, None), |(head, rest)| (head, Some(rest)));
+        if let Some(mut events) = Self::generic(head).or_else(|| self.of_core(head)) {
+            if rest == Some("") {
+                return Err(self.error(at.end..at.end, "modifiers are missing behind `:`"));
+            }
+            let letters = rest.map_or(at.end..at.end, |rest| at.end - rest.len()..at.end);
+            let modifiers = self.modifiers(letters)?;
+            for event in &mut events {
+                event.modifiers = modifiers;
+                text.clone_into(&mut event.name);
+            }
+            return Ok(self.of_each_kind_of_core(events));
+        }
+        match rest {
+            _ if text.contains('/') => self.in_file(at),
+            None => Err(self.unknown(at)),
+            Some(rest) => self.tracepoints(&at, head, rest),
+        }
+    }
+
+    fn modifiers(&self, at: Range<usize>) -> Result<Modifiers, EventNameError> {
+        let letters = self.part(at.clone());
+        Modifiers::parse(letters.trim_end()).map_err(|wrong| {
+            let place = at.start + wrong;
+            let len = letters[wrong..].chars().next().map_or(0, char::len_utf8);
+            self.error(place..place + len, format!("there is no such modifier (known ones: {LETTERS})"))
+        })
+    }
+
+    /// An event that has a name on every machine, or a number.
+    fn generic(head: &str) -> Option<Vec<Event>> {
+        let (kind, config) = generic::find(head).or_else(|| Some((PERF_TYPE_RAW, raw(head)?)))?;
+        Some(vec![event(head, Selector::new(kind, config))])
+    }
+
+    /// An event that the CPU's own counting unit has a name for, without the unit's name.
+    fn of_core(&self, head: &str) -> Option<Vec<Event>> {
+        let units = self.sources.core_units();
+        let has = |unit: &String| self.sources.unit_file(unit, &format!("events/{head}")).is_some();
+        let mut events = Vec::new();
+        for unit in units.into_iter().filter(has) {
+            let mut found = event(head, self.selector(&unit)?);
+            let text = head.to_owned();
+            terms::apply(&mut found, &[unit], (&text, 0..text.len()), self.sources).ok()?;
+            found.selectors.iter_mut().for_each(|selector| selector.cpus = None);
+            events.push(found);
+        }
+        (!events.is_empty()).then_some(events)
+    }
+
+    /// On machines with several kinds of cores an event of the hardware is one for each kind, because each has its own
+    /// counting unit (`PERF_PMU_TYPE_SHIFT`).
+    fn of_each_kind_of_core(&self, events: Vec<Event>) -> Vec<Event> {
+        let units = self.sources.core_units();
+        let [_, _, ..] = &*units else { return events };
+        let split = |event: Event| match &*event.selectors {
+            [one] if [PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE].contains(&one.kind) => {
+                let of_unit = |unit: &String| {
+                    let kind = self.sources.unit_kind(unit)?;
+                    let mut selector = Selector { cpus: self.selector(unit)?.cpus, ..one.clone() };
+                    selector.config[0] |= u64::from(kind) << 32;
+                    let name = format!("{unit}/{}/", event.name);
+                    Some(Event { name, selectors: vec![selector], ..event.clone() })
+                };
+                units.iter().filter_map(of_unit).collect()
+            }
+            _ => vec![event],
+        };
+        events.into_iter().flat_map(split).collect()
+    }
+
+    /// A tracepoint, or all of a group whose names fit; else what a library or a program of that name has.
+    fn tracepoints(&self, at: &Range<usize>, group: &str, rest: &str) -> Result<Vec<Event>, EventNameError> {
+        let head = at.start..at.start + group.len();
+        let groups = match self.sources.tracepoint_groups() {
+            Ok(groups) => groups,
+            Err(_) if probe::file_named(group).is_some() => return self.in_file(at.clone()),
+            Err(_) if Modifiers::parse(rest).is_ok() => return Err(self.unknown(head)),
+            Err(error) => return Err(self.no_tracefs(at.clone(), &error)),
+        };
+        if !groups.iter().any(|known| known == group) {
+            if probe::file_named(group).is_some() {
+                return self.in_file(at.clone());
+            }
+            if Modifiers::parse(rest).is_ok() {
+                return Err(self.unknown(head));
+            }
+            let reason = "there is no such group of tracepoints, and no such library or program";
+            return Err(self.error(head, reason).similar(closest(group, groups.iter().map(String::as_str))));
+        }
+        let (name, letters) = rest.split_once(':').unwrap_or((rest, ""));
+        let modifiers = self.modifiers(at.end - letters.len()..at.end)?;
+        let known = self.sources.tracepoints(group).unwrap_or_default();
+        let pattern = NamePattern::new(name);
+        let is_pattern = name.contains(['*', '?']);
+        let wanted: Vec<_> =
+            known.iter().filter(|it| if is_pattern { pattern.matches(it) } else { *it == name }).collect();
+        let name_at = at.start + group.len() + 1..at.start + group.len() + 1 + name.len();
+        if wanted.is_empty() {
+            let similar = closest(name, known.iter().map(String::as_str));
+            return Err(self.error(name_at, format!("{group} has no such tracepoint")).similar(similar));
+        }
+        let tracepoint = |name: &String| {
+            let id = self.sources.tracepoint_id(group, name);
+            let id = id.map_err(|error| self.no_tracefs(name_at.clone(), &error))?;
+            let suffix = if letters.is_empty() { String::new() } else { format!(":{letters}") };
+            let found = event(&format!("{group}:{name}{suffix}"), Selector::new(PERF_TYPE_TRACEPOINT, id));
+            Ok(Event { modifiers, ..found })
+        };
+        wanted.into_iter().map(tracepoint).collect()
+    }
+
+    fn no_tracefs(&self, at: Range<usize>, error: &io::Error) -> EventNameError {
+        let reason = match error.kind() {
+            io::ErrorKind::PermissionDenied => "you may not read the kernel's tracepoints".to_owned(),
+            io::ErrorKind::NotFound => {
+                "there is no such event, and no tracefs to look for tracepoints in".to_owned()
+            }
+            _ => format!("the kernel's tracepoints cannot be read: {error}"),
+        };
+        self.error(at, reason).advice(TRACEFS_ADVICE)
+    }
+
+    /// What a program or a library has: `FILE:FUNCTION` or `FILE:PROVIDER:PROBE`.
+    fn in_file(&self, at: Range<usize>) -> Result<Vec<Event>, EventNameError> {
+        let text = self.part(at.clone());
+        let folders = text.rfind('/').map_or(0, |slash| slash + 1);
+        let Some(colon) = text[folders..].find(':').map(|colon| folders + colon) else {
+            let reason = "a function is missing: FILE:FUNCTION, or FILE:PROVIDER:PROBE";
+            return Err(self.error(at, reason));
+        };
+        let (file, place) = (&text[..colon], &text[colon + 1..]);
+        let place_at = at.start + colon + 1..at.end;
+        let Some(path) = probe::file_named(file) else {
+            return Err(self.error(at.start..at.start + colon, "there is no such file"));
+        };
+        if place.is_empty() {
+            return Err(self.error(place_at, "a function is missing: FILE:FUNCTION, or FILE:PROVIDER:PROBE"));
+        }
+        let kind = self.sources.unit_kind("uprobe");
+        let kind =
+            kind.ok_or_else(|| self.error(at.clone(), "this kernel has no probes of programs (uprobes)"))?;
+        // Two colons are part of a function's name in C++ and Rust.
+        let user_probe = place.split_once(':').filter(|(_, name)| !name.starts_with(':') && !name.is_empty());
+        let found = match user_probe {
+            Some((provider, name)) => probe::user_probe(&path, provider, name),
+            None => probe::function(&path, place).map(|probe| vec![probe]),
+        };
+        let probes = found.map_err(|NotFound { reason, names }| {
+            self.error(place_at, reason).similar(closest(place, names.iter().map(String::as_str)))
+        })?;
+        let selectors = probes.into_iter().map(|probe| of_probe(kind, probe)).collect();
+        Ok(vec![Event { selectors, ..event(text, Selector::new(kind, 0)) }])
+    }
+
+    fn unknown(&self, at: Range<usize>) -> EventNameError {
+        let text = self.part(at.clone());
+        let own = self.sources.core_units().into_iter().flat_map(|unit| self.sources.unit_events(&unit));
+        let names: Vec<_> = generic::names().chain(own.map(|event| event.name)).collect();
+        let similar = closest(text, names.iter().map(String::as_str));
+        let of_units = || self.sources.units().into_iter().flat_map(|unit| self.sources.unit_events(&unit));
+        let with_unit = of_units().find(|event| event.name == text);
+        let error = self.error(at, "there is no such event").similar(similar);
+        match with_unit {
+            Some(event) => {
+                error.advice(format!("it is an event of a counting unit: {}/{}/", event.unit, event.name))
+            }
+            None => error.advice("`nyquist list` names all events of this machine"),
+        }
+    }
+}
+
+/// An event of one selector.
+fn event(name: &str, selector: Selector) -> Event {
+    Event {
+        name: name.to_owned(),
+        selectors: vec![selector],
+        modifiers: Modifiers::default(),
+        interval: None,
+        scale: 1.0,
+        unit: None,
+    }
+}
+
+/// A probe is a function's return by the lowest bit, and has its counter's place in the upper half of `config`
+/// (`/sys/bus/event_source/devices/uprobe/format`).
+fn of_probe(kind: u32, probe: Probe) -> Selector {
+    let config = u64::from(probe.is_return) | (probe.counter_offset & 0xffff_ffff) << 32;
+    Selector { kind, config: [config, 0, probe.offset], probe: Some(probe), cpus: None }
+}
+
+/// The number of an event that is named by it: `r` and hexadecimal digits.
+fn raw(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix('r')?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_number { u64::from_str_radix(digits, 16).ok() } else { None }
+}

@@ -1,0 +1,155 @@
+//! What this machine has to count: its counting units by sysfs, and its tracepoints by tracefs.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where the kernel lists its counting units.
+const DEVICES: &str = "/sys/bus/event_source/devices";
+
+/// Where the kernel's tracing is mounted; the second is its older place.
+const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// The folders that tell what there is.
+#[derive(Clone, Debug)]
+pub struct EventSources {
+    devices: PathBuf,
+    tracing: Option<PathBuf>,
+}
+
+/// An event that a counting unit has a name for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitEvent {
+    /// The counting unit.
+    pub unit: String,
+    /// The event's name in it.
+    pub name: String,
+    /// The terms that it stands for, as `event=0x3c`.
+    pub terms: String,
+}
+
+impl EventSources {
+    /// Those of this machine.
+    pub fn of_machine() -> Self {
+        let tracing = TRACING.iter().map(PathBuf::from).find(|folder| folder.join("events").is_dir());
+        // Where it may not be looked into, `is_dir` says no: the first error that is met then says why.
+        let tracing = tracing.or_else(|| TRACING.iter().map(PathBuf::from).find(|folder| folder.exists()));
+        Self { devices: DEVICES.into(), tracing }
+    }
+
+    /// Those that folders like the kernel's describe.
+    pub fn in_folders(devices: PathBuf, tracing: Option<PathBuf>) -> Self {
+        Self { devices, tracing }
+    }
+
+    /// The names of all counting units.
+    pub fn units(&self) -> Vec<String> {
+        names_in(&self.devices).unwrap_or_default()
+    }
+
+    /// The counting units that a name stands for: the one of that name, or those that have numbers behind it
+    /// (`uncore_imc` for `uncore_imc_0` and `uncore_imc_1`).
+    pub(super) fn units_named(&self, name: &str) -> Vec<String> {
+        let units = self.units();
+        if units.iter().any(|unit| unit == name) {
+            return vec![name.to_owned()];
+        }
+        let is_numbered = |unit: &String| {
+            let number = unit.strip_prefix(name).and_then(|rest| rest.strip_prefix('_'));
+            number
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        units.into_iter().filter(is_numbered).collect()
+    }
+
+    /// A file of a counting unit, without the newline at its end. `None` where it has none.
+    pub(super) fn unit_file(&self, unit: &str, file: &str) -> Option<String> {
+        let is_inside = |part: &str| !part.is_empty() && part != ".." && part != ".";
+        if !is_inside(unit) || unit.contains('/') || !file.split('/').all(is_inside) {
+            return None;
+        }
+        let text = fs::read_to_string(self.devices.join(unit).join(file)).ok()?;
+        Some(text.trim().to_owned())
+    }
+
+    /// The number that `perf_event_attr.type` names a counting unit by.
+    pub fn unit_kind(&self, unit: &str) -> Option<u32> {
+        self.unit_file(unit, "type")?.parse().ok()
+    }
+
+    /// The names of files in a folder of a counting unit.
+    pub(super) fn unit_names(&self, unit: &str, folder: &str) -> Vec<String> {
+        names_in(&self.devices.join(unit).join(folder)).unwrap_or_default()
+    }
+
+    /// The events that a counting unit has names for.
+    pub fn unit_events(&self, unit: &str) -> Vec<UnitEvent> {
+        let names = self.unit_names(unit, "events").into_iter();
+        let is_event = |name: &String| {
+            let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+            !["scale", "unit", "per-pkg", "snapshot"].contains(&extension)
+        };
+        let event = |name: String| UnitEvent {
+            terms: self.unit_file(unit, &format!("events/{name}")).unwrap_or_default(),
+            unit: unit.to_owned(),
+            name,
+        };
+        names.filter(is_event).map(event).collect()
+    }
+
+    /// The units of the CPUs' cores: one, or one for each kind of core where there are several kinds. None in most virtual
+    /// machines.
+    pub fn core_units(&self) -> Vec<String> {
+        let of_cores = |unit: &String| {
+            unit == "cpu"
+                || unit.starts_with("cpu_")
+                || unit.starts_with("armv")
+                || unit.starts_with("apple_")
+        };
+        self.units().into_iter().filter(of_cores).collect()
+    }
+
+    /// The groups of tracepoints (`sched`, `syscalls`, ...). `Err` where this process may not look, or there are none.
+    pub fn tracepoint_groups(&self) -> io::Result<Vec<String>> {
+        folders_in(&self.events()?)
+    }
+
+    /// The tracepoints of a group.
+    pub fn tracepoints(&self, group: &str) -> io::Result<Vec<String>> {
+        folders_in(&self.events()?.join(checked(group)?))
+    }
+
+    /// The number that `perf_event_attr.config` names a tracepoint by.
+    pub fn tracepoint_id(&self, group: &str, name: &str) -> io::Result<u64> {
+        let path = self.events()?.join(checked(group)?).join(checked(name)?).join("id");
+        let text = fs::read_to_string(path)?;
+        text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its id is no number"))
+    }
+
+    fn events(&self) -> io::Result<PathBuf> {
+        let tracing = self.tracing.as_ref().map(|folder| folder.join("events"));
+        tracing.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted"))
+    }
+}
+
+/// A name as part of a path.
+fn checked(name: &str) -> io::Result<&str> {
+    let is_plain = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
+    if is_plain { Ok(name) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+fn names_in(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = fs::read_dir(folder)?.flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The folders in a folder, by name.
+fn folders_in(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = fs::read_dir(folder)?.flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut names: Vec<_> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    Ok(names)
+}

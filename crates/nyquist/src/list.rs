@@ -1,0 +1,249 @@
+//! `nyquist list`: the events that this machine has, and which of them this process may count.
+
+use crate::args::ListArgs;
+use crate::failure::{Failure, io_reason};
+use crate::number::counted;
+use crate::page;
+use crate::text::{Screen, Style, Text, cut, one_line};
+use nyquist_convert::NamePattern;
+use nyquist_convert::event::Pid;
+use nyquist_record::linux::counting::{Counters, Missing, Scope};
+use nyquist_record::linux::event_names::{Event, EventSources, Group, Listed, closest, listed, parse};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The kinds of events with what stands above them.
+const GROUPS: [(Group, &str, &str); 6] = [
+    (Group::Software, "software", "Software: counted by the kernel"),
+    (Group::Hardware, "hardware", "Hardware: counted by the CPU"),
+    (Group::Cache, "cache", "Caches: counted by the CPU"),
+    (Group::Unit, "unit", "Counting units of the machine"),
+    (Group::Tracepoint, "tracepoint", "Tracepoints: places in the kernel"),
+    (Group::UserProbe, "probe", "Probes that the program was built with (USDT)"),
+];
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
+    let sources = EventSources::of_machine();
+    let file = args.word.as_deref().map(Path::new).filter(|path| path.is_file());
+    let all = listed(&sources, file);
+    let wanted: Vec<_> = match &args.word {
+        Some(_) if file.is_some() => all.iter().filter(|event| event.group == Group::UserProbe).collect(),
+        Some(word) => {
+            let group = format!("{word}:");
+            let of_group: Vec<_> = all.iter().filter(|event| event.name.starts_with(&group)).collect();
+            if of_group.is_empty() {
+                all.iter().filter(|event| fits(event, word)).collect()
+            } else {
+                of_group
+            }
+        }
+        None => all.iter().collect(),
+    };
+    if wanted.is_empty() && args.word.is_some() {
+        return Err(nothing(args, file, &all));
+    }
+    let states = states(&wanted, &sources);
+    let events: Vec<_> = wanted.into_iter().zip(states).collect();
+    if args.json {
+        return page::print_json(&json!({ "events": events.iter().map(as_json).collect::<Vec<_>>() }));
+    }
+    let screen = Screen::of_stdout();
+    let mut text = Text::default();
+    for (group, _, heading) in GROUPS {
+        let of_group: Vec<_> = events.iter().filter(|(event, _)| event.group == group).collect();
+        if of_group.is_empty() {
+            continue;
+        }
+        text += Style::Bold.paint(heading, screen) + "\n";
+        if group == Group::Tracepoint && args.word.is_none() {
+            text += tracepoint_groups(&of_group);
+        } else {
+            text += rows(&of_group, screen);
+        }
+        text += "\n";
+    }
+    if args.word.is_none() {
+        text += notes(&sources, &events);
+    }
+    page::print(text.trim_end() + "\n")
+}
+
+/// What this process may do with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Usable,
+    UserOnly,
+    Missing(Missing),
+    Unknown,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Usable => "usable",
+            Self::UserOnly => "user code only",
+            Self::Missing(Missing::NotPermitted) => "needs more rights",
+            Self::Missing(Missing::WholeMachineOnly) => "for the whole machine only",
+            Self::Missing(_) => "not on this machine",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Whether a word asks for an event: by a pattern, a part of a name, or a kind.
+fn fits(event: &Listed, word: &str) -> bool {
+    let word = word.to_lowercase();
+    let kind = GROUPS.iter().find(|(group, ..)| *group == event.group).map_or("", |(_, kind, _)| kind);
+    let names = || std::iter::once(&event.name).chain(&event.other_names);
+    if word.contains(['*', '?']) {
+        let pattern = NamePattern::new(&word);
+        let last = |name: &str| name.rsplit(':').next().unwrap_or_default().to_lowercase();
+        return names().any(|name| pattern.matches(&name.to_lowercase()) || pattern.matches(&last(name)));
+    }
+    kind == word.trim_end_matches('s')
+        || names().any(|name| name.to_lowercase().contains(&word))
+        || event.about.to_lowercase().contains(&word)
+}
+
+fn nothing(args: &ListArgs, file: Option<&Path>, all: &[Listed]) -> Failure {
+    let word = args.word.as_deref().unwrap_or_default();
+    if file.is_some() {
+        return Failure::new(format!("{word} was built without probes (USDT)"))
+            .hint(format!("`nyquist stat -e {word}:FUNCTION` counts the calls of a function"));
+    }
+    let names: Vec<_> =
+        all.iter().map(|event| event.name.rsplit(':').next().unwrap_or(&event.name)).collect();
+    let similar = closest(word, names.into_iter().chain(all.iter().map(|event| &*event.name)));
+    let failure = Failure::new(format!("no event has `{word}` in its name"));
+    let failure =
+        if similar.is_empty() { failure } else { failure.hint(format!("similar: {}", similar.join(", "))) };
+    failure.hint("`nyquist list` lists all events of this machine")
+}
+
+/// Opens each event once on this thread, and tells how that went. Of tracepoints one is tried: they are all alike.
+fn states(events: &[&Listed], sources: &EventSources) -> Vec<State> {
+    let mut tracepoints = None;
+    let mut state = |event: &Listed| match event.group {
+        Group::Tracepoint => *tracepoints.get_or_insert_with(|| state_of(event, sources)),
+        _ => state_of(event, sources),
+    };
+    events.iter().map(|event| state(event)).collect()
+}
+
+fn state_of(event: &Listed, sources: &EventSources) -> State {
+    let Ok(named) = parse(&event.name, sources) else { return State::Unknown };
+    tried(&named)
+}
+
+fn tried(events: &[Event]) -> State {
+    /// What the kernel takes for the calling thread.
+    const THIS_THREAD: Pid = Pid(0);
+    let Ok(counters) = Counters::open(events, Scope::Child(THIS_THREAD)) else { return State::Unknown };
+    match counters.read().first().map(|reading| (reading.count, reading.user_only)) {
+        Some((Ok(_) | Err(Missing::NotCounted), false)) => State::Usable,
+        Some((Ok(_) | Err(Missing::NotCounted), true)) => State::UserOnly,
+        Some((Err(missing), _)) => State::Missing(missing),
+        None => State::Unknown,
+    }
+}
+
+fn as_json((event, state): &(&Listed, State)) -> Value {
+    let kind = GROUPS.iter().find(|(group, ..)| *group == event.group).map_or("", |(_, kind, _)| kind);
+    json!({
+        "name": event.name,
+        "other_names": event.other_names,
+        "kind": kind,
+        "about": event.about,
+        "state": state.word(),
+    })
+}
+
+/// The groups of tracepoints with how many each has: all tracepoints would be thousands of lines.
+fn tracepoint_groups(events: &[&(&Listed, State)]) -> Text {
+    let mut groups: BTreeMap<&str, u64> = BTreeMap::new();
+    for (event, _) in events {
+        let group = event.name.split(':').next().unwrap_or_default();
+        *groups.entry(group).or_default() += 1;
+    }
+    let width = groups.keys().map(|group| group.chars().count()).max().unwrap_or(0) + 2;
+    let line = |(group, count): (&str, u64)| format!("  {group:width$}  {}\n", counted(count, "tracepoint"));
+    groups.into_iter().map(line).collect::<String>().into()
+}
+
+/// The most that names take of a line before what they count.
+const WIDEST_NAME: usize = 40;
+
+fn rows(events: &[&(&Listed, State)], screen: Screen) -> Text {
+    let state = events.first().map(|(_, state)| *state);
+    let is_common = events.iter().all(|(_, other)| Some(*other) == state);
+    let mut text = Text::default();
+    if let Some(state) = state.filter(|state| is_common && *state != State::Usable) {
+        text += Style::Dim.paint(&format!("  ({})", state.word()), screen) + "\n";
+    }
+    let name = |event: &Listed| match event.other_names.as_slice() {
+        [] => one_line(&event.name).into_owned(),
+        others => one_line(&format!("{}, {}", event.name, others.join(", "))).into_owned(),
+    };
+    let lengths = events.iter().map(|(event, _)| name(event).chars().count());
+    let width = lengths.filter(|length| *length <= WIDEST_NAME).max().unwrap_or(0);
+    for (event, state) in events {
+        let note = if is_common || *state == State::Usable { "" } else { state.word() };
+        let about = match (one_line(&event.about), note) {
+            (about, "") => about.into_owned(),
+            (about, note) if about.is_empty() => format!("({note})"),
+            (about, note) => format!("{about} ({note})"),
+        };
+        let line = format!("  {:width$}  {about}", name(event));
+        let line = line.trim_end();
+        let shown = screen.width.map_or_else(|| line.to_owned(), |room| cut(line, room, screen.unicode));
+        text += shown + "\n";
+    }
+    text
+}
+
+/// What is not in the list, and why.
+fn notes(sources: &EventSources, events: &[(&Listed, State)]) -> Text {
+    let mut text = Text::default();
+    if let Err(error) = sources.tracepoint_groups() {
+        let reason = io_reason(&error);
+        text += format!("Tracepoints are not listed, because tracefs cannot be read ({reason}): root may.\n");
+    } else {
+        text += "`nyquist list GROUP` lists the tracepoints of a group.\n";
+    }
+    let lacks_pmu = events
+        .iter()
+        .any(|(event, state)| event.name == "cycles" && *state == State::Missing(Missing::NotSupported));
+    if lacks_pmu {
+        text += "The CPU's counters (PMU) are not there, as in most virtual machines.\n";
+    }
+    text += "Functions of programs are events, too: ./app:FUNCTION, libc:malloc.\n";
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_find_names_kinds_and_meanings() {
+        let sources = EventSources::in_folders("/no/such".into(), None);
+        let all = listed(&sources, None);
+        let found =
+            |word: &str| all.iter().filter(|event| fits(event, word)).map(|it| &*it.name).collect::<Vec<_>>();
+        assert!(found("faults").contains(&"page-faults") && !found("faults").contains(&"cycles"));
+        assert_eq!(found("cs"), ["context-switches"]);
+        assert!(found("software").contains(&"task-clock"));
+        assert!(found("CYCLES").contains(&"bus-cycles"));
+        assert!(found("*-clock").contains(&"cpu-clock") && found("*-clock").len() == 2);
+        assert!(found("xyzzy").is_empty());
+        let args = ListArgs {
+            word: Some("cyclse".into()),
+            json: false,
+            verbosity: crate::args::Verbosity::default(),
+        };
+        let failure = nothing(&args, None, &all);
+        assert!(failure.hints[0].contains("cycles"), "{failure:?}");
+    }
+}

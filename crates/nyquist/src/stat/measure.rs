@@ -1,0 +1,244 @@
+//! One run: counters are opened, the command runs or time passes, and they are read.
+
+use super::events::Wanted;
+use super::measured::{Counted, Measured};
+use super::{json, table};
+use crate::args::{StatArgs, TargetArgs};
+use crate::control::{Control, Phase};
+use crate::failure::{FAILED, Failure};
+use crate::identity;
+use crate::number::counted;
+use crate::page;
+use crate::printer::{self, Printer};
+use crate::record::{command_of, launch_failure, running_target, signal_line};
+use crate::text::Text;
+use nyquist_convert::event::Pid;
+use nyquist_record::linux::Target;
+use nyquist_record::linux::counting::{CountError, Counters, Scope, Waited, Waiter};
+use nyquist_record::linux::launch::{self, Ended, Running, Suspended};
+use nyquist_record::linux::signals::EndSignal;
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long a command gets to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Measures runs, all alike.
+pub(super) struct Meter<'a> {
+    args: &'a StatArgs,
+    wanted: &'a Wanted,
+    control: &'a Control,
+    printer: Printer,
+    /// The intervals, where they are not printed at once.
+    kept: RefCell<Text>,
+}
+
+/// What is counted, and the command that it takes.
+struct Opened {
+    counters: Counters,
+    child: Option<Suspended>,
+    /// The processes whose end ends the run, where no command does.
+    pids: Vec<u32>,
+    /// Whether the command is what is counted.
+    is_command: bool,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) fn new(
+        args: &'a StatArgs,
+        wanted: &'a Wanted,
+        control: &'a Control,
+        printer: Printer,
+    ) -> Self {
+        Self { args, wanted, control, printer, kept: RefCell::default() }
+    }
+
+    /// Measures one run of a command, or what runs already, for as long as a command beside it or until it ends.
+    pub(super) fn measure(&self, command: &[OsString]) -> Result<Measured, Failure> {
+        let Opened { counters, child, pids, is_command } = self.open(command)?;
+        let ending = child.as_ref().map_or(pids, |child| vec![child.pid().0]);
+        let cannot_wait = |error: io::Error| Failure::because("the end cannot be waited for", &error);
+        let mut waiter = Waiter::new(&ending).map_err(cannot_wait)?;
+        let names = thread_names(&counters);
+        let began = Instant::now();
+        if !is_command {
+            counters.enable();
+        }
+        let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
+        self.control.enter(Phase::Recording {
+            stop: waiter.stop_handle(),
+            command: running.as_ref().map(Running::signaller),
+            interrupts: 0,
+        });
+        let waited = self.wait(&mut waiter, &counters, began).map_err(cannot_wait)?;
+        if !is_command {
+            counters.disable();
+        }
+        let mut wall = began.elapsed();
+        let ended = running.map(|running| self.end(&running, waited)).transpose();
+        let ended = ended.map_err(cannot_wait)?.flatten();
+        if is_command && waited != Waited::Exited {
+            wall = began.elapsed();
+        }
+        self.control.enter(Phase::Starting);
+        let counts = counters.read().into_iter().map(|reading| Counted {
+            event: reading.event,
+            thread: reading.thread.map(|tid| (tid, name_of(&names, tid))),
+            count: reading.count,
+            user_only: reading.user_only,
+        });
+        let status = match (&ended, waited) {
+            // As with a recording: the command did not end by itself.
+            (_, Waited::Time) => 0,
+            (Some(ended), _) if is_command => ended.status.shell_code(),
+            (None, Waited::Stopped) if is_command => 128 + EndSignal::Terminate.number() as u8,
+            _ => 0,
+        };
+        let used = ended.filter(|_| is_command).map(|ended| (ended.user, ended.system, ended.usage));
+        self.tell_signal(ended.as_ref(), command);
+        Ok(Measured { wall, used, counts: counts.collect(), status })
+    }
+
+    /// Whether no more runs are to follow: one has failed, or somebody wants an end.
+    pub(super) fn ends_early(&self, last: Option<&Measured>, left: u32) -> bool {
+        if self.control.asked_to_end().is_some() {
+            return true;
+        }
+        let failed = last.map(|run| run.status).filter(|status| *status != 0 && !self.args.ignore_exit_code);
+        if let Some(status) = failed.filter(|_| left > 0) {
+            let runs = counted(left.into(), "run");
+            self.printer.warn(format_args!("the command failed with {status}: {runs} left out (-i goes on)"));
+        }
+        failed.is_some()
+    }
+
+    fn open(&self, command: &[OsString]) -> Result<Opened, Failure> {
+        let child = (!command.is_empty()).then(|| {
+            let command = command_of(command, identity::invoking_user())?;
+            launch::prepare(&command).map_err(|error| launch_failure(&error))
+        });
+        let child = child.transpose()?;
+        let target =
+            TargetArgs { pid: self.args.pid.clone(), all_cpus: self.args.all_cpus, ..TargetArgs::default() };
+        let pids = match running_target(&target)? {
+            Some(Target::Attach(pids)) => pids,
+            _ => Vec::new(),
+        };
+        let scope = match &child {
+            _ if self.args.all_cpus => Scope::Everyone,
+            _ if self.args.per_thread => Scope::EachThread(&pids),
+            _ if !pids.is_empty() => Scope::Running(&pids),
+            Some(child) => Scope::Child(child.pid()),
+            None => return Err(Failure::new("no command is given").hint("nyquist stat COMMAND")),
+        };
+        let is_command = matches!(scope, Scope::Child(_));
+        let counters = Counters::open(&self.wanted.events, scope).map_err(|error| count_failure(&error))?;
+        let is_refused = counters.read().iter().all(|reading| reading.count.is_err());
+        if is_refused && !is_command {
+            return Err(nothing_counts(self.args));
+        }
+        Ok(Opened { counters, child, pids: pids.into_iter().map(|Pid(pid)| pid).collect(), is_command })
+    }
+
+    /// Waits for the end, and prints each interval.
+    fn wait(&self, waiter: &mut Waiter, counters: &Counters, began: Instant) -> io::Result<Waited> {
+        let end = self.args.duration.and_then(|duration| began.checked_add(duration));
+        let Some(interval) = self.args.interval.map(Duration::from_millis) else { return waiter.wait(end) };
+        let mut before = counters.read();
+        let mut next = began + interval;
+        loop {
+            let until = end.map_or(next, |end| end.min(next));
+            let waited = waiter.wait(Some(until))?;
+            let now = counters.read();
+            let is_last = waited != Waited::Time || end.is_some_and(|end| Instant::now() >= end);
+            let changes = table::changes(&self.wanted.events, &before, &now);
+            self.print_interval(began.elapsed(), &changes);
+            if is_last {
+                return Ok(waited);
+            }
+            before = now;
+            // Where printing took longer than an interval, those that have passed are one.
+            while next <= Instant::now() {
+                next += interval;
+            }
+        }
+    }
+
+    /// Prints an interval at once, or keeps it for the file.
+    fn print_interval(&self, since: Duration, changes: &[table::Change<'_>]) {
+        let text = if self.args.json {
+            format!("{}\n", json::interval(since, changes)).into()
+        } else {
+            table::interval(since, changes)
+        };
+        match (&self.args.output, self.args.json) {
+            (Some(_), _) => *self.kept.borrow_mut() += text,
+            // A reader that has gone away wants no more.
+            (None, true) => drop(page::print_at_once(text)),
+            (None, false) => printer::print_result(&text),
+        }
+    }
+
+    /// The intervals that were kept for the file.
+    pub(super) fn into_kept(self) -> Text {
+        self.kept.into_inner()
+    }
+
+    /// Waits for a command that has ended; one that runs on is asked to end, but not waited for longer than it is polite.
+    fn end(&self, running: &Running, waited: Waited) -> io::Result<Option<Ended>> {
+        if waited == Waited::Exited {
+            let is_child = self.args.is_command() || running_has_ended(running);
+            if !is_child {
+                let _ = running.signaller().send(EndSignal::Terminate.number());
+            }
+            return running.wait().map(Some);
+        }
+        if waited == Waited::Time {
+            // A command that has ended meanwhile needs no signal.
+            let _ = running.signaller().send(EndSignal::Terminate.number());
+        }
+        // What has stopped the waiting would stop this, too: only the process is waited for.
+        let mut waiter = Waiter::new(&[running.pid().0])?;
+        match waiter.wait(Some(Instant::now() + GRACE))? {
+            Waited::Exited => running.wait().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn tell_signal(&self, ended: Option<&Ended>, command: &[OsString]) {
+        let program = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        if let Some(line) = ended.and_then(|ended| signal_line(&program, ended.status)) {
+            self.printer.say(line);
+        }
+    }
+}
+
+fn running_has_ended(running: &Running) -> bool {
+    nyquist_record::linux::process_has_ended(running.pid().0)
+}
+
+/// The names of the threads that count by themselves, as they are before they may end.
+fn thread_names(counters: &Counters) -> Vec<(u32, String)> {
+    let threads = counters.read().into_iter().filter_map(|reading| reading.thread);
+    let name = |tid: u32| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+    threads.map(|tid| (tid, name(tid).trim_end().to_owned())).collect()
+}
+
+fn name_of(names: &[(u32, String)], tid: u32) -> String {
+    names.iter().find(|(other, _)| *other == tid).map(|(_, name)| name.clone()).unwrap_or_default()
+}
+
+fn count_failure(error: &CountError) -> Failure {
+    error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
+}
+
+/// Nothing can be counted of what runs already; of a command, its times are there still.
+fn nothing_counts(args: &StatArgs) -> Failure {
+    let what = if args.all_cpus { "the whole machine" } else { "these processes" };
+    Failure::new(format!("no event can be counted of {what}"))
+        .hint("`nyquist list` says which events need more rights; root may count all, and `nyquist setup` changes what you may")
+        .status(FAILED)
+}

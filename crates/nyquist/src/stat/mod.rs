@@ -1,0 +1,193 @@
+//! `nyquist stat`: what happens in a program, counted without sampling it.
+
+mod compare;
+mod events;
+mod format;
+mod json;
+mod measure;
+mod measured;
+mod table;
+
+use crate::args::{NOT_UNDERSTOOD, StatArgs};
+use crate::control::Control;
+use crate::failure::{Failure, io_reason};
+use crate::identity;
+use crate::output::Output;
+use crate::page;
+use crate::printer::{self, Printer};
+use crate::text::{Screen, Text};
+use measure::Meter;
+use measured::{Measured, Summary};
+use nyquist_record::linux::signals::Requests;
+use serde_json::Value;
+use std::ffi::OsString;
+
+/// The runs of each side of a comparison, where no number is given.
+const RUNS_OF_A_COMPARISON: u32 = 5;
+
+/// The confidence of the intervals of differences.
+const CONFIDENCE: f64 = 0.95;
+
+/// Runs the subcommand and gives back the exit status.
+pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
+    let printer = Printer::new(args.verbosity);
+    check(args)?;
+    let wanted = events::wanted(args)?;
+    if args.as_root {
+        identity::serve_root();
+    }
+    let output =
+        args.output.as_deref().map(|path| Output::open(path).map_err(|refused| refused.failure(path, "-o")));
+    let output = output.transpose()?;
+    // Before any thread is started: they all leave these signals to one.
+    let requests =
+        Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
+    let control = Control::start(requests);
+    let meter = Meter::new(args, &wanted, &control, printer);
+    let measured = match args.commands() {
+        (first, Some(second)) => in_turns(args, &meter, [first, second])?,
+        (command, None) => vec![repeated(args, &meter, command)?],
+    };
+    // What follows takes no right of root's.
+    if let Err(failure) = identity::give_up_privileges() {
+        printer.warn(failure.message);
+    }
+    let status = measured.iter().filter_map(|runs| runs.last()).map(|run| run.status).max().unwrap_or(0);
+    let summaries: Vec<_> = measured.iter().map(|runs| Summary::of(runs, &wanted)).collect();
+    let commands = args.commands();
+    let names = if args.is_command() {
+        [Some(commands.0), commands.1].map(|words| words.map(shown))
+    } else {
+        [Some(target(args)), None]
+    };
+    let result = Finished { summaries, names, intervals: meter.into_kept() };
+    write(args, result, &wanted, output)?;
+    Ok(status)
+}
+
+/// Refuses what the definition of the options cannot.
+fn check(args: &StatArgs) -> Result<(), Failure> {
+    let (first, second) = args.commands();
+    let wrong = |message: &str| Failure::new(message).status(NOT_UNDERSTOOD);
+    match second {
+        Some(_) if !args.is_command() => {
+            Err(wrong("--vs compares commands, and -p and -a count what runs already"))
+        }
+        Some(_) if args.interval.is_some() => {
+            Err(wrong("--vs compares whole runs, and -I shows a part of one"))
+        }
+        Some(second) if first.is_empty() || second.is_empty() => {
+            Err(wrong("a command is missing before or behind --vs")
+                .hint("nyquist stat -r 5 ./old --vs ./new"))
+        }
+        _ if args.is_command() && first.is_empty() => {
+            Err(wrong("no command is given").hint("nyquist stat COMMAND"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Measures the runs of a command, or what runs already.
+fn repeated(args: &StatArgs, meter: &Meter<'_>, command: &[OsString]) -> Result<Vec<Measured>, Failure> {
+    let runs = args.repeat.unwrap_or(1);
+    let mut measured = Vec::new();
+    for run in 1..=runs {
+        measured.push(meter.measure(command)?);
+        if meter.ends_early(measured.last(), runs - run) {
+            break;
+        }
+    }
+    Ok(measured)
+}
+
+/// Measures two commands in turns, so that what changes in the machine meanwhile is in both. Each second pair runs the other
+/// way round.
+fn in_turns(
+    args: &StatArgs,
+    meter: &Meter<'_>,
+    commands: [&[OsString]; 2],
+) -> Result<Vec<Vec<Measured>>, Failure> {
+    let runs = args.repeat.unwrap_or(RUNS_OF_A_COMPARISON);
+    let mut measured = vec![Vec::new(), Vec::new()];
+    for run in 1..=runs {
+        let order = if run % 2 == 1 { [0, 1] } else { [1, 0] };
+        for side in order {
+            measured[side].push(meter.measure(commands[side])?);
+            if meter.ends_early(measured[side].last(), runs - run) {
+                return Ok(measured);
+            }
+        }
+    }
+    Ok(measured)
+}
+
+/// What is counted where it runs already.
+fn target(args: &StatArgs) -> String {
+    let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
+    match &*pids {
+        [] => "the whole machine".to_owned(),
+        [pid] => format!("process {pid}"),
+        _ => format!("processes {}", pids.join(", ")),
+    }
+}
+
+/// A command as it was typed.
+fn shown(words: &[OsString]) -> String {
+    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// All that is to be written.
+struct Finished {
+    summaries: Vec<Summary>,
+    /// The commands as they were typed.
+    names: [Option<String>; 2],
+    /// The intervals that are not printed yet.
+    intervals: Text,
+}
+
+fn write(
+    args: &StatArgs,
+    Finished { summaries, names, intervals }: Finished,
+    wanted: &events::Wanted,
+    output: Option<Output>,
+) -> Result<(), Failure> {
+    if args.json {
+        let value = match &*summaries {
+            [before, after] => json::comparison(before, after, &names),
+            [summary, ..] => json::summary(summary, names[0].as_deref()),
+            [] => return Ok(()),
+        };
+        return write_json(&value, args.interval.map(|_| intervals), output);
+    }
+    let screen = if output.is_some() { Screen::of_file() } else { Screen::of_stderr() };
+    let text = match &*summaries {
+        [before, after] => compare::text(before, after, &names, screen),
+        [summary, ..] => table::text(summary, names[0].as_deref(), screen),
+        [] => Text::default(),
+    };
+    let notes = table::notes(&summaries, wanted);
+    let text = if args.verbosity.quiet { text } else { text + notes };
+    match output {
+        None => printer::print_result(&text),
+        Some(output) => save(output, (intervals + text).as_str())?,
+    }
+    Ok(())
+}
+
+/// Writes JSON: behind the lines of intervals, where there are any, as a line, too.
+fn write_json(value: &Value, intervals: Option<Text>, output: Option<Output>) -> Result<(), Failure> {
+    match (output, intervals) {
+        (None, Some(_)) => page::write_json_with(|out| writeln!(out, "{value}")),
+        (None, None) => page::print_json(value),
+        (Some(output), Some(lines)) => save(output, &format!("{}{value}\n", lines.as_str())),
+        (Some(output), None) => save(output, &format!("{value:#}\n")),
+    }
+}
+
+fn save(output: Output, text: &str) -> Result<(), Failure> {
+    let path = output.name().to_owned();
+    let saved = output.save(|out| out.write_all(text.as_bytes()));
+    saved
+        .map(drop)
+        .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))
+}

@@ -1,0 +1,250 @@
+//! `nyquist stat`: its counts are those of perf and of the kernel's own account, and the command is left alone.
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
+use super::harness::Test;
+use super::permissions::at_paranoid;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("counts_are_those_of_perf", as_perf).quick(),
+    Test::new("children_and_threads_are_counted", family).quick(),
+    Test::new("a_plain_user_counts_user_code_and_hears_so", plain_user).quick(),
+    Test::new("refused_counting_leaves_the_times", refused).parallel(),
+    Test::new("the_commands_status_and_output_are_its_own", transparent).quick().parallel(),
+    Test::new("a_failed_run_ends_the_runs_and_is_said", failed_run).parallel(),
+    Test::new("runs_have_a_mean_and_a_deviation", runs).quick().parallel(),
+    Test::new("two_commands_are_compared", compared).quick(),
+    Test::new("intervals_add_up_to_the_whole", intervals).quick(),
+    Test::new("running_threads_are_counted_each", attached).parallel(),
+    Test::new("calls_of_a_function_are_counted", probes).quick().parallel(),
+    Test::new("a_wrong_event_is_pointed_at", wrong_event).quick().parallel(),
+    Test::new("a_table_fits_the_terminal", narrow).parallel(),
+];
+
+/// What JSON says of a count.
+fn mean(json: &Value, event: &str) -> Result<f64, anyhow::Error> {
+    let rows = json["events"].as_array().into_iter().flatten();
+    let row = rows.into_iter().find(|row| row["event"] == event);
+    row.and_then(|row| row["mean"].as_f64()).ok_or_else(|| anyhow::anyhow!("no count of {event} in {json}"))
+}
+
+fn stat(test: &Context<'_>, options: &[&str], command: &[&str]) -> Result<Value, anyhow::Error> {
+    let output = test.fresh("stat.json");
+    let call = test.nyquist(&["stat", "--json", "-o"]).path(&output).args(options).args(command);
+    call.run()?.succeeded()?;
+    Ok(serde_json::from_slice(&std::fs::read(&output)?)?)
+}
+
+/// What `perf stat -x,` says of an event.
+fn by_perf(test: &Context<'_>, event: &str, command: &[&str]) -> Result<f64, Stop> {
+    let output = test.fresh("perf.csv");
+    let call = test.program("perf").args(&["stat", "-x,", "-e", event, "-o"]).path(&output).args(&["--"]);
+    if let Err(error) = call.args(command).run() {
+        return skip(format_args!("there is no perf here: {error}"));
+    }
+    let text = std::fs::read_to_string(&output).unwrap_or_default();
+    let line = text.lines().find(|line| line.contains(event));
+    match line.and_then(|line| line.split(',').next()?.parse().ok()) {
+        Some(count) => Ok(count),
+        None => skip(format_args!("perf counts no {event} here: {text}")),
+    }
+}
+
+fn as_perf(test: &Context<'_>) -> Verdict {
+    let work = test.workload("parts").display().to_string();
+    let commands: [&[&str]; 3] = [
+        &["true"],
+        &[&work, "30", "60", "30"],
+        &["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true; done"],
+    ];
+    for command in commands {
+        let counted = stat(test, &[], command)?;
+        let faults = (mean(&counted, "page-faults")?, by_perf(test, "page-faults", command)?);
+        expect_measured(
+            (faults.0 - faults.1).abs() <= 0.05 * faults.1 + 3.0,
+            format_args!("page faults of {command:?}: {} beside perf's {}", faults.0, faults.1),
+        )?;
+        let clock = (mean(&counted, "task-clock")? / 1e6, by_perf(test, "task-clock", command)?);
+        expect_measured(
+            (clock.0 - clock.1).abs() <= 0.3 * clock.1 + 3.0,
+            format_args!("task-clock of {command:?}: {} ms beside perf's {}", clock.0, clock.1),
+        )?;
+    }
+    Ok(())
+}
+
+fn family(test: &Context<'_>) -> Verdict {
+    let counted = stat(
+        test,
+        &["-e", "task-clock,sched:sched_process_fork"],
+        &["sh", "-c", "for i in 1 2 3 4 5; do /bin/true; done"],
+    );
+    if let Ok(counted) = counted {
+        expect_eq("forks", mean(&counted, "sched:sched_process_fork")?, 5.0)?;
+    }
+    let threads = test.workload("many_threads").display().to_string();
+    let counted = stat(test, &["-e", "task-clock"], &[&threads, "300", "4"])?;
+    let used = mean(&counted, "user time")? + mean(&counted, "system time")?;
+    let clock = mean(&counted, "task-clock")? / 1e9;
+    expect_measured(
+        (clock - used).abs() <= 0.2 * used + 0.01,
+        format_args!("task-clock {clock} s beside {used} s of the kernel's account"),
+    )
+}
+
+fn plain_user(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let told =
+        test.nyquist(&["stat", "sh", "-c", "sleep 0.02; sleep 0.02"]).by_plain_user().run()?.succeeded()?;
+    expect_contains("stderr", &told.stderr, "page-faults:u")?;
+    expect_eq("times that `:u` is explained", told.stderr.matches("`:u` counts user code alone").count(), 1)?;
+    let switches = told.stderr.lines().find(|line| line.contains("context-switches")).unwrap_or_default();
+    let count = switches.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
+    expect(count.is_some_and(|count| count >= 2), format_args!("switches of two sleeps: `{switches}`"))
+}
+
+fn refused(test: &Context<'_>) -> Verdict {
+    let deny = test.workload("deny_perf").display().to_string();
+    let told = test.nyquist(&["stat", "true"]).under(&[&deny]).run()?.succeeded()?;
+    for part in ["wall time", "user time", "page-faults", "perf_event_open is refused"] {
+        expect_contains("stderr", &told.stderr, part)?;
+    }
+    expect_eq("times that this is said", told.stderr.matches("refused").count(), 1)
+}
+
+fn transparent(test: &Context<'_>) -> Verdict {
+    for (script, status) in [("echo out; exit 7", 7), ("echo out; kill -TERM $$", 143), ("echo out", 0)] {
+        let told = test.nyquist(&["stat", "sh", "-c", script]).run()?;
+        expect_eq("the status", told.code(), status)?;
+        expect_eq("stdout", told.stdout_text(), "out\n".to_owned())?;
+        expect_contains("stderr", &told.stderr, "wall time")?;
+    }
+    let told = test.nyquist(&["stat", "/no/such/program"]).run()?;
+    expect_eq("the status", told.code(), 127)?;
+    let json = test.nyquist(&["stat", "--json", "true"]).run()?.succeeded()?;
+    let json: Value = serde_json::from_str(&json.stdout_text()).map_err(anyhow::Error::from)?;
+    expect_eq("the runs", json["runs"].as_u64(), Some(1))
+}
+
+fn failed_run(test: &Context<'_>) -> Verdict {
+    let told = test.nyquist(&["stat", "-r", "3", "sh", "-c", "echo x; exit 3"]).run()?;
+    expect_eq("the status", told.code(), 3)?;
+    expect_eq("the runs", told.stdout_text(), "x\n".to_owned())?;
+    expect_contains("stderr", &told.stderr, "failed with 3: 2 runs left out (-i goes on)")?;
+    let told = test.nyquist(&["stat", "-i", "-r", "3", "sh", "-c", "echo x; exit 3"]).run()?;
+    expect_eq("the runs", told.stdout_text(), "x\nx\nx\n".to_owned())
+}
+
+fn runs(test: &Context<'_>) -> Verdict {
+    let counted = stat(test, &["-r", "4"], &["sleep", "0.05"])?;
+    expect_eq("the runs", counted["runs"].as_u64(), Some(4))?;
+    let wall = counted["events"].as_array().into_iter().flatten().find(|row| row["event"] == "wall time");
+    let wall = wall.cloned().unwrap_or_default();
+    expect_eq("the values", wall["values"].as_array().map(Vec::len), Some(4))?;
+    expect(wall["mean"].as_f64().is_some_and(|mean| mean >= 0.05), format_args!("{wall}"))?;
+    expect(wall["deviation"].as_f64().is_some(), format_args!("{wall}"))?;
+    let table = test.nyquist(&["stat", "-r", "3", "true"]).run()?.succeeded()?;
+    for part in ["true (3 runs):", "± %", "wall time"] {
+        expect_contains("the table", &table.stderr, part)?;
+    }
+    Ok(())
+}
+
+fn compared(test: &Context<'_>) -> Verdict {
+    let output = test.fresh("stat.json");
+    let call = test.nyquist(&["stat", "-r", "4", "--json", "-o"]).path(&output);
+    call.args(&["sleep", "0.1", "--vs", "sleep", "0.05"]).run()?.succeeded()?;
+    let json: Value = serde_json::from_slice(&std::fs::read(&output).map_err(anyhow::Error::from)?)
+        .map_err(anyhow::Error::from)?;
+    let changes = json["changes"].as_array().into_iter().flatten();
+    let wall = changes.into_iter().find(|change| change["event"] == "wall time").cloned().unwrap_or_default();
+    let relative = wall["relative"].as_f64().unwrap_or(0.0);
+    expect_measured(
+        wall["is_significant"] == true && (relative + 0.5).abs() < 0.15,
+        format_args!("half the sleep: {wall}"),
+    )?;
+    let table = test.nyquist(&["stat", "-r", "2", "true", "--vs", "true"]).run()?.succeeded()?;
+    for part in ["before: true (2 runs)", "CHANGE", "Welch's t"] {
+        expect_contains("the table", &table.stderr, part)?;
+    }
+    let refused = test.nyquist(&["stat", "true", "--vs"]).run()?;
+    expect_eq("the status", refused.code(), 2)
+}
+
+fn intervals(test: &Context<'_>) -> Verdict {
+    let work = test.workload("parts").display().to_string();
+    let call = test.nyquist(&["stat", "-I", "50", "--json", "-e", "task-clock", &work, "100", "150", "100"]);
+    let told = call.run()?.succeeded()?.stdout_text();
+    let lines: Vec<Value> = told.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let Some((whole, intervals)) = lines.split_last() else {
+        return Err(anyhow::anyhow!("no JSON: {told}").into());
+    };
+    expect(intervals.len() >= 3, format_args!("{} intervals: {told}", intervals.len()))?;
+    let sum: f64 = intervals.iter().filter_map(|line| line["events"][0]["value"].as_f64()).sum();
+    let whole = mean(whole, "task-clock")?;
+    expect((sum - whole).abs() <= 0.01 * whole + 1e6, format_args!("the sum {sum} of {whole}"))
+}
+
+fn attached(test: &Context<'_>) -> Verdict {
+    let threads = test.program(test.workload("many_threads")).args(&["60000", "3"]).start()?;
+    let pid = threads.pid().to_string();
+    let task = format!("/proc/{pid}/task");
+    threads.wait_until("three threads more", || std::fs::read_dir(&task).is_ok_and(|it| it.count() >= 4))?;
+    let counted = stat(test, &["-p", &pid, "--per-thread", "-e", "task-clock"], &["sleep", "0.2"])?;
+    let rows: Vec<_> = counted["events"].as_array().into_iter().flatten().cloned().collect();
+    let tids = rows.iter().filter(|row| row["thread"]["tid"].is_u64()).count();
+    expect(tids >= 4, format_args!("{tids} threads: {counted}"))?;
+    let whole = stat(test, &["-p", &pid, "-e", "task-clock"], &["sleep", "0.2"])?;
+    expect(mean(&whole, "task-clock")? > 0.0, "nothing was counted")?;
+    let stopped = test.nyquist(&["stat", "-p", &pid, "-d", "0.1"]).run()?;
+    expect_eq("the status", stopped.code(), 0)
+}
+
+fn probes(test: &Context<'_>) -> Verdict {
+    super::expect::need_root()?;
+    if !std::path::Path::new("/sys/bus/event_source/devices/uprobe").exists() {
+        return skip("this kernel has no uprobes");
+    }
+    let threads = test.workload("threads").display().to_string();
+    let (main, burn) = (format!("{threads}:main"), format!("{threads}:thread_burn"));
+    let events = format!("{main},{burn},{burn}%return");
+    // Children can be born, and their calls and those of threads count.
+    let script = format!("{threads} 10; {threads} 10");
+    let counted = stat(test, &["-e", &events], &["sh", "-c", &script])?;
+    expect_eq("calls of main", mean(&counted, &main)?, 2.0)?;
+    expect_eq("calls in threads", mean(&counted, &burn)?, 6.0)?;
+    expect_eq("returns", mean(&counted, &format!("{burn}%return"))?, 6.0)
+}
+
+fn wrong_event(test: &Context<'_>) -> Verdict {
+    let told = test.nyquist(&["stat", "-e", "cs,page-fautls:u", "true"]).run()?;
+    expect_eq("the status", told.code(), 2)?;
+    for part in ["event `page-fautls`", "         ^^^", "similar: page-faults"] {
+        expect_contains("stderr", &told.stderr, part)?;
+    }
+    let told = test.nyquist(&["list", "cyclse"]).run()?;
+    expect_contains("stderr", &told.stderr, "cycles")?;
+    let list = test.nyquist(&["list"]).run()?.succeeded()?.stdout_text();
+    for part in ["task-clock", "page-faults, faults", "Hardware"] {
+        expect_contains("the list", &list, part)?;
+    }
+    let json = test.nyquist(&["list", "--json", "software"]).run()?.succeeded()?.stdout_text();
+    let json: Value = serde_json::from_str(&json).map_err(anyhow::Error::from)?;
+    let events = json["events"].as_array().map_or(0, Vec::len);
+    expect(events >= 10, format_args!("{events} events: {json}"))
+}
+
+fn narrow(test: &Context<'_>) -> Verdict {
+    for width in [40, 80] {
+        let script = format!("stty cols {width}; exec {} stat -r 2 true", test.nyquist_path().display());
+        let call = test.program("sh").args(&["-c", &script]).on_terminal();
+        let shown = call.run()?.stderr;
+        let lines: Vec<&str> = shown.lines().filter(|line| !line.contains("Not on this")).collect();
+        let widest = lines.iter().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
+        expect(lines.iter().any(|line| line.contains("task-clock")), format_args!("{width}: {shown}"))?;
+        expect(widest <= width, format_args!("{widest} columns of {width}: {shown}"))?;
+    }
+    Ok(())
+}
