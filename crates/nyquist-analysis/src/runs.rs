@@ -98,8 +98,8 @@ mod tests {
         assert_eq!(Spread::of(&[]), None);
     }
 
-    /// R's `t.test(c(30.02,29.99,30.11,29.97,30.01,29.99), c(29.89,29.93,29.72,29.98,30.02,29.98))`, Welch's by default, has
-    /// the interval from -0.0114 to 0.2014 (Wikipedia, "Student's t-test", worked example).
+    /// The worked example of Wikipedia's "Student's t-test": a standard error of 0.0485 with 7.03 degrees of freedom, of which
+    /// 2.363 standard errors are exceeded with a chance of 5 %.
     #[test]
     fn the_interval_is_welchs() {
         let before = Spread::of(&[29.89, 29.93, 29.72, 29.98, 30.02, 29.98]).unwrap();
@@ -107,7 +107,7 @@ mod tests {
         let change = Change::between(&before, &after, 0.95);
         let margin = change.margin.unwrap();
         assert!((change.difference - 0.095).abs() < 1e-9, "{change:?}");
-        assert!((margin - 0.1064).abs() < 0.004 && !change.is_significant(), "{change:?}");
+        assert!((margin - 0.1146).abs() < 0.001 && !change.is_significant(), "{change:?}");
     }
 
     #[test]
