@@ -51,11 +51,13 @@ const ALONE: &[(&str, &str)] = &[
     ("samply_options", GLOBAL),
     ("signals", MEASURES),
     ("stacks", MEASURES),
+    ("stat", MEASURES),
     ("storms", HEAVY),
     ("targets", MEASURES),
     ("time_namespaces", MEASURES),
     ("top", MEASURES),
     ("unwind_info", MEASURES),
+    ("waits", MEASURES),
     ("walkthrough", HEAVY),
 ];
 

@@ -121,7 +121,9 @@ impl Pipeline {
 
     /// Adds a sample for the intervals that a thread was off the CPU, so many nanoseconds in all, and a marker where a wait was long.
     fn add_waited(&mut self, id: (Pid, Tid), wait: &OffCpuInterval, (end, waited): (Timestamp, u64)) {
-        let weight = self.account.waited(self.processes.thread(wait.since, id), waited);
+        let thread = self.processes.thread(wait.since, id);
+        let waited = if self.sink.shape.waits { thread.waited_apart(waited, end) } else { waited };
+        let weight = self.account.waited(thread, waited);
         let length = end.0.saturating_sub(wait.since.0);
         let is_long = self.sink.shape.waits && length >= wait.cause.least_marked_ns();
         if weight == 0 && !is_long {

@@ -22,6 +22,8 @@ pub(crate) struct Thread {
     pub(crate) unsampled: CpuTimeRemainder,
     /// Time off the CPU that no sample stands for yet.
     pub(crate) waited: CpuTimeRemainder,
+    /// All time off the CPU that was shown, in nanoseconds.
+    waited_ns: u64,
     /// Time off the CPU in waits that nobody has seen, which is in no sample yet, in nanoseconds.
     pub(crate) unseen_ns: u64,
     /// CPU time that no sample's delta holds yet, in nanoseconds.
@@ -58,6 +60,7 @@ impl Thread {
             later_cpu_times: Vec::new(),
             unsampled: CpuTimeRemainder::default(),
             waited: CpuTimeRemainder::default(),
+            waited_ns: 0,
             unseen_ns: 0,
             unshown_ns: 0,
         }
@@ -80,6 +83,17 @@ impl Thread {
         let used = self.used_since(known, since_ns);
         add_time(&mut self.later_cpu_times, CpuTime { cpu, ns: used.ns, at: now });
         used
+    }
+
+    /// What of some time off the CPU, which ends now, there is room for beside what the thread has used and has waited before. The kernel
+    /// tells of a switch some microseconds before it stops the thread's clock, and of the way back after it has started it.
+    pub(crate) fn waited_apart(&mut self, waited_ns: u64, now: Timestamp) -> u64 {
+        let times = self.cpu_times.iter().chain(&self.later_cpu_times);
+        let used = times.fold(0_u64, |sum, time| sum.saturating_add(time.ns));
+        let lived = now.0.saturating_sub(self.start.0);
+        let waited = waited_ns.min(lived.saturating_sub(used).saturating_sub(self.waited_ns));
+        self.waited_ns = self.waited_ns.saturating_add(waited);
+        waited
     }
 
     /// What of a sum is not known yet. Files can say that there was more time than there is.
@@ -111,6 +125,16 @@ mod tests {
         assert_eq!([delta(0, 10), delta(1, 4), delta(0, 15), delta(1, 4), delta(0, 2)], [10, 4, 5, 0, 0]);
         assert_eq!(thread.cpu_delta(None, 25, NOW).ns, 6, "the sum of all CPUs stands beside them");
         assert_eq!(thread.cpu_delta(None, 25, NOW).ns, 0);
+    }
+
+    #[test]
+    fn running_and_waiting_take_no_more_than_there_is() {
+        let mut thread = Thread::new("", Timestamp(100));
+        assert_eq!(thread.waited_apart(50, Timestamp(150)), 50, "nothing is known of its CPU time");
+        thread.cpu_delta(Some(0), 30, Timestamp(190));
+        assert_eq!(thread.waited_apart(25, Timestamp(200)), 20);
+        assert_eq!(thread.waited_apart(25, Timestamp(200)), 0);
+        assert_eq!(thread.waited_apart(25, Timestamp(225)), 25);
     }
 
     #[test]
