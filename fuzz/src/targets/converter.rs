@@ -6,8 +6,9 @@ use bytes::Bytes;
 use nyquist_convert::event::{
     Counter, CounterKind, Event, EventKind, FieldValue, LiveStack, MappedFile, Mapping, Marker,
     MarkerCategory, MarkerTiming, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
+    WaitReason, Waiting,
 };
-use nyquist_convert::{Converter, Options};
+use nyquist_convert::{Converter, Options, Shape};
 use crate::sample_profile::check_rewritten;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_profile::{
@@ -31,7 +32,9 @@ pub fn run(bytes: &[u8]) {
     let interval = [1_000_000, 1, 0, u64::MAX][usize::from(bytes.first().copied().unwrap_or(0) % 4)];
     let meta = Meta { interval, ..Meta::default() };
     let kernel_permitted = input.arbitrary().unwrap_or(true);
-    let mut converter = Converter::new(Options { start: Timestamp(1000), kernel_permitted, meta });
+    let shape = Shape { waits: input.arbitrary().unwrap_or(true), ..Shape::default() };
+    let options = Options { start: Timestamp(1000), kernel_permitted, meta };
+    let mut converter = Converter::new(options).shaped(shape);
     while !input.is_empty() {
         if step(&mut converter, input).is_err() {
             break;
@@ -80,7 +83,7 @@ fn len(input: &mut Unstructured<'_>) -> Result<u64> {
 }
 
 fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
-    Ok(match input.int_in_range(0..=15)? {
+    Ok(match input.int_in_range(0..=18)? {
         0 => EventKind::Map(mapping(input)?),
         1 => EventKind::Unmap { pid: pid(input)?, start: address(input)?, len: len(input)? },
         2 => {
@@ -98,8 +101,19 @@ fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
         8 => EventKind::Marker(Box::new(marker(input)?)),
         9 => EventKind::Counter(counter(input)?),
         10 => EventKind::LiveStack(live_stack(input)?.into()),
+        11 => EventKind::SwitchIn { tid: tid(input)? },
+        12 => EventKind::Descheduled { pid: pid(input)?, tid: tid(input)?, preempted: input.arbitrary()? },
+        13 => EventKind::Waiting(Box::new(waiting(input)?)),
+        14 => EventKind::SwitchOut(sample(input)?),
         _ => EventKind::Sample(sample(input)?),
     })
+}
+
+fn waiting(input: &mut Unstructured<'_>) -> Result<Waiting> {
+    let reason = *input.choose(&WaitReason::ALL)?;
+    let object = if input.arbitrary()? { Some(text(input)?.into()) } else { None };
+    let holder = if input.arbitrary()? { Some(tid(input)?) } else { None };
+    Ok(Waiting { sample: sample(input)?, reason, object, holder, looked_before_ns: len(input)? })
 }
 
 fn live_stack(input: &mut Unstructured<'_>) -> Result<LiveStack> {
@@ -162,9 +176,12 @@ fn counter(input: &mut Unstructured<'_>) -> Result<Counter> {
     let kind = CounterKind {
         name: text(input)?.to_owned(),
         unit: (*input.choose(&["bytes", "", "%"])?).to_owned(),
+        category: text(input)?.to_owned(),
         description: String::new(),
         graph: *input.choose(CounterGraph::ALL)?,
         color: GraphColor::Blue,
+        order: input.arbitrary()?,
+        accompanies: input.arbitrary()?,
     };
     Ok(Counter { pid: pid(input)?, kind: kind.into(), value: input.arbitrary()? })
 }
