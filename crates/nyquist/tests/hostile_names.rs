@@ -244,6 +244,15 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
             "FILE HOSTILE",
             "FILE summary HOSTILE",
         ],
+        // Not in the help: what `cargo nyquist` runs.
+        "cargo" => &["run --HOSTILE", "HOSTILE"],
+        _ => calls_without_profile(subcommand),
+    }
+}
+
+/// The same of what asks no profile.
+fn calls_without_profile(subcommand: &str) -> &'static [&'static str] {
+    match subcommand {
         "stat" => &[
             "PROGRAM 0.1",
             "--json PROGRAM 0.1",
@@ -259,8 +268,6 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
         "cache" => &["", "--json", "clear", "HOSTILE"],
         "guide" => &[""],
         "completions" => &["bash", "HOSTILE"],
-        // Not in the help: what `cargo nyquist` runs.
-        "cargo" => &["run --HOSTILE", "HOSTILE"],
         _ => &[],
     }
 }

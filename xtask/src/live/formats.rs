@@ -28,9 +28,16 @@ pub(super) const TESTS: &[Test] = &[
 
 /// The weight of all samples as the report has it.
 fn reported_weight(test: &Context<'_>, file: &str) -> Result<u64, Stop> {
+    reported(test, file).map(|(weight, _)| weight)
+}
+
+/// The weight of a file's report, and how many nanoseconds that is.
+fn reported(test: &Context<'_>, file: &str) -> Result<(u64, u64), Stop> {
     let text = test.nyquist(&["report", "--json", file]).run()?.succeeded()?.stdout_text();
     let json: Value = serde_json::from_str(&text)?;
-    json["weight"].as_u64().ok_or_else(|| Stop::Failed(format!("no weight in the report: {text}")))
+    let number = |key: &str| json[key].as_u64();
+    let weight = number("weight").ok_or_else(|| Stop::Failed(format!("no weight in the report: {text}")))?;
+    Ok((weight, weight * number("interval_ns").unwrap_or_default()))
 }
 
 fn folded(test: &Context<'_>) -> Verdict {
@@ -50,7 +57,7 @@ fn folded(test: &Context<'_>) -> Verdict {
 fn read_back(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).run_well()?;
     let file = recorded.path.display().to_string();
-    let weight = reported_weight(test, &file)?;
+    let (weight, time) = reported(test, &file)?;
     for name in [
         "x.pb.gz",
         "x.otlp",
@@ -68,9 +75,13 @@ fn read_back(test: &Context<'_>) -> Verdict {
         for function in ["alpha", "beta", "gamma_"] {
             expect_contains(name, &table, function)?;
         }
-        // A trace has no weights, only times from a sample to the next.
-        if name != "x.trace.json" {
-            expect_eq(name, reported_weight(test, &out)?, weight)?;
+        let read = reported(test, &out)?;
+        match name {
+            // A trace has no weights, only times from a sample to the next.
+            "x.trace.json" => {}
+            // Costs are times, and not samples.
+            "x.callgrind" => expect_eq(name, read.1, time)?,
+            _ => expect_eq(name, read.0, weight)?,
         }
         let imported = test.path("imported.json.gz").display().to_string();
         test.nyquist(&["import", "-s", "-o", &imported, &out]).run()?.succeeded()?;

@@ -1,6 +1,6 @@
 //! The counters of the profile: values of events become changes, and what says nothing is left out.
 
-use crate::event::{self, CounterKind};
+use crate::event::{self, CounterKind, Pid, Timestamp};
 use nyquist_profile::{
     Counter, CounterDisplay, CounterGraph, CounterId, CounterSample, ProcessIndex, ProfileBuilder, Thread,
 };
@@ -17,9 +17,33 @@ const MEMORY: &str = "Memory";
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     made: FxHashMap<(ProcessIndex, Arc<CounterKind>), (CounterId, f64)>,
+    /// Values of processes that have no row yet, with their times. A number that is used again begins at another time.
+    waiting: FxHashMap<(Pid, Timestamp), Vec<(event::Counter, u64)>>,
 }
 
+/// Of so many processes values wait for a row: of most that have none, none will come.
+const MOST_WAITING: usize = 1024;
+
 impl Counters {
+    /// Keeps a value of a process that has no row, in case that it gets one.
+    pub(crate) fn wait(&mut self, id: (Pid, Timestamp), counter: &event::Counter, time: u64) {
+        if self.waiting.len() < MOST_WAITING || self.waiting.contains_key(&id) {
+            self.waiting.entry(id).or_default().push((counter.clone(), time));
+        }
+    }
+
+    /// Adds the values that waited for the row of a process.
+    pub(crate) fn add_waiting(
+        &mut self,
+        builder: &mut ProfileBuilder,
+        row: ProcessIndex,
+        id: (Pid, Timestamp),
+    ) {
+        for (counter, time) in self.waiting.remove(&id).unwrap_or_default() {
+            self.count(builder, row, &counter, time);
+        }
+    }
+
     /// Adds a value of a counter, `time` ns after the profile's zero.
     pub(crate) fn count(
         &mut self,
@@ -100,7 +124,7 @@ fn new_counter(process: ProcessIndex, kind: &CounterKind) -> Counter {
 mod tests {
     use super::*;
     use crate::converter::Converter;
-    use crate::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
+    use crate::event::{Event, EventKind, Sample, Tid, UserStack};
     use crate::options::Options;
     use nyquist_profile::{GraphColor, Meta, Profile};
 
@@ -164,8 +188,22 @@ mod tests {
         let profile = converter.finish().profile;
         assert_eq!(names(&profile), ["1 Memory", "1 level", "1 rate", "3 own"]);
         let threads: Vec<_> = profile.threads().iter().map(|thread| thread.tid.as_str()).collect();
-        assert_eq!(threads, ["1", "3"]);
+        assert_eq!(threads, ["3", "1"]);
         assert!(profile.counters().iter().all(|counter| counter.display.sort_weight == 20));
+    }
+
+    #[test]
+    fn counters_make_no_row_of_a_main_thread() {
+        let level = kind("level", CounterGraph::Accumulated, true);
+        let mut converter = converter();
+        let sample = Sample { tid: Tid(2), ..Sample::in_user_code(Pid(1), UserStack::None) };
+        converter.push(value(1, 1, &level, 5.0));
+        converter.push(at(2, EventKind::Sample(sample)));
+        converter.push(value(3, 1, &level, 7.0));
+        converter.push(value(4, 1, &level, 6.0));
+        let profile = converter.finish().profile;
+        let threads: Vec<_> = profile.threads().iter().map(|thread| thread.tid.as_str()).collect();
+        assert_eq!((threads, values(&profile)), (vec!["2"], vec![(1, 5.0), (3, 7.0), (4, 6.0)]));
     }
 
     #[test]

@@ -41,8 +41,16 @@ impl ProfileSink {
 
     /// Adds the value of a counter.
     pub(crate) fn count(&mut self, now: Timestamp, counter: &Counter, processes: &mut ProcessState) {
-        let process = self.process_with_thread(now, counter.pid, processes);
         let time = self.time(now);
+        let process = if counter.kind.accompanies {
+            // What only accompanies samples makes no row: the main thread may have ended, or never run.
+            let process = processes.process(counter.pid, now);
+            let id = (counter.pid, process.start);
+            let Some(index) = process.index else { return self.counters.wait(id, counter, time) };
+            index
+        } else {
+            self.process_with_thread(now, counter.pid, processes)
+        };
         self.counters.count(&mut self.builder, process, counter, time);
     }
 
@@ -74,6 +82,9 @@ impl ProfileSink {
         let process_index = *process.index.get_or_insert_with(|| {
             builder.add_process(profile::Process { pid: pid.0.to_string(), ..profile::Process::default() })
         });
+        if is_new {
+            self.counters.add_waiting(builder, process_index, (pid, process.start));
+        }
         self.pool.take_thread(process, (pid, tid), now);
         let thread = process.thread(tid, now);
         let index = *thread.index.get_or_insert_with(|| {

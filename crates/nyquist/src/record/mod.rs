@@ -79,6 +79,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         profile: &profile,
         program: &subject::target_name(args),
         command_lines: &command_lines,
+        waits: args.off_cpu,
         may_look_into_others,
     };
     summary::print(

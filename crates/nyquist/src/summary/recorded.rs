@@ -60,6 +60,8 @@ pub(crate) struct Recorded<'a> {
     pub(crate) program: &'a str,
     /// The command lines of processes that were attached to.
     pub(crate) command_lines: &'a str,
+    /// Whether it was asked for where threads wait.
+    pub(crate) waits: bool,
     /// Whether the recorder could look into all processes. This process may have given up the right to since.
     pub(crate) may_look_into_others: bool,
 }
@@ -76,7 +78,7 @@ pub(crate) fn print(
     if printer.is_silent() {
         return;
     }
-    let &Recorded { profile, program, command_lines, may_look_into_others } = recorded;
+    let &Recorded { profile, program, command_lines, waits, may_look_into_others } = recorded;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
@@ -101,7 +103,9 @@ pub(crate) fn print(
     if !own.is_empty() {
         printer.say(format_args!("Of its own code, with what it calls: {own}"));
     }
-    super::waits::print(printer, profile);
+    if waits {
+        super::waits::print(printer, profile);
+    }
     for hint in unnamed::hints(profile, command_lines, &functions, scale) {
         printer.say(hint);
     }
