@@ -113,6 +113,33 @@ impl fmt::Display for Format {
 }
 
 impl Format {
+    /// Those that [`read`](crate::read) reads.
+    pub const READ: &[Self] = &[
+        Self::PerfScript,
+        Self::Pprof,
+        Self::Folded,
+        Self::Speedscope,
+        Self::V8CpuProfile,
+        Self::ChromeTrace,
+        Self::Instruments,
+        Self::Callgrind,
+        Self::V8HeapProfile,
+        Self::Austin,
+        Self::Stackprof,
+        Self::Pstats,
+        Self::Pyinstrument,
+        Self::MacSample,
+        Self::Dtrace,
+        Self::Bpftrace,
+        Self::Heaptrack,
+        Self::Dhat,
+        Self::Jfr,
+        Self::Otlp,
+        Self::Perfetto,
+        Self::GperftoolsCpu,
+        Self::PprofText,
+    ];
+
     /// Whether samples may have several values, of which [`read_value`](crate::read_value) takes one by its name.
     pub fn has_values(self) -> bool {
         matches!(

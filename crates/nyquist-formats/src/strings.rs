@@ -2,9 +2,19 @@
 
 use std::borrow::Cow;
 
-use nyquist_profile::StringId;
+use nyquist_profile::{FrameId, StringId};
 
-use crate::import::Importer;
+use crate::import::{Code, Importer};
+
+/// A line of a function, as pprof and the formats after it have it; names and files by the numbers of their strings.
+pub(crate) struct FunctionLine {
+    pub(crate) name: i64,
+    pub(crate) system_name: i64,
+    pub(crate) file: i64,
+    pub(crate) start_line: i64,
+    pub(crate) line: i64,
+    pub(crate) column: i64,
+}
 
 /// The strings of a file, each looked at once: a hostile file refers to a long one again and again.
 pub(crate) struct Strings<'a> {
@@ -31,5 +41,24 @@ impl<'a> Strings<'a> {
         let text = self.texts.get(index).filter(|text| !text.is_empty())?;
         let id = self.interned.get_mut(index)?;
         Some(*id.get_or_insert_with(|| importer.builder().intern_string(text)))
+    }
+
+    /// The frame of a line, which so many functions are inlined around.
+    pub(crate) fn frame(
+        &mut self,
+        importer: &mut Importer,
+        line: &FunctionLine,
+        (code, depth): (Code<'_>, usize),
+    ) -> FrameId {
+        let name = self.id(line.name, importer).or_else(|| self.id(line.system_name, importer));
+        let file = self.id(line.file, importer);
+        let code = Code {
+            start_line: u32::try_from(line.start_line).ok(),
+            line: u32::try_from(line.line).ok(),
+            column: u32::try_from(line.column).ok(),
+            inline_depth: depth as u16,
+            ..code
+        };
+        importer.frame_of(name, file, &code)
     }
 }

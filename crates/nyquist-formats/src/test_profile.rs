@@ -72,6 +72,14 @@ fn frame(
     })
 }
 
+/// Fails unless two profiles have the same stacks with the same weights, of as long an interval, from the same time on.
+pub(crate) fn assert_same_stacks(read: &Profile, written: &Profile) {
+    assert_eq!(stacks_of(read), stacks_of(written));
+    assert_eq!(waits_of(read), waits_of(written));
+    assert_eq!(read.meta().interval, written.meta().interval);
+    assert_eq!(read.meta().start_time, written.meta().start_time);
+}
+
 /// The stacks that have a weight on the CPU, as folded lines without a process, sorted.
 pub(crate) fn stacks_of(profile: &Profile) -> Vec<String> {
     kind_of(profile, false)

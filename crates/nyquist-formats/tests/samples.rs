@@ -9,33 +9,6 @@ const PERF_SCRIPT: &[u8] = include_bytes!("samples/perf-6.1.txt");
 const NODE: &[u8] = include_bytes!("samples/node-20.cpuprofile");
 const PY_SPY: &[u8] = include_bytes!("samples/py-spy-0.4.speedscope.json");
 
-/// The formats that are read here.
-const READ: [Format; 23] = [
-    Format::PerfScript,
-    Format::Pprof,
-    Format::Folded,
-    Format::Speedscope,
-    Format::V8CpuProfile,
-    Format::ChromeTrace,
-    Format::Instruments,
-    Format::Jfr,
-    Format::Otlp,
-    Format::Perfetto,
-    Format::GperftoolsCpu,
-    Format::PprofText,
-    Format::Callgrind,
-    Format::V8HeapProfile,
-    Format::Austin,
-    Format::Stackprof,
-    Format::Pstats,
-    Format::Pyinstrument,
-    Format::MacSample,
-    Format::Dtrace,
-    Format::Bpftrace,
-    Format::Heaptrack,
-    Format::Dhat,
-];
-
 fn imported(bytes: &[u8], name: &str, expected: Format) -> Profile {
     assert_eq!(detect(bytes, name), Some(expected));
     let imported = read(expected, bytes).unwrap();
@@ -136,7 +109,7 @@ fn files() -> Vec<Vec<u8>> {
 /// Reads damaged bytes as every format, and writes what could be read.
 fn survive(bytes: &[u8]) {
     let _ = detect(bytes, "x");
-    for format in READ {
+    for &format in Format::READ {
         if let Ok(imported) = read(format, bytes) {
             let mut out = Vec::new();
             nyquist_formats::pprof::write(&imported.profile, &nyquist_formats::as_named, &mut out).unwrap();

@@ -5,38 +5,11 @@ use nyquist_formats::{
     Format, as_named, callgrind, chrome, detect, folded, otlp, perf_script, perfetto, pprof, read, speedscope,
 };
 
-/// The formats that are read.
-const FORMATS: &[Format] = &[
-    Format::PerfScript,
-    Format::Pprof,
-    Format::Folded,
-    Format::Speedscope,
-    Format::V8CpuProfile,
-    Format::ChromeTrace,
-    Format::Instruments,
-    Format::Callgrind,
-    Format::V8HeapProfile,
-    Format::Austin,
-    Format::Stackprof,
-    Format::Pstats,
-    Format::Pyinstrument,
-    Format::MacSample,
-    Format::Dtrace,
-    Format::Bpftrace,
-    Format::Heaptrack,
-    Format::Dhat,
-    Format::Jfr,
-    Format::Otlp,
-    Format::Perfetto,
-    Format::GperftoolsCpu,
-    Format::PprofText,
-];
-
 /// Takes one input.
 pub fn run(bytes: &[u8]) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     let _ = detect(bytes, "x");
-    let Ok(imported) = read(FORMATS[usize::from(choice) % FORMATS.len()], bytes) else { return };
+    let Ok(imported) = read(Format::READ[usize::from(choice) % Format::READ.len()], bytes) else { return };
     let profile = imported.profile;
     let mut out = Vec::new();
     let written = pprof::write(&profile, &as_named, &mut out)

@@ -123,21 +123,9 @@ fn new_counter(process: ProcessIndex, kind: &CounterKind) -> Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::converter::Converter;
+    use crate::build::test_events::{MS, at, converter};
     use crate::event::{Event, EventKind, Sample, Tid, UserStack};
-    use crate::options::Options;
-    use nyquist_profile::{GraphColor, Meta, Profile};
-
-    const MS: u64 = 1_000_000;
-
-    fn converter() -> Converter {
-        let meta = Meta { interval: MS, ..Meta::default() };
-        Converter::new(Options { start: Timestamp(0), kernel_permitted: true, meta })
-    }
-
-    fn at(time_ms: u64, kind: EventKind) -> Event {
-        Event { time: Timestamp(time_ms * MS), cpu: None, kind }
-    }
+    use nyquist_profile::{GraphColor, Profile};
 
     fn kind(name: &str, graph: CounterGraph, accompanies: bool) -> Arc<CounterKind> {
         Arc::new(CounterKind {

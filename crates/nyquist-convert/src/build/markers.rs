@@ -195,21 +195,9 @@ fn category(builder: &mut ProfileBuilder, category: Option<&MarkerCategory>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::converter::Converter;
+    use crate::build::test_events::{MS, at, converter};
     use crate::event::{Event, EventKind, Pid, Tid, Timestamp, Track};
-    use crate::options::Options;
     use nyquist_profile::{Meta, Profile};
-
-    const MS: u64 = 1_000_000;
-
-    fn converter() -> Converter {
-        let meta = Meta { interval: MS, ..Meta::default() };
-        Converter::new(Options { start: Timestamp(0), kernel_permitted: true, meta })
-    }
-
-    fn at(time_ms: u64, kind: EventKind) -> Event {
-        Event { time: Timestamp(time_ms * MS), cpu: None, kind }
-    }
 
     fn field(key: &str) -> MarkerField {
         MarkerField { key: key.to_owned(), label: None, format: MarkerFormat::String }

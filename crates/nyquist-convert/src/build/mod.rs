@@ -18,5 +18,7 @@ mod rows;
 pub(crate) mod sample_row;
 pub(crate) mod sink;
 mod stack_table;
+#[cfg(test)]
+mod test_events;
 pub(crate) mod unnamed;
 mod waits;

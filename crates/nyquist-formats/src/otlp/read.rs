@@ -9,7 +9,7 @@ use super::{KERNEL, OFF_CPU, key};
 use crate::error::{Imported, Note, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::pprof::factor_of;
-use crate::strings::Strings;
+use crate::strings::{FunctionLine, Strings};
 
 const FORMAT: &str = "a profile of OpenTelemetry";
 
@@ -402,18 +402,15 @@ impl Reader<'_> {
 
     fn line(&mut self, code: Code<'_>, depth: usize, line: message::Line) -> FrameId {
         let function = row(&self.dictionary.functions, line.function).copied().unwrap_or_default();
-        let importer = &mut self.importer;
-        let name = self.strings.id(function.name.into(), importer);
-        let name = name.or_else(|| self.strings.id(function.system_name.into(), importer));
-        let file = self.strings.id(function.filename.into(), importer);
-        let code = Code {
-            start_line: u32::try_from(function.start_line).ok(),
-            line: u32::try_from(line.number).ok(),
-            column: u32::try_from(line.column).ok(),
-            inline_depth: depth as u16,
-            ..code
+        let line = FunctionLine {
+            name: function.name.into(),
+            system_name: function.system_name.into(),
+            file: function.filename.into(),
+            start_line: function.start_line,
+            line: line.number,
+            column: line.column,
         };
-        importer.frame_of(name, file, &code)
+        self.strings.frame(&mut self.importer, &line, (code, depth))
     }
 
     fn lib(&mut self, index: i32) -> Option<LibId> {

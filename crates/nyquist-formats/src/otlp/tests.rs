@@ -9,7 +9,7 @@ use super::message::{
 };
 use super::{read, read_value, write};
 use crate::error::Note;
-use crate::test_profile::{profile, stacks_of, waits_of};
+use crate::test_profile::{assert_same_stacks, profile, stacks_of};
 
 fn written() -> Vec<u8> {
     let mut out = Vec::new();
@@ -22,10 +22,7 @@ fn what_is_written_is_read_again() {
     let imported = read(&written()).unwrap();
     let (read, written) = (&imported.profile, profile());
     assert_eq!(imported.notes, []);
-    assert_eq!(stacks_of(read), stacks_of(&written));
-    assert_eq!(waits_of(read), waits_of(&written));
-    assert_eq!(read.meta().interval, written.meta().interval);
-    assert_eq!(read.meta().start_time, written.meta().start_time);
+    assert_same_stacks(read, &written);
     let names: Vec<_> = read.threads().iter().map(|thread| (&*thread.tid, &*thread.name)).collect();
     assert_eq!(names, [("77", "app"), ("79", "pool 1")]);
     assert_eq!((&*read.processes()[0].name, &*read.processes()[0].pid), ("app", "77"));

@@ -27,7 +27,7 @@ const OFF_CPU: &str = "off_cpu";
 #[cfg(test)]
 mod tests {
     use super::{read, write};
-    use crate::test_profile::{profile, stacks_of, waits_of};
+    use crate::test_profile::{assert_same_stacks, profile, stacks_of};
     use nyquist_profile::{
         Frame, Func, Lib, Measure, Meta, Process, ProfileBuilder, Sample, Source, Thread, Unit,
     };
@@ -43,10 +43,7 @@ mod tests {
         let imported = read(&written()).unwrap();
         let (read, written) = (&imported.profile, profile());
         assert_eq!(imported.notes, []);
-        assert_eq!(stacks_of(read), stacks_of(&written));
-        assert_eq!(waits_of(read), waits_of(&written));
-        assert_eq!(read.meta().interval, written.meta().interval);
-        assert_eq!(read.meta().start_time, written.meta().start_time);
+        assert_same_stacks(read, &written);
         // Samples have no times; how long it was recorded is said.
         assert_eq!(read.meta().profiling_end, written.meta().profiling_end);
         let names: Vec<_> = read.threads().iter().map(|thread| (&*thread.tid, &*thread.name)).collect();

@@ -10,7 +10,7 @@ use super::{label, message};
 use crate::error::{Imported, Note, ReadError};
 use crate::gzip;
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
-use crate::strings::Strings;
+use crate::strings::{FunctionLine, Strings};
 
 const FORMAT: &str = "a pprof profile";
 
@@ -192,18 +192,15 @@ impl<'a> Reader<'a> {
     ) -> FrameId {
         let unknown = message::Function::default();
         let function = functions.get(&line.function_id).copied().unwrap_or(&unknown);
-        let importer = &mut self.importer;
-        let name = self.strings.id(function.name, importer);
-        let name = name.or_else(|| self.strings.id(function.system_name, importer));
-        let file = self.strings.id(function.filename, importer);
-        let code = Code {
-            start_line: u32::try_from(function.start_line).ok(),
-            line: u32::try_from(line.number).ok(),
-            column: u32::try_from(line.column).ok(),
-            inline_depth: depth as u16,
-            ..code
+        let line = FunctionLine {
+            name: function.name,
+            system_name: function.system_name,
+            file: function.filename,
+            start_line: function.start_line,
+            line: line.number,
+            column: line.column,
         };
-        importer.frame_of(name, file, &code)
+        self.strings.frame(&mut self.importer, &line, (code, depth))
     }
 
     /// Reads a sample and gives the number of its values that are negative.

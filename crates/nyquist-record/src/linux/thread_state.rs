@@ -2,10 +2,15 @@
 //! (`fs/proc/base.c`: `proc_pid_schedstat`, `proc_pid_syscall`).
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 
+use bytes::Bytes;
+use nyquist_convert::event::{Registers, UserStack};
+
 use crate::linux::limits::descriptor_limit;
+use crate::linux::sys::ptrace::read_memory;
 
 /// The longest line of these files: nine numbers of eighteen digits.
 const LONGEST_LINE: usize = 256;
@@ -93,6 +98,48 @@ impl Waiting {
         set(RIP, self.instruction_pointer);
         (values, known)
     }
+}
+
+impl Waiting {
+    /// The stack, as far as its registers and memory can be had without stopping the thread: as much of it as there is room for.
+    /// `rest` says that there is more behind that.
+    pub(crate) fn stack(
+        &self,
+        tid: u32,
+        rest: bool,
+        room: &mut [u8],
+        has_32_bits: impl FnOnce() -> bool,
+    ) -> UserStack {
+        // The kernel does not say of what kind the registers are. A program of 32 bits has no stack further up.
+        if let Ok(ip) = u32::try_from(self.instruction_pointer)
+            && u32::try_from(self.stack_pointer).is_ok()
+            && has_32_bits()
+        {
+            let registers = Box::new(Registers::X86 { ip });
+            return UserStack::Copied { registers, stack: Bytes::new(), limited: false };
+        }
+        let len = read_memory(tid, self.stack_pointer, room);
+        let (values, known) = self.registers();
+        UserStack::Copied {
+            registers: Box::new(Registers::X86_64Partial { values, known }),
+            stack: Bytes::copy_from_slice(room.get(..len).unwrap_or_default()),
+            limited: len == room.len() && rest,
+        }
+    }
+}
+
+/// How many bytes of a stack to copy, and whether there are more: what is between its pointer and its end, and no more than `most`.
+pub(crate) fn window(stack: Option<&Range<u64>>, pointer: u64, most: usize) -> (usize, bool) {
+    /// Memory larger than that is no stack alone.
+    const LARGEST_STACK: u64 = 64 << 20;
+    /// A copy where the stack lies in such memory, or in none that is known.
+    const COPY_OF_UNKNOWN: usize = 32 << 10;
+    let (len, most) = match stack {
+        Some(stack) if stack.end - stack.start <= LARGEST_STACK => (stack.end.saturating_sub(pointer), most),
+        _ => (u64::MAX, most.min(COPY_OF_UNKNOWN)),
+    };
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    (len.min(most), len > most)
 }
 
 impl Files {

@@ -1,7 +1,7 @@
 //! Looking at threads: at those that wait from outside, at those that run by holding them for a moment.
 
 use bytes::Bytes;
-use nyquist_convert::event::{EventKind, Pid, Registers, Sample, SampleState, Tid, UserStack};
+use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
 
 use super::maps::Seen;
 use super::registers::Stopped;
@@ -10,16 +10,12 @@ use super::tracer::{Process, Tracer};
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Patience};
-use crate::linux::thread_state::{Place, Schedule, Waiting};
+use crate::linux::thread_state::{self, Place, Schedule, Waiting};
 
 /// The largest copy of a stack while its thread is held: 128 kB take some 20 µs.
 const LARGEST_HELD_COPY: usize = 128 << 10;
 /// What is read of a stack before its thread is asked to stop: most is gained by the first page.
 const REHEARSED_COPY: usize = 4 << 10;
-/// A copy where the stack lies in memory that is much larger than stacks are, or in none that is known.
-const COPY_OF_UNKNOWN: usize = 32 << 10;
-/// Memory larger than that is no stack alone.
-const LARGEST_STACK: u64 = 64 << 20;
 /// How many threads that wait are looked at in a turn.
 const WAITING_LOOKS: usize = 32;
 /// A turn that begins so late has waited for a CPU: whom it took it from is no longer a matter of chance.
@@ -152,23 +148,9 @@ impl Tracer {
 
     /// The stack of a thread that waits, as far as its registers and memory can be had without stopping it.
     fn waiting_stack(&mut self, (pid, tid): (u32, u32), waiting: &Waiting) -> UserStack {
-        // The kernel does not say of what kind the registers are. A program of 32 bits has no stack further up.
-        if let Ok(ip) = u32::try_from(waiting.instruction_pointer)
-            && u32::try_from(waiting.stack_pointer).is_ok()
-            && proc::has_32_bits(pid)
-        {
-            let registers = Box::new(Registers::X86 { ip });
-            return UserStack::Copied { registers, stack: Bytes::new(), limited: false };
-        }
-        let (window, rest) = self.window(pid, waiting.stack_pointer, self.scratch.len());
-        let room = self.scratch.get_mut(..window).unwrap_or_default();
-        let len = ptrace::read_memory(tid, waiting.stack_pointer, room);
-        let (values, known) = waiting.registers();
-        UserStack::Copied {
-            registers: Box::new(Registers::X86_64Partial { values, known }),
-            stack: Bytes::copy_from_slice(self.scratch.get(..len).unwrap_or_default()),
-            limited: len == window && rest,
-        }
+        let (len, rest) = self.window(pid, waiting.stack_pointer, self.scratch.len());
+        let room = self.scratch.get_mut(..len).unwrap_or_default();
+        waiting.stack(tid, rest, room, || proc::has_32_bits(pid))
     }
 
     /// Asks a thread to stop, and looks at it when it has: at once where it runs, else when it gets a CPU.
@@ -276,14 +258,8 @@ impl Tracer {
 
     /// How much of a stack to copy, and whether there is more: what is between its pointer and its end.
     fn window(&self, pid: u32, pointer: u64, most: usize) -> (usize, bool) {
-        let most = most.min(self.most_copied);
         let stack = self.processes.get(&pid).and_then(|process| process.maps.stack(pointer));
-        let (len, most) = match stack {
-            Some(stack) if stack.end - stack.start <= LARGEST_STACK => (stack.end - pointer, most),
-            _ => (u64::MAX, most.min(COPY_OF_UNKNOWN)),
-        };
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
-        (len.min(most), len > most)
+        thread_state::window(stack, pointer, most.min(self.most_copied))
     }
 
     /// Looks at the mappings of a process while the thread that is sampled cannot change them, where libraries take each other's

@@ -2,23 +2,17 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
 use nyquist_convert::event::{
-    Event, EventKind, Pid, Registers, Sample, SampleState, Tid, Timestamp, UserStack, Waiting,
+    Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack, Waiting,
 };
 
 use super::call;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::sys::ptrace::read_memory;
-use crate::linux::thread_state::{Files, Place, Waiting as Waits};
+use crate::linux::thread_state::{Files, Place, Waiting as Waits, window};
 
 /// The most that is copied of a stack.
-const LARGEST_COPY: u64 = 64 << 10;
-/// The same where the stack lies in memory that is much larger than stacks are, or in none that is known.
-const COPY_OF_UNKNOWN: u64 = 32 << 10;
-/// Memory larger than that is no stack alone.
-const LARGEST_STACK: u64 = 64 << 20;
+const LARGEST_COPY: usize = 64 << 10;
 
 /// What a look has found.
 #[derive(Debug)]
@@ -90,36 +84,16 @@ impl WatchedThread {
 
     /// The stack, as far as its registers and memory can be had without stopping the thread.
     fn stack(&mut self, waits: &Waits, scratch: &mut Vec<u8>) -> UserStack {
-        // The kernel does not say of what kind the registers are. A program of 32 bits has no stack further up.
-        if let Ok(ip) = u32::try_from(waits.instruction_pointer)
-            && u32::try_from(waits.stack_pointer).is_ok()
-            && *self.has_32_bits.get_or_insert_with(|| proc::has_32_bits(self.pid))
-        {
-            let registers = Box::new(Registers::X86 { ip });
-            return UserStack::Copied { registers, stack: Bytes::new(), limited: false };
-        }
-        let (len, limited) = self.window(waits.stack_pointer);
-        scratch.resize(LARGEST_COPY as usize, 0);
-        let room = scratch.get_mut(..len).unwrap_or_default();
-        let read = read_memory(self.pid, waits.stack_pointer, room);
-        let (values, known) = waits.registers();
-        UserStack::Copied {
-            registers: Box::new(Registers::X86_64Partial { values, known }),
-            stack: Bytes::copy_from_slice(scratch.get(..read).unwrap_or_default()),
-            limited: limited && read == len,
-        }
-    }
-
-    /// How much of the stack to copy, and whether there is more: what is between its pointer and its end.
-    fn window(&mut self, pointer: u64) -> (usize, bool) {
+        let pointer = waits.stack_pointer;
         if !self.stack.contains(&pointer) {
             self.stack = proc::writable_memory_at(self.pid, pointer).unwrap_or_default();
         }
-        let len = self.stack.end.saturating_sub(pointer);
-        let is_stack = len > 0 && self.stack.end - self.stack.start <= LARGEST_STACK;
-        let most = if is_stack { LARGEST_COPY } else { COPY_OF_UNKNOWN };
-        let wanted = if len > 0 { len } else { most };
-        (wanted.min(most) as usize, wanted > most)
+        let stack = Some(&self.stack).filter(|stack| !stack.is_empty());
+        let (len, rest) = window(stack, pointer, LARGEST_COPY);
+        scratch.resize(LARGEST_COPY, 0);
+        let room = scratch.get_mut(..len).unwrap_or_default();
+        let has_32_bits = || *self.has_32_bits.get_or_insert_with(|| proc::has_32_bits(self.pid));
+        waits.stack(self.pid, rest, room, has_32_bits)
     }
 
     fn sample(&self, user: UserStack) -> Sample {
