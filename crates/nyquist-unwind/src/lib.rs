@@ -105,3 +105,4 @@ pub use module::Module;
 pub use registers::Registers;
 pub use space::AddressSpace;
 pub use unwinder::{MAX_FRAMES, Unwinder};
+pub use x86_64::instructions::begins_with_stack_switch;

@@ -287,7 +287,7 @@ impl Module {
 
     /// Whether a function begins at an address that none reaches up to. A call before it cannot return there: nothing is called
     /// at the end of what is not there. O(log n) in the number of functions.
-    pub(crate) fn begins_apart(&self, address: RelativeAddress) -> bool {
+    pub fn begins_apart(&self, address: RelativeAddress) -> bool {
         let before = address.0.checked_sub(1);
         let reaches = |before| self.frames.piece_before(before).is_some_and(|piece| before < piece.end);
         self.offset_in_function(address) == Some(0) && !before.is_some_and(reaches)

@@ -308,7 +308,7 @@ impl Teller<'_> {
             }
             Outcome::Failed(what) => {
                 println!("FAILED  {name} ({seconds:.1} s)\n{}", indented(what));
-                tally.fail(name);
+                tally.fail(format!("{name}: {}", what.lines().next().unwrap_or_default()));
                 self.failures.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -53,8 +53,15 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_very_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 4000)),
     Test::new("a_fault_at_the_stack_pointer_has_its_function", fault_at_stack_pointer),
     Test::new("a_handler_on_its_own_stack_says_so", |test| own_stack(test, "signal_stack")),
-    Test::new("a_coroutines_stack_is_complete", |test| coroutine(test, "coroutine")),
-    Test::new("what_a_coroutine_returns_to_has_its_name", |test| coroutine(test, "coroutine-static")),
+    Test::new("a_coroutines_stack_is_complete", |test| coroutine(test, "coroutine", &[], IN_COROUTINE)),
+    Test::new("what_a_coroutine_returns_to_has_its_name", |test| {
+        coroutine(test, "coroutine-static", &[], IN_COROUTINE)
+    }),
+    Test::new("a_coroutines_root_has_its_name_by_frame_pointers", |test| {
+        // Of a leaf without a frame, frame pointers lead past its caller: that is `in_coroutine`, where it asks for the time.
+        coroutine(test, "coroutine-fp", &["--call-graph", "fp"], &["body"])
+    }),
+    Test::new("by_frame_pointers_what_a_handler_returns_to_has_its_name", signal_return_by_frame_pointers),
     Test::new("what_a_handler_returns_to_has_its_name", |test| own_stack(test, "signal_stack-static")),
     Test::new("a_signal_handlers_stack_goes_on_below_it", |test| signal_frame(test, "signal_frame")),
     Test::new("a_signal_handlers_stack_goes_on_below_it_with_frame_pointers", |test| {
@@ -259,15 +266,33 @@ fn own_stack(test: &Context<'_>, workload: &str) -> Verdict {
     with_note(verdict, format_args!("roots: {:?}", profile.roots()))
 }
 
+/// What the coroutine's stacks go through.
+const IN_COROUTINE: &[&str] = &["body", "in_coroutine"];
+
+/// What is beyond the handler depends on what was interrupted; what it returns to does not.
+fn signal_return_by_frame_pointers(test: &Context<'_>) -> Verdict {
+    let recorded =
+        test.record(&["signal_frame-fp-static", "400"]).options(&["--call-graph", "fp"]).run_well()?;
+    let profile = &recorded.profile;
+    let share = |wanted: &[&str]| {
+        profile.share_of_stacks(|stack| {
+            let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+            names.contains(&"handler") && in_order(&names, wanted)
+        })
+    };
+    let (all, named) = (share(&["handler"]), share(&["__restore_rt", "handler"]));
+    expect(all > 0.3 && named > 0.98 * all, format_args!("{named} of {all}; roots: {:?}", profile.roots()))
+}
+
 /// The stack ends where `makecontext` has made it begin. A C library without its symbols has a stand-in for the name there.
-fn coroutine(test: &Context<'_>, workload: &str) -> Verdict {
-    let recorded = test.record(&[workload, "400"]).run_well()?;
+fn coroutine(test: &Context<'_>, workload: &str, options: &[&str], functions: &[&str]) -> Verdict {
+    let recorded = test.record(&[workload, "400"]).options(options).run_well()?;
     let profile = &recorded.profile;
     let is_bottom =
         |name: &str| name == "__start_context" || workload == "coroutine" && name.starts_with("fun_");
     let held = profile.share_of_stacks(|stack| {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
-        is_bottom(names[0]) && in_order(&names, &["body", "in_coroutine"])
+        is_bottom(names[0]) && in_order(&names, functions)
     });
     let verdict = expect_share("in_coroutine", held, recorded.true_share("in_coroutine")?, profile.count());
     with_note(verdict, format_args!("roots: {:?}", profile.roots()))

@@ -13,10 +13,12 @@ use crate::modules::vdso;
 use crate::processes::view::{FileOwner, MountView, ProcessView};
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{
-    Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, OpenRoot, Svma,
+    Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, OpenRoot,
+    RelativeAddress, Svma,
 };
 use nyquist_profile::Lib;
 use nyquist_symbols::{ModuleRequest, OpenFile};
+use nyquist_unwind::rule::Rule;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -211,6 +213,32 @@ impl Module {
             _ => None,
         };
         self.unwind.get_or_init(compile).clone()
+    }
+
+    /// Whether an address is where a coroutine's first function returns to, as `makecontext` lays it: the beginning of a function
+    /// to which no call returns, and which changes to another stack before all else, as `__start_context` does. A walk by frame
+    /// pointers can meet pointers to functions, so that the first of these alone says little.
+    pub(crate) fn is_coroutine_root(&self, base: Avma, address: Avma) -> bool {
+        const LONGEST: usize = 16;
+        let unwinding =
+            self.unwind_at(base, address).filter(|_| self.architecture == Some(Architecture::X86_64));
+        let mut code = [0; LONGEST];
+        unwinding.is_some_and(|(tables, relative)| tables.begins_apart(relative)) && {
+            let len = self.read_code(base, address, &mut code);
+            nyquist_unwind::begins_with_stack_switch(&code[..len])
+        }
+    }
+
+    /// Whether an address is where a signal handler returns to, as the unwind information says.
+    pub(crate) fn is_signal_return(&self, base: Avma, address: Avma) -> bool {
+        let unwinding = self.unwind_at(base, address);
+        unwinding.is_some_and(|(tables, relative)| tables.rule(relative) == Rule::SIGNAL_FRAME)
+    }
+
+    /// The unwinding tables, and what they call an address.
+    fn unwind_at(&self, base: Avma, address: Avma) -> Option<(Arc<nyquist_unwind::Module>, RelativeAddress)> {
+        let relative = u32::try_from(address.0.checked_sub(base.0)?).ok()?;
+        Some((self.unwind()?, RelativeAddress(relative)))
     }
 
     /// Copies the module's instructions from an address on, given where its image base is, and says how many bytes there

@@ -3,6 +3,7 @@
 pub(crate) mod ahead;
 pub(crate) mod copy_walker;
 pub(crate) mod deep_stacks;
+mod entered;
 pub(crate) mod prefetcher;
 pub(crate) mod registers;
 pub(crate) mod stack_walker;

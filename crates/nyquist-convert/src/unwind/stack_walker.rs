@@ -4,6 +4,7 @@ use super::ahead::walk_pool::WalkPool;
 use super::deep_stacks::completer::{Copied, StackCompleter};
 use super::deep_stacks::incomplete::{Incomplete, IncompleteCounts};
 use super::deep_stacks::live_walker::CutSample;
+use super::entered::settle_entered;
 use super::prefetcher::StackPrefetcher;
 use super::registers::unwindable;
 use super::truncation::{Truncation, truncation};
@@ -108,10 +109,12 @@ impl StackWalker {
                 None
             }
             UserStack::FramePointers(addresses) => {
-                let process = processes.process(sample.pid, now);
+                let process = processes.tracker.process(sample.pid, now);
                 let in_code = process.part_in_code(addresses, sample.in_kernel);
                 self.take_walked(in_code);
-                (in_code.len() < addresses.len()).then_some(Truncation::Walk(unwind::Reason::NotCode))
+                let reaches_root = settle_entered(&mut self.frames, process, &processes.modules);
+                (!reaches_root && in_code.len() < addresses.len())
+                    .then_some(Truncation::Walk(unwind::Reason::NotCode))
             }
             UserStack::Copied { registers, stack, limited } => {
                 self.walk_copy((sample, now), registers, (&stack[..], *limited), processes)

@@ -265,6 +265,26 @@ pub(crate) fn is_signal_return(code: &[u8], offset: usize) -> bool {
     code.get(offset..).is_some_and(|after| SIGRETURN.iter().any(|bytes| after.starts_with(bytes)))
 }
 
+/// Whether the first instruction of 64-bit x86 code, but `endbr64`, copies another register to the stack pointer.
+pub fn begins_with_stack_switch(code: &[u8]) -> bool {
+    const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
+    const MOV_STORE: u8 = 0x89;
+    const MOV_LOAD: u8 = 0x8b;
+    const SP: u8 = 4;
+    let first = decode(code.strip_prefix(ENDBR64).unwrap_or(code));
+    let Some(Instruction { map: Map::One, opcode, rex, modrm: Some(modrm), .. }) = first else {
+        return false;
+    };
+    let (is_wide, of_registers) = (rex & 8 != 0, modrm >> 6 == 3);
+    // The extension bit of the operand that is written: of `r/m`, or of `reg`.
+    let written = match opcode {
+        MOV_STORE => (modrm & 7) | (rex & 1) << 3,
+        MOV_LOAD => (modrm >> 3 & 7) | (rex & 4) << 1,
+        _ => return false,
+    };
+    is_wide && of_registers && written == SP
+}
+
 /// Whether the instruction that ends at `offset` of `code` can be a call.
 pub(crate) fn follows_call(code: &[u8], offset: usize) -> bool {
     code.get(..offset).is_some_and(|before| call_at_end(before).is_some())
@@ -346,6 +366,27 @@ mod tests {
         let scheduled = [0x55, 0x0f, 0xbe, 0x3f, 0x49, 0x89, 0xf1, 0x48, 0x89, 0xe5];
         check(&scheduled, 1, Some((1, Some(0))));
         check(&scheduled, 4, Some((1, Some(0))));
+    }
+
+    #[test]
+    fn a_stack_switch_comes_before_all_else() {
+        let begins = |code: &[&[u8]]| begins_with_stack_switch(&code.concat());
+        let (endbr, load): (&[u8], &[u8]) = (&[0xf3, 0x0f, 0x1e, 0xfa], &[0x48, 0x8b, 0x3c, 0x24]);
+        // mov rsp, rbx in both of its encodings; mov rsp, r12 in both
+        for moved in [[0x48, 0x89, 0xdc], [0x48, 0x8b, 0xe3], [0x4c, 0x89, 0xe4], [0x49, 0x8b, 0xe4]] {
+            assert!(begins(&[&moved, load]) && begins(&[endbr, &moved, load]), "{moved:x?}");
+            assert!(!begins(&[load, &moved]), "{moved:x?}");
+        }
+        // mov rbp, rsp; mov rbx, rsp; mov r12, rsp; mov [rsp], rbx; mov esp, ebx
+        let others: [&[u8]; 5] = [
+            &[0x48, 0x89, 0xe5],
+            &[0x48, 0x8b, 0xdc],
+            &[0x49, 0x89, 0xe4],
+            &[0x48, 0x89, 0x1c, 0x24],
+            &[0x89, 0xdc],
+        ];
+        assert!(others.iter().all(|other| !begins(&[other, load])));
+        assert!(!begins(&[]));
     }
 
     #[test]
