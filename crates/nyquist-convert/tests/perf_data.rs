@@ -12,7 +12,7 @@ use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::{context, x86};
 use nyquist_perf::file::{Features, FileReader, FileWriter, WrittenEvent, record, tool_record};
 use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, MappedIdentity, Mmap, RecordId, SampleType, Task};
-use nyquist_profile::Profile;
+use nyquist_profile::{Measure, Profile, Unit};
 
 const MS: u64 = 1_000_000;
 
@@ -98,10 +98,89 @@ fn the_clocks_samples_are_shown_and_others_can_be_asked_for() {
     };
     check(&[], &["0 0x10"]);
     check(&["page-faults"], &["0 0x20"]);
-    check(&["cpu-clock", "page-faults"], &["0 0x10", "1 0x20"]);
-    let options = ImportOptions { events: vec!["cycles".to_owned()], ..ImportOptions::default() };
-    let error = imported(&events, &records, options).unwrap_err();
-    assert_eq!(error.to_string(), "the recording has no event named cycles");
+    check(&["cpu-clock"], &["0 0x10"]);
+    let refused = |wanted: &[&str]| {
+        let wanted = wanted.iter().map(|name| (*name).to_owned()).collect();
+        let options = ImportOptions { events: wanted, ..ImportOptions::default() };
+        imported(&events, &records, options).unwrap_err().to_string()
+    };
+    assert_eq!(refused(&["cycles"]), "the recording has no event named cycles");
+    let different = "page-faults and cpu-clock:u count different things, and one profile shows one of them";
+    assert_eq!(refused(&["cpu-clock", "page-faults"]), different);
+}
+
+/// The measure of a recording of one event, and the weights of its samples, of which each says its own period.
+fn measured(event: &WrittenEvent, periods: &[u64]) -> (Measure, u64, Vec<u32>) {
+    let format = event.attr.record_format(ByteOrder::Little);
+    let record = |(time, period): (u64, &u64)| {
+        format.encode_sample(2, (0x10, *period), &[context::USER, 0x10], &id(1, time))
+    };
+    let records: Vec<_> = (10..).zip(periods).map(record).collect();
+    let profile =
+        imported(std::slice::from_ref(event), &records, ImportOptions::default()).unwrap().finished.profile;
+    let weights = profile.threads().iter().flat_map(|thread| &thread.samples).map(|sample| sample.weight);
+    (profile.meta().measure.clone(), profile.meta().interval, weights.collect())
+}
+
+#[test]
+fn what_is_no_time_is_counted_by_its_periods() {
+    let of = |kind, config, name: &str, period, flags| {
+        let mut event = event(kind, config, 1, name, flags);
+        event.attr.sample_period = period;
+        event
+    };
+    let count = |name: &str| Measure { name: name.to_owned(), unit: Unit::Count };
+    let freq = AttrFlags::FREQ.0;
+    let faults = of(1, 2, "page-faults", 1000, freq);
+    assert_eq!(measured(&faults, &[1, 300, 7]), (count("page-faults"), 1, vec![1, 300, 7]));
+    let tracepoint = of(2, 777, "syscalls:sys_enter_mmap", 1, 0);
+    assert_eq!(measured(&tracepoint, &[1, 1]), (count("syscalls:sys_enter_mmap"), 1, vec![1, 1]));
+    let instructions = of(0, 1, "instructions:u", 100_000, 0);
+    assert_eq!(measured(&instructions, &[100_000; 2]), (count("instructions:u"), 100_000, vec![1, 1]));
+    // Cycles at a frequency are as good as a clock; with a period nothing says how long they took.
+    let cycles = of(0, 0, "cycles", 1000, freq);
+    assert_eq!(measured(&cycles, &[5, 900_000]), (Measure::default(), MS, vec![1, 1]));
+    let cycles = of(0, 0, "cycles", 1_000_000, 0);
+    assert_eq!(measured(&cycles, &[1_000_000]), (count("cycles"), 1_000_000, vec![1]));
+}
+
+/// What a recording of context switches shows: its measure, and each sample's weight and whether it is off the CPU.
+fn of_switches(flags: u64, command_line: &str) -> (Measure, Vec<(u32, bool)>) {
+    let mut switch = event(2, 91, 1, "sched:sched_switch", flags);
+    switch.attr.sample_period = 1;
+    let events = [switch];
+    let format = events[0].attr.record_format(ByteOrder::Little);
+    let record = |time| format.encode_sample(2, (0x10, 1), &[context::USER, 0x10], &id(1, time));
+    let features = Features {
+        command_line: command_line.split(' ').map(str::to_owned).collect(),
+        ..Features::default()
+    };
+    let path = written(&events, &[record(10), record(12), record(15)], &features);
+    let reader = FileReader::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let profile = import(reader, ImportOptions::default()).unwrap().finished.profile;
+    let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    (profile.meta().measure.clone(), samples.map(|sample| (sample.weight, sample.off_cpu)).collect())
+}
+
+#[test]
+fn switches_of_some_threads_say_nothing_of_how_long_they_waited() {
+    let switches = Measure { name: "sched:sched_switch".to_owned(), unit: Unit::Count };
+    let counted = (switches, vec![(1, false); 3]);
+    assert_eq!(
+        of_switches(AttrFlags::ENABLE_ON_EXEC.0, "perf record -e sched:sched_switch ./app -a"),
+        counted
+    );
+    assert_eq!(of_switches(0, "perf record -e sched:sched_switch -p 7"), counted);
+    assert_eq!(of_switches(0, "perf record -e sched:sched_switch --tid=8"), counted);
+    // Of whole CPUs, or with records of switches, it is known when they come back.
+    for (flags, command_line) in
+        [(0, "perf record -ag sleep 1 -p 7"), (AttrFlags::CONTEXT_SWITCH.0, "perf record -p 7")]
+    {
+        let (measure, samples) = of_switches(flags, command_line);
+        assert_eq!(measure, Measure::default());
+        assert!(samples.iter().all(|(_, off_cpu)| *off_cpu), "{samples:?}");
+    }
 }
 
 #[test]

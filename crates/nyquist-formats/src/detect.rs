@@ -145,6 +145,7 @@ impl Format {
         matches!(
             self,
             Self::Pprof
+                | Self::PerfScript
                 | Self::Jfr
                 | Self::Otlp
                 | Self::Perfetto

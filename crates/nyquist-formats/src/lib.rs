@@ -89,7 +89,7 @@ pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Im
         bytes = recoded(bytes);
     }
     let mut imported = match format {
-        Format::PerfScript => perf_script::read(&bytes),
+        Format::PerfScript => perf_script::read_value(&bytes, name),
         Format::Pprof => pprof::read_value(&bytes, name),
         Format::Folded => folded::read(&bytes),
         Format::Speedscope => speedscope::read(&bytes),

@@ -57,6 +57,8 @@ impl AttrFlags {
     pub const COMM: Self = Self(1 << 9);
     /// The period is a frequency.
     pub const FREQ: Self = Self(1 << 10);
+    /// The event begins when its process becomes another program: it is of a command.
+    pub const ENABLE_ON_EXEC: Self = Self(1 << 12);
     /// Births and ends of threads are recorded.
     pub const TASK: Self = Self(1 << 13);
     /// Records other than samples end in a [`crate::RecordId`].

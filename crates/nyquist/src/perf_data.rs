@@ -120,6 +120,9 @@ fn import_failure(error: &ImportError) -> Failure {
     let failure = Failure::new(error.to_string());
     match error {
         ImportError::NoSuchEvent { there, .. } => failure.hint(format!("it has {}", there.join(", "))),
+        ImportError::DifferentMeasures { first, .. } => {
+            failure.hint(format!("--event {first} shows one of them alone"))
+        }
     }
 }
 

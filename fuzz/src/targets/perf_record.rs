@@ -25,7 +25,7 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
     let events = PerfEvents {
         format,
         architecture,
-        period: if input.arbitrary()? { Period::Nanoseconds } else { Period::Each(1) },
+        period: if input.arbitrary()? { Period::Stated } else { Period::Each(1) },
         cpus: EventCpus::from_iter([(1, 0), (2, 1)]),
         counters: CounterMeaning::CpuTime,
         successors: [2].into_iter().collect(),

@@ -67,7 +67,7 @@ impl Recording {
         let format = PerfEvents {
             format: event.format,
             architecture: Architecture::X86_64,
-            period: Period::Nanoseconds,
+            period: Period::Stated,
             cpus: reader.event_cpus().iter().copied().collect(),
             counters: CounterMeaning::CpuTime,
             successors: Successors::default(),

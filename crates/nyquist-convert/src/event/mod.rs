@@ -263,7 +263,8 @@ pub struct Sample {
     pub in_kernel: bool,
     /// What it was doing, and with that what the sample stands for.
     pub state: SampleState,
-    /// The CPU time that this sample stands for, in nanoseconds, where its own clock has triggered it.
+    /// The CPU time that this sample stands for, in nanoseconds, where its own clock has triggered it; or how many events, where
+    /// the profile counts these.
     pub period_ns: u64,
     /// The CPU time that the thread has used since the counter was opened, in nanoseconds, user and kernel,
     /// for sources that can tell. Where [`Event::cpu`] is known, it is what the thread has used *on that

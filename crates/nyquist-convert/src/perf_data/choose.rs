@@ -2,6 +2,7 @@
 
 use nyquist_perf::file::FileEvent;
 use nyquist_perf::{AttrFlags, EventAttr};
+use nyquist_profile::{Measure, Unit};
 
 use super::error::ImportError;
 use crate::decode::perf::{PerfEvents, Period};
@@ -9,7 +10,7 @@ use crate::decode::perf::{PerfEvents, Period};
 /// How perf calls time of waiting (`perf record --off-cpu`).
 pub(super) const OFF_CPU_EVENT: &str = "offcpu-time";
 
-/// The interval that a sample stands for where nothing says how much time it is.
+/// The interval of a recording by us whose event says nothing of time.
 const UNKNOWN_INTERVAL_NS: u64 = 1_000_000;
 
 /// An event of a recording, and what became of it.
@@ -42,6 +43,7 @@ pub(crate) struct Chosen {
     name: String,
     attr: EventAttr,
     used: Option<Meaning>,
+    counts: Counts,
     pub(crate) samples: u64,
     /// How its records are read.
     pub(crate) layout: Option<PerfEvents>,
@@ -59,20 +61,35 @@ impl Chosen {
 
     /// What a period counts.
     pub(crate) fn period(&self) -> Period {
-        let is_time = is_clock(&self.attr) || self.used == Some(Meaning::OffCpu);
-        if is_time { Period::Nanoseconds } else { Period::Each(self.interval_ns()) }
+        match self.counts {
+            Counts::Time => Period::Stated,
+            // Without a frequency, a record need not repeat the period.
+            Counts::Events if self.has_frequency() => Period::Stated,
+            Counts::Cycles | Counts::Events => Period::Each(self.interval()),
+        }
     }
 
-    /// The time from one sample to the next, as it was asked for.
-    pub(crate) fn interval_ns(&self) -> u64 {
+    /// What a sample of weight 1 stands for: of time the interval in ns that was asked for, else so many events.
+    pub(crate) fn interval(&self) -> u64 {
         let period = self.attr.sample_period.max(1);
-        if self.attr.flags.contains(AttrFlags::FREQ) {
-            (1_000_000_000 / period).max(1)
-        } else if is_clock(&self.attr) {
-            period
-        } else {
-            UNKNOWN_INTERVAL_NS
+        match (self.counts, self.has_frequency()) {
+            (Counts::Time | Counts::Cycles, true) => (1_000_000_000 / period).max(1),
+            (Counts::Events, true) => 1,
+            (Counts::Time | Counts::Events, false) => period,
+            (Counts::Cycles, false) => UNKNOWN_INTERVAL_NS,
         }
+    }
+
+    /// What its samples count.
+    pub(crate) fn measure(&self) -> Measure {
+        match self.counts {
+            Counts::Time | Counts::Cycles => Measure::default(),
+            Counts::Events => Measure { name: self.name.clone(), unit: Unit::Count },
+        }
+    }
+
+    fn has_frequency(&self) -> bool {
+        self.attr.flags.contains(AttrFlags::FREQ)
     }
 
     /// Whether its periods are CPU time.
@@ -95,17 +112,39 @@ impl Chosen {
     }
 }
 
+/// What an event counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    /// Nanoseconds.
+    Time,
+    /// Cycles, sampled so many times a second of work: each sample stands for as much CPU time as the others.
+    Cycles,
+    /// Something else, which its periods count.
+    Events,
+}
+
+/// What is known of a whole recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorder {
+    /// Whether it is by us.
+    pub(crate) is_nyquist: bool,
+    /// Whether it is of some threads only, whose way to a CPU `sched:sched_switch` does not tell: the thread that leaves does.
+    pub(crate) is_of_threads: bool,
+}
+
 /// Decides what each event is used for. Without names, those that count what the first clock or cycle counter counts (the
 /// kinds of cores of a machine have a cycle counter each), or, where there is none, the first event; and where threads wait.
 /// Other tracepoints become markers.
 ///
-/// Where a recording is by us (`by_us`), what takes over from the main event because it copies more of each stack is used with it.
+/// Where a recording is by us, what takes over from the main event because it copies more of each stack is used with it.
+///
+/// # Errors
+/// No event has a name that is wanted, or those that are wanted count different things.
 pub(crate) fn choose(
     events: &[FileEvent],
     wanted: &[String],
-    by_us: bool,
+    recorder: Recorder,
 ) -> Result<Vec<Chosen>, ImportError> {
-    let sampling = |event: &&FileEvent| !is_dummy(event) && !is_off_cpu(event);
     for name in wanted {
         if !events.iter().any(|event| is_named(event, name)) {
             let there =
@@ -113,35 +152,92 @@ pub(crate) fn choose(
             return Err(ImportError::NoSuchEvent { wanted: name.clone(), there });
         }
     }
-    let main = events.iter().filter(sampling);
-    let main = main.clone().find(|event| measures_time(event)).or_else(|| main.clone().next());
-    let is_main = |event: &FileEvent| {
-        main.is_some_and(|main| {
-            std::ptr::eq(main, event)
-                || is_same_measure(main, event)
-                || (by_us && takes_over(&main.attr, &event.attr))
-        })
-    };
-    let used = |event: &FileEvent| {
-        let is_wanted = wanted.iter().any(|name| is_named(event, name));
-        if is_switch(event) {
-            (wanted.is_empty() || is_wanted).then_some(Meaning::OffCpuIntervals)
-        } else if is_off_cpu(event) {
-            (wanted.is_empty() || is_wanted).then_some(Meaning::OffCpu)
-        } else if is_wanted || (wanted.is_empty() && is_main(event)) {
-            Some(Meaning::Samples)
-        } else {
-            (wanted.is_empty() && event.attr.kind == TRACEPOINT).then_some(Meaning::Marks)
-        }
-    };
+    let uses = Uses::of(events, wanted, recorder);
     let chosen = |event: &FileEvent| Chosen {
         name: event.name.clone(),
         attr: event.attr,
-        used: used(event),
+        used: uses.of_event(event),
+        counts: counts(event, recorder),
         samples: 0,
         layout: None,
     };
-    Ok(events.iter().map(chosen).collect())
+    let chosen: Vec<Chosen> = events.iter().map(chosen).collect();
+    of_one_measure(&chosen)?;
+    Ok(chosen)
+}
+
+/// What decides what each event is used for.
+struct Uses<'a> {
+    wanted: &'a [String],
+    recorder: Recorder,
+    main: Option<&'a FileEvent>,
+    /// Whether `sched:sched_switch` tells when threads come to a CPU.
+    knows_arrivals: bool,
+    /// Whether waiting can be shown beside the main event.
+    is_time: bool,
+}
+
+impl<'a> Uses<'a> {
+    fn of(events: &'a [FileEvent], wanted: &'a [String], recorder: Recorder) -> Self {
+        let switches = events.iter().any(|event| event.attr.flags.contains(AttrFlags::CONTEXT_SWITCH));
+        let knows_arrivals = switches || !recorder.is_of_threads;
+        let is_sampling = |event: &&FileEvent| !is_dummy(event) && !is_off_cpu(event);
+        let named = |event: &&FileEvent| wanted.is_empty() || wanted.iter().any(|name| is_named(event, name));
+        let sampling = events.iter().filter(is_sampling).filter(named);
+        let main = sampling.clone().find(|event| measures_time(event)).or_else(|| sampling.clone().next());
+        let is_time = |event: &FileEvent| is_switch(event) || counts(event, recorder) != Counts::Events;
+        Self { wanted, recorder, main, knows_arrivals, is_time: main.is_none_or(is_time) }
+    }
+
+    fn of_event(&self, event: &FileEvent) -> Option<Meaning> {
+        let is_wanted = self.wanted.iter().any(|name| is_named(event, name));
+        let is_default = self.wanted.is_empty();
+        if is_switch(event) && self.knows_arrivals {
+            (is_default && self.is_time || is_wanted).then_some(Meaning::OffCpuIntervals)
+        } else if is_off_cpu(event) {
+            (is_default && self.is_time || is_wanted).then_some(Meaning::OffCpu)
+        } else if is_wanted || (is_default && self.is_main(event)) {
+            Some(Meaning::Samples)
+        } else {
+            (is_default && event.attr.kind == TRACEPOINT).then_some(Meaning::Marks)
+        }
+    }
+
+    fn is_main(&self, event: &FileEvent) -> bool {
+        self.main.is_some_and(|main| {
+            std::ptr::eq(main, event)
+                || is_same_measure(main, event)
+                || (self.recorder.is_nyquist && takes_over(&main.attr, &event.attr))
+        })
+    }
+}
+
+/// Fails where samples would be added up that count different things.
+fn of_one_measure(chosen: &[Chosen]) -> Result<(), ImportError> {
+    let counting = |chosen: &&Chosen| chosen.used.is_some_and(|used| used != Meaning::Marks);
+    let mut counting = chosen.iter().filter(counting);
+    let Some(first) = counting.next() else { return Ok(()) };
+    let measure = |chosen: &Chosen| match chosen.used {
+        Some(Meaning::Samples) => chosen.measure(),
+        _ => Measure::default(),
+    };
+    match counting.find(|other| measure(other) != measure(first)) {
+        Some(other) => {
+            Err(ImportError::DifferentMeasures { first: first.name.clone(), other: other.name.clone() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// What an event counts. Cycles without a frequency are cycles: nothing says how long they took.
+fn counts(event: &FileEvent, recorder: Recorder) -> Counts {
+    if is_clock(&event.attr) || is_off_cpu(event) {
+        Counts::Time
+    } else if recorder.is_nyquist || (is_cycles(event) && event.attr.flags.contains(AttrFlags::FREQ)) {
+        Counts::Cycles
+    } else {
+        Counts::Events
+    }
 }
 
 /// Whether an event has that name, which may leave out the modifiers behind a colon (`cycles:u`).

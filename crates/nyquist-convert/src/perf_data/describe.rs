@@ -5,8 +5,8 @@ use std::path::Path;
 use nyquist_object::BuildId;
 use nyquist_object::elf::Architecture;
 use nyquist_perf::AttrFlags;
-use nyquist_perf::file::{Features, FileBuildId, FileReader, Place, SimplePerf};
-use nyquist_profile::{ExtraInfo, Meta};
+use nyquist_perf::file::{Features, FileBuildId, FileEvent, FileReader, Place, SimplePerf};
+use nyquist_profile::{ExtraInfo, Measure, Meta};
 use rustc_hash::FxHashMap;
 
 use super::ImportOptions;
@@ -24,6 +24,21 @@ const NYQUIST: &str = "nyquist ";
 /// Whether this program has made the recording: its counters are CPU time.
 pub(crate) fn is_by_nyquist(features: &Features) -> bool {
     features.version.as_deref().is_some_and(|version| version.starts_with(NYQUIST))
+}
+
+/// Whether a recording is of some threads and not of whole CPUs: of a command, or of what perf's `-p` or `-t` names.
+pub(crate) fn is_of_threads(reader: &FileReader) -> bool {
+    let is_of_command = |event: &FileEvent| event.attr.flags.contains(AttrFlags::ENABLE_ON_EXEC);
+    let is_of_cpus = |word: &str| {
+        word.starts_with("-a") || word == "--all-cpus" || word.starts_with("-C") || word.starts_with("--cpu")
+    };
+    let names_threads = |word: &str| {
+        let long = ["--pid", "--tid"].iter().any(|option| word.starts_with(option));
+        long || word.starts_with("-p") || word.starts_with("-t")
+    };
+    let words = reader.features().command_line.iter();
+    let mut deciding = words.filter(|word| is_of_cpus(word) || names_threads(word));
+    reader.events().iter().any(is_of_command) || deciding.next().is_some_and(|word| names_threads(word))
 }
 
 /// The architecture that the user states, or the recording, or else this machine's.
@@ -98,6 +113,7 @@ fn zero(features: &Features, first: &[(Event, Option<Place>)]) -> u64 {
 
 fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: Timestamp) -> Meta {
     let words = &features.command_line;
+    let main = used.first().filter(|chosen| chosen.meaning() == Some(Meaning::Samples));
     let line =
         |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
     let mut names: Vec<_> = used.iter().map(|chosen| chosen.name()).collect();
@@ -115,7 +131,8 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
             .name
             .clone()
             .unwrap_or_else(|| android.and_then(app_title).unwrap_or_else(|| title(words))),
-        interval: used.first().map_or(1_000_000, |chosen| chosen.interval_ns()),
+        interval: used.first().map_or(1_000_000, |chosen| chosen.interval()),
+        measure: main.map_or_else(Measure::default, |chosen| chosen.measure()),
         start_time: start_time(features, options, start),
         has_cpu_deltas: used.first().is_some_and(|chosen| chosen.is_clock()) || is_by_nyquist(features),
         arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),

@@ -11,4 +11,12 @@ pub enum ImportError {
         /// The names that there are.
         there: Vec<String>,
     },
+    /// Samples of two events would be added up that do not count the same.
+    #[error("{first} and {other} count different things, and one profile shows one of them")]
+    DifferentMeasures {
+        /// One of the events.
+        first: String,
+        /// The other one.
+        other: String,
+    },
 }

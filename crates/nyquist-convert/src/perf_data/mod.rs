@@ -38,7 +38,7 @@ use crate::selection::Selection;
 use crate::symbolicate::seen_addresses::AddressSender;
 
 pub use choose::EventUse;
-use choose::{Chosen, Meaning};
+use choose::{Chosen, Meaning, Recorder};
 use conversion::Conversion;
 use deferred::Deferred;
 pub use error::ImportError;
@@ -173,7 +173,8 @@ impl Import {
         self.is_simpleperf = reader.features().simpleperf.is_some();
         self.stated_paths = describe::stated_symbols(reader.features()).into_keys().collect();
         self.tracepoints = Tracepoints::parse(&reader.features().tracing);
-        self.chosen = choose::choose(reader.events(), &self.options.events, by_us)?;
+        let recorder = Recorder { is_nyquist: by_us, is_of_threads: describe::is_of_threads(reader) };
+        self.chosen = choose::choose(reader.events(), &self.options.events, recorder)?;
         let successors = if by_us { successors(reader.events()) } else { Successors::default() };
         for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
             chosen.layout = Some(PerfEvents {

@@ -6,7 +6,7 @@ mod read;
 mod write;
 
 pub(crate) use line::{is_header, is_short_header};
-pub use read::read;
+pub use read::read_value;
 pub use write::{write, write_sample};
 
 /// How perf calls time of waiting (`perf record --off-cpu`).
@@ -18,7 +18,7 @@ const UNKNOWN: &str = "[unknown]";
 
 #[cfg(test)]
 mod tests {
-    use super::{read, write};
+    use super::{read_value, write};
     use crate::test_profile::{profile, stacks_of, waits_of};
 
     fn written() -> String {
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let imported = read(written().as_bytes()).unwrap();
+        let imported = read_value(written().as_bytes(), None).unwrap();
         let (read, written) = (&imported.profile, profile());
         assert_eq!(imported.notes, []);
         assert_eq!(stacks_of(read), stacks_of(&written));

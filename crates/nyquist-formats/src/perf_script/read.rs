@@ -2,7 +2,7 @@
 
 use nyquist_profile::{
     CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue,
-    StackId, ThreadIndex,
+    StackId, ThreadIndex, Unit,
 };
 use rustc_hash::FxHashMap;
 
@@ -10,18 +10,21 @@ use super::line::{FrameLine, Header, parse_frame, parse_header, parse_source_lin
 use super::{OFF_CPU_EVENT, UNKNOWN};
 use crate::error::{Imported, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::values::{self, Value};
 
 const FORMAT: &str = "the output of perf script";
 
 /// Reads the text with the fields that are printed by default, and most others (`-F`); the time or the event may be missing.
 ///
-/// Samples of a clock weigh their period; those of other events count one each, and the sampling interval is the median time
-/// between two samples of a thread, or of a CPU where that is less. Samples of idle CPUs are left out. Of several events the one with the most samples is read. Tracepoints become markers,
-/// `offcpu-time` becomes waiting.
+/// Of several events one is read: the one that is `wanted`, else of those that measure time the one with the most samples, else
+/// of the others; of tracepoints only where there is nothing else. Samples of a clock weigh their period. Those of cycles count
+/// one each, and the sampling interval is the median time between two samples of a thread, or of a CPU where that is less.
+/// Samples of other events weigh their period, and the profile counts these events. Samples of idle CPUs are left out.
+/// Tracepoints that are not read as samples become markers, and `offcpu-time` becomes waiting beside an event that measures time.
 ///
 /// # Errors
-/// If there is no sample in it.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+/// If there is no sample in it, or none of the event that is wanted.
+pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
     let mut reader = Reader::default();
     let mut importer = Importer::new("perf script", "perf script");
     for line in bytes.split(|&byte| byte == b'\n') {
@@ -32,10 +35,9 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
         let problem = "no line is the head of a sample".into();
         return Err(ReadError::Malformed { format: FORMAT, problem });
     }
-    let odd_lines = reader.odd_lines;
-    let samples = reader.samples;
-    add_samples(&mut importer, &reader.events, &samples);
-    importer.note_left_out(odd_lines, "lines that are no part of a sample");
+    let main = main_event(&reader.events, &reader.samples, wanted)?;
+    add_samples(&mut importer, &reader.events, &reader.samples, main);
+    importer.note_left_out(reader.odd_lines, "lines that are no part of a sample");
     Ok(importer.finish(None))
 }
 
@@ -44,6 +46,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 enum Kind {
     /// CPU time: the period is in ns.
     Clock,
+    /// CPU time, each sample as much of it as the others.
+    Cycles,
     /// Something else that is counted.
     Count,
     OffCpu,
@@ -186,6 +190,9 @@ fn describe_event(name: &str) -> (&str, Kind) {
     let kind = match base {
         "cpu-clock" | "task-clock" => Kind::Clock,
         OFF_CPU_EVENT => Kind::OffCpu,
+        // The text may leave its events out (`-F comm,tid,time,ip,sym`): perf's own is cycles.
+        "" => Kind::Cycles,
+        _ if base.contains("cycles") => Kind::Cycles,
         _ => Kind::Count,
     };
     (base, kind)
@@ -229,13 +236,35 @@ fn is_kernel(frame: &Frame) -> bool {
     dso.starts_with("[kernel") || dso.starts_with("[guest.kernel") || is_module || in_upper_half
 }
 
-fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample]) {
+/// Which event's samples are read; none where all is time of waiting.
+fn main_event(
+    events: &[Event],
+    samples: &[Sample],
+    wanted: Option<&str>,
+) -> Result<Option<usize>, ReadError> {
+    if let Some(name) = wanted {
+        let values: Vec<Value> = events.iter().map(|event| Value::new(&event.name, Unit::Count)).collect();
+        return values::choose(&values, Some(describe_event(name).0), 0).map(Some);
+    }
     let mut counts = vec![0_u64; events.len()];
     for sample in samples {
         counts[sample.event] += 1;
     }
-    let is_time = |event: &Event| matches!(event.kind, Kind::Clock | Kind::Count);
-    let main = (0..events.len()).filter(|&event| is_time(&events[event])).max_by_key(|&event| counts[event]);
+    let rank = |kind: Kind| match kind {
+        Kind::Clock | Kind::Cycles => Some(2),
+        Kind::Count => Some(1),
+        Kind::Tracepoint => Some(0),
+        Kind::OffCpu => None,
+    };
+    let ranked = events.iter().zip(&counts).enumerate().filter_map(|(index, (event, count))| {
+        let is_beside_waiting =
+            event.kind == Kind::Tracepoint && events.iter().any(|other| other.kind == Kind::OffCpu);
+        Some(((rank(event.kind).filter(|_| !is_beside_waiting)?, *count), index))
+    });
+    Ok(ranked.max_by_key(|(rank, _)| *rank).map(|(_, index)| index))
+}
+
+fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample], main: Option<usize>) {
     let of_main = || samples.iter().filter(|sample| Some(sample.event) == main);
     // The idle task runs on all CPUs at a time.
     let of_threads = of_main().filter(|sample| !sample.is_idle);
@@ -243,28 +272,36 @@ fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample]) {
     let by_cpu = median_interval(of_main().filter_map(|sample| Some((sample.cpu?.into(), sample.time))));
     // The threads of a busy machine wait for CPUs, and its CPUs for threads.
     let interval = by_thread.into_iter().chain(by_cpu).min().unwrap_or(MILLISECOND);
+    let is_time =
+        main.is_none_or(|main| matches!(events[main].kind, Kind::Clock | Kind::Cycles | Kind::OffCpu));
+    if let Some(event) = main.map(|main| &events[main]).filter(|_| !is_time) {
+        importer.meta_mut().measure = Value::new(&event.name, Unit::Count).measure();
+    }
     let mut schema = None;
+    let mut left_out = vec![0_u64; events.len()];
     let mut idle = 0;
     for sample in samples {
         let (thread, time, stack) = (sample.thread, sample.time, sample.stack);
-        match events[sample.event].kind {
-            Kind::OffCpu => importer.off_cpu_sample(thread, time, stack, sample.period.unwrap_or(interval)),
-            Kind::Tracepoint => {
+        let kind = events[sample.event].kind;
+        match kind {
+            Kind::OffCpu if is_time => {
+                importer.off_cpu_sample(thread, time, stack, sample.period.unwrap_or(interval));
+            }
+            Kind::Tracepoint if Some(sample.event) != main => {
                 let schema =
                     *schema.get_or_insert_with(|| importer.builder().add_marker_schema(tracepoints()));
                 add_marker(importer, schema, &events[sample.event].name, sample);
             }
-            _ if Some(sample.event) != main => {}
-            _ if sample.is_idle => idle += 1,
+            _ if Some(sample.event) != main => left_out[sample.event] += 1,
+            _ if sample.is_idle && is_time => idle += 1,
             Kind::Clock => importer.sample(thread, time, stack, sample.period.unwrap_or(interval)),
-            Kind::Count => importer.sample(thread, time, stack, interval),
+            Kind::Cycles => importer.sample(thread, time, stack, interval),
+            _ => importer.sample(thread, time, stack, sample.period.unwrap_or(1)),
         }
     }
     importer.note_left_out(idle, "samples of idle CPUs");
-    for (index, event) in events.iter().enumerate() {
-        if is_time(event) && Some(index) != main {
-            importer.note_left_out(counts[index], format!("samples of the event {}", event.name));
-        }
+    for (event, count) in events.iter().zip(left_out) {
+        importer.note_left_out(count, format!("samples of the event {}", event.name));
     }
 }
 
@@ -319,8 +356,9 @@ mod tests {
     fn events_are_told_apart() {
         let check = |name: &str, expected| assert_eq!(describe_event(name), expected, "{name}");
         check("cpu-clock:u", ("cpu-clock", Kind::Clock));
-        check("cycles:ppp", ("cycles", Kind::Count));
-        check("cpu_core/cycles/u", ("cycles", Kind::Count));
+        check("cycles:ppp", ("cycles", Kind::Cycles));
+        check("cpu_core/cycles/u", ("cycles", Kind::Cycles));
+        check("page-faults:u", ("page-faults", Kind::Count));
         check("sched:sched_switch", ("sched:sched_switch", Kind::Tracepoint));
         check("offcpu-time", ("offcpu-time", Kind::OffCpu));
     }
@@ -330,7 +368,7 @@ mod tests {
         let text = "a 1 1.000000: 9 cycles: \n\t 10 f+0x1 (/a)\n\na 1 1.002000: 9 cycles: \n\t 10 f+0x1 (/a)\n\n\
             a 1 1.003000: 7 faults: \n\t 20 g (/a)\n\n\
             a 1 1.004000: sched:sched_switch: prev=a next=b\n\tffffffff81000010 s ([kernel.kallsyms])\n\n";
-        let read = read(text.as_bytes()).unwrap();
+        let read = read_value(text.as_bytes(), None).unwrap();
         assert_eq!(stacks_of(&read.profile), ["f 2"]);
         assert_eq!(read.profile.meta().interval, 2_000_000);
         assert_eq!(read.notes.len(), 1);
@@ -343,6 +381,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_time_is_counted_by_its_periods() {
+        let sample = |time: u32, event: &str, function: &str| {
+            format!("a 1 1.00{time}: {event}: \n\t 10 {function}+0x1 (/a)\n\n")
+        };
+        let faults = sample(1, "1 page-faults:u", "f") + &sample(2, "300 page-faults:u", "g");
+        let check = |text: &str, wanted: Option<&str>, name: &str, expected: &[&str]| {
+            let profile = read_value(text.as_bytes(), wanted).unwrap().profile;
+            assert_eq!(profile.meta().measure, Value::new(name, Unit::Count).measure(), "{text}");
+            assert_eq!(profile.meta().interval, 1);
+            assert_eq!(stacks_of(&profile), expected, "{text}");
+        };
+        check(&faults, None, "page-faults", &["f 1", "g 300"]);
+        // Beside a clock they are asked for; tracepoints are samples where nothing else is.
+        let both = sample(0, "1000000 cpu-clock", "f") + &faults;
+        check(&both, Some("page-faults:u"), "page-faults", &["f 1", "g 300"]);
+        let of_clock = read_value(both.as_bytes(), None).unwrap();
+        assert!(of_clock.profile.meta().measure.is_cpu_time());
+        let left_out = crate::Note::LeftOut { count: 2, what: "samples of the event page-faults".into() };
+        assert_eq!(of_clock.notes, [left_out]);
+        let calls = sample(1, "syscalls:sys_enter_mmap", "f") + &sample(2, "syscalls:sys_enter_mmap", "f");
+        check(&calls, None, "syscalls:sys_enter_mmap", &["f 2"]);
+        let error = read_value(both.as_bytes(), Some("cycles")).unwrap_err().to_string();
+        assert_eq!(error, "its samples have no value `cycles`, but cpu-clock, page-faults");
+    }
+
+    #[test]
     fn a_whole_machine_takes_no_longer_than_its_cpus() {
         // Two CPUs for 2 s at 100 Hz: one runs two threads in turn, the other one is idle every other time.
         let mut text = String::new();
@@ -352,7 +416,7 @@ mod tests {
             write!(text, "a {tid} [000] {time:.6}: cycles: \n\t 10 f+0x1 (/a)\n\n").unwrap();
             write!(text, "{other} [001] {time:.6}: cycles: \n\t 20 g+0x1 (/a)\n\n").unwrap();
         }
-        let read = read(text.as_bytes()).unwrap();
+        let read = read_value(text.as_bytes(), None).unwrap();
         assert_eq!(stacks_of(&read.profile), ["f 200", "g 100"]);
         assert_eq!(read.profile.meta().interval, 10_000_000);
         assert_eq!(read.notes, [crate::Note::LeftOut { count: 100, what: "samples of idle CPUs".into() }]);
@@ -362,7 +426,7 @@ mod tests {
     fn times_events_and_other_fields_may_be_missing_or_there() {
         let check = |text: &str, expected: &[&str]| {
             assert_eq!(crate::detect(text.as_bytes(), "x"), Some(crate::Format::PerfScript), "{text}");
-            let read = read(text.as_bytes()).unwrap();
+            let read = read_value(text.as_bytes(), None).unwrap();
             assert_eq!(stacks_of(&read.profile), expected, "{text}");
             assert_eq!(read.notes, [], "{text}");
         };
@@ -380,9 +444,9 @@ mod tests {
     #[test]
     fn samples_without_blank_lines_and_cut_ones_are_read() {
         let text = "a 1 1.000000: 9 cycles:  10 f+0x1 (/a)\na 1 1.001000: 9 cycles:  20 g+0x1 (/a)\na 1 1.0";
-        let read = read(text.as_bytes()).unwrap();
+        let read = read_value(text.as_bytes(), None).unwrap();
         assert_eq!(stacks_of(&read.profile), ["f 1", "g 1"]);
         assert_eq!(read.notes.len(), 1);
-        assert!(super::read(b"no samples\n").is_err());
+        assert!(read_value(b"no samples\n", None).is_err());
     }
 }

@@ -8,7 +8,7 @@ use super::{INLINED, OFF_CPU_EVENT, UNKNOWN};
 use crate::hidden;
 
 /// Writes all samples in the order of their times, as samples of `cpu-clock` whose period is their weight in ns, or of
-/// `offcpu-time`. Addresses are relative to their libs, as perf prints those of position-independent files. O(samples ×
+/// `offcpu-time`; in a profile that counts something else, of an event of that name. Addresses are relative to their libs, as perf prints those of position-independent files. O(samples ×
 /// depth + samples × log samples).
 ///
 /// # Errors
@@ -48,7 +48,12 @@ fn write_head(profile: &Profile, out: &mut impl Write, thread: &Thread, sample: 
     let process = profile.process(thread.process);
     let (seconds, nanoseconds) = (sample.time / 1_000_000_000, sample.time % 1_000_000_000);
     let period = u64::from(sample.weight).saturating_mul(profile.meta().interval);
-    let event = if sample.off_cpu { OFF_CPU_EVENT } else { "cpu-clock" };
+    let measure = &profile.meta().measure;
+    let event = match (sample.off_cpu, measure.is_cpu_time()) {
+        (true, _) => OFF_CPU_EVENT.into(),
+        (false, true) => "cpu-clock".into(),
+        (false, false) => one_line(&measure.name).replace(' ', "-"),
+    };
     let (comm, pid, tid) = (comm(process, thread), number(&process.pid), number(&thread.tid));
     writeln!(out, "{comm} {pid}/{tid} {seconds}.{nanoseconds:09}: {period} {event}: ")
 }

@@ -58,8 +58,8 @@ impl EventCpus {
 /// What a sample's period counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// Nanoseconds of CPU time: a clock's.
-    Nanoseconds,
-    /// Something else, as cycles; every sample stands for this many nanoseconds, the inverse of the rate.
+    /// What the profile counts: nanoseconds of CPU time by a clock, or events.
+    Stated,
+    /// Something else, as cycles, or nothing; every sample stands for this much of what the profile counts.
     Each(u64),
 }

@@ -132,7 +132,7 @@ impl PerfEvents {
 
     fn period_ns(&self, period: Option<u64>) -> u64 {
         match self.period {
-            Period::Nanoseconds => period.unwrap_or_default(),
+            Period::Stated => period.unwrap_or_default(),
             Period::Each(nanoseconds) => nanoseconds,
         }
     }

@@ -138,7 +138,7 @@ impl Perf {
             format,
             architecture: Architecture::X86_64,
             period: match common.features.trigger {
-                Trigger::CpuClock => Period::Nanoseconds,
+                Trigger::CpuClock => Period::Stated,
                 Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
             },
             cpus: self.opened.events.cpus(),
