@@ -16,10 +16,17 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// What a sample stands for. A thread's first CPU delta has no meaning: there is no sample before it.
+    /// What a sample stands for. A thread's first CPU delta has no meaning, because there is no sample before it: the time is that
+    /// of its weight.
     pub(crate) fn of_sample(profile: &Profile, sample: &Sample, is_first: bool) -> Self {
-        let cpu_ns = if is_first || !profile.meta().has_cpu_deltas { 0 } else { sample.cpu_delta };
-        Self { weight: sample.weight.into(), cpu_ns }
+        let weight = u64::from(sample.weight);
+        let cpu_ns = match profile.meta() {
+            meta if !meta.has_cpu_deltas => 0,
+            meta if is_first && !sample.off_cpu => weight.saturating_mul(meta.interval),
+            _ if is_first => 0,
+            _ => sample.cpu_delta,
+        };
+        Self { weight, cpu_ns }
     }
 
     /// Whether it is nothing.

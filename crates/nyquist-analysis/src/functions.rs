@@ -138,19 +138,22 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_is_summed_without_the_first_delta_of_a_thread() {
+    fn a_threads_first_sample_has_the_time_of_its_weight() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         for stack in ["main a", "main a", "main"] {
             test.sample(stack, 1);
         }
+        test.thread("1", "other");
+        test.sample("b", 3);
+        test.change_last(|sample| sample.cpu_delta = 77);
         let profile = test.finish();
         let index = Index::new(&profile);
         let table = View::new(&index, &Selection::default()).functions();
         let cpu: Vec<_> =
             table.functions.iter().map(|row| (row.self_amount.cpu_ns, row.total.cpu_ns)).collect();
-        assert_eq!(cpu, [(1_000_000, 1_000_000), (1_000_000, 2_000_000)]);
-        assert_eq!(table.total.cpu_ns, 2_000_000);
+        assert_eq!(cpu, [(3_000_000, 3_000_000), (2_000_000, 2_000_000), (1_000_000, 3_000_000)]);
+        assert_eq!(table.total.cpu_ns, 6_000_000);
     }
 
     #[test]

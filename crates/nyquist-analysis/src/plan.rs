@@ -161,7 +161,7 @@ mod tests {
         let profile = test.finish();
         for (range, expected) in [
             (1_000_000..3_000_000, Amount { weight: (1 << 32), cpu_ns: (1 << 40) + 1_000_000 }),
-            (0..2_000_000, Amount { weight: 2, cpu_ns: 1_000_000 }),
+            (0..2_000_000, Amount { weight: 2, cpu_ns: 2_000_000 }),
         ] {
             let selection = Selection { range: Some(range), ..Selection::default() };
             with_view(&profile, &selection, |view| assert_eq!(view.total(), expected));

@@ -207,7 +207,7 @@ mod tests {
         let profile = test.finish();
         let all = summary(&profile, &Selection::default());
         assert_eq!((all.processes, all.threads, all.samples, all.total.weight), (2, 2, 3, 6));
-        assert_eq!((all.cpu_ns, all.interval_ns, all.lost_samples), (1_000_000, 1_000_000, 9));
+        assert_eq!((all.cpu_ns, all.interval_ns, all.lost_samples), (6_000_000, 1_000_000, 9));
         let selection =
             Selection { processes: Some(vec![profile.threads()[2].process]), ..Selection::default() };
         let one = summary(&profile, &selection);
