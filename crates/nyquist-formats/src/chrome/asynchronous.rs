@@ -3,34 +3,35 @@
 use nyquist_profile::{MarkerTiming, ThreadIndex};
 use rustc_hash::FxHashMap;
 
-use super::event::{Event, microseconds, name_of, text};
+use super::event::Event;
 use super::markers::TraceMarker;
-use crate::json::id_text;
+use super::slices::Args;
 
 /// An end belongs to the begin of the same process, category, id and name.
 type Key = (String, String, String, String);
 
 /// The events that have begun.
 #[derive(Default)]
-pub(super) struct Asynchronous {
-    open: FxHashMap<Key, Vec<TraceMarker>>,
+pub(super) struct Asynchronous<'a> {
+    open: FxHashMap<Key, Vec<TraceMarker<'a>>>,
 }
 
-impl Asynchronous {
+impl<'a> Asynchronous<'a> {
     /// Whether it is of a phase that is taken here. `S` and `F` are those of old traces.
     pub(super) fn takes(phase: &str) -> bool {
         matches!(phase, "b" | "e" | "n" | "S" | "F")
     }
 
     /// Takes an event; gives the marker that is complete with it, if one is.
-    pub(super) fn add(&mut self, thread: ThreadIndex, event: Event) -> Option<TraceMarker> {
-        let time = microseconds(&event.ts);
-        let (name, category) = (name_of(&event.name), text(&event.cat));
-        let id = if event.id.is_null() { event.id2.to_string() } else { id_text(&event.id) };
-        let key = (id_text(&event.pid), category.clone(), id, name.clone());
+    pub(super) fn add(&mut self, thread: ThreadIndex, event: &Event<'a>) -> Option<TraceMarker<'a>> {
+        let time = event.ts.microseconds();
+        let (name, category) = (event.name(), event.cat.text());
+        let id = if event.id.json().is_empty() { event.id2.value().to_string() } else { event.id.id() };
+        let key = (event.pid.id(), category.clone().into_owned(), id, name.clone().into_owned());
         let timing = MarkerTiming::Instant(time);
-        let marker = TraceMarker { thread, name, category, timing, args: event.args };
-        match event.ph.as_str() {
+        let args = Args::Document(event.args);
+        let marker = TraceMarker { thread, name: name.into(), category: category.into(), timing, args };
+        match &*event.ph {
             "b" | "S" => {
                 self.open.entry(key).or_default().push(marker);
                 None
@@ -44,8 +45,8 @@ impl Asynchronous {
     }
 
     /// The events that have not ended, by their begins.
-    pub(super) fn unfinished(self) -> Vec<TraceMarker> {
-        let begun = |marker: TraceMarker| {
+    pub(super) fn unfinished(self) -> Vec<TraceMarker<'a>> {
+        let begun = |marker: TraceMarker<'a>| {
             let timing = MarkerTiming::IntervalStart(begin_of(marker.timing));
             TraceMarker { timing, ..marker }
         };
@@ -55,7 +56,7 @@ impl Asynchronous {
     }
 }
 
-fn ended(begin: TraceMarker, end: u64) -> TraceMarker {
+fn ended(begin: TraceMarker<'_>, end: u64) -> TraceMarker<'_> {
     let start = begin_of(begin.timing);
     TraceMarker { timing: MarkerTiming::Interval(start, end.max(start)), ..begin }
 }

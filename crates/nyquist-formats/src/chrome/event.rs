@@ -1,42 +1,117 @@
 //! The events of a trace, one at a time: a trace that was cut off gives those before the cut.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::RESERVED;
-use crate::json::nanoseconds;
+use super::samples::Samples;
+use crate::json::{id_text, nanoseconds};
 
 /// The ids of a process and of a thread.
 pub(super) type ThreadId = (String, String);
 
-/// An event, as far as it is used.
+/// An event, as far as it is used. Its values stay in the document.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Event {
-    pub ph: String,
-    pub name: Value,
-    pub cat: Value,
-    pub pid: Value,
-    pub tid: Value,
-    pub id: Value,
+pub(super) struct Event<'a> {
+    #[serde(borrow)]
+    pub ph: Cow<'a, str>,
+    #[serde(borrow)]
+    pub name: Raw<'a>,
+    #[serde(borrow)]
+    pub cat: Raw<'a>,
+    #[serde(borrow)]
+    pub pid: Raw<'a>,
+    #[serde(borrow)]
+    pub tid: Raw<'a>,
+    #[serde(borrow)]
+    pub id: Raw<'a>,
     /// An id that holds within a process, or for all of them.
-    pub id2: Value,
+    #[serde(borrow)]
+    pub id2: Raw<'a>,
     /// In µs.
-    pub ts: Value,
+    #[serde(borrow)]
+    pub ts: Raw<'a>,
     /// In µs.
-    pub dur: Value,
-    pub args: Value,
+    #[serde(borrow)]
+    pub dur: Raw<'a>,
+    #[serde(borrow)]
+    pub args: Raw<'a>,
 }
 
-/// Reads the events, and gives each to `take`. The document is an array of them or an object with `traceEvents`; the
-/// closing bracket may be missing. The error is that at the place up to which events were read.
-pub(super) fn read_events(bytes: &[u8], take: &mut impl FnMut(Event)) -> Result<(), serde_json::Error> {
+impl Event<'_> {
+    /// Its name, as it was before it was [written](super::written_name).
+    pub(super) fn name(&self) -> Cow<'_, str> {
+        match self.name.text() {
+            Cow::Borrowed(name) => plain_name(name).into(),
+            Cow::Owned(name) => plain_name(&name).to_owned().into(),
+        }
+    }
+
+    /// The ids of its process and thread.
+    pub(super) fn thread(&self) -> ThreadId {
+        (self.pid.id(), self.tid.id())
+    }
+}
+
+fn plain_name(name: &str) -> &str {
+    name.strip_suffix(' ').filter(|name| RESERVED.contains(name)).unwrap_or(name)
+}
+
+/// A value as it stands in the document; one that is missing is null.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Raw<'a>(#[serde(borrow)] Option<&'a RawValue>);
+
+impl<'a> Raw<'a> {
+    /// The JSON text; empty for null.
+    pub(crate) fn json(self) -> &'a str {
+        self.0.map_or("", RawValue::get)
+    }
+
+    /// The value; null where it nests too deep to be read.
+    pub(crate) fn value(self) -> Value {
+        serde_json::from_str(self.json()).unwrap_or_default()
+    }
+
+    /// The text of a string; empty for anything else.
+    pub(super) fn text(self) -> Cow<'a, str> {
+        let quoted = self.json().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        match quoted {
+            Some(text) if !text.contains('\\') => text.into(),
+            Some(_) => serde_json::from_str::<String>(self.json()).unwrap_or_default().into(),
+            None => "".into(),
+        }
+    }
+
+    /// An id that is a number in one file and a string in another.
+    pub(super) fn id(self) -> String {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number(self.json()) { self.json().to_owned() } else { id_text(&self.value()) }
+    }
+
+    /// A time in µs as ns, a number or one in a string.
+    pub(super) fn microseconds(self) -> u64 {
+        let number = self.json().parse().or_else(|_| self.text().parse());
+        nanoseconds(number.unwrap_or(0.0), 1000.0)
+    }
+}
+
+/// Reads the events and gives each to `take`, and gives the samples that stand beside them. The document is an array of events or
+/// an object with `traceEvents`; the closing bracket may be missing. The error is that at the place up to which was read.
+pub(super) fn read_events<'a>(
+    bytes: &'a [u8],
+    take: &mut impl FnMut(Event<'a>),
+) -> (Samples, Result<(), serde_json::Error>) {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    Document { take }.deserialize(&mut json)?;
-    json.end()
+    let mut samples = Samples::default();
+    let read = Document { take, samples: &mut samples }.deserialize(&mut json);
+    (samples, read.and_then(|()| json.end()))
 }
 
 /// A time in µs as ns, a number or one in a string.
@@ -45,21 +120,12 @@ pub(super) fn microseconds(value: &Value) -> u64 {
     nanoseconds(number.unwrap_or(0.0), 1000.0)
 }
 
-/// The name of an event, as it was before it was [written](super::written_name).
-pub(super) fn name_of(value: &Value) -> String {
-    let name = value.as_str().unwrap_or_default();
-    name.strip_suffix(' ').filter(|name| RESERVED.contains(name)).unwrap_or(name).to_owned()
+struct Document<'s, Take> {
+    take: &'s mut Take,
+    samples: &'s mut Samples,
 }
 
-pub(super) fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-struct Document<'a, Take> {
-    take: &'a mut Take,
-}
-
-impl<'de, Take: FnMut(Event)> DeserializeSeed<'de> for Document<'_, Take> {
+impl<'de, Take: FnMut(Event<'de>)> DeserializeSeed<'de> for Document<'_, Take> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -67,7 +133,7 @@ impl<'de, Take: FnMut(Event)> DeserializeSeed<'de> for Document<'_, Take> {
     }
 }
 
-impl<'de, Take: FnMut(Event)> Visitor<'de> for Document<'_, Take> {
+impl<'de, Take: FnMut(Event<'de>)> Visitor<'de> for Document<'_, Take> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,11 +148,15 @@ impl<'de, Take: FnMut(Event)> Visitor<'de> for Document<'_, Take> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some(key) = members.next_key::<String>()? {
-            if key == "traceEvents" {
-                members.next_value_seed(Document { take: &mut *self.take })?;
-            } else {
-                members.next_value::<IgnoredAny>()?;
+        while let Some(key) = members.next_key::<Cow<'de, str>>()? {
+            match &*key {
+                "traceEvents" => {
+                    members
+                        .next_value_seed(Document { take: &mut *self.take, samples: &mut *self.samples })?;
+                }
+                "samples" => self.samples.read_samples(members.next_value()?),
+                "stackFrames" => self.samples.read_frames(members.next_value()?),
+                _ => drop(members.next_value::<IgnoredAny>()?),
             }
         }
         Ok(())

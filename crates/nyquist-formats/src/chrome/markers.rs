@@ -4,18 +4,18 @@ use nyquist_profile::{
     CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming,
     MarkerValue, ThreadIndex,
 };
-use serde_json::Value;
+use std::rc::Rc;
 
-use super::slices::{Slice, durations};
+use super::slices::{Args, Slice, durations};
 use crate::import::Importer;
 
 /// A marker, as the trace has it.
-pub(crate) struct TraceMarker {
+pub(crate) struct TraceMarker<'a> {
     pub thread: ThreadIndex,
-    pub name: String,
-    pub category: String,
+    pub name: Rc<str>,
+    pub category: Rc<str>,
     pub timing: MarkerTiming,
-    pub args: Value,
+    pub args: Args<'a>,
 }
 
 /// Adds markers of one schema.
@@ -30,29 +30,24 @@ impl Markers {
         &mut self,
         importer: &mut Importer,
         thread: ThreadIndex,
-        slices: Vec<Slice>,
+        slices: Vec<Slice<'_>>,
     ) -> u64 {
         let (durations, left_out) = durations(slices);
         for (Slice { time, name, category, args, .. }, end) in durations {
             let timing = MarkerTiming::Interval(time, end.max(time));
-            let (name, category) = (name.as_ref().to_owned(), category.as_ref().to_owned());
             self.add(importer, &TraceMarker { thread, name, category, timing, args });
         }
         left_out
     }
 
-    pub(crate) fn add(&mut self, importer: &mut Importer, marker: &TraceMarker) {
+    pub(crate) fn add(&mut self, importer: &mut Importer, marker: &TraceMarker<'_>) {
         let builder = importer.builder();
         let schema = *self.schema.get_or_insert_with(|| builder.add_marker_schema(trace_events()));
         let name = builder.intern_string(&marker.name);
         let category = MarkerValue::String(builder.intern_string(&marker.category));
-        let args = &marker.args;
-        let is_empty = args.is_null() || args.as_object().is_some_and(serde_json::Map::is_empty);
-        let args = if is_empty {
-            MarkerValue::Missing
-        } else {
-            MarkerValue::String(builder.intern_string(&args.to_string()))
-        };
+        let args = marker.args.text();
+        let args =
+            args.map_or(MarkerValue::Missing, |args| MarkerValue::String(builder.intern_string(&args)));
         builder.add_marker(
             marker.thread,
             Marker {

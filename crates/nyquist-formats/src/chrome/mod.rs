@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 pub(crate) use markers::{Markers, TraceMarker};
 pub use read::read;
-pub(crate) use slices::{Slice, SliceKind, add_samples};
+pub(crate) use slices::{Args, Slice, SliceKind, add_samples};
 pub use write::write;
 
 /// The category of functions in which a thread waits.

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::event::{Event, ThreadId, microseconds};
 use crate::import::Importer;
-use crate::json::id_text;
 use crate::v8::{Node, Samples, Tree};
 
 /// A profile, as far as its parts are known.
@@ -34,27 +33,28 @@ pub(super) struct CpuProfiles(FxHashMap<(String, String), CpuProfile>);
 
 impl CpuProfiles {
     /// Whether an event is a part of one. `Profile` alone has no samples.
-    pub(super) fn has_samples(event: &Event) -> bool {
-        matches!(event.name.as_str(), Some("ProfileChunk" | "CpuProfile")) && Self::takes(event)
+    pub(super) fn has_samples(event: &Event<'_>) -> bool {
+        matches!(&*event.name.text(), "ProfileChunk" | "CpuProfile") && Self::takes(event)
     }
 
     /// Whether an event is one that is taken here.
-    pub(super) fn takes(event: &Event) -> bool {
-        matches!(event.name.as_str(), Some("Profile" | "ProfileChunk" | "CpuProfile"))
-            && matches!(event.ph.as_str(), "P" | "I" | "i" | "R")
+    pub(super) fn takes(event: &Event<'_>) -> bool {
+        matches!(&*event.ph, "P" | "I" | "i" | "R")
+            && matches!(&*event.name.text(), "Profile" | "ProfileChunk" | "CpuProfile")
     }
 
     /// Takes an event: `Profile` names the thread and the start of a profile, each `ProfileChunk` adds nodes and samples, and
     /// `CpuProfile` is all of one. Gives how many nodes are none.
-    pub(super) fn add(&mut self, thread: ThreadId, event: &Event) -> u64 {
-        let is_whole = event.name == "CpuProfile";
-        let data = &event.args["data"];
+    pub(super) fn add(&mut self, thread: ThreadId, event: &Event<'_>) -> u64 {
+        let (name, args) = (event.name.text(), event.args.value());
+        let is_whole = name == "CpuProfile";
+        let data = &args["data"];
         let document = &data["cpuProfile"];
-        let id = if is_whole { format!("whole {}", self.0.len()) } else { id_text(&event.id) };
+        let id = if is_whole { format!("whole {}", self.0.len()) } else { event.id.id() };
         let profile = self.0.entry((thread.0.clone(), id)).or_default();
         // Some are in the profile itself, as in a file of its own.
         let member = |name: &str| if data[name].is_null() { &document[name] } else { &data[name] };
-        if is_whole || event.name == "Profile" {
+        if is_whole || name == "Profile" {
             profile.head.get_or_insert((thread.clone(), microseconds(member("startTime"))));
         }
         profile.end = profile.end.max(microseconds(member("endTime")));
@@ -62,7 +62,7 @@ impl CpuProfiles {
         let (known, unknown): (Vec<_>, Vec<_>) = nodes.partition(Option::is_some);
         profile.nodes.extend(known.into_iter().flatten());
         profile.chunks.push(Chunk {
-            time: microseconds(&event.ts),
+            time: event.ts.microseconds(),
             writer: thread,
             samples: array(&document["samples"]).iter().map(|id| id.as_u64().unwrap_or(0)).collect(),
             deltas: array(member("timeDeltas")).iter().map(|delta| delta.as_f64().unwrap_or(0.0)).collect(),
@@ -74,7 +74,7 @@ impl CpuProfiles {
     pub(super) fn add_to(
         self,
         importer: &mut Importer,
-        thread: impl Fn(&mut Importer, &ThreadId) -> nyquist_profile::ThreadIndex,
+        mut thread: impl FnMut(&mut Importer, &ThreadId) -> nyquist_profile::ThreadIndex,
     ) -> u64 {
         let mut profiles: Vec<_> = self.0.into_iter().collect();
         profiles.sort_by(|(a, _), (b, _)| a.cmp(b));

@@ -1,17 +1,17 @@
 //! Reading traces: functions that begin and end, and the CPU profiles of V8 within them.
 
+use std::rc::Rc;
+
 use nyquist_profile::{MarkerTiming, ThreadIndex};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::asynchronous::Asynchronous;
-use super::event::{Event, ThreadId, microseconds, name_of, read_events, text};
+use super::event::{Event, ThreadId, read_events};
 use super::markers::{Markers, TraceMarker};
 use super::profiles::CpuProfiles;
-use super::samples::Samples;
-use super::slices::{Slice, SliceKind, add_samples};
+use super::slices::{Args, Slice, SliceKind, add_samples};
 use crate::error::{Imported, Note, ReadError};
 use crate::import::{Importer, ThreadName};
-use crate::json::id_text;
 
 const FORMAT: &str = "a Chrome trace";
 
@@ -23,39 +23,32 @@ const FORMAT: &str = "a Chrome trace";
 /// # Errors
 /// If there is no event in it.
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
-    let mut events = Vec::new();
-    let mut reader = Reader::default();
-    let ended = read_events(bytes, &mut |event| events.push(event));
-    let samples = Samples::read(bytes);
-    if events.is_empty() && samples.is_empty() {
+    let mut reader = Reader::new();
+    let (samples, ended) = read_events(bytes, &mut |event| reader.read_event(&event));
+    if !reader.has_events && samples.is_empty() {
         return Err(match ended {
             Err(error) => ReadError::Json { format: FORMAT, error },
             Ok(()) => ReadError::Malformed { format: FORMAT, problem: "it has no events".into() },
         });
     }
-    let mut importer = Importer::new("Trace", "Chrome trace");
-    reader.read_names(&events);
-    let has_profiles = !samples.is_empty() || events.iter().any(CpuProfiles::has_samples);
-    let mut by_thread: Vec<(ThreadIndex, Vec<Slice>)> = Vec::new();
-    for event in events {
-        reader.read_event(&mut importer, event, &mut by_thread);
-    }
-    for (thread, slices) in by_thread {
-        reader.left_out += if has_profiles {
-            reader.markers.add_durations(&mut importer, thread, slices)
+    let has_profiles = !samples.is_empty() || reader.has_cpu_profiles;
+    let Reader { mut importer, mut markers, mut left_out, mut threads, others, .. } = reader;
+    for (thread, slices) in reader.slices {
+        left_out += if has_profiles {
+            markers.add_durations(&mut importer, thread, slices)
         } else {
             add_samples(&mut importer, thread, slices)
         };
     }
-    for marker in std::mem::take(&mut reader.asynchronous).unfinished() {
-        reader.markers.add(&mut importer, &marker);
+    for marker in reader.asynchronous.unfinished() {
+        markers.add(&mut importer, &marker);
     }
-    let profiles = std::mem::take(&mut reader.profiles);
-    reader.left_out += profiles.add_to(&mut importer, |importer, id| reader.thread(importer, id));
-    let unknown = samples.add_to(&mut importer, |importer, id| reader.thread(importer, id));
+    left_out += reader.profiles.add_to(&mut importer, |importer, id| threads.add(importer, id));
+    let unknown = samples.add_to(&mut importer, |importer, id| threads.add(importer, id));
+    threads.set_names(&mut importer);
     importer.note_left_out(unknown, "samples of frames that are not in the table");
-    importer.note_left_out(reader.left_out, "events that have no begin, no end or an unknown node");
-    importer.note_left_out(reader.others, "counters and other events without a stack");
+    importer.note_left_out(left_out, "events that have no begin, no end or an unknown node");
+    importer.note_left_out(others, "counters and other events without a stack");
     if let Err(error) = ended {
         // The format allows the last bracket of an array to be missing.
         if !error.is_eof() || bytes.trim_ascii_start().first() != Some(&b'[') {
@@ -66,88 +59,140 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     Ok(importer.finish(None))
 }
 
-#[derive(Default)]
-struct Reader {
-    process_names: FxHashMap<String, String>,
-    thread_names: FxHashMap<ThreadId, String>,
+/// Takes one event after another. What it keeps of them refers to the document.
+struct Reader<'a> {
+    importer: Importer,
+    threads: Threads<'a>,
+    texts: FxHashSet<Rc<str>>,
+    /// The durations of each thread, in the order of their first events.
+    slices: Vec<(ThreadIndex, Vec<Slice<'a>>)>,
     slices_of: FxHashMap<ThreadIndex, usize>,
     profiles: CpuProfiles,
     markers: Markers,
-    asynchronous: Asynchronous,
+    asynchronous: Asynchronous<'a>,
+    has_events: bool,
+    has_cpu_profiles: bool,
     left_out: u64,
     others: u64,
 }
 
-impl Reader {
-    /// Names may come after the events that they are for.
-    fn read_names(&mut self, events: &[Event]) {
-        for event in events.iter().filter(|event| event.ph == "M") {
-            let name = event.args["name"].as_str().unwrap_or_default().to_owned();
-            let (pid, tid) = (id_text(&event.pid), id_text(&event.tid));
-            match event.name.as_str() {
-                Some("process_name") => drop(self.process_names.insert(pid, name)),
-                Some("thread_name") => drop(self.thread_names.insert((pid, tid), name)),
-                _ => {}
-            }
+impl<'a> Reader<'a> {
+    fn new() -> Self {
+        Self {
+            importer: Importer::new("Trace", "Chrome trace"),
+            threads: Threads::default(),
+            texts: FxHashSet::default(),
+            slices: Vec::new(),
+            slices_of: FxHashMap::default(),
+            profiles: CpuProfiles::default(),
+            markers: Markers::default(),
+            asynchronous: Asynchronous::default(),
+            has_events: false,
+            has_cpu_profiles: false,
+            left_out: 0,
+            others: 0,
         }
     }
 
-    fn thread(&self, importer: &mut Importer, id: &ThreadId) -> ThreadIndex {
-        let process = self.process_names.get(&id.0).map_or("", String::as_str);
-        let thread = self.thread_names.get(id).map_or(process, String::as_str);
-        importer.thread(ThreadName { pid: &id.0, process, tid: &id.1, thread })
-    }
-
-    fn read_event(
-        &mut self,
-        importer: &mut Importer,
-        event: Event,
-        by_thread: &mut Vec<(ThreadIndex, Vec<Slice>)>,
-    ) {
-        let id = (id_text(&event.pid), id_text(&event.tid));
-        let time = microseconds(&event.ts);
-        let (kind, order) = match event.ph.as_str() {
-            _ if CpuProfiles::takes(&event) => {
-                self.left_out += self.profiles.add(id, &event);
-                return;
+    fn read_event(&mut self, event: &Event<'a>) {
+        self.has_events = true;
+        let time = event.ts.microseconds();
+        match &*event.ph {
+            _ if CpuProfiles::takes(event) => {
+                self.has_cpu_profiles |= CpuProfiles::has_samples(event);
+                self.left_out += self.profiles.add(event.thread(), event);
             }
-            "B" => (SliceKind::Begin, 1),
-            "E" => (SliceKind::End, 0),
+            "M" => self.threads.read_name(event),
+            "B" => self.add_slice(event, time, SliceKind::Begin),
+            "E" => self.add_slice(event, time, SliceKind::End),
             "X" => {
-                let end = time.saturating_add(microseconds(&event.dur));
-                (SliceKind::Complete(end), u64::MAX - (end - time))
+                let end = time.saturating_add(event.dur.microseconds());
+                self.add_slice(event, time, SliceKind::Complete(end));
             }
             "I" | "i" | "R" => {
-                let thread = self.thread(importer, &id);
-                let (name, category) = (name_of(&event.name), text(&event.cat));
-                let timing = MarkerTiming::Instant(time);
-                return self
-                    .markers
-                    .add(importer, &TraceMarker { thread, name, category, timing, args: event.args });
+                let (name, category) = (self.text(&event.name()), self.text(&event.cat.text()));
+                let (timing, args) = (MarkerTiming::Instant(time), Args::Document(event.args));
+                let thread = self.threads.of(&mut self.importer, event);
+                self.markers.add(&mut self.importer, &TraceMarker { thread, name, category, timing, args });
             }
             phase if Asynchronous::takes(phase) => {
-                let thread = self.thread(importer, &id);
+                let thread = self.threads.of(&mut self.importer, event);
                 if let Some(marker) = self.asynchronous.add(thread, event) {
-                    self.markers.add(importer, &marker);
+                    self.markers.add(&mut self.importer, &marker);
                 }
-                return;
             }
-            "M" => return,
-            _ => {
-                self.others += 1;
-                return;
-            }
-        };
-        let thread = self.thread(importer, &id);
+            _ => self.others += 1,
+        }
+    }
+
+    fn add_slice(&mut self, event: &Event<'a>, time: u64, kind: SliceKind) {
+        let thread = self.threads.of(&mut self.importer, event);
+        let (name, category) = (self.text(&event.name()), self.text(&event.cat.text()));
         let index = *self.slices_of.entry(thread).or_insert_with(|| {
-            by_thread.push((thread, Vec::new()));
-            by_thread.len() - 1
+            self.slices.push((thread, Vec::new()));
+            self.slices.len() - 1
         });
-        let (name, category) = (name_of(&event.name), text(&event.cat));
-        let slice =
-            Slice { time, order, kind, name: name.into(), category: category.into(), args: event.args };
-        if let Some((_, slices)) = by_thread.get_mut(index) {
-            slices.push(slice);
+        if let Some((_, slices)) = self.slices.get_mut(index) {
+            slices.push(Slice { time, kind, name, category, args: Args::Document(event.args) });
+        }
+    }
+
+    /// A name or a category, of which most are repeated.
+    fn text(&mut self, text: &str) -> Rc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return Rc::clone(known);
+        }
+        let new: Rc<str> = text.into();
+        self.texts.insert(Rc::clone(&new));
+        new
+    }
+}
+
+/// The threads, by how the document writes their ids, and their names, which may come after the events that they are for.
+#[derive(Default)]
+struct Threads<'a> {
+    known: FxHashMap<(&'a str, &'a str), ThreadIndex>,
+    ids: FxHashMap<ThreadIndex, ThreadId>,
+    process_names: FxHashMap<String, String>,
+    thread_names: FxHashMap<ThreadId, String>,
+}
+
+impl<'a> Threads<'a> {
+    /// The thread of an event.
+    fn of(&mut self, importer: &mut Importer, event: &Event<'a>) -> ThreadIndex {
+        let written = (event.pid.json(), event.tid.json());
+        if let Some(&thread) = self.known.get(&written) {
+            return thread;
+        }
+        let thread = self.add(importer, &event.thread());
+        self.known.insert(written, thread);
+        thread
+    }
+
+    fn add(&mut self, importer: &mut Importer, id: &ThreadId) -> ThreadIndex {
+        let thread = importer.thread(ThreadName { pid: &id.0, process: "", tid: &id.1, thread: "" });
+        self.ids.entry(thread).or_insert_with(|| id.clone());
+        thread
+    }
+
+    fn read_name(&mut self, event: &Event<'_>) {
+        let name = event.args.value()["name"].as_str().unwrap_or_default().to_owned();
+        let (pid, tid) = event.thread();
+        match &*event.name.text() {
+            "process_name" => drop(self.process_names.insert(pid, name)),
+            "thread_name" => drop(self.thread_names.insert((pid, tid), name)),
+            _ => {}
+        }
+    }
+
+    fn set_names(self, importer: &mut Importer) {
+        for (thread, id) in self.ids {
+            let process_name = self.process_names.get(&id.0).map_or("", String::as_str);
+            let name = self.thread_names.get(&id).map_or(process_name, String::as_str);
+            let thread = importer.builder().thread_mut(thread);
+            name.clone_into(&mut thread.name);
+            let process = thread.process;
+            process_name.clone_into(&mut importer.builder().process_mut(process).name);
         }
     }
 }

@@ -6,15 +6,11 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::event::{ThreadId, microseconds};
+use super::event::{Raw, ThreadId, microseconds};
 use crate::import::{Code, Importer, MILLISECOND};
 use crate::json::id_text;
 
-/// The key without which there are none.
-const KEY: &[u8] = b"\"stackFrames\"";
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
 pub(super) struct Samples {
     samples: Vec<SampleIn>,
     stack_frames: FxHashMap<String, FrameIn>,
@@ -42,15 +38,19 @@ struct FrameIn {
 }
 
 impl Samples {
-    /// Those of a document, if it has any.
-    pub(super) fn read(bytes: &[u8]) -> Self {
-        let is_there = bytes.windows(KEY.len()).any(|window| window == KEY);
-        let read = || serde_json::from_slice(bytes).unwrap_or_default();
-        if is_there { read() } else { Self::default() }
+    /// Takes the samples; what is no list of them has none.
+    pub(super) fn read_samples(&mut self, samples: Raw<'_>) {
+        self.samples = serde_json::from_str(samples.json()).unwrap_or_default();
     }
 
+    /// Takes the table of frames.
+    pub(super) fn read_frames(&mut self, frames: Raw<'_>) {
+        self.stack_frames = serde_json::from_str(frames.json()).unwrap_or_default();
+    }
+
+    /// Whether there is no sample whose frame could be looked up.
     pub(super) fn is_empty(&self) -> bool {
-        self.samples.is_empty()
+        self.samples.is_empty() || self.stack_frames.is_empty()
     }
 
     /// Adds the samples, each for the time until the next one of its thread; gives the number of those whose frame is not known.
@@ -58,7 +58,7 @@ impl Samples {
     pub(super) fn add_to(
         self,
         importer: &mut Importer,
-        thread: impl Fn(&mut Importer, &ThreadId) -> ThreadIndex,
+        mut thread: impl FnMut(&mut Importer, &ThreadId) -> ThreadIndex,
     ) -> u64 {
         if self.is_empty() {
             return 0;

@@ -7,18 +7,69 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::OFF_CPU;
+use super::event::Raw;
 use crate::import::{Code, Importer};
 use crate::spans::Spans;
 
 /// A begin, an end or a whole duration.
-pub(crate) struct Slice {
+pub(crate) struct Slice<'a> {
     pub time: u64,
-    /// How it is placed among others of the same time: ends first, then the longest.
-    pub order: u64,
     pub kind: SliceKind,
     pub name: Rc<str>,
     pub category: Rc<str>,
-    pub args: Value,
+    pub args: Args<'a>,
+}
+
+impl Slice<'_> {
+    /// How it is placed among others of the same time: ends first, then begins, then the longest.
+    fn order(&self) -> u64 {
+        match self.kind {
+            SliceKind::End => 0,
+            SliceKind::Begin => 1,
+            SliceKind::Complete(end) => u64::MAX - end.saturating_sub(self.time),
+        }
+    }
+}
+
+/// What an event says beside its name.
+pub(crate) enum Args<'a> {
+    /// As it stands in the document.
+    Document(Raw<'a>),
+    /// As it was made.
+    Made(Box<Value>),
+}
+
+impl Args<'_> {
+    /// Those that were made.
+    pub(crate) fn made(value: Value) -> Self {
+        if value.is_null() { Self::Document(Raw::default()) } else { Self::Made(Box::new(value)) }
+    }
+
+    /// The source file and the line, where they are said.
+    fn position(&self) -> (Option<String>, Option<u32>) {
+        let read = |args: &Value| {
+            let line = args["line"].as_u64().and_then(|line| u32::try_from(line).ok());
+            (args["file"].as_str().map(str::to_owned), line)
+        };
+        match self {
+            // Most say other things, and are not read.
+            Args::Document(raw) if ["\"file\"", "\"line\""].iter().any(|key| raw.json().contains(key)) => {
+                read(&raw.value())
+            }
+            Args::Document(_) => (None, None),
+            Args::Made(value) => read(value),
+        }
+    }
+
+    /// The JSON text without spaces; `None` where nothing is said.
+    pub(super) fn text(&self) -> Option<String> {
+        let value = match self {
+            Args::Document(raw) => &raw.value(),
+            Args::Made(value) => &**value,
+        };
+        let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+        (!is_empty).then(|| value.to_string())
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,9 +156,9 @@ impl<T> Open<T> {
 
 /// Adds durations as samples; gives the number of ends without a begin. Events of one thread may be in any order, but for
 /// begins and ends of the same time.
-pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slices: Vec<Slice>) -> u64 {
+pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slices: Vec<Slice<'_>>) -> u64 {
     if slices.iter().any(|slice| matches!(slice.kind, SliceKind::Complete(_))) {
-        slices.sort_by_key(|slice| (slice.time, slice.order));
+        slices.sort_by_key(|slice| (slice.time, slice.order()));
     } else {
         slices.sort_by_key(|slice| slice.time);
     }
@@ -128,9 +179,9 @@ pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slic
             SliceKind::Begin => open.begin(&slice.name, ()),
             SliceKind::Complete(end) => open.complete(end, ()),
         }
-        let (file, line) = (slice.args["file"].as_str(), slice.args["line"].as_u64());
-        let line = line.and_then(|line| u32::try_from(line).ok());
-        let frame = importer.frame(&Code { name: &slice.name, file, line, ..Code::default() });
+        let (file, line) = slice.args.position();
+        let code = Code { name: &slice.name, file: file.as_deref(), line, ..Code::default() };
+        let frame = importer.frame(&code);
         spans.open(importer, slice.time, frame, &*slice.category == OFF_CPU);
     }
     while let Some(end) = open.over(u64::MAX) {
@@ -141,8 +192,8 @@ pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slic
 }
 
 /// The durations with their ends, in the order of these, and the number of begins and ends without the other.
-pub(crate) fn durations(slices: Vec<Slice>) -> (Vec<(Slice, u64)>, u64) {
-    let mut open: Open<Slice> = Open::new();
+pub(crate) fn durations(slices: Vec<Slice<'_>>) -> (Vec<(Slice<'_>, u64)>, u64) {
+    let mut open: Open<Slice<'_>> = Open::new();
     let (mut durations, mut left_out) = (Vec::new(), 0);
     for slice in slices {
         match slice.kind {

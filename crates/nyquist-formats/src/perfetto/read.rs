@@ -11,7 +11,7 @@ use super::message::{Annotation, Content, Packet, StreamingProfile, Timebase, Tr
 use super::packets;
 use super::sequence::{Sequence, text};
 use super::tracks::Tracks;
-use crate::chrome::{Markers, Slice, SliceKind, TraceMarker, add_samples};
+use crate::chrome::{Args, Markers, Slice, SliceKind, TraceMarker, add_samples};
 use crate::error::{Imported, Note, ReadError};
 use crate::import::{Importer, MILLISECOND};
 use crate::pprof::factor_of;
@@ -261,12 +261,12 @@ impl Reader {
             let thread = self.tracks.thread(&mut self.importer, thread);
             let mut slices = Vec::new();
             for RawEvent { time, kind, name, category, args } in events {
+                let args = Args::made(args);
                 let kind = match kind {
                     BEGIN => SliceKind::Begin,
                     END => SliceKind::End,
                     INSTANT => {
                         let timing = MarkerTiming::Instant(time);
-                        let (name, category) = (name.to_string(), category.to_string());
                         markers
                             .add(&mut self.importer, &TraceMarker { thread, name, category, timing, args });
                         continue;
@@ -275,14 +275,7 @@ impl Reader {
                 };
                 // An end belongs to the last begin of its track, whatever it is called.
                 let name = if kind == SliceKind::End { Rc::default() } else { name };
-                slices.push(Slice {
-                    time,
-                    order: u64::from(kind == SliceKind::Begin),
-                    kind,
-                    name,
-                    category,
-                    args,
-                });
+                slices.push(Slice { time, kind, name, category, args });
             }
             self.unpaired += if kind == Kind::Slices && is_own {
                 add_samples(&mut self.importer, thread, slices)
