@@ -17,6 +17,7 @@ mod reports;
 mod roots;
 mod samples;
 mod spread;
+mod trace;
 mod tracing;
 mod unwind;
 mod viewer;
@@ -51,6 +52,8 @@ enum Subject {
     Converting(converting::Options),
     /// Every kind of question to a profile of 20 million samples
     Analysis(analysis::Options),
+    /// Reading a large Chrome trace, beside speedscope
+    Trace(trace::Options),
     /// What a context switch costs a program while it is recorded where threads wait
     Waits(waits::Options),
     /// Instructions of a warm frame and of compiling a large library's tables
@@ -70,6 +73,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Subject::Converting(options) => converting::run(options).map(|()| true),
         Subject::Analysis(options) => analysis::run(options),
         Subject::Waits(options) => waits::run(options).map(|()| true),
+        Subject::Trace(options) => trace::run(options).map(|()| true),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
         Subject::Unwind(options) => unwind::run(options).map(|()| true),
         Subject::Viewer(options) => viewer::run(options).map(|()| true),
