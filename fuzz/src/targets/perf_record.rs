@@ -29,6 +29,7 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
         cpus: EventCpus::from_iter([(1, 0), (2, 1)]),
         counters: CounterMeaning::CpuTime,
         successors: [2].into_iter().collect(),
+        occurrences: occurrences(),
     };
     let record = Bytes::copy_from_slice(input.bytes(input.len())?);
     let _ = events.event(&record, &record);

@@ -71,6 +71,7 @@ impl Recording {
             cpus: reader.event_cpus().iter().copied().collect(),
             counters: CounterMeaning::CpuTime,
             successors: Successors::default(),
+            occurrences: Occurrences::default(),
         };
         Ok(Self { format, chunks, start: Timestamp(start) })
     }

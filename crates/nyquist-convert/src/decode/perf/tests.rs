@@ -24,7 +24,15 @@ fn events(sample_type: SampleType, architecture: Architecture) -> PerfEvents {
     let cpus = [(100, 5), (101, 6)].into_iter().collect();
     let counters = CounterMeaning::CpuTime;
     let successors = [200].into_iter().collect();
-    PerfEvents { format, architecture, period: Period::Nanoseconds, cpus, counters, successors }
+    PerfEvents {
+        format,
+        architecture,
+        period: Period::Nanoseconds,
+        cpus,
+        counters,
+        successors,
+        occurrences: Occurrences::default(),
+    }
 }
 
 fn read(events: &PerfEvents, bytes: &Bytes) -> Option<Event> {
