@@ -236,6 +236,11 @@ fn write_text_seeds() -> io::Result<()> {
     for (number, name) in names.iter().enumerate() {
         write("demangle", number, name.as_bytes())?;
     }
+    write(
+        "tracepoint",
+        0,
+        b"name: b\nID: 7\n\tfield:char a[4];\toffset:0;\tsize:4;\tsigned:0;\n\tfield:__data_loc char[] t;\toffset:4;\tsize:4;\tsigned:0;\n\0abcd\x08\0\x02\0xy",
+    )?;
     write("event_names", 0, b"cycles:u,cpu/event=0x3c,period=9/pp,r1a8,sched:sched_*:k,libc:malloc%return")?;
     let kernel = "ffffffff81000000 T _text\nffffffff81000100 t helper\nffffffffc0000000 t start\t[ext4]\n\
         ffffffffc0001000 D data\t[ext4]\nffffffff82000000 R _etext\n\0ext4 1044480 2 - Live 0xffffffffc0000000\n\

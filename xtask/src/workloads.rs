@@ -116,6 +116,7 @@ const WORKLOADS: &[Workload] = &[
     c("closer", "closer.c"),
     c("pid_reuse", "pid_reuse.c"),
     c("waits", "waits.c"),
+    c("occurs", "-pthread occurs.c"),
     c("reasons", "-pthread reasons.c"),
     c("switches", "-pthread switches.c"),
     c("uses", "-pthread uses.c"),

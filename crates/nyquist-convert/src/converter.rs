@@ -9,6 +9,7 @@ use crate::modules::store::ModuleStore;
 use crate::options::Options;
 use crate::order::Order;
 use crate::pipeline::Pipeline;
+use crate::pipeline::occurrences::OccurrenceCounts;
 use crate::recycler::SampleRecycler;
 use crate::selection::Selection;
 use crate::shape::Shape;
@@ -211,13 +212,14 @@ impl Converter {
         // Only now all samples are there.
         self.pipeline.show_rest();
         let statistics = self.statistics();
+        let occurrences = std::mem::take(&mut self.pipeline.occurrences);
         let lib_sources = self.pipeline.lib_sources();
         let side_news = self.pipeline.processes.side_news();
         let builder =
             std::mem::replace(&mut self.pipeline.sink.builder, ProfileBuilder::new(Meta::default()));
         let profile = self.pipeline.named_builder(builder).finish();
         let libs = Libs { sources: lib_sources, _modules: self.pipeline.processes.modules };
-        Finished { profile, statistics, libs, side_news }
+        Finished { profile, statistics, occurrences, libs, side_news }
     }
 
     /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had. Costs as much
@@ -263,6 +265,8 @@ pub struct Finished {
     pub profile: Profile,
     /// What was counted.
     pub statistics: Statistics,
+    /// What was recorded of events beside the clock.
+    pub occurrences: OccurrenceCounts,
     /// Where each lib's symbols come from.
     pub libs: Libs,
     /// What the user should know of perf maps and jitdumps: which were not used, and of which only a part. A sentence each.

@@ -40,6 +40,7 @@ pub use modules::lib_source::LibSource;
 pub use modules::recorded_files::RecordedFiles;
 pub use modules::stated_symbols::StatedSymbols;
 pub use options::Options;
+pub use pipeline::occurrences::{OccurrenceCount, OccurrenceCounts};
 pub use processes::time_namespace;
 pub use selection::Selection;
 pub use shape::Shape;

@@ -10,7 +10,7 @@ use crate::{Header, ReadFormat, RecordFormat, SampleType};
 const BITS_64: u64 = 2;
 
 /// Where a sample's fields are, as far as they are at fixed places: of an event whose samples begin with its number, the
-/// instruction pointer and the thread, and whose last fields are counters, a call chain, registers and a stack copy.
+/// instruction pointer and the thread, and whose last fields are counters, a call chain, raw data, registers and a stack copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     /// The place of the time.
@@ -23,6 +23,10 @@ pub struct SampleLayout {
     counter_bytes: usize,
     /// Whether the counters are a group's.
     group: bool,
+    /// Whether raw data follows the call chain.
+    raw: bool,
+    /// Whether there are copies of stacks, and a call chain before them.
+    copies: bool,
     /// The bytes of the registers, where there are any.
     register_bytes: usize,
 }
@@ -53,6 +57,7 @@ impl SampleLayout {
             SampleType::IP,
             SampleType::TID,
             SampleType::TIME,
+            SampleType::ADDR,
             SampleType::CPU,
             SampleType::PERIOD,
         ];
@@ -72,6 +77,8 @@ impl SampleLayout {
             trailer_time: 8 * trailer.iter().filter(has).count(),
             counters_at: Header::LEN + 8 * words.iter().filter(has).count(),
             counter_bytes: if counters { 8 * counter_words } else { 0 },
+            raw: format.sample_type.contains(SampleType::RAW),
+            copies: format.sample_type.contains(SampleType::CALLCHAIN.with(SampleType::STACK_USER)),
             group: counters && format.read_format.contains(ReadFormat::GROUP),
             register_bytes: 8 * format.user_registers.count_ones() as usize,
         }
@@ -109,6 +116,9 @@ impl SampleLayout {
             }
             usize::try_from(word(read, at)).ok()
         };
+        if !self.copies {
+            return None;
+        }
         let chain_at = if self.group {
             let counters = word(self.counters_at)?.checked_mul(self.counter_bytes)?;
             self.counters_at.checked_add(8)?.checked_add(counters)?
@@ -116,7 +126,8 @@ impl SampleLayout {
             self.counters_at + self.counter_bytes
         };
         let chain = word(chain_at)?.checked_mul(8)?;
-        let registers_at = chain_at.checked_add(8)?.checked_add(chain)?;
+        let raw_at = chain_at.checked_add(8)?.checked_add(chain)?;
+        let registers_at = if self.raw { raw_end(read, raw_at, size)? } else { raw_at };
         let registers = if word(registers_at)? == 0 { 0 } else { self.register_bytes };
         let size_at = registers_at.checked_add(8 + registers)?;
         let room = word(size_at)?;
@@ -152,6 +163,12 @@ impl StackPlace {
         out[data_at + kept..shorter].copy_from_slice(&(len as u64).to_le_bytes());
         shorter
     }
+}
+
+/// Where raw data ends that begins with its length, in a sample of `size` bytes. The kernel fills it up to a whole word.
+fn raw_end(read: &impl Fn(usize, &mut [u8]), at: usize, size: usize) -> Option<usize> {
+    let len = if at.checked_add(8)? <= size { half_word(read, at) } else { return None };
+    at.checked_add(4)?.checked_add(usize::try_from(len).ok()?).filter(|end| end.is_multiple_of(8))
 }
 
 #[inline]
@@ -233,6 +250,33 @@ mod tests {
             let len = stack.copy_shortened(&read, 8, &mut out);
             let Body::Sample(shorter) = parse_record(&out[..len], &format).unwrap().body else { panic!() };
             assert_eq!(shorter.user_stack.unwrap().bytes, 21_u64.to_le_bytes());
+        }
+    }
+
+    #[test]
+    fn raw_data_and_an_address_are_stepped_over() {
+        let plain = format(ReadFormat::ID);
+        let sample_type = plain.sample_type.with(SampleType::ADDR).with(SampleType::RAW);
+        let format = RecordFormat { sample_type, ..plain };
+        let layout = SampleLayout::new(&format);
+        let mut words = vec![1, 2, 9 << 32 | 7, 1000, 0xaddf, 5, 6, 70, 71, 2, 0x10, 0x11, 12, 99];
+        words.push(BITS_64);
+        words.extend(100..100 + u64::from(x86::ALL_64.count_ones()));
+        words.extend([16, 21, 22, 8]);
+        let bytes = record(record::SAMPLE, &words);
+        let read = reader(&bytes);
+        let Record { id, body: Body::Sample(sample), .. } = parse_record(&bytes, &format).unwrap() else {
+            panic!("no sample")
+        };
+        assert_eq!((id.time, sample.data_address), (Some(1000), Some(0xaddf)));
+        let stack = layout.stack(&read, bytes.len()).unwrap();
+        assert_eq!((stack.len, stack.room), (8, 16));
+        assert_eq!(layout.stack_pointer(&read, &stack), sample.user_registers.unwrap().get(x86::SP));
+        // A length that is no multiple of a word, or goes beyond the record, is no layout that is known.
+        for wrong in [13_u32, u32::MAX - 3] {
+            let mut bytes = bytes.clone();
+            bytes[8 + 12 * 8..][..4].copy_from_slice(&wrong.to_le_bytes());
+            assert_eq!(layout.stack(&reader(&bytes), bytes.len()), None, "{wrong}");
         }
     }
 

@@ -22,6 +22,7 @@ mod measure;
 mod meta;
 mod named;
 mod profile;
+mod recorded_events;
 mod row_index;
 mod samples;
 mod split;

@@ -25,7 +25,8 @@ pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
         return Err(Failure::new("a profile before and one after are needed")
             .hint("nyquist diff BEFORE AFTER; of several runs: nyquist diff BEFORE... --after AFTER..."));
     };
-    let mut before_profiles = input::read_all(before.iter().chain(after), &args.symbols, printer)?;
+    let mut before_profiles =
+        input::read_all(before.iter().chain(after), &args.filter, &args.symbols, printer)?;
     for profile in &mut before_profiles {
         selection::split(profile, &args.filter);
     }

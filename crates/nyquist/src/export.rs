@@ -38,7 +38,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let refused = |refused: Refused| refused.failure(&args.output, "-o");
     // Reading the profile may take root's rights away, which are left where the output takes them.
     let destination = (!to_stdout).then(|| Destination::find(&args.output)).transpose().map_err(refused)?;
-    let mut profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
+    let mut profile =
+        selection::part_of(input::read(&args.file, &args.filter, &args.symbols, printer)?, &args.filter)?;
     if format == ExportFormat::Firefox {
         name_specially(&mut profile);
     }

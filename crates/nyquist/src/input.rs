@@ -1,6 +1,6 @@
 //! Profiles on their way in: read, and given their names where they have none yet.
 
-use crate::args::{RecordingArgs, SymbolArgs};
+use crate::args::{FilterArgs, RecordingArgs, SymbolArgs};
 use crate::failure::Failure;
 use crate::finder::finder;
 use crate::memory;
@@ -22,8 +22,13 @@ const LIBS_NAMED: usize = 3;
 
 /// Reads a profile for a command that shows functions. Addresses without names are looked up in the files on this
 /// machine that have the recorded identities. Source files are named by their paths on this disk.
-pub(crate) fn read(path: &PathBuf, args: &SymbolArgs, printer: Printer) -> Result<Profile, Failure> {
-    let mut profile = read_as(path, &RecordingArgs::default(), args, printer)?;
+pub(crate) fn read(
+    path: &PathBuf,
+    filter: &FilterArgs,
+    args: &SymbolArgs,
+    printer: Printer,
+) -> Result<Profile, Failure> {
+    let mut profile = read_as(path, &of_event(filter), args, printer)?;
     DiskPaths::of_user().name(&mut profile);
     Ok(profile)
 }
@@ -31,10 +36,11 @@ pub(crate) fn read(path: &PathBuf, args: &SymbolArgs, printer: Printer) -> Resul
 /// Reads several profiles, as [`read`] does. All files are open before any is read.
 pub(crate) fn read_all<'a>(
     paths: impl IntoIterator<Item = &'a PathBuf>,
+    filter: &FilterArgs,
     args: &SymbolArgs,
     printer: Printer,
 ) -> Result<Vec<Profile>, Failure> {
-    let (recording, disk_paths) = (RecordingArgs::default(), DiskPaths::of_user());
+    let (recording, disk_paths) = (of_event(filter), DiskPaths::of_user());
     let read = |opened: profile_file::Opened| {
         let path = opened.path.clone();
         let profile = profile_file::read_opened(opened, &recording, args, printer)?;
@@ -43,6 +49,11 @@ pub(crate) fn read_all<'a>(
         Ok(profile)
     };
     profile_file::open(paths)?.into_iter().map(read).collect()
+}
+
+/// What is wanted of a file where it is asked for an event.
+fn of_event(filter: &FilterArgs) -> RecordingArgs {
+    RecordingArgs { event: filter.event.iter().cloned().collect(), ..RecordingArgs::default() }
 }
 
 /// Reads a profile with its names, and of a recording what is wanted of it. Source files are named as the Firefox Profiler does.

@@ -7,6 +7,7 @@ use crate::memory;
 use crate::perf_data;
 use crate::printer::Printer;
 use crate::sys;
+use crate::text::one_line;
 use nyquist_download::PerfArchive;
 use nyquist_formats::{Format, PREFIX_BYTES, detect};
 use nyquist_perf::file::{FileError, FileReader};
@@ -83,6 +84,7 @@ pub(crate) fn read_opened(
     }
     let value = match (format, recording.event.as_slice()) {
         (Some(format), [event]) if format.has_values() => Some(event.as_str()),
+        (None | Some(Format::Firefox), [event]) => Some(event.as_str()),
         _ => None,
     };
     let given = if value.is_some() { recording.given_beside("--event") } else { recording.given() };
@@ -102,10 +104,14 @@ pub(crate) fn read_opened(
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
             let text = nyquist_formats::plain_text(&bytes).map_err(|error| cannot_load(&error))?;
-            firefox::read(&*text).map_err(|error| cannot_load(&error))
+            let profile = firefox::read(&*text).map_err(|error| cannot_load(&error))?;
+            of_event(path, profile, value)
         }
         // JSON that is nothing known gets the error of the format that most files have.
-        None | Some(Format::Firefox) => firefox::read(input).map_err(|error| cannot_load(&error)),
+        None | Some(Format::Firefox) => {
+            let profile = firefox::read(input).map_err(|error| cannot_load(&error))?;
+            of_event(path, profile, value)
+        }
         Some(format @ Format::Etl) => Err(Failure::new(format!(
             "cannot load {}: it is {format}, which cannot be read yet",
             path.display()
@@ -122,6 +128,20 @@ pub(crate) fn read_opened(
             Ok(imported.profile)
         }
     }
+}
+
+/// The profile with an event in place of CPU time, where one is wanted.
+fn of_event(path: &Path, profile: Profile, event: Option<&str>) -> Result<Profile, Failure> {
+    let Some(event) = event else { return Ok(profile) };
+    let known = profile.recorded_events().into_iter().map(one_line).collect::<Vec<_>>().join(", ");
+    profile.with_event_as_samples(event).ok_or_else(|| {
+        let (path, event) = (path.display(), one_line(event));
+        if known.is_empty() {
+            return Failure::new(format!("{path} holds no events, and so no {event}"))
+                .hint("`nyquist record -e EVENT` records events beside the samples");
+        }
+        Failure::new(format!("{path} holds no event {event}: its events are {known}"))
+    })
 }
 
 /// Where a file's bytes come from.
@@ -206,7 +226,8 @@ impl Source {
 /// The file's profile as a document of the Firefox Profiler: its bytes if it is one, else `profile` as it was read.
 pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failure> {
     // What root alone may read cannot be read any more.
-    if path.is_file()
+    if profile.meta().measure.is_cpu_time()
+        && path.is_file()
         && let Ok(bytes) = std::fs::read(path)
     {
         let start = &bytes[..bytes.len().min(PREFIX_BYTES)];

@@ -5,7 +5,7 @@ use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use nyquist_convert::event::{
     Counter, CounterKind, Event, EventKind, FieldValue, LiveStack, MappedFile, Mapping, Marker,
-    MarkerCategory, MarkerTiming, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
+    MarkerCategory, MarkerTiming, Occurrence, OccurrenceKind, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
     WaitReason, Waiting,
 };
 use nyquist_convert::{Converter, Options, Shape};
@@ -105,6 +105,8 @@ fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
         12 => EventKind::Descheduled { pid: pid(input)?, tid: tid(input)?, preempted: input.arbitrary()? },
         13 => EventKind::Waiting(Box::new(waiting(input)?)),
         14 => EventKind::SwitchOut(sample(input)?),
+        15 => EventKind::Occurrence(Box::new(occurrence(input)?)),
+        16 => EventKind::OccurrencesLost { records: len(input)? },
         _ => EventKind::Sample(sample(input)?),
     })
 }
@@ -114,6 +116,15 @@ fn waiting(input: &mut Unstructured<'_>) -> Result<Waiting> {
     let object = if input.arbitrary()? { Some(text(input)?.into()) } else { None };
     let holder = if input.arbitrary()? { Some(tid(input)?) } else { None };
     Ok(Waiting { sample: sample(input)?, reason, object, holder, looked_before_ns: len(input)? })
+}
+
+fn occurrence(input: &mut Unstructured<'_>) -> Result<Occurrence> {
+    let fields = (0..input.int_in_range(0..=2)?)
+        .map(|_| Ok((text(input)?.to_owned(), *input.choose(MarkerFormat::ALL)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let kind = OccurrenceKind::new(text(input)?, &fields, input.int_in_range(0..=3)?).into();
+    let values = (0..input.int_in_range(0..=3)?).map(|_| value(input)).collect::<Result<_>>()?;
+    Ok(Occurrence { kind, sample: sample(input)?, count: len(input)?, values })
 }
 
 fn live_stack(input: &mut Unstructured<'_>) -> Result<LiveStack> {

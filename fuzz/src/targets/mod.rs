@@ -34,6 +34,7 @@ targets! {
     shared_cache
     symbols_file
     symbols_sections
+    tracepoint
     unwind_compact
     unwind_file
     unwind_macho

@@ -2,9 +2,21 @@
 
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
-use nyquist_convert::perf::{CounterMeaning, EventCpus, PerfEvents, Period};
+use nyquist_convert::perf::{
+    CounterMeaning, Details, EventCpus, OccurrenceEvent, Occurrences, PerfEvents, Period,
+};
 use nyquist_object::elf::Architecture;
+use nyquist_perf::file::TracepointFormat;
 use nyquist_perf::{Body, ByteOrder, ReadFormat, RecordFormat, Sample, SampleType, parse_record};
+
+/// Events 3 and 4 are no clocks.
+fn occurrences() -> Occurrences {
+    const FORMAT: &str = "name: b\nID: 7\n\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;
+\tfield:char b[4];\toffset:12;\tsize:4;\tsigned:0;\n\tfield:__data_loc char[] c;\toffset:16;\tsize:4;\tsigned:0;\n";
+    let fields = TracepointFormat::parse("a", FORMAT).map_or(Details::None, Details::Fields);
+    let events = [(3, Details::Address), (4, fields)];
+    events.map(|(id, details)| (id, OccurrenceEvent::new("a:b", details, 10).into())).into_iter().collect()
+}
 
 /// Takes one input.
 pub fn run(bytes: &[u8]) {
@@ -29,6 +41,7 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
         cpus: EventCpus::from_iter([(1, 0), (2, 1)]),
         counters: CounterMeaning::CpuTime,
         successors: [2].into_iter().collect(),
+        occurrences: occurrences(),
     };
     let record = Bytes::copy_from_slice(input.bytes(input.len())?);
     let _ = events.event(&record, &record);

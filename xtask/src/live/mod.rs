@@ -21,6 +21,7 @@ mod deepening;
 mod diff;
 mod doctor;
 mod emulator;
+mod events;
 mod exit_status;
 mod expect;
 mod file_server;
@@ -117,6 +118,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("chosen_cpus", chosen_cpus::TESTS),
     ("control_groups", control_groups::TESTS),
     ("counters", counters::TESTS),
+    ("events", events::TESTS),
     ("own_files", own_files::TESTS),
     ("storms", storms::TESTS),
     ("idle", idle::TESTS),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use nyquist_convert::event::Timestamp;
-use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period, Successors};
+use nyquist_convert::perf::{CounterMeaning, Occurrences, PerfEvents, Period, Successors};
 use nyquist_convert::{AuxFiles, Converter, Finished, Options, RecordedFiles};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::file::{FileReader, Item};
@@ -71,6 +71,7 @@ impl Recording {
             cpus: reader.event_cpus().iter().copied().collect(),
             counters: CounterMeaning::CpuTime,
             successors: Successors::default(),
+            occurrences: Occurrences::default(),
         };
         Ok(Self { format, chunks, start: Timestamp(start) })
     }

@@ -10,6 +10,7 @@ mod gaps;
 pub(crate) mod intern;
 pub(crate) mod marker_kinds;
 mod markers;
+mod occurrences;
 mod place;
 mod profile_time;
 mod row_names;

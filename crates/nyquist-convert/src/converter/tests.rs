@@ -4,6 +4,7 @@ mod completing;
 mod frame_pointers;
 mod losses;
 mod nameless;
+mod occurrences;
 mod stack_bases;
 mod waits;
 mod walking_threads;

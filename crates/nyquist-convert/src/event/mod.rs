@@ -3,6 +3,7 @@
 //! Events of one source may come in any order within the source's reordering window; the order stage sorts
 //! them by time.
 
+mod occurrence;
 pub(crate) mod pre_unwound;
 mod registers;
 mod waiting;
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_profile::{CategoryColor, MarkerSchema};
 pub use nyquist_profile::{CounterGraph, GraphColor};
+pub use occurrence::{Occurrence, OccurrenceKind};
 pub use pre_unwound::PreUnwound;
 pub use registers::Registers;
 use std::sync::Arc;
@@ -156,6 +158,13 @@ pub enum EventKind {
     Unthrottled,
     /// The program itself, or who watches it, marked a point or an interval.
     Marker(Box<Marker>),
+    /// Something that was asked for happened on a thread.
+    Occurrence(Box<Occurrence>),
+    /// The source dropped occurrences for want of room.
+    OccurrencesLost {
+        /// How many.
+        records: u64,
+    },
     /// A quantity has a value.
     Counter(Counter),
     /// The outer part of a thread's stack was read from its process's memory. Shared with whoever compares the next one with it.

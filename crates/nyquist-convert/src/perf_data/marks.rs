@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use nyquist_perf::file::{self, FieldKind, TracepointFormat, Tracepoints};
-use nyquist_profile::{CounterGraph, GraphColor, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
+use nyquist_perf::file::{self, TracepointFormat, Tracepoints};
+use nyquist_profile::{CounterGraph, GraphColor, MarkerDisplay, MarkerField, MarkerSchema};
 use rustc_hash::FxHashMap;
 
-use crate::event::{Counter, CounterKind, EventKind, FieldValue, Marker, MarkerTiming, Pid, Tid, Track};
+use crate::decode::perf::{marker_format, shown, value};
+use crate::event::{Counter, CounterKind, EventKind, Marker, MarkerTiming, Pid, Tid, Track};
 
 /// What was made for tracepoints so far.
 #[derive(Debug, Default)]
@@ -30,8 +31,7 @@ impl Marks {
             return self.memory(tracepoints, format, raw, pid);
         }
         let (schema, name) = self.kinds.entry(tracepoint).or_insert_with(|| kind(format));
-        let shown = format.fields.iter().filter(|field| field.kind != FieldKind::Other);
-        let values = shown.map(|field| value(tracepoints.value(field, raw))).collect();
+        let values = shown(format).map(|field| value(tracepoints.value(field, raw))).collect();
         Some(EventKind::Marker(Box::new(Marker {
             pid,
             track: Track::Thread(tid),
@@ -82,31 +82,16 @@ impl Marks {
 
 fn kind(format: &TracepointFormat) -> (Arc<MarkerSchema>, Arc<str>) {
     let name = format!("{}:{}", format.system, format.name);
-    let field = |field: &file::Field| {
-        let format = match field.kind {
-            FieldKind::Unsigned | FieldKind::Signed if field.name.ends_with("pid") => MarkerFormat::Pid,
-            FieldKind::Unsigned if field.size == 8 => MarkerFormat::Hexadecimal,
-            FieldKind::Unsigned | FieldKind::Signed => MarkerFormat::Integer,
-            _ => MarkerFormat::String,
-        };
-        MarkerField { key: field.name.clone(), label: None, format }
+    let field = |field: &file::Field| MarkerField {
+        key: field.name.clone(),
+        label: None,
+        format: marker_format(field),
     };
-    let shown = format.fields.iter().filter(|field| field.kind != FieldKind::Other);
     let schema = MarkerSchema {
         name: name.clone(),
         display: vec![MarkerDisplay::Chart, MarkerDisplay::Table, MarkerDisplay::TimelineOverview],
-        fields: shown.map(field).collect(),
+        fields: shown(format).map(field).collect(),
         ..MarkerSchema::default()
     };
     (Arc::new(schema), name.into())
-}
-
-fn value(value: Option<file::FieldValue>) -> FieldValue {
-    match value {
-        Some(file::FieldValue::Integer(number)) => {
-            i64::try_from(number).map_or(FieldValue::Missing, FieldValue::Integer)
-        }
-        Some(file::FieldValue::Text(text)) => FieldValue::String(text.into()),
-        None => FieldValue::Missing,
-    }
 }

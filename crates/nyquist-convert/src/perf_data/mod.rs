@@ -29,7 +29,7 @@ use rustc_hash::FxHashSet;
 
 use crate::converter::{Converter, Finished};
 use crate::decode::perf::{
-    CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
+    CounterMeaning, EventCpus, Occurrences, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::filter::Filter;
@@ -184,6 +184,7 @@ impl Import {
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
                 successors: successors.clone(),
+                occurrences: Occurrences::default(),
             });
         }
         Ok(())

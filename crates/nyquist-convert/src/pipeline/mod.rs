@@ -5,6 +5,7 @@
 
 mod losses;
 mod marks;
+pub(crate) mod occurrences;
 mod samples;
 mod threads;
 mod waits;
@@ -23,6 +24,7 @@ use crate::symbolicate::seen_addresses::AddressSender;
 use crate::unwind::stack_walker::{StackWalker, WalkCounts};
 use crate::wanted::Wanted;
 use nyquist_profile::{LibId, ProfileBuilder};
+use occurrences::OccurrenceCounts;
 
 /// What comes after the order stage.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ pub(crate) struct Pipeline {
     pub(crate) wanted: Wanted,
     pub(crate) walker: StackWalker,
     account: Accounting,
+    pub(crate) occurrences: OccurrenceCounts,
     pub(crate) sink: ProfileSink,
     /// Where samples go that were converted, if somebody wants them back.
     pub(crate) spent: Option<SampleRecycler>,
@@ -48,6 +51,7 @@ impl Pipeline {
             wanted: Wanted::all(start),
             walker: StackWalker::new(options.interval()),
             account: Accounting::new(&options),
+            occurrences: OccurrenceCounts::default(),
             sink: ProfileSink::new(options),
             spent: None,
             start,
@@ -96,6 +100,10 @@ impl Pipeline {
                 if self.selects((marker.pid, marker.thread()), cpu, now) {
                     self.sink.add_marker(now, &marker, &mut self.processes);
                 }
+            }
+            EventKind::Occurrence(occurrence) => self.occurrence(now, cpu, *occurrence),
+            EventKind::OccurrencesLost { records } => {
+                self.occurrences.lost = self.occurrences.lost.saturating_add(records);
             }
             EventKind::LiveStack(live) => self.walker.deep_stacks.add(live),
             EventKind::Counter(counter) => {

@@ -97,6 +97,20 @@ impl StackWalker {
         }
     }
 
+    /// The same for a stack that is none of the samples' whose copies the source may make longer, and that are counted.
+    pub(crate) fn walk_beside(
+        &mut self,
+        sample: (&Sample, Timestamp),
+        processes: &mut ProcessState,
+    ) -> Option<Truncation> {
+        let counts = self.counts;
+        self.deep_stacks.counts_copies = false;
+        let truncated = self.walk(sample, processes);
+        self.deep_stacks.counts_copies = true;
+        self.counts = counts;
+        truncated
+    }
+
     fn frames_of_user_stack(
         &mut self,
         (sample, now): (&Sample, Timestamp),

@@ -126,7 +126,7 @@ fn sized<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
 
 impl TracepointFormat {
     /// Reads a `format` file of tracefs.
-    fn parse(system: &str, text: &str) -> Option<Self> {
+    pub fn parse(system: &str, text: &str) -> Option<Self> {
         let (mut name, mut id, mut fields) = (None, None, Vec::new());
         for line in text.lines() {
             let line = line.trim();

@@ -107,6 +107,12 @@ pub enum OpenError {
     /// Without `perf_event_open`, callers are found in copies of stacks or not at all.
     #[error("by ptrace, callers are always found in copies of the stack: it knows no other call graph")]
     CallGraphNeedsPerf,
+    /// Without `perf_event_open` there are no events.
+    #[error("events (-e) take perf_event_open, which ptrace does without")]
+    EventsNeedPerf,
+    /// The same, where it is refused.
+    #[error("events (-e) take perf_event_open: {0}")]
+    NoPerfForEvents(perf::OpenError),
     /// Not with either.
     #[error("{perf}, and {ptrace}")]
     Both {
@@ -135,6 +141,10 @@ impl OpenError {
             Self::Ptrace(error) => [error.advice(), None],
             Self::TooMuchForPtrace => words("name a command, or running processes with -p or --name"),
             Self::CallGraphNeedsPerf => words("leave out --call-graph, or --backend"),
+            Self::EventsNeedPerf => words("leave out -e, or --backend"),
+            Self::NoPerfForEvents(perf) => {
+                [perf.advice(), Some("without -e, the program is sampled by ptrace".to_owned())]
+            }
             Self::Both { perf, ptrace } => [perf.advice(), ptrace.advice()],
         };
         advice.into_iter().flatten().collect()
@@ -174,6 +184,9 @@ impl Backend {
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {
         let subject = subject.ok_or(OpenError::TooMuchForPtrace)?;
+        if !options.events.is_empty() {
+            return Err(OpenError::EventsNeedPerf);
+        }
         if !options.call_graph.copies_stacks() {
             return Err(OpenError::CallGraphNeedsPerf);
         }
@@ -188,6 +201,9 @@ impl Backend {
         options: &Options,
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {
+        if !options.events.is_empty() {
+            return Err(OpenError::NoPerfForEvents(perf));
+        }
         let why = match perf.advice() {
             Some(advice) => format!("{perf}: {advice}"),
             None => perf.to_string(),

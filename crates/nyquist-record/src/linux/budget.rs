@@ -16,6 +16,8 @@ pub(crate) struct Allowance {
     pub(crate) copies: Copies,
     /// Whether the reader gets a CPU as soon as it is woken.
     pub(crate) reader_at_once: bool,
+    /// Whether events beside the clock get a ring as large as that for samples.
+    pub(crate) events_beside: bool,
 }
 
 /// How much of a stack is copied.
@@ -90,10 +92,11 @@ impl Allowance {
         let totals = (TOTALS_PAGES as u64 + 1) * page;
         let each = self.bytes.map_or(u64::MAX, |bytes| (bytes / cpus).saturating_sub(totals));
         let largest = self.wanted_ring().min(LARGEST_TOTAL / cpus);
+        let sample_rings = 1 + u64::from(self.events_beside);
         // Each ring has a control page besides its records.
-        let room = each.saturating_sub(SMALLEST_SIDEBAND + 2 * page);
-        let sample = power_of_two_within(room, SMALLEST_RING, largest);
-        let rest = each.saturating_sub(sample + 2 * page);
+        let room = each.saturating_sub(SMALLEST_SIDEBAND + page) / sample_rings;
+        let sample = power_of_two_within(room.saturating_sub(page), SMALLEST_RING, largest);
+        let rest = each.saturating_sub(sample_rings * (sample + page) + page);
         let sideband = power_of_two_within(rest, SMALLEST_SIDEBAND, LARGEST_SIDEBAND);
         self.with_stack(RingPlan {
             sample_pages: (sample / page).max(1) as usize,
@@ -176,6 +179,8 @@ pub(crate) struct AttachCost {
     pub(crate) clock_beside: bool,
     /// Whether there is a second event that samples, for deeper stacks.
     pub(crate) deepens: bool,
+    /// How many events there are beside the clock.
+    pub(crate) beside: usize,
 }
 
 /// What a recorder may have that attaches to threads.
@@ -203,10 +208,11 @@ const OTHER_DESCRIPTORS: u64 = 512;
 const MOST_EVENTS_BY_CHOICE: u64 = 100_000;
 
 impl AttachCost {
-    /// The events: on each CPU, for each thread, one or two that sample, one that counts and one for mappings and names.
+    /// The events: on each CPU, for each thread, one or two that sample, one that counts, one for mappings and names, and those
+    /// beside the clock.
     pub(crate) fn events(&self) -> u64 {
         let sampler = 1 + u64::from(self.clock_beside);
-        let each = 2 + sampler + if self.deepens { sampler } else { 0 };
+        let each = 2 + sampler + if self.deepens { sampler } else { 0 } + self.beside as u64;
         each.saturating_mul(self.cpus as u64).saturating_mul(self.threads as u64)
     }
 
@@ -244,7 +250,15 @@ mod tests {
     use super::*;
 
     fn allowance(cpus: usize, bytes: Option<u64>, rate_hz: u32) -> Allowance {
-        Allowance { cpus, page: 4096, bytes, rate_hz, copies: Copies::Growing, reader_at_once: false }
+        Allowance {
+            cpus,
+            page: 4096,
+            bytes,
+            rate_hz,
+            copies: Copies::Growing,
+            reader_at_once: false,
+            events_beside: false,
+        }
     }
 
     /// What the rings of a plan lock, with their control pages: for samples, for what threads had used, and for the sideband, which has two
@@ -337,7 +351,7 @@ mod tests {
     fn threads_get_events_of_their_own_as_long_as_there_are_descriptors() {
         let (shallow, deep) = (Attaching::Threads(Copies::Shallow), Attaching::Threads(Copies::Growing));
         let check = |cpus, threads, descriptors, sees_cpus, expected| {
-            let cost = AttachCost { cpus, threads, clock_beside: true, deepens: false };
+            let cost = AttachCost { cpus, threads, clock_beside: true, deepens: false, beside: 0 };
             let attaching = cost.attaching(Copies::Growing, Rights { descriptors, sees_cpus });
             assert_eq!(attaching, expected, "{cpus} CPUs, {threads} threads, {descriptors} descriptors");
         };
@@ -351,7 +365,7 @@ mod tests {
         check(128, 1000, 524_288, false, Some(shallow));
         check(128, 1100, 524_288, false, None);
         check(8192, usize::MAX, u64::MAX - 1, true, Some(Attaching::Cpus));
-        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, deepens: false };
+        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, deepens: false, beside: 0 };
         let rights = Rights { descriptors: 1 << 20, sees_cpus: false };
         for copies in [Copies::Fixed(8192), Copies::None] {
             assert_eq!(cost.attaching(copies, rights), Some(Attaching::Threads(copies)));
@@ -361,7 +375,7 @@ mod tests {
     /// What becomes of attaching to 1,000 threads on 128 CPUs: how they are recorded, and the kilobytes that each CPU's rings lock and
     /// that are copied of each stack.
     fn attached(rights: Rights, bytes: Option<u64>) -> Option<(Attaching, u64, u32)> {
-        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, deepens: false };
+        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, deepens: false, beside: 0 };
         let attaching = cost.attaching(Copies::Growing, rights)?;
         let copies = if let Attaching::Threads(copies) = attaching { copies } else { Copies::Growing };
         let allowance = Allowance { copies, ..allowance(128, bytes, 1000) };
@@ -389,7 +403,8 @@ mod tests {
 
     #[test]
     fn a_thread_costs_three_events_a_cpu_and_one_more_beside_cycles() {
-        let cost = |clock_beside| AttachCost { cpus: 128, threads: 1000, clock_beside, deepens: false };
+        let cost =
+            |clock_beside| AttachCost { cpus: 128, threads: 1000, clock_beside, deepens: false, beside: 0 };
         assert_eq!([false, true].map(|beside| cost(beside).events()), [384_000, 512_000]);
         let deep = |clock_beside| AttachCost { deepens: true, ..cost(clock_beside) }.events();
         assert_eq!([false, true].map(deep), [512_000, 768_000]);

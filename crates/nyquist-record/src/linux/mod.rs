@@ -24,6 +24,7 @@ mod proc;
 pub mod process;
 pub mod ptrace;
 mod random;
+mod recorded_event;
 pub mod signals;
 mod stop;
 mod sudo;
@@ -41,6 +42,7 @@ pub use privileges::are_kept_under_ptrace as may_look_into_others;
 pub use proc::{
     has_ended as process_has_ended, named as processes_named, process_of_thread, state as process_state,
 };
+pub use recorded_event::RecordedEvent;
 pub use stop::{EndReason, StopHandle};
 pub use sudo::{invoking_environment, invoking_user};
 pub use sys::process::Preference;

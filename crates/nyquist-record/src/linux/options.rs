@@ -6,6 +6,7 @@ use std::time::Duration;
 use nyquist_convert::event::Pid;
 
 use super::budget::{Copies, LARGEST_STACK};
+use super::recorded_event::RecordedEvent;
 use super::threads::Threads;
 
 /// What to record.
@@ -46,7 +47,7 @@ impl CallGraph {
 }
 
 /// How to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Samples for every second of a thread's CPU time.
     pub rate_hz: u32,
@@ -66,6 +67,8 @@ pub struct Options {
     pub stack_bytes: Option<u32>,
     /// The recorder's own threads; `None` has as many as the CPUs that are recorded need.
     pub threads: Option<Threads>,
+    /// What is recorded beside the clock.
+    pub events: Vec<RecordedEvent>,
 }
 
 impl Options {
@@ -93,6 +96,7 @@ impl Default for Options {
             call_graph: CallGraph::Auto,
             stack_bytes: None,
             threads: None,
+            events: Vec::new(),
         }
     }
 }

@@ -17,6 +17,9 @@ pub(crate) const BUFFERS: usize = 256;
 /// The buffers that samples may not take.
 const KEPT_FOR_SIDEBAND: usize = 16;
 
+/// The buffers that events beside the clock may not take: a flood of them must leave room for the samples.
+const KEPT_FOR_SAMPLES: usize = BUFFERS / 2;
+
 /// The buffers that only what is older than all else may take.
 const KEPT_FOR_OLDEST: usize = 8;
 
@@ -34,6 +37,8 @@ pub(crate) struct Pool {
 /// What may take the last buffers: each more of them than the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
+    /// Events beside the clock: where there is no buffer for them, they are dropped.
+    Occurrences,
     /// Samples: losing some of them is a pity.
     Samples,
     /// Mappings, names and tasks: without them, all samples that follow are worth little.
@@ -47,6 +52,7 @@ impl Need {
     /// How many buffers it leaves to others.
     fn leaves(self) -> usize {
         match self {
+            Self::Occurrences => KEPT_FOR_OLDEST + KEPT_FOR_SIDEBAND + KEPT_FOR_SAMPLES,
             Self::Samples => KEPT_FOR_OLDEST + KEPT_FOR_SIDEBAND,
             Self::Sideband => KEPT_FOR_OLDEST,
             Self::Oldest => 0,
@@ -70,7 +76,7 @@ impl Pool {
     /// Takes a buffer for records, if there is one for this need. It may be filled for the least of all needs that it could have
     /// been taken for.
     pub(crate) fn take(&self, need: Need) -> Option<BufferWriter> {
-        let all = [Need::Samples, Need::Sideband, Need::Oldest];
+        let all = [Need::Occurrences, Need::Samples, Need::Sideband, Need::Oldest];
         let could_have_it = all.into_iter().filter(|least| *least <= need);
         let (least, mut filling) =
             could_have_it.into_iter().find_map(|least| Some((least, self.take_leaving(least.leaves())?)))?;
@@ -91,7 +97,7 @@ impl Pool {
         self.count.fetch_sub(1, Ordering::AcqRel);
         let (back, count) = (self.back.clone(), Arc::clone(&self.count));
         let buffer = PooledBuffer { buffer, len: 0, back, count };
-        Some(BufferWriter { buffer, kept_for: Need::Samples })
+        Some(BufferWriter { buffer, kept_for: Need::Occurrences })
     }
 }
 

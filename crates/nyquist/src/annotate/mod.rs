@@ -23,7 +23,7 @@ use std::path::Path;
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
-    let read = input::read(&args.file, &args.symbols, printer);
+    let read = input::read(&args.file, &args.filter, &args.symbols, printer);
     let mut profile = read.map_err(|failure| match in_order(args) {
         Some(command) => failure.hint(command),
         None => failure,

@@ -34,6 +34,10 @@ pub(crate) struct FilterArgs {
     /// Only time spent in code of these categories, as User or Kernel: a name or a regex (may be repeated)
     #[arg(long, value_name = "CATEGORY")]
     pub(crate) category: Vec<String>,
+    /// How often this event happened, instead of CPU time: one that was recorded with -e; of another program's file that of this
+    /// name, as alloc_space
+    #[arg(long, value_name = "EVENT", conflicts_with_all = ["off_cpu", "wall"])]
+    pub(crate) event: Option<String>,
     /// Time that threads waited, instead of CPU time
     #[arg(long, conflicts_with = "wall")]
     pub(crate) off_cpu: bool,

@@ -1,7 +1,7 @@
 //! What `nyquist record` can be asked for.
 
 use crate::args::quantity::{rate, seconds, whole};
-use crate::args::{ServerArgs, StackArgs, SymbolArgs, Verbosity};
+use crate::args::{EventArgs, ServerArgs, StackArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
@@ -78,6 +78,8 @@ pub(crate) struct RecordArgs {
     /// Also record where threads wait, for how long, and what for
     #[arg(long, conflicts_with = "perf_data")]
     pub(crate) off_cpu: bool,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
     #[command(flatten)]

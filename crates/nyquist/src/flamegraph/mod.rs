@@ -28,7 +28,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     // Reading the profile may take root's rights away, which are left where the output takes them.
     let output = if args.format.json { None } else { find(&args.output)? };
     let files = [&args.file].into_iter().chain(args.before.as_ref().filter(|_| !args.chart));
-    let mut profiles = input::read_all(files, &args.symbols, printer)?;
+    let mut profiles = input::read_all(files, &args.filter, &args.symbols, printer)?;
     for profile in &mut profiles {
         selection::split(profile, &args.filter);
     }

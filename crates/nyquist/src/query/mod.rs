@@ -27,7 +27,7 @@ pub(crate) fn guide() -> Result<(), Failure> {
 /// Runs the subcommand.
 pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     check(args)?;
-    let mut profile = input::read(&args.file, &args.symbols, Printer::new(args.verbosity))?;
+    let mut profile = input::read(&args.file, &args.filter, &args.symbols, Printer::new(args.verbosity))?;
     selection::split(&mut profile, &args.filter);
     let selected = selection::select(&profile, &args.filter)?;
     let index = Index::new(&profile);

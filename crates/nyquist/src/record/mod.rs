@@ -3,6 +3,7 @@
 mod attached;
 mod companions;
 mod ending;
+mod events;
 mod failures;
 mod family;
 mod run;
@@ -61,9 +62,9 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let may_look_into_others = linux::may_look_into_others();
     let recorded = record(args, printer, &control, identity::invoking_user());
     // The output that is not needed any more is removed by whoever has made it.
-    let Recorded { finished, summary, status, used, living, command_lines } =
+    let Recorded { finished, summary, events, status, used, living, command_lines } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
-    let Finished { profile, statistics, libs, side_news } = finished;
+    let Finished { profile, statistics, occurrences, libs, side_news } = finished;
     for news in &side_news {
         printer.warn(news);
     }
@@ -80,6 +81,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         program: &subject::target_name(args),
         command_lines: &command_lines,
         waits: args.off_cpu,
+        events: (&events, &occurrences),
         may_look_into_others,
     };
     summary::print(
@@ -196,6 +198,8 @@ fn wants_server(args: &RecordArgs) -> bool {
 struct Recorded {
     finished: Finished,
     summary: Summary,
+    /// The names of the events beside the samples.
+    events: Vec<String>,
     status: u8,
     /// The CPU time that the command used in all runs, by the kernel's account, where all of it was to be recorded.
     used: Option<Duration>,
@@ -213,7 +217,9 @@ fn record(
     user: Option<&Credentials>,
 ) -> Result<Recorded, Failure> {
     let began = Instant::now();
-    let recorder = Recorder { args, printer, control, user };
+    let events = events::wanted(args)?;
+    let names = events.iter().map(|recorded| recorded.event.name.clone()).collect();
+    let recorder = Recorder { args, printer, control, user, events };
     let mut kept = None;
     // They may end before the recording does.
     let mut command_lines = attached::command_lines(&args.target.pid);
@@ -259,7 +265,7 @@ fn record(
     if !args.target.is_command() {
         command_lines += &attached::command_lines_of_running(&finished.profile);
     }
-    Ok(Recorded { finished, summary, status, used, living, command_lines })
+    Ok(Recorded { finished, summary, events: names, status, used, living, command_lines })
 }
 
 /// How long to record what the command has left running, where a time was given for all and the command did not take it.

@@ -20,7 +20,7 @@ use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{Ended, Running, Suspended};
 use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::signals::EndSignal;
-use nyquist_record::linux::{self, Credentials, EndReason, Preference, Target, Threads};
+use nyquist_record::linux::{self, Credentials, EndReason, Preference, RecordedEvent, Target, Threads};
 use nyquist_record::{Chunk, Decoder};
 use std::io;
 use std::slice;
@@ -35,6 +35,8 @@ pub(super) struct Recorder<'a> {
     pub(super) control: &'a Control,
     /// Whom the command runs as, where that is somebody else.
     pub(super) user: Option<&'a Credentials>,
+    /// What is recorded beside the samples.
+    pub(super) events: Vec<RecordedEvent>,
 }
 
 /// Whom a run records.
@@ -178,6 +180,7 @@ impl Recorder<'_> {
             cpus: args.cpu.clone().unwrap_or_default().0,
             context_switches: args.shape.rows.cswitch_markers || args.off_cpu,
             threads: args.threads_for.map(|cpus| Threads::for_cpus(cpus.into())),
+            events: self.events.clone(),
             ..linux::Options::default()
         })?;
         let loses_privileges = child.and_then(Suspended::loses_privileges);

@@ -27,7 +27,7 @@ pub(crate) use tree::{TreeOptions, tree_nodes};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
-    let mut profile = input::read(&args.file, &args.symbols, Printer::new(args.verbosity))?;
+    let mut profile = input::read(&args.file, &args.filter, &args.symbols, Printer::new(args.verbosity))?;
     selection::split(&mut profile, &args.filter);
     let mut selected = selection::select(&profile, &args.filter)?;
     if args.view.waits {

@@ -8,6 +8,8 @@ mod measure;
 mod measured;
 mod table;
 
+pub(crate) use events::failure as event_failure;
+
 use crate::args::{NOT_UNDERSTOOD, StatArgs};
 use crate::control::Control;
 use crate::failure::{Failure, io_reason};

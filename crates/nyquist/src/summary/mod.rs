@@ -1,5 +1,6 @@
 //! What is said of a recording, in the terminal and in the profile.
 
+mod events;
 mod outcome;
 mod recorded;
 mod waits;

@@ -9,7 +9,7 @@ use crate::scale::Scale;
 use crate::text::{Names, cut_name};
 use crate::unnamed;
 use nyquist_analysis::{Function, Index, Selection, View};
-use nyquist_convert::Statistics;
+use nyquist_convert::{OccurrenceCounts, Statistics};
 use nyquist_profile::{Profile, StackId, well_known};
 use nyquist_record::linux::backend::Summary;
 use nyquist_record::linux::ptrace::HoldSummary;
@@ -62,6 +62,8 @@ pub(crate) struct Recorded<'a> {
     pub(crate) command_lines: &'a str,
     /// Whether it was asked for where threads wait.
     pub(crate) waits: bool,
+    /// The names of the events that were recorded beside the samples, and how many of each.
+    pub(crate) events: (&'a [String], &'a OccurrenceCounts),
     /// Whether the recorder could look into all processes. This process may have given up the right to since.
     pub(crate) may_look_into_others: bool,
 }
@@ -78,7 +80,7 @@ pub(crate) fn print(
     if printer.is_silent() {
         return;
     }
-    let &Recorded { profile, program, command_lines, waits, may_look_into_others } = recorded;
+    let &Recorded { profile, program, command_lines, waits, events, may_look_into_others } = recorded;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
@@ -103,6 +105,7 @@ pub(crate) fn print(
     if !own.is_empty() {
         printer.say(format_args!("Of its own code, with what it calls: {own}"));
     }
+    super::events::print(printer, events.0, events.1);
     if waits {
         super::waits::print(printer, profile);
     }

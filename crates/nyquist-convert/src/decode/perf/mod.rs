@@ -1,9 +1,12 @@
 //! Perf records to events: what the kernel's rings or a perf.data file say, in the terms of the event model.
 
 mod counters;
+mod occurrences;
 mod stack;
 
 pub use counters::{CounterMeaning, EventCpus, Period, Successors};
+pub use occurrences::{Details, OccurrenceEvent, Occurrences};
+pub(crate) use occurrences::{marker_format, shown, value};
 pub(crate) use stack::{deferred_cookie, user_part};
 
 use bytes::Bytes;
@@ -43,6 +46,8 @@ pub struct PerfEvents {
     pub counters: CounterMeaning,
     /// The events that have taken over from others: what they count begins with that.
     pub successors: Successors,
+    /// The events whose samples are no observations of a running thread, but say that something has happened.
+    pub occurrences: Occurrences,
 }
 
 impl PerfEvents {
@@ -74,7 +79,13 @@ impl PerfEvents {
 
     fn kind(&self, record: &Record<'_>, piece: &Bytes) -> Option<EventKind> {
         Some(match &record.body {
-            Body::Sample(sample) => EventKind::Sample(self.sample(record, sample, piece)?),
+            Body::Sample(sample) => {
+                let observed = self.sample(record, sample, piece)?;
+                match self.occurrences.get(record.id.id) {
+                    Some(event) => EventKind::Occurrence(Box::new(event.occurrence(observed, sample))),
+                    None => EventKind::Sample(observed),
+                }
+            }
             Body::Mmap(mmap) => EventKind::Map(mapping(mmap)?),
             Body::Comm(comm) => EventKind::Name {
                 pid: Pid(comm.pid),
@@ -85,6 +96,15 @@ impl PerfEvents {
             Body::Fork(task) => fork(task),
             Body::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
             Body::Read(read) if self.counters == CounterMeaning::CpuTime => total(record, read)?,
+            Body::Lost(lost) if self.occurrences.get(Some(lost.id)).is_some() => {
+                EventKind::OccurrencesLost { records: lost.records }
+            }
+            // It is not the clock that pauses.
+            Body::Throttle(throttle) | Body::Unthrottle(throttle)
+                if self.occurrences.get(Some(throttle.id)).is_some() =>
+            {
+                return None;
+            }
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
             Body::LostSamples(records) => lost_samples(record, *records)?,
             Body::Throttle(_) => EventKind::Throttled,

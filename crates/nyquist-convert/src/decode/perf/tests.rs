@@ -4,8 +4,9 @@ use nyquist_perf::abi::record;
 use nyquist_perf::{ReadFormat, SampleType};
 
 use super::*;
-use crate::event::Registers;
+use crate::event::{FieldValue, Registers};
 use nyquist_perf::abi::x86;
+use std::sync::Arc;
 
 /// What a live recording on x86_64 asks for, with the sample's fields from the call chain on.
 fn events(sample_type: SampleType, architecture: Architecture) -> PerfEvents {
@@ -24,7 +25,15 @@ fn events(sample_type: SampleType, architecture: Architecture) -> PerfEvents {
     let cpus = [(100, 5), (101, 6)].into_iter().collect();
     let counters = CounterMeaning::CpuTime;
     let successors = [200].into_iter().collect();
-    PerfEvents { format, architecture, period: Period::Stated, cpus, counters, successors }
+    PerfEvents {
+        format,
+        architecture,
+        period: Period::Stated,
+        cpus,
+        counters,
+        successors,
+        occurrences: Occurrences::default(),
+    }
 }
 
 fn read(events: &PerfEvents, bytes: &Bytes) -> Option<Event> {
@@ -260,4 +269,68 @@ fn losses_and_pauses_are_on_the_cpu_of_their_event() {
         assert_eq!(of_cpu(bare, kind, fields), Some(6));
     }
     assert_eq!(of_cpu(bare, record::LOST, &[99, 7]), None);
+}
+
+/// The tracepoint that is event 100, with fields from the kernel.
+fn tracepoint() -> PerfEvents {
+    let text = "name: b\nID: 7\nformat:\n\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;
+\tfield:__data_loc char[] text;\toffset:12;\tsize:4;\tsigned:0;\n\tfield:u8 mac[6];\toffset:2;\tsize:6;\tsigned:0;\n";
+    let format = nyquist_perf::file::TracepointFormat::parse("a", text).unwrap();
+    let event = Arc::new(OccurrenceEvent::new("a:b", Details::Fields(format), 10));
+    PerfEvents {
+        occurrences: [(100, event)].into_iter().collect(),
+        ..events(SampleType::RAW, Architecture::X86_64)
+    }
+}
+
+fn occurrence(event: Option<Event>) -> crate::event::Occurrence {
+    match kind(event) {
+        EventKind::Occurrence(occurrence) => *occurrence,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_sample_of_another_event_is_an_occurrence_with_its_fields() {
+    let events = tracepoint();
+    // The length, then 20 bytes: the fields of all tracepoints, the number -2, the text's place 16 and length 3, and the text.
+    let text = u64::from(u32::from_le_bytes(*b"ab\0x"));
+    let fields = [20, pair(0, 0xffff_fffe), pair(16 | 3 << 16, text as u64)];
+    let occurrence = occurrence(sample(&events, 1, &fields));
+    assert_eq!((occurrence.sample.tid, occurrence.count, &*occurrence.kind.name), (Tid(12), 50, "a:b"));
+    let text = FieldValue::String("ab".into());
+    assert_eq!(occurrence.values, [FieldValue::Integer(-2), text]);
+    let keys: Vec<_> = occurrence.kind.schema.fields.iter().map(|field| &*field.key).collect();
+    assert_eq!(keys, ["event_count", "size", "text"]);
+}
+
+#[test]
+fn data_that_is_too_short_or_points_elsewhere_has_no_values() {
+    let events = tracepoint();
+    let short = occurrence(sample(&events, 1, &[4]));
+    assert_eq!(short.values, [FieldValue::Missing, FieldValue::Missing]);
+    let outside = occurrence(sample(&events, 1, &[20, pair(0, 5), pair(0xffff | 0xffff << 16, 0)]));
+    assert_eq!(outside.values, [FieldValue::Integer(5), FieldValue::Missing]);
+}
+
+#[test]
+fn an_address_is_a_field() {
+    let event = Arc::new(OccurrenceEvent::new("faults", Details::Address, 10));
+    let events = PerfEvents {
+        occurrences: [(100, event)].into_iter().collect(),
+        ..events(SampleType::ADDR, Architecture::X86_64)
+    };
+    let words = [100, pair(11, 12), 1000, 0xadd4, 3, 50];
+    let occurrence = occurrence(read(&events, &record(record::SAMPLE, 1, &words)));
+    assert_eq!(occurrence.values, [FieldValue::Integer(0xadd4)]);
+}
+
+#[test]
+fn what_another_event_loses_is_no_loss_of_samples() {
+    let events = tracepoint();
+    let words = [100, 9, pair(11, 12), 1000, 3, 100];
+    let lost = read(&events, &record(record::LOST, 0, &words));
+    assert_eq!(kind(lost), EventKind::OccurrencesLost { records: 9 });
+    let paused = [1000, 100, 100, pair(11, 12), 1000, 3, 100];
+    assert_eq!(read(&events, &record(record::THROTTLE, 0, &paused)), None);
 }

@@ -53,6 +53,8 @@ pub(crate) struct StackCompleter {
     calls: Calls,
     /// What came of the copies, for the recorder that makes them.
     pub(crate) feedback: StackCopyFeedback,
+    /// Whether what comes of copies is counted there.
+    pub(crate) counts_copies: bool,
 }
 
 impl StackCompleter {
@@ -64,6 +66,7 @@ impl StackCompleter {
             bases: LearnedStackBases::default(),
             calls: Calls::default(),
             feedback: StackCopyFeedback::default(),
+            counts_copies: true,
         }
     }
 
@@ -159,7 +162,9 @@ impl StackCompleter {
         (walked, outermost): (Walked, Avma),
         processes: &mut ProcessState,
     ) {
-        if let Walked::To(_) = walked {
+        if let Walked::To(_) = walked
+            && self.counts_copies
+        {
             self.feedback.note(sample.tid, copied.limited, walked.ended_with_copy());
         }
         if walked == Walked::To(WalkEnd::Root) {

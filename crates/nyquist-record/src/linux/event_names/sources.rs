@@ -121,9 +121,28 @@ impl EventSources {
 
     /// The number that `perf_event_attr.config` names a tracepoint by.
     pub fn tracepoint_id(&self, group: &str, name: &str) -> io::Result<u64> {
-        let path = self.events()?.join(checked(group)?).join(checked(name)?).join("id");
-        let text = fs::read_to_string(path)?;
+        let text = self.tracepoint_file(group, name, "id")?;
         text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its id is no number"))
+    }
+
+    /// A file that describes a tracepoint: `id`, `format`.
+    pub(crate) fn tracepoint_file(&self, group: &str, name: &str, file: &str) -> io::Result<String> {
+        fs::read_to_string(self.events()?.join(checked(group)?).join(checked(name)?).join(file))
+    }
+
+    /// The group and the name of the tracepoint of a number: those in an event's name, else whichever has the number.
+    pub(crate) fn tracepoint_of_id(&self, event: &str, id: u64) -> Option<(String, String)> {
+        let mut words = event.split(':');
+        let (group, name) = (words.next()?, words.next().unwrap_or_default());
+        if self.tracepoint_id(group, name).ok() == Some(id) {
+            return Some((group.to_owned(), name.to_owned()));
+        }
+        let groups = self.tracepoint_groups().ok()?;
+        groups.into_iter().find_map(|group| {
+            let names = self.tracepoints(&group).ok()?;
+            let name = names.into_iter().find(|name| self.tracepoint_id(&group, name).ok() == Some(id))?;
+            Some((group, name))
+        })
     }
 
     fn events(&self) -> io::Result<PathBuf> {

@@ -88,6 +88,8 @@ pub(crate) struct Common {
     /// Whether it is told, too, when threads come to a CPU and leave it.
     pub(crate) switches: bool,
     pub(crate) call_graph: CallGraph,
+    /// Whether there are events beside the clock, whose samples say more.
+    pub(crate) events_beside: bool,
 }
 
 impl Common {
@@ -114,6 +116,10 @@ impl Common {
         }
         if self.call_graph.copies_stacks() {
             sample_type = sample_type.with(SampleType::REGS_USER).with(SampleType::STACK_USER);
+        }
+        if self.events_beside {
+            // The layout is that of all events, so that whoever parses the records need not look which one is at hand.
+            sample_type = sample_type.with(SampleType::ADDR).with(SampleType::RAW);
         }
         if self.reads_threads() {
             sample_type = sample_type.with(SampleType::READ);
@@ -227,14 +233,15 @@ pub(crate) fn sideband(common: Common, wake_at: u32) -> perf_event_attr {
 
 /// The kernel refuses a stack copy of no bytes, and events that never sample must still state the layout of those
 /// that do, for their other records end alike.
-const LEAST_STACK: u32 = 8;
+pub(super) const LEAST_STACK: u32 = 8;
 
 /// The time between two samples.
 pub(crate) fn period_ns(rate_hz: u32) -> u64 {
     1_000_000_000 / u64::from(rate_hz.max(1))
 }
 
-fn begin(common: Common) -> perf_event_attr {
+/// What the attributes of all events have in common.
+pub(super) fn begin(common: Common) -> perf_event_attr {
     let Common { features, reach, call_graph, .. } = common;
     let format = common.format();
     let mut attr = perf_event_attr {
@@ -262,7 +269,7 @@ mod tests {
     use crate::linux::sys::event::wakeup_watermark;
 
     fn common(features: Features, reach: Reach) -> Common {
-        Common { features, reach, switches: false, call_graph: CallGraph::Auto }
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
     }
 
     /// Asks a kernel that refuses with an errno until it refuses no longer, and says what is left.

@@ -126,7 +126,8 @@ mod tests {
         [Trigger::CpuClock, Trigger::Cycles].map(|trigger| {
             let features = Features { trigger, ..Features::ALL };
             let reach = Reach::Thread { from_exec: true };
-            Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
+            Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
+                .format()
         })
     }
 

@@ -61,7 +61,8 @@ impl Described {
             }
             Role::Clock => (clock(common), 0),
             Role::Totals => (totals(common, 1), 0),
-            Role::Sideband | Role::LazySideband => (sideband(common, 1), 0),
+            // They are not kept in files.
+            Role::Sideband | Role::LazySideband | Role::Beside(_) => (sideband(common, 1), 0),
         })
     }
 }

@@ -150,7 +150,9 @@ impl Drainer {
         let Self { rings, copier } = self;
         loop {
             let (mut oldest, mut next): (Option<(u64, &mut Ring)>, _) = (None, u64::MAX);
-            for RingSource { ring, .. } in &mut *rings {
+            // What is dropped where there is no memory does not wait for any.
+            let waits = |source: &&mut RingSource| source.need != Need::Occurrences;
+            for RingSource { ring, .. } in rings.iter_mut().filter(waits) {
                 let Some(time) = first_time(ring, &copier.layout) else { continue };
                 let is_oldest = oldest.as_ref().is_none_or(|(oldest, _)| time < *oldest);
                 let other =
@@ -215,7 +217,16 @@ impl Copier {
                 return Some(());
             };
             self.make_room(need);
-            let filling = self.filling.as_mut()?;
+            let is_beside = need == Need::Occurrences;
+            let filling = match self.filling.as_mut() {
+                Some(filling) => filling,
+                None if is_beside => {
+                    self.drop_beside(ring, at, header);
+                    at += u64::from(header.size);
+                    continue;
+                }
+                None => return None,
+            };
             fetch_next(ring, at, header, head);
             let Draining { format, cuts, roots, .. } = &self.draining;
             let room = filling.room();
@@ -228,12 +239,13 @@ impl Copier {
             let copied = room.get(..len).unwrap_or_default();
             match header.kind {
                 record::READ => self.ended.note(copied),
+                record::LOST if is_beside => self.losses.note_beside(copied),
                 record::LOST => self.losses.note(copied),
                 _ => {}
             }
             let task = || task(copied, format);
             if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
-                if let Some(cuts) = cuts.as_ref().filter(|_| may_go_on) {
+                if let Some(cuts) = cuts.as_ref().filter(|_| may_go_on && !is_beside) {
                     cuts.notice(copied, &self.layout);
                 }
                 filling.advance(len);
@@ -242,6 +254,15 @@ impl Copier {
             ring.release(at);
         }
         Some(())
+    }
+
+    /// Leaves out a record of an event beside the clock, as there is no memory for it, and counts it.
+    fn drop_beside(&mut self, ring: &mut Ring, at: u64, header: Header) {
+        // What a record of losses tells of is counted in the end, by the events themselves.
+        if header.kind == record::SAMPLE {
+            self.losses.drop_beside();
+        }
+        ring.release(at + u64::from(header.size));
     }
 
     /// Whether the first record of a ring is older than that time.

@@ -284,7 +284,8 @@ mod tests {
     fn format() -> RecordFormat {
         let features = Features { trigger: Trigger::CpuClock, ..Features::ALL };
         let reach = Reach::Thread { from_exec: true };
-        Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
+            .format()
     }
 
     /// Rounds of so many readers, with nobody to tell of cut stacks and no thread to leave out; and what they hand over.

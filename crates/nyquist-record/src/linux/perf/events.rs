@@ -17,6 +17,7 @@ pub(crate) struct Events {
     /// What each of them is for.
     roles: Vec<Role>,
     counters: Vec<Counter>,
+    beside: Vec<Beside>,
     /// Whether events are read as groups, of one or more.
     grouped: bool,
     /// Whether those that copy more of each stack sample.
@@ -52,6 +53,8 @@ pub(crate) enum Role {
     Sideband,
     /// It tells of the same in the former's place while much of it comes.
     LazySideband,
+    /// It samples beside the clock: the one of that place in the list of what was asked for.
+    Beside(usize),
 }
 
 /// An event that counts a thread's CPU time on a CPU, with that of all threads and processes born from it.
@@ -69,6 +72,18 @@ pub(crate) struct Counter {
     pub(crate) cpu: u32,
 }
 
+/// An event beside the clock, of one thread on one CPU, or of a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    place: usize,
+    /// Its place in the list of what was asked for.
+    pub(crate) event: usize,
+    /// The kernel's number of the event.
+    pub(crate) id: u64,
+    /// The thread that it was opened for; none where it is for all.
+    tid: Option<u32>,
+}
+
 impl Events {
     /// No events yet; `grouped` says whether they are read as groups.
     pub(crate) fn new(grouped: bool) -> Self {
@@ -80,6 +95,25 @@ impl Events {
         self.fds.push(fd);
         self.roles.push(role);
         self.fds.len() - 1
+    }
+
+    /// Adds an event beside the clock, and the thread that it was opened for, if it was for one.
+    pub(crate) fn add_beside(&mut self, fd: OwnedFd, event: usize, tid: Option<u32>) -> io::Result<usize> {
+        let id = event::id(fd.as_fd())?;
+        let place = self.add(fd, Role::Beside(event));
+        self.beside.push(Beside { place, event, id, tid });
+        Ok(place)
+    }
+
+    /// The events beside the clock.
+    pub(crate) fn beside(&self) -> &[Beside] {
+        &self.beside
+    }
+
+    /// How many of their samples the kernel dropped; none where it does not count them (before Linux 6.0).
+    pub(crate) fn lost_beside(&self) -> u64 {
+        let lost = |beside: &Beside| self.read_first(beside.place).unwrap_or_default()[1];
+        self.beside.iter().map(lost).fold(0, u64::saturating_add)
     }
 
     /// Adds the events of a thread on a CPU: the one that samples, the one that takes over from it, where there is one,
@@ -198,7 +232,8 @@ impl Events {
             let fd = self.fds.get(place).ok_or(io::ErrorKind::NotFound)?;
             Ok((event::id(fd.as_fd())?, tid))
         };
-        places.map(sampled).collect()
+        let beside = self.beside.iter().filter_map(|beside| Some(Ok((beside.id, beside.tid?))));
+        places.map(sampled).chain(beside).collect()
     }
 
     /// The events that sample now.

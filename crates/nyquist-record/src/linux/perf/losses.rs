@@ -13,12 +13,15 @@ use nyquist_perf::{Body, RecordFormat, parse_record};
 pub(crate) struct Losses {
     format: RecordFormat,
     told: BTreeMap<u32, u64>,
+    /// Those of events beside the clock, which records tell of, and which were left out for want of memory.
+    beside_told: u64,
+    beside_dropped: u64,
 }
 
 impl Losses {
     /// Nothing was lost so far.
     pub(crate) fn new(format: RecordFormat) -> Self {
-        Self { format, told: BTreeMap::new() }
+        Self { format, told: BTreeMap::new(), beside_told: 0, beside_dropped: 0 }
     }
 
     /// Takes note of a record that tells of losses.
@@ -30,8 +33,31 @@ impl Losses {
         }
     }
 
+    /// Takes note of a record that tells of losses of events beside the clock.
+    pub(crate) fn note_beside(&mut self, lost: &[u8]) {
+        let Ok(record) = parse_record(lost, &self.format) else { return };
+        if let Body::Lost(lost) = record.body {
+            self.beside_told = self.beside_told.saturating_add(lost.records);
+        }
+    }
+
+    /// A record of an event beside the clock was left out.
+    pub(crate) fn drop_beside(&mut self) {
+        self.beside_dropped = self.beside_dropped.saturating_add(1);
+    }
+
+    /// How many records of events beside the clock were dropped that no record tells of, given how many the kernel has dropped in
+    /// all.
+    pub(crate) fn untold_beside(&self, counted: u64, now: Timestamp) -> Option<Event> {
+        let records = counted.saturating_sub(self.beside_told).saturating_add(self.beside_dropped);
+        let kind = EventKind::OccurrencesLost { records };
+        (records > 0).then_some(Event { time: now, cpu: None, kind })
+    }
+
     /// With what others have been told.
     pub(crate) fn and(mut self, others: Self) -> Self {
+        self.beside_told = self.beside_told.saturating_add(others.beside_told);
+        self.beside_dropped = self.beside_dropped.saturating_add(others.beside_dropped);
         for (cpu, records) in others.told {
             let told = self.told.entry(cpu).or_default();
             *told = told.saturating_add(records);

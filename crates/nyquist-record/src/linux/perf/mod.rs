@@ -21,6 +21,7 @@
 //! ```
 
 mod attr;
+mod beside;
 mod compact_record;
 mod deep_stacks;
 mod described;
@@ -43,6 +44,7 @@ mod stack_size_escalation;
 mod totals;
 
 pub use attr::Trigger;
+pub use beside::EventRefusal;
 pub use open::Perf;
 pub(crate) use open::chosen_cpus;
 pub use outcome::{Attached, Coverage, Notice, OpenError, Outcome};

@@ -10,7 +10,7 @@ use std::sync::mpsc::sync_channel;
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
-use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
+use nyquist_convert::perf::{CounterMeaning, Occurrences, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::RecordFormat;
 
@@ -35,6 +35,7 @@ use super::totals::ThreadTotals;
 use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::options::{CallGraph, Options, Target};
+use crate::linux::recorded_event::RecordedEvent;
 use crate::linux::stop::StopHandle;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
@@ -144,6 +145,7 @@ impl Perf {
             cpus: self.opened.events.cpus(),
             counters: CounterMeaning::CpuTime,
             successors: successors.into_iter().collect(),
+            occurrences: self.occurrences(),
         };
         let readers = self.outcome.threads.readers;
         let (out, chunks) = sync_channel(handed_over_at_most(readers));
@@ -243,6 +245,14 @@ impl Perf {
         is_wanted.then(start).transpose().map_err(system("no thread can be started"))
     }
 
+    /// What the samples of events beside the clock say, by the kernel's numbers of these.
+    fn occurrences(&self) -> Occurrences {
+        let events = &self.options.events;
+        let described: Vec<_> = events.iter().map(|event| Arc::new(event.described(events.len()))).collect();
+        let opened = self.opened.events.beside().iter();
+        opened.filter_map(|beside| Some((beside.id, Arc::clone(described.get(beside.event)?)))).collect()
+    }
+
     fn lineage(&self) -> Result<Option<InheritedEventFilter>, OpenError> {
         if !self.opened.late_threads {
             return Ok(None);
@@ -302,6 +312,8 @@ struct Machine {
     context_switches: bool,
     call_graph: CallGraph,
     allowance: Allowance,
+    /// What is recorded beside the clock.
+    beside: Vec<RecordedEvent>,
 }
 
 impl Machine {
@@ -315,9 +327,11 @@ impl Machine {
             rate_hz,
             copies: options.copies(),
             reader_at_once: limits::real_time_is_permitted(),
+            events_beside: !options.events.is_empty(),
         };
         let (context_switches, call_graph) = (options.context_switches, options.call_graph);
-        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance })
+        let beside = options.events.clone();
+        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance, beside })
     }
 
     /// The recorder's threads: no more readers than CPUs, and no more of either than CPUs that the recorder may use. Where threads
@@ -351,6 +365,7 @@ impl Machine {
         if self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu)) {
             let reason = match self.open_leaf(pid) {
                 Ok(chosen) => return Ok(chosen),
+                Err(error @ (OpenError::Event { .. } | OpenError::Filter { .. })) => return Err(error),
                 Err(OpenError::System { source, .. }) => source.kind().to_string(),
                 Err(error) => error.to_string(),
             };
@@ -384,12 +399,22 @@ impl Machine {
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
         let clock_beside = opener.has_clock_beside();
-        let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside, deepens: false };
+        let cost = AttachCost {
+            cpus: self.cpus.len(),
+            threads,
+            clock_beside,
+            deepens: false,
+            beside: self.beside.len(),
+        };
         let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
         match cost.attaching(self.allowance.copies, rights) {
             Some(Attaching::Threads(copies)) => {
                 let opened = opener.open_all(&Allowance { copies, ..self.allowance })?;
-                Ok(Chosen { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
+                // Probes are there for all processes.
+                let has_probes = self.beside.iter().any(|recorded| recorded.event.is_probe());
+                let family = || Filter::Family(family.iter().copied().map(Pid).collect());
+                let filter = if has_probes { family() } else { Filter::All };
+                Ok(Chosen { opened, filter, group: None, coverage: Coverage::Threads })
             }
             Some(Attaching::Cpus) => {
                 notices.push(Notice::ManyThreads { threads, events: cost.events() });
@@ -419,8 +444,9 @@ impl Machine {
             reach: scope.reach(),
             switches: self.context_switches,
             call_graph: self.call_graph,
+            events_beside: !self.beside.is_empty(),
         };
-        Opener::probe(scope, common, &self.cpus, self.rate_hz)
+        Opener::probe(scope, common, &self.cpus, (self.rate_hz, &self.beside))
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {

@@ -9,6 +9,7 @@ use std::time::Instant;
 use nyquist_convert::event::Pid;
 
 use super::attr::{Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
+use super::beside;
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::outcome::{Attached, Hint, OpenError};
 use super::pace::wake_at;
@@ -20,6 +21,7 @@ use crate::linux::options::CallGraph;
 use crate::linux::pmu::CoreUnits;
 use crate::linux::pool::Need;
 use crate::linux::proc;
+use crate::linux::recorded_event::RecordedEvent;
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::ring::Ring;
@@ -101,6 +103,8 @@ impl Opened {
 
 /// The bytes of samples without stack copies at which their reader is woken.
 const WAKE_WITHOUT_COPIES: usize = 256 << 10;
+/// The bytes of events beside the clock at which their reader is woken.
+const WAKE_BESIDE: usize = 1 << 20;
 
 /// Opens events with the features that the kernel grants.
 pub(crate) struct Opener<'a> {
@@ -111,6 +115,8 @@ pub(crate) struct Opener<'a> {
     rate_hz: u32,
     cpus: &'a [u32],
     units: CoreUnits,
+    /// What is recorded beside the clock.
+    beside: &'a [RecordedEvent],
 }
 
 impl<'a> Opener<'a> {
@@ -119,7 +125,7 @@ impl<'a> Opener<'a> {
         scope: Scope<'a>,
         common: Common,
         cpus: &'a [u32],
-        rate_hz: u32,
+        (rate_hz, beside): (u32, &'a [RecordedEvent]),
     ) -> Result<Self, OpenError> {
         let first = match scope {
             // A process can live on when its main thread has ended.
@@ -127,7 +133,7 @@ impl<'a> Opener<'a> {
             _ => scope.pid().0,
         };
         let units = CoreUnits::of_machine();
-        let mut opener = Self { scope, first, common, rate_hz, cpus, units };
+        let mut opener = Self { scope, first, common, rate_hz, cpus, units, beside };
         loop {
             let Err(error) = cpus.iter().try_for_each(|cpu| opener.try_cpu(*cpu)) else {
                 return Ok(opener);
@@ -234,7 +240,46 @@ impl<'a> Opener<'a> {
         let sample_at = opened.rings.len() - 1;
         opened.rings.push(RingSource { ring: totals_ring, cpu, need: Need::Sideband, wakers: vec![totals] });
         let totals_at = opened.rings.len() - 1;
-        Ok(CpuRings { cpu, sample_at, totals_at, sideband_at: sideband_at.unwrap_or(sample_at), plan })
+        let beside_at = self.open_beside(opened, cpu, plan)?;
+        let sideband_at = sideband_at.unwrap_or(sample_at);
+        Ok(CpuRings { cpu, sample_at, totals_at, sideband_at, beside_at, plan })
+    }
+
+    /// Opens the events beside the clock on a CPU, with a ring of their own: a flood of them takes no room from the samples. Says
+    /// where it is, if there is one.
+    fn open_beside(&self, opened: &mut Opened, cpu: u32, plan: RingPlan) -> Result<Option<usize>, OpenError> {
+        let subject = self.scope.first(self.first);
+        let opening = self.opening_beside(cpu, plan);
+        let mut ring_at = None;
+        for (index, recorded) in self.beside.iter().enumerate() {
+            if matches!(self.scope, Scope::Child(_)) && recorded.event.is_probe() {
+                return Err(OpenError::ProbeWithoutGroup { event: recorded.event.name.clone() });
+            }
+            for event in opening.open(recorded, subject)? {
+                let at = match ring_at {
+                    Some(at) => {
+                        opened.redirect(&event, at).map_err(|source| open_error(source, self.scope))?;
+                        at
+                    }
+                    None => {
+                        let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
+                        let ring = Ring::map(event.as_fd(), plan.sample_pages).map_err(no_ring)?;
+                        let (need, wakers) = (Need::Occurrences, Vec::new());
+                        opened.rings.push(RingSource { ring, cpu, need, wakers });
+                        *ring_at.insert(opened.rings.len() - 1)
+                    }
+                };
+                let of_thread = matches!(self.scope, Scope::Running(_)) && !recorded.event.is_probe();
+                let added = opened.events.add_beside(event, index, of_thread.then_some(self.first));
+                opened.add_waker(added.map_err(|source| open_error(source, self.scope))?, at);
+            }
+        }
+        Ok(ring_at)
+    }
+
+    fn opening_beside(&self, cpu: u32, plan: RingPlan) -> beside::Opening {
+        let wake_at = (plan.sample_pages * page_size() / 2).min(WAKE_BESIDE) as u32;
+        beside::Opening { common: self.common, cpu, stack_bytes: plan.stack_bytes, wake_at }
     }
 
     /// Opens the event that takes the place of a CPU's sideband while much comes, with a ring of its own.
@@ -306,6 +351,23 @@ impl<'a> Opener<'a> {
             opened.redirect(&sideband, ring.sideband_at)?;
             let sideband = opened.events.add(sideband, Role::Sideband);
             opened.add_waker(sideband, ring.sideband_at);
+            self.open_beside_of_thread(opened, tid, ring)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the events beside the clock of another thread on a CPU. Probes are there for all threads already.
+    fn open_beside_of_thread(&self, opened: &mut Opened, tid: u32, ring: &CpuRings) -> io::Result<()> {
+        let Some(at) = ring.beside_at else { return Ok(()) };
+        let opening = self.opening_beside(ring.cpu, ring.plan);
+        for (index, recorded) in self.beside.iter().enumerate().filter(|(_, it)| !it.event.is_probe()) {
+            // What the first thread's events were opened with is not refused for another thread.
+            let events = opening.open(recorded, Subject::Thread(tid)).map_err(OpenError::into_source)?;
+            for event in events {
+                opened.redirect(&event, at)?;
+                let place = opened.events.add_beside(event, index, Some(tid))?;
+                opened.add_waker(place, at);
+            }
         }
         Ok(())
     }
@@ -383,6 +445,8 @@ struct CpuRings {
     sample_at: usize,
     totals_at: usize,
     sideband_at: usize,
+    /// That of the events beside the clock, where there are any.
+    beside_at: Option<usize>,
     plan: RingPlan,
 }
 
@@ -413,13 +477,25 @@ const NOTHING: Features =
 /// Whether this thread may at least count its own clock.
 fn own_events_are_allowed() -> bool {
     let reach = Reach::Thread { from_exec: false };
-    let common = Common { features: NOTHING, reach, switches: false, call_graph: CallGraph::Auto };
+    let common = Common {
+        features: NOTHING,
+        reach,
+        switches: false,
+        call_graph: CallGraph::Auto,
+        events_beside: false,
+    };
     event::open(sideband(common, 1), Subject::Thread(0), 0, None).is_ok()
 }
 
 /// Whether this process may see what others do on a CPU.
 pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
     let features = Features { kernel: true, ..NOTHING };
-    let common = Common { features, reach: Reach::Cpu, switches: false, call_graph: CallGraph::Auto };
+    let common = Common {
+        features,
+        reach: Reach::Cpu,
+        switches: false,
+        call_graph: CallGraph::Auto,
+        events_beside: false,
+    };
     event::open(sideband(common, 1), Subject::Everyone, cpu, None).is_ok()
 }

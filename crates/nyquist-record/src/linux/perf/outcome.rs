@@ -8,6 +8,7 @@ use nyquist_convert::event::Pid;
 use thiserror::Error;
 
 use super::attr::Trigger;
+use super::beside::EventRefusal;
 use crate::linux::limits::kernel_setting;
 use crate::linux::options::CallGraph;
 use crate::linux::proc::FIND_PROCESSES;
@@ -246,6 +247,36 @@ pub enum OpenError {
         /// The system's answer.
         source: io::Error,
     },
+    /// An event beside the clock cannot be recorded.
+    #[error("the event `{event}` cannot be recorded: {refusal} ({source})")]
+    Event {
+        /// Its name.
+        event: String,
+        /// Why not.
+        refusal: EventRefusal,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The kernel does not understand the filter of a tracepoint.
+    #[error("the kernel does not take the filter `{filter}` for `{event}` ({source})")]
+    Filter {
+        /// The tracepoint.
+        event: String,
+        /// The filter.
+        filter: String,
+        /// The tracepoint's fields.
+        fields: Vec<String>,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A probe of a command's children needs a control group, and there is none to be had.
+    #[error(
+        "the event `{event}` cannot be recorded: the command cannot be given a control group, which calls are counted by"
+    )]
+    ProbeWithoutGroup {
+        /// The probe.
+        event: String,
+    },
     /// The system does not say what is needed to know.
     #[error("{what}: {source}")]
     System {
@@ -257,10 +288,30 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The system's answer, where it is about an event beside the clock.
+    pub(crate) fn into_source(self) -> io::Error {
+        match self {
+            Self::Event { source, .. } | Self::Filter { source, .. } => source,
+            other => io::Error::other(other.to_string()),
+        }
+    }
+
     /// What to do about it.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NoSuchCpu { .. } | Self::System { .. } => None,
+            Self::Event { refusal, .. } => refusal.advice(),
+            Self::Filter { fields, .. } if fields.is_empty() => None,
+            Self::Filter { fields, .. } => Some(format!(
+                "its fields are {}; as in `{} == 1 && {} != \"x\"`, texts in quotes",
+                fields.join(", "),
+                fields.first().map_or("", String::as_str),
+                fields.last().map_or("", String::as_str),
+            )),
+            Self::ProbeWithoutGroup { .. } => Some(
+                "record with sudo; in a container, with a writable cgroup file system, or the running process with -p"
+                    .to_owned(),
+            ),
             Self::NoSuchProcess { .. } => Some(FIND_PROCESSES.to_owned()),
             Self::NoSuchGroup { .. } => {
                 Some("`cat /proc/PID/cgroup` shows the control group of a process".to_owned())

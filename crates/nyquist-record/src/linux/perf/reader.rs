@@ -157,6 +157,7 @@ impl Reader {
         let (ended, losses) = self.rounds.into_told();
         // What was lost comes first: it is a part of what threads have used.
         let mut untold: Vec<_> = losses.untold(self.events.lost_by_cpu(), now).collect();
+        untold.extend(losses.untold_beside(self.events.lost_beside(), now));
         untold.extend(self.totals.finish(&self.events, &ended, living, now));
         End { reason, untold, threads_live }
     }

@@ -94,6 +94,12 @@ pub(crate) fn set_output(event: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::R
     check(unsafe { perf::ioctls::SET_OUTPUT(event.as_raw_fd(), output.as_raw_fd()) }).map(|_| ())
 }
 
+/// Lets only those occurrences of a tracepoint through of which an expression is true.
+pub(crate) fn set_filter(event: BorrowedFd<'_>, filter: &CStr) -> io::Result<()> {
+    // SAFETY: the descriptor is an open perf event, and the call reads the live string, which it does not keep.
+    check(unsafe { perf::ioctls::SET_FILTER(event.as_raw_fd(), filter.as_ptr().cast_mut()) }).map(|_| ())
+}
+
 /// The kernel's number of an event, which its records and those of all that inherited it carry.
 pub(crate) fn id(event: BorrowedFd<'_>) -> io::Result<u64> {
     let mut id = 0;

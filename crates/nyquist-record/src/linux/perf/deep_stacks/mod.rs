@@ -23,6 +23,7 @@ use nyquist_perf::RecordFormat;
 
 use super::ring_source::RingSource;
 use super::stack_bases::StackBases;
+use crate::linux::pool::Need;
 use reader::LiveReader;
 use ring_scanner::RingScanner;
 pub(super) use truncated_stack::TruncatedStackSender;
@@ -48,7 +49,11 @@ impl DeepStacks {
         let (tell, cuts) = sync_channel(MOST_CUTS);
         let (copies, copies_heard) = channel();
         let (out, read) = channel();
-        let peeks = RingScanner::new(rings.iter(), format, Arc::clone(roots));
+        let peeks = RingScanner::new(
+            rings.iter().filter(|ring| ring.need != Need::Occurrences),
+            format,
+            Arc::clone(roots),
+        );
         let live = LiveReader::new(cuts, copies_heard, out, peeks, Arc::clone(roots));
         let thread = std::thread::Builder::new().name("nyquist-stacks".into());
         let reader = thread.spawn(move || live.run())?;

@@ -98,7 +98,8 @@ mod tests {
 
     fn format() -> RecordFormat {
         let (features, reach) = (Features::ALL, Reach::Cpu);
-        Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
+            .format()
     }
 
     /// A ring of one page, and who writes to it.

@@ -71,6 +71,7 @@ mod tests {
 
     fn layout() -> SampleLayout {
         let common = Common {
+            events_beside: false,
             features: Features::ALL,
             reach: Reach::Cpu,
             switches: false,

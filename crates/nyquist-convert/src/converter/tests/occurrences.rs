@@ -1,0 +1,120 @@
+//! Events beside the samples: their markers, their counts, and what is left out.
+
+use super::*;
+use crate::OccurrenceCount;
+use crate::event::{FieldValue, Occurrence, OccurrenceKind};
+use nyquist_profile::{MarkerFormat, MarkerValue};
+use std::sync::Arc;
+
+fn event(most: u64) -> Arc<OccurrenceKind> {
+    Arc::new(OccurrenceKind::new("a:b", &[("size".to_owned(), MarkerFormat::Integer)], most))
+}
+
+/// It has happened in a thread of process 1, at an address.
+fn occurs(kind: &Arc<OccurrenceKind>, (pid, tid): (u32, u32), address: u64, count: u64) -> EventKind {
+    let EventKind::Sample(sample) = sample(pid, tid, None, &[address]) else { unreachable!() };
+    let values = vec![FieldValue::Integer(7)];
+    EventKind::Occurrence(Box::new(Occurrence { kind: Arc::clone(kind), sample, count, values }))
+}
+
+/// Each marker as "thread: name at stack values".
+fn markers(profile: &Profile) -> Vec<String> {
+    let mut lines = Vec::new();
+    for thread in profile.threads() {
+        for marker in &thread.markers {
+            let frame = marker.stack.and_then(|stack| profile.stack_frames(stack).next());
+            let place = frame.map_or("nowhere", |frame| profile.func_name(frame.func));
+            let number = |value: &MarkerValue| match value {
+                MarkerValue::Integer(number) => number.to_string(),
+                other => format!("{other:?}"),
+            };
+            let values: Vec<_> = marker.values.iter().map(number).collect();
+            let name = profile.string(marker.name);
+            lines.push(format!("{}: {name} at {place} {}", thread.tid, values.join(" ")));
+        }
+    }
+    lines
+}
+
+fn finished(filter: Filter, events: impl IntoIterator<Item = EventKind>) -> Finished {
+    let mut converter = converter(true);
+    converter.keep_only(filter);
+    converter.push(at(0, name(1, 1, "app", true)));
+    for (time, event) in (1..).zip(events) {
+        converter.push(at(time, event));
+    }
+    converter.finish()
+}
+
+#[test]
+fn they_are_markers_with_stacks_and_no_samples() {
+    let kind = event(10);
+    let finished = finished(
+        Filter::All,
+        [
+            sample(1, 1, None, &[0x10]),
+            occurs(&kind, (1, 1), 0x20, 1),
+            occurs(&kind, (1, 2), 0x30, 5),
+            EventKind::OccurrencesLost { records: 4 },
+        ],
+    );
+    let profile = &finished.profile;
+    assert_eq!(folded(profile), ["0x10 1"]);
+    assert_eq!(markers(profile), ["1: a:b at 0x20 1 7", "2: a:b at 0x30 5 7"]);
+    let schema = &profile.marker_schemas()[0];
+    assert_eq!((&*schema.name, schema.fields.len()), ("Event: a:b", 2));
+    assert_eq!(schema.table_label.as_deref(), Some("size={marker.data.size}"));
+    assert_eq!(finished.occurrences.of("a:b"), OccurrenceCount { count: 6, records: 2, left_out: 0 });
+    assert_eq!((finished.occurrences.lost, finished.statistics.lost, finished.statistics.samples), (4, 0, 1));
+    let seen = finished.profile.with_event_as_samples("a:b").unwrap();
+    assert_eq!(folded(&seen), ["0x20 1", "0x30 5"]);
+}
+
+#[test]
+fn too_many_are_counted_and_left_out() {
+    let kind = event(2);
+    let finished = finished(Filter::All, (0..5).map(|_| occurs(&kind, (1, 1), 0x20, 3)));
+    assert_eq!(markers(&finished.profile).len(), 2);
+    assert_eq!(finished.occurrences.of("a:b"), OccurrenceCount { count: 15, records: 5, left_out: 3 });
+}
+
+#[test]
+fn those_of_others_are_left_out() {
+    let kind = event(10);
+    let family = Filter::Family([Pid(1)].into());
+    let events = [
+        occurs(&kind, (1, 1), 0x20, 1),
+        fork(2, 2, 1),
+        occurs(&kind, (2, 2), 0x30, 1),
+        occurs(&kind, (9, 9), 0x40, 1),
+        occurs(&kind, (0, 0), 0x50, 1),
+    ];
+    let finished = finished(family, events);
+    assert_eq!(markers(&finished.profile), ["1: a:b at 0x20 1 7", "2: a:b at 0x30 1 7"]);
+    assert_eq!(finished.occurrences.of("a:b").count, 2);
+}
+
+#[test]
+fn their_short_copies_are_no_reason_for_longer_ones() {
+    let counts = |beside: bool| {
+        let EventKind::Sample(mut sample) = sample(1, 1, None, &[]) else { unreachable!() };
+        let mut registers = [0; 17];
+        (registers[7], registers[16]) = (0x7fff_0000_1000, 0x1234);
+        let registers = Box::new(Registers::X86_64(registers));
+        sample.user = UserStack::Copied { registers, stack: vec![1; 64].into(), limited: true };
+        let mut converter = converter(true);
+        converter.push(at(0, name(1, 1, "app", true)));
+        let (kind, values) = (event(10), Vec::new());
+        converter.push(at(
+            1,
+            if beside {
+                EventKind::Occurrence(Box::new(Occurrence { kind, sample, count: 1, values }))
+            } else {
+                EventKind::Sample(sample)
+            },
+        ));
+        converter.advance(Timestamp(100 * MS));
+        converter.take_copy_counts().copies
+    };
+    assert_eq!([true, false].map(counts), [0, 1]);
+}

@@ -1,0 +1,70 @@
+//! What happened on threads and was asked for: counted, and made markers with stacks.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::Pipeline;
+use crate::event::{Occurrence, Timestamp};
+
+/// What was recorded of an event beside the clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OccurrenceCount {
+    /// How many times it has happened, as far as that is recorded.
+    pub count: u64,
+    /// How many records say so.
+    pub records: u64,
+    /// How many of these are no markers, because there are too many.
+    pub left_out: u64,
+}
+
+/// What was recorded of all events beside the clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OccurrenceCounts {
+    by_name: FxHashMap<Arc<str>, OccurrenceCount>,
+    /// The records that the source dropped, of all of them.
+    pub lost: u64,
+}
+
+impl OccurrenceCounts {
+    /// What was recorded of the event of that name.
+    pub fn of(&self, name: &str) -> OccurrenceCount {
+        self.by_name.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Counts one, and says whether it becomes a marker.
+    fn note(&mut self, occurrence: &Occurrence) -> bool {
+        let Occurrence { kind, count, .. } = occurrence;
+        if !self.by_name.contains_key(&kind.name) {
+            self.by_name.insert(Arc::clone(&kind.name), OccurrenceCount::default());
+        }
+        let Some(counted) = self.by_name.get_mut(&kind.name) else { return false };
+        counted.count = counted.count.saturating_add(*count);
+        counted.records += 1;
+        let is_kept = counted.records <= kind.most;
+        counted.left_out += u64::from(!is_kept);
+        is_kept
+    }
+}
+
+impl Pipeline {
+    /// Something happened on a thread.
+    pub(super) fn occurrence(&mut self, now: Timestamp, cpu: Option<u32>, mut occurrence: Occurrence) {
+        let is_known = self.processes.name_nameless(&mut occurrence.sample, cpu);
+        let id = (occurrence.sample.pid, occurrence.sample.tid);
+        if is_known
+            && self.is_kept(id.0, now)
+            && self.selects(id, cpu, now)
+            && !self.sink.is_left_out(id)
+            && self.occurrences.note(&occurrence)
+        {
+            let sample = &occurrence.sample;
+            let truncated = self.walker.walk_beside((sample, now), &mut self.processes);
+            self.place_frames(now, sample, truncated);
+            let stack = self.sink.intern_stack(id.1, &self.processes.modules);
+            let row = self.sink.thread_row(now, id, &mut self.processes);
+            self.sink.add_occurrence(row, now, &occurrence, stack);
+        }
+        self.walker.walk_pool.put(occurrence.sample.user);
+    }
+}

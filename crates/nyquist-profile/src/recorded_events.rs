@@ -1,0 +1,138 @@
+//! Events that were recorded beside the samples, as markers: which there are, and a profile whose samples they are.
+
+use crate::id::MarkerSchemaId;
+use crate::marker::{Marker, MarkerValue};
+use crate::measure::{Measure, Unit};
+use crate::profile::Profile;
+use crate::samples::Samples;
+use crate::thread::Sample;
+use crate::well_known;
+
+impl Profile {
+    /// The names of the events that were recorded beside the samples. O(kinds of markers).
+    pub fn recorded_events(&self) -> Vec<&str> {
+        let schemas = self.marker_schemas.iter();
+        let counts = schemas
+            .filter(|schema| schema.fields.first().is_some_and(|it| it.key == well_known::EVENT_COUNT));
+        counts.filter_map(|schema| well_known::event_of_schema(&schema.name)).collect()
+    }
+
+    /// The same profile with the occurrences of an event in place of the samples, each of which stands for as many events as
+    /// it says. Nothing where no such event was recorded. O(markers).
+    pub fn with_event_as_samples(mut self, event: &str) -> Option<Self> {
+        let name = well_known::event_schema(event);
+        if !self.recorded_events().contains(&event) {
+            return None;
+        }
+        let schema = self.marker_schemas.iter().position(|schema| schema.name == name)?;
+        let schema = MarkerSchemaId::from_index(schema);
+        let markers = self.threads.iter().flat_map(|thread| &thread.markers);
+        let most = markers.filter_map(|marker| count(marker, schema)).max().unwrap_or(1);
+        // What there is no room for in a weight is said by the interval.
+        let interval = most.div_ceil(u32::MAX.into()).max(1);
+        for thread in &mut self.threads {
+            let mut samples = Samples::new();
+            for marker in &thread.markers {
+                let Some(count) = count(marker, schema) else { continue };
+                let weight = u32::try_from(count.div_ceil(interval)).unwrap_or(u32::MAX);
+                let time = marker.timing.first();
+                samples.push(Sample { weight, ..Sample::new(time, marker.stack, 0) });
+            }
+            thread.samples = samples;
+        }
+        self.meta.measure = Measure { name: event.to_owned(), unit: Unit::Count };
+        self.meta.interval = interval;
+        self.meta.has_cpu_deltas = false;
+        self.meta.has_exact_times = false;
+        self.meta.lost_samples = 0;
+        Some(self)
+    }
+}
+
+/// How many events a marker of this kind stands for; `None` where it is of another kind, or says of no number.
+fn count(marker: &Marker, schema: MarkerSchemaId) -> Option<u64> {
+    let first = marker.values.first().filter(|_| marker.schema == Some(schema))?;
+    match first {
+        MarkerValue::Integer(count) => u64::try_from(*count).ok().filter(|count| *count > 0),
+        // A file may say whole numbers as others.
+        MarkerValue::Number(count) if *count >= 1.0 => Some(*count as u64),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::ProfileBuilder;
+    use crate::id::{CategoryId, ThreadIndex};
+    use crate::marker::{MarkerField, MarkerFormat, MarkerSchema, MarkerTiming};
+    use crate::meta::Meta;
+    use crate::thread::{Process, Thread};
+
+    fn schema(name: &str, key: &str) -> MarkerSchema {
+        let field = MarkerField { key: key.to_owned(), label: None, format: MarkerFormat::Integer };
+        MarkerSchema { name: name.to_owned(), fields: vec![field], ..MarkerSchema::default() }
+    }
+
+    /// A profile with a sample at 1, and markers of three kinds with these counts at 10, 11 and so on.
+    fn profile(counts: &[(usize, MarkerValue)]) -> Profile {
+        let mut builder =
+            ProfileBuilder::new(Meta { interval: 1000, has_cpu_deltas: true, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let kinds = [
+            builder.add_marker_schema(schema("Event: faults", well_known::EVENT_COUNT)),
+            builder.add_marker_schema(schema("Event: other", "x")),
+            builder.add_marker_schema(schema("Event: a:b", well_known::EVENT_COUNT)),
+        ];
+        let stack = Some(builder.intern_label(None, "f", None));
+        builder.add_sample(thread, Sample::new(1, stack, 0));
+        let name = builder.intern_string("m");
+        for ((kind, value), time) in counts.iter().zip(10..) {
+            let (timing, schema) = (MarkerTiming::Instant(time), Some(kinds[*kind]));
+            let category = CategoryId::from_index(0);
+            builder
+                .add_marker(thread, Marker { name, timing, category, schema, values: vec![*value], stack });
+        }
+        builder.finish()
+    }
+
+    fn samples(profile: &Profile) -> Vec<(u64, u32)> {
+        let thread = profile.thread(ThreadIndex::from_index(0));
+        thread.samples.iter().map(|sample| (sample.time, sample.weight)).collect()
+    }
+
+    #[test]
+    fn the_markers_of_an_event_become_the_samples() {
+        let integer = MarkerValue::Integer;
+        let counts = [
+            (0, integer(3)),
+            (2, integer(9)),
+            (0, integer(0)),
+            (0, MarkerValue::Number(4.0)),
+            (0, MarkerValue::Missing),
+        ];
+        let before = profile(&counts);
+        assert_eq!(before.recorded_events(), ["faults", "a:b"]);
+        let after = before.clone().with_event_as_samples("faults").unwrap();
+        assert_eq!(samples(&after), [(10, 3), (13, 4)]);
+        let meta = after.meta();
+        assert_eq!((&*meta.measure.name, meta.measure.unit, meta.interval), ("faults", Unit::Count, 1));
+        assert!(!meta.has_cpu_deltas);
+        assert_eq!(after.threads()[0].samples.first().unwrap().stack, before.threads()[0].markers[0].stack);
+        assert_eq!(samples(&before.clone().with_event_as_samples("a:b").unwrap()), [(11, 9)]);
+        for unknown in ["other", "", "Event: faults"] {
+            assert!(before.clone().with_event_as_samples(unknown).is_none(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn counts_beyond_a_weight_lengthen_the_interval() {
+        let count = i64::from(u32::MAX) * 10;
+        let after = profile(&[(0, MarkerValue::Integer(count)), (0, MarkerValue::Integer(11))]);
+        let after = after.with_event_as_samples("faults").unwrap();
+        assert_eq!((after.meta().interval, samples(&after)), (10, vec![(10, u32::MAX), (11, 2)]));
+        let most = profile(&[(0, MarkerValue::Integer(i64::MAX))]).with_event_as_samples("faults").unwrap();
+        assert!(most.meta().interval > 1 && samples(&most)[0].1 > 1 << 31);
+    }
+}

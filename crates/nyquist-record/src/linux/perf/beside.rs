@@ -1,0 +1,185 @@
+//! Events beside the clock: what is asked of the kernel, on which CPUs they are opened, and why they cannot be.
+
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use super::attr::{Common, LEAST_STACK, Reach, begin};
+use super::outcome::OpenError;
+use crate::linux::event_names::{Interval, Selector};
+use crate::linux::limits::kernel_setting;
+use crate::linux::recorded_event::RecordedEvent;
+use crate::linux::sys::event::{self, Subject, perf_event_attr};
+
+/// The most of a stack that is copied with each: there can be hundreds of thousands a second.
+const MOST_STACK: u32 = 8 << 10;
+
+/// How events beside the clock are opened on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    pub(crate) common: Common,
+    pub(crate) cpu: u32,
+    /// What is copied of a stack with the clock's samples.
+    pub(crate) stack_bytes: u32,
+    /// The bytes in the ring at which its reader is woken.
+    pub(crate) wake_at: u32,
+}
+
+impl Opening {
+    /// Opens an event: once for each place that it stands for, and not where its unit does not count on this CPU.
+    pub(crate) fn open(
+        &self,
+        recorded: &RecordedEvent,
+        subject: Subject<'_>,
+    ) -> Result<Vec<OwnedFd>, OpenError> {
+        let is_thread = matches!(self.common.reach, Reach::Thread { .. });
+        let fail = |source| event_error(recorded, self.common, source);
+        if recorded.event.is_tracepoint() && !self.common.features.kernel {
+            return Err(fail(io::Error::from_raw_os_error(libc::EACCES)));
+        }
+        let mut opened = Vec::new();
+        for selector in &recorded.event.selectors {
+            if selector.cpus.as_ref().is_some_and(|cpus| !cpus.contains(&self.cpu)) {
+                continue;
+            }
+            let mut attr = self.attr(recorded, selector);
+            let mut subject = subject;
+            if is_thread && selector.probe.is_some() {
+                // The kernel refuses the forks of threads with such an event that is inherited (Linux 6.18, `perf_uprobe_init`
+                // looks for the file's path in the memory of the process that forks). The converter leaves others' out.
+                attr.set_inherit(0);
+                attr.set_enable_on_exec(0);
+                subject = Subject::Everyone;
+            }
+            let path = selector.probe.as_ref().map(|probe| &*probe.path);
+            let event = event::open_counter(attr, subject, Some(self.cpu), path).map_err(fail)?;
+            if let Some(filter) = &recorded.filter {
+                set_filter(&event, recorded, filter)?;
+            }
+            opened.push(event);
+        }
+        Ok(opened)
+    }
+
+    fn attr(&self, recorded: &RecordedEvent, selector: &Selector) -> perf_event_attr {
+        let modifiers = recorded.event.modifiers;
+        let mut attr = begin(self.common);
+        attr.type_ = selector.kind;
+        attr.config = selector.config[0];
+        attr.__bindgen_anon_3.config1 = selector.config[1];
+        attr.__bindgen_anon_4.config2 = selector.config[2];
+        match recorded.interval {
+            Interval::Period(period) => attr.__bindgen_anon_1.sample_period = period,
+            Interval::Frequency(rate_hz) => {
+                attr.set_freq(1);
+                attr.__bindgen_anon_1.sample_freq = rate_hz;
+            }
+        }
+        attr.set_exclude_user(u64::from(modifiers.exclude_user));
+        attr.set_exclude_kernel(attr.exclude_kernel() | u64::from(modifiers.exclude_kernel));
+        attr.set_exclude_hv(attr.exclude_hv() | u64::from(modifiers.exclude_hypervisor));
+        attr.set_exclude_host(u64::from(modifiers.exclude_host));
+        attr.set_exclude_guest(u64::from(modifiers.exclude_guest));
+        attr.set_precise_ip(modifiers.precise.into());
+        attr.sample_stack_user = self.stack_bytes.clamp(LEAST_STACK, MOST_STACK);
+        attr.__bindgen_anon_2.wakeup_watermark = self.wake_at;
+        attr
+    }
+}
+
+fn set_filter(event: &OwnedFd, recorded: &RecordedEvent, filter: &str) -> Result<(), OpenError> {
+    let refused = |source| OpenError::Filter {
+        event: recorded.event.name.clone(),
+        filter: filter.to_owned(),
+        fields: recorded.fields().map(str::to_owned).collect(),
+        source,
+    };
+    let text = CString::new(filter).map_err(|_| refused(io::ErrorKind::InvalidInput.into()))?;
+    event::set_filter(event.as_fd(), &text).map_err(refused)
+}
+
+/// What it means that the kernel refuses an event.
+fn event_error(recorded: &RecordedEvent, common: Common, source: io::Error) -> OpenError {
+    let event = recorded.event.name.clone();
+    let refusal = match source.raw_os_error().unwrap_or(0) {
+        libc::EACCES | libc::EPERM if recorded.event.is_tracepoint() => EventRefusal::TracepointNotPermitted,
+        libc::EACCES | libc::EPERM if recorded.event.is_probe() => EventRefusal::ProbeNotPermitted,
+        libc::EACCES | libc::EPERM => EventRefusal::NotPermitted { user_only: !common.features.kernel },
+        // The layout of samples is that of the clock, which the kernel has granted.
+        libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP | libc::EINVAL
+            if recorded.event.selectors.iter().any(|selector| selector.cpus.is_some())
+                && common.reach != Reach::Cpu =>
+        {
+            EventRefusal::WholeMachineOnly
+        }
+        libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP | libc::EINVAL => {
+            EventRefusal::NotSupported
+        }
+        libc::EMFILE | libc::ENFILE => EventRefusal::Descriptors,
+        // A thread that has ended is no matter of the event.
+        libc::ESRCH => EventRefusal::NoThread,
+        _ => EventRefusal::Other,
+    };
+    OpenError::Event { event, refusal, source }
+}
+
+/// Why the kernel refuses an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventRefusal {
+    /// This process may not see what the kernel does.
+    TracepointNotPermitted,
+    /// This process may not have the kernel stop programs at places.
+    ProbeNotPermitted,
+    /// This process may not count it.
+    NotPermitted {
+        /// Although the kernel is left out.
+        user_only: bool,
+    },
+    /// It can only be counted for whole CPUs.
+    WholeMachineOnly,
+    /// This machine cannot sample it.
+    NotSupported,
+    /// Too many files are open.
+    Descriptors,
+    /// The thread has ended.
+    NoThread,
+    /// The kernel says why.
+    Other,
+}
+
+impl EventRefusal {
+    /// What to do about it.
+    pub(super) fn advice(self) -> Option<String> {
+        let paranoid = kernel_setting("perf_event_paranoid");
+        let level =
+            paranoid.map_or_else(String::new, |level| format!(" (kernel.perf_event_paranoid is {level})"));
+        Some(match self {
+            Self::TracepointNotPermitted => format!("root can, and so can whoever has CAP_PERFMON and may read tracefs{level}: record with sudo"),
+            Self::ProbeNotPermitted => format!("root can, and so can whoever has CAP_PERFMON{level}: record with sudo"),
+            Self::NotPermitted { user_only: false } => format!(
+                "`:u` behind its name leaves the kernel out{level}; root, or `sudo sysctl kernel.perf_event_paranoid=1`, can have both"
+            ),
+            Self::NotPermitted { user_only: true } => format!("root can, and so can whoever has CAP_PERFMON{level}"),
+            Self::WholeMachineOnly => "-a records the whole machine".to_owned(),
+            Self::NotSupported => "`nyquist list` says which events this machine has; a virtual machine often has none of the processor's".to_owned(),
+            Self::Descriptors => "raise the limit of open files (`ulimit -n 65536`), or name fewer events".to_owned(),
+            Self::NoThread | Self::Other => return None,
+        })
+    }
+}
+
+impl fmt::Display for EventRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TracepointNotPermitted => "tracepoints are not permitted",
+            Self::ProbeNotPermitted => "probes of programs are not permitted",
+            Self::NotPermitted { .. } => "it is not permitted",
+            Self::WholeMachineOnly => "its counting unit counts whole CPUs only",
+            Self::NotSupported => "this machine cannot sample it",
+            Self::Descriptors => "too many files are open",
+            Self::NoThread => "the thread has ended",
+            Self::Other => "the kernel refuses it",
+        })
+    }
+}

@@ -1,0 +1,246 @@
+//! `record -e`: events beside the samples. Their numbers are those of the program, of the kernel's account and of perf.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
+use super::harness::Test;
+use super::permissions::at_paranoid;
+use super::profile::Profile;
+use super::recorded::Recorded;
+use super::rules;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("page_faults_are_those_that_the_kernel_counts", faults).quick(),
+    Test::new("tracepoints_have_their_fields_and_stacks", tracepoints).quick(),
+    Test::new("calls_are_counted_over_forks_and_threads", calls).quick(),
+    Test::new("calls_of_a_running_process_are_its_own", attached),
+    Test::new("an_event_can_take_the_place_of_cpu_time", in_place_of_time).quick(),
+    Test::new("a_plain_user_records_faults_of_user_code", plain_user),
+    Test::new("what_cannot_be_recorded_is_said", refusals).quick(),
+    Test::new("a_flood_leaves_the_samples_alone", flood),
+];
+
+fn is_missing(path: &str) -> bool {
+    !Path::new(path).exists()
+}
+
+fn need_tracepoints() -> Verdict {
+    need_root()?;
+    if is_missing("/sys/kernel/tracing/events/syscalls") {
+        return skip("this kernel has no tracepoints of system calls");
+    }
+    Ok(())
+}
+
+/// The markers of a recording by their event: the values of their fields, and whether they have a stack.
+fn markers(recorded: &Recorded) -> anyhow::Result<BTreeMap<String, Vec<(Value, bool)>>> {
+    let json = &recorded.profile.json;
+    let mut found: BTreeMap<String, Vec<(Value, bool)>> = BTreeMap::new();
+    for thread in json["threads"].as_array().context("no threads")? {
+        let rows = thread["markers"]["data"].as_array().into_iter().flatten();
+        for data in rows {
+            let Some(event) = data["type"].as_str().and_then(|kind| kind.strip_prefix("Event: ")) else {
+                continue;
+            };
+            let has_stack = !data["cause"]["stack"].is_null();
+            found.entry(event.to_owned()).or_default().push((data.clone(), has_stack));
+        }
+    }
+    Ok(found)
+}
+
+fn count(markers: &[(Value, bool)]) -> u64 {
+    markers.iter().filter_map(|(data, _)| data["event_count"].as_u64()).sum()
+}
+
+/// The number behind an event's name in the summary.
+fn told(recorded: &Recorded, event: &str) -> anyhow::Result<u64> {
+    let stderr = &recorded.finished.stderr;
+    let line = stderr.lines().find_map(|line| line.strip_prefix("Events: ")).context("no line of events")?;
+    let part = line.split(" · ").find_map(|part| part.strip_prefix(event)).context("no such event")?;
+    Ok(part.trim().replace(',', "").parse()?)
+}
+
+/// A report of a recording, as JSON.
+fn report(test: &Context<'_>, recorded: &Recorded, options: &[&str]) -> anyhow::Result<Value> {
+    let call = test.nyquist(&["report", "--json", "--limit", "0"]).args(options).path(&recorded.path);
+    Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
+}
+
+/// The weight of a function in a report, with what it calls.
+fn total(report: &Value, function: &str) -> f64 {
+    let rows = report["functions"].as_array().into_iter().flatten();
+    let row = rows.into_iter().find(|row| row["function"].as_str() == Some(function));
+    row.and_then(|row| row["total"].as_f64()).unwrap_or(0.0)
+}
+
+fn faults(test: &Context<'_>) -> Verdict {
+    let recorded =
+        test.record(&["occurs", "1", "1", "2000"]).options(&["-e", "page-faults", "-c", "1"]).run_well()?;
+    let own: u64 = recorded.finished.stdout_text().trim().parse().map_err(anyhow::Error::from)?;
+    let found = markers(&recorded)?;
+    let faults = found.get("page-faults").context("no page faults")?;
+    let counted = count(faults);
+    expect_eq("the summary's number", told(&recorded, "page-faults")?, counted)?;
+    // The kernel's account also has the faults of exec, which come before the recording begins.
+    expect_measured(
+        counted.abs_diff(own) <= 60 + own / 50,
+        format_args!("{counted} faults beside {own} of the kernel's account"),
+    )?;
+    let with_address = faults.iter().filter(|(data, _)| data["addr"].as_u64().is_some()).count();
+    let with_stack = faults.iter().filter(|(_, has_stack)| *has_stack).count();
+    expect(with_address + 20 >= faults.len(), format_args!("{with_address} addresses of {}", faults.len()))?;
+    expect(with_stack * 100 >= faults.len() * 95, format_args!("{with_stack} stacks of {}", faults.len()))?;
+    let sampled: f64 =
+        recorded.profile.threads.iter().flat_map(|thread| &thread.samples).map(|it| it.weight).sum();
+    expect(sampled < 1000.0, format_args!("{sampled} samples: faults are none"))?;
+    let broken = rules::broken(&recorded.profile.json);
+    expect(broken.is_empty(), broken.join("; "))
+}
+
+fn tracepoints(test: &Context<'_>) -> Verdict {
+    need_tracepoints()?;
+    let options =
+        ["-e", "syscalls:sys_enter_write", "--filter", "count == 7", "-e", "sched:sched_process_fork"];
+    let recorded = test.record(&["occurs", "1", "400", "10"]).options(&options).run_well()?;
+    let found = markers(&recorded)?;
+    let writes = found.get("syscalls:sys_enter_write").context("no writes")?;
+    expect_eq("writes of seven bytes", writes.len(), 400)?;
+    for (data, has_stack) in writes {
+        expect_eq("the size", data["count"].as_u64(), Some(7))?;
+        expect(*has_stack && data["fd"].as_u64().is_some_and(|fd| fd > 2), format_args!("{data}"))?;
+    }
+    let forks = found.get("sched:sched_process_fork").context("no forks")?;
+    expect_eq("a thread and a process", forks.len(), 2)?;
+    let name = &forks[0].0["parent_comm"];
+    let names = recorded.profile.json["shared"]["stringArray"].clone();
+    let name = name.as_str().map(str::to_owned).or_else(|| {
+        let at = usize::try_from(name.as_u64()?).ok()?;
+        names.get(at)?.as_str().map(str::to_owned)
+    });
+    expect_eq("a text", name.as_deref(), Some("occurs"))
+}
+
+fn need_probes() -> Verdict {
+    need_root()?;
+    if is_missing("/sys/bus/event_source/devices/uprobe") {
+        return skip("this kernel has no uprobes");
+    }
+    Ok(())
+}
+
+fn calls(test: &Context<'_>) -> Verdict {
+    need_probes()?;
+    let probe = format!("{}:called_by_name", test.workload("occurs").display());
+    let recorded = test.record(&["occurs", "500", "1", "1"]).options(&["-e", &probe]).run_well()?;
+    let found = markers(&recorded)?;
+    let calls = found.get(&probe).context("no calls")?;
+    expect_eq("calls of a process, its thread and its child", calls.len(), 1500)?;
+    expect_eq("the summary's number", told(&recorded, &probe)?, 1500)?;
+    let report = report(test, &recorded, &["--event", &probe])?;
+    expect_eq("calls by their caller", total(&report, "calls"), 1500.0)
+}
+
+/// A probe is there for all processes, for one that is inherited lets forks fail: those of others are left out.
+fn attached(test: &Context<'_>) -> Verdict {
+    need_probes()?;
+    let (program, other) = (test.workload("occurs"), test.path("other"));
+    std::os::unix::fs::symlink(&program, &other)?;
+    let again = |path: &Path| format!("while :; do {} 10 1 1 >/dev/null; sleep 0.01; done", path.display());
+    let inside = test.program("sh").args(&["-c", &again(&program)]).start()?;
+    let _outside = test.program("sh").args(&["-c", &again(&other)]).start()?;
+    let (probe, pid) = (format!("{}:called_by_name", program.display()), inside.pid().to_string());
+    let saved = test.fresh("profile.json.gz");
+    let call = test.nyquist(&["record", "-s", "-d", "1", "-e", &probe, "-p", &pid, "-o"]).path(&saved);
+    call.run()?.succeeded()?;
+    let profile = Profile::read(&saved)?;
+    let mut by_process: BTreeMap<String, usize> = BTreeMap::new();
+    for thread in profile.json["threads"].as_array().context("no threads")? {
+        let markers = thread["markers"]["length"].as_u64().unwrap_or(0) as usize;
+        let process = thread["processName"].as_str().unwrap_or_default();
+        *by_process.entry(process.to_owned()).or_default() += markers;
+    }
+    let calls = by_process.get("occurs").copied().unwrap_or(0);
+    expect(calls >= 30 && !by_process.contains_key("other"), format_args!("{by_process:?}"))
+}
+
+fn in_place_of_time(test: &Context<'_>) -> Verdict {
+    let recorded =
+        test.record(&["occurs", "1", "1", "3000"]).options(&["-e", "page-faults", "-c", "1"]).run_well()?;
+    let whole = report(test, &recorded, &["--event", "page-faults"])?;
+    expect_measured(
+        (3000.0..3100.0).contains(&total(&whole, "touches")),
+        format_args!("{} faults in a function that touches 3000 pages", total(&whole, "touches")),
+    )?;
+    let text = test.nyquist(&["report", "--event", "page-faults"]).path(&recorded.path).run()?.succeeded()?;
+    expect_contains("the report", &text.stdout_text(), "page-faults")?;
+    expect(!text.stdout_text().contains("CPU time in"), text.stdout_text())?;
+    let picture = test.fresh("faults.svg");
+    let call =
+        test.nyquist(&["flamegraph", "--event", "page-faults", "-o"]).path(&picture).path(&recorded.path);
+    call.run()?.succeeded()?;
+    let call = test.nyquist(&["export", "--event", "page-faults", "--format", "collapsed", "-o", "-"]);
+    let folded = call.path(&recorded.path).run()?.succeeded()?.stdout_text();
+    expect_contains("the export", &folded, "touches")?;
+    let script =
+        test.nyquist(&["script", "--event", "page-faults"]).path(&recorded.path).run()?.succeeded()?;
+    expect_contains("the script", &script.stdout_text(), "touches")?;
+    for command in ["report", "query", "script"] {
+        let told = test.nyquist(&[command, "--event", "page-fautls"]).path(&recorded.path).run()?;
+        expect(told.code() != 0, format_args!("{command} of an unknown event"))?;
+    }
+    let told = test.nyquist(&["report", "--event", "page-fautls"]).path(&recorded.path).run()?;
+    expect_contains("stderr", &told.stderr, "its events are page-faults")
+}
+
+fn plain_user(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let recording = test.record(&["occurs", "1", "1", "2000"]).options(&["-e", "page-faults", "-c", "1"]);
+    let recorded = recording.by_plain_user().run_well()?;
+    let found = markers(&recorded)?;
+    let counted = found.get("page-faults").map_or(0, |faults| count(faults));
+    expect((2000..2600).contains(&counted), format_args!("{counted} faults of 2000 pages"))?;
+    let told = test.nyquist(&["record", "-s", "-e", "sched:sched_switch", "true"]).by_plain_user().run()?;
+    expect(told.code() != 0 && told.stderr.contains("hint:"), told.stderr)
+}
+
+fn refusals(test: &Context<'_>) -> Verdict {
+    for (options, part) in [
+        (&["-e", "page-fautls"][..], "similar: page-faults"),
+        (&["-e", "page-faults", "--filter", "a == 1"], "--filter is for tracepoints"),
+        (&["-e", "page-faults", "--backend", "ptrace"], "take perf_event_open"),
+        (&["-e", "page-faults", "--perf-data", "x"], "--perf-data"),
+        (&["-c", "7"], "--event"),
+        (&["--filter", "x"], "--event"),
+    ] {
+        let told = test.nyquist(&["record", "-s"]).args(options).args(&["--", "true"]).run()?;
+        expect(told.code() != 0, format_args!("{options:?}"))?;
+        expect_contains("stderr", &told.stderr, part)?;
+    }
+    let deny = test.workload("deny_perf").display().to_string();
+    let told = test.nyquist(&["record", "-s", "-e", "page-faults", "true"]).under(&[&deny]).run()?;
+    expect_contains("stderr", &told.stderr, "events (-e) take perf_event_open")?;
+    need_tracepoints()?;
+    let words = ["record", "-s", "-e", "syscalls:sys_enter_write", "--filter", "size == 1", "true"];
+    let told = test.nyquist(&words).run()?;
+    expect(told.code() != 0, "a filter of a field that is none")?;
+    expect_contains("stderr", &told.stderr, "its fields are")
+}
+
+fn flood(test: &Context<'_>) -> Verdict {
+    need_tracepoints()?;
+    let recorded = test
+        .record(&["occurs", "20000000", "1500000", "1"])
+        .options(&["-e", "syscalls:sys_enter_write", "-e", "syscalls:sys_exit_write"])
+        .run()?;
+    let found = markers(&recorded)?;
+    let most = found.values().map(Vec::len).max().unwrap_or(0);
+    expect(most > 0 && most <= 1_000_000, format_args!("{most} markers"))?;
+    let stderr = &recorded.finished.stderr;
+    expect(!stderr.contains("samples among them"), stderr)
+}
