@@ -158,6 +158,11 @@ impl Format {
         )
     }
 
+    /// Whether its samples can have labels, by which they are chosen.
+    pub fn has_labels(self) -> bool {
+        self == Self::Pprof
+    }
+
     /// Whether its files are no text, which might have another encoding.
     pub(crate) fn is_binary(self) -> bool {
         matches!(

@@ -84,13 +84,27 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
 /// # Errors
 /// As [`read`] has it, and if there is no value of that name.
 pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+    read_wanted(format, bytes, name, &[])
+}
+
+/// As [`read_value`], of the samples with these labels, `KEY=VALUE` or `KEY`, where samples have labels
+/// ([`Format::has_labels`]); else these are not looked at.
+///
+/// # Errors
+/// As [`read_value`] has it, and if no sample has a label of such a key.
+pub fn read_wanted(
+    format: Format,
+    bytes: &[u8],
+    name: Option<&str>,
+    labels: &[String],
+) -> Result<Imported, ReadError> {
     let (mut bytes, note) = decompressed(bytes)?;
     if !format.is_binary() {
         bytes = recoded(bytes);
     }
     let mut imported = match format {
         Format::PerfScript => perf_script::read_value(&bytes, name),
-        Format::Pprof => pprof::read_value(&bytes, name),
+        Format::Pprof => pprof::read_labelled(&bytes, name, labels),
         Format::Folded => folded::read(&bytes),
         Format::Speedscope => speedscope::read(&bytes),
         Format::ChromeTrace => chrome::read(&bytes),

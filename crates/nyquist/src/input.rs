@@ -28,7 +28,7 @@ pub(crate) fn read(
     args: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
-    let mut profile = read_as(path, &of_event(filter), args, printer)?;
+    let mut profile = read_as(path, &of_samples(filter), args, printer)?;
     DiskPaths::of_user().name(&mut profile);
     Ok(profile)
 }
@@ -40,7 +40,7 @@ pub(crate) fn read_all<'a>(
     args: &SymbolArgs,
     printer: Printer,
 ) -> Result<Vec<Profile>, Failure> {
-    let (recording, disk_paths) = (of_event(filter), DiskPaths::of_user());
+    let (recording, disk_paths) = (of_samples(filter), DiskPaths::of_user());
     let read = |opened: profile_file::Opened| {
         let path = opened.path.clone();
         let profile = profile_file::read_opened(opened, &recording, args, printer)?;
@@ -51,9 +51,13 @@ pub(crate) fn read_all<'a>(
     profile_file::open(paths)?.into_iter().map(read).collect()
 }
 
-/// What is wanted of a file where it is asked for an event.
-fn of_event(filter: &FilterArgs) -> RecordingArgs {
-    RecordingArgs { event: filter.event.iter().cloned().collect(), ..RecordingArgs::default() }
+/// What is wanted of a file where it is asked for an event, or for samples with labels.
+fn of_samples(filter: &FilterArgs) -> RecordingArgs {
+    RecordingArgs {
+        event: filter.event.iter().cloned().collect(),
+        label: filter.label.clone(),
+        ..RecordingArgs::default()
+    }
 }
 
 /// Reads a profile with its names, and of a recording what is wanted of it. Source files are named as the Firefox Profiler does.

@@ -76,6 +76,12 @@ pub(crate) fn read_opened(
     let cannot_load = |error: &(dyn std::error::Error + 'static)| {
         Failure::because(format_args!("cannot load {}", path.display()), error)
     };
+    if !format.is_some_and(Format::has_labels) && !recording.label.is_empty() {
+        let path = path.display();
+        return Err(Failure::new(format!(
+            "--label is for files of pprof, whose samples have labels; {path} is none"
+        )));
+    }
     let _held = memory::hold(path, symbols.max_memory);
     if format == Some(Format::PerfData) {
         sys::map_large_blocks();
@@ -87,7 +93,10 @@ pub(crate) fn read_opened(
         (None | Some(Format::Firefox), [event]) => Some(event.as_str()),
         _ => None,
     };
-    let given = if value.is_some() { recording.given_beside("--event") } else { recording.given() };
+    let given = match value {
+        Some(_) => recording.given_beside(&["--event", "--label"]),
+        None => recording.given_beside(&["--label"]),
+    };
     if let Some(option) = given {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
     }
@@ -121,7 +130,8 @@ pub(crate) fn read_opened(
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
             let imported =
-                nyquist_formats::read_value(format, &bytes, value).map_err(|error| cannot_load(&error))?;
+                nyquist_formats::read_wanted(format, &bytes, value, &recording.label)
+                    .map_err(|error| cannot_load(&error))?;
             for note in &imported.notes {
                 printer.warn(note);
             }

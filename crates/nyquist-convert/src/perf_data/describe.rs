@@ -26,7 +26,8 @@ pub(crate) fn is_by_nyquist(features: &Features) -> bool {
     features.version.as_deref().is_some_and(|version| version.starts_with(NYQUIST))
 }
 
-/// Whether a recording is of some threads and not of whole CPUs: of a command, or of what perf's `-p` or `-t` names.
+/// Whether a recording is of some threads and not of whole CPUs: of a command, or of what perf's `-p` or `-t` names. Those of
+/// simpleperf count as what its `--trace-offcpu` says that they are: time off the CPU up to a thread's next sample.
 pub(crate) fn is_of_threads(reader: &FileReader) -> bool {
     let is_of_command = |event: &FileEvent| event.attr.flags.contains(AttrFlags::ENABLE_ON_EXEC);
     let is_of_cpus = |word: &str| {
@@ -38,6 +39,9 @@ pub(crate) fn is_of_threads(reader: &FileReader) -> bool {
     };
     let words = reader.features().command_line.iter();
     let mut deciding = words.filter(|word| is_of_cpus(word) || names_threads(word));
+    if reader.features().simpleperf.is_some() {
+        return false;
+    }
     reader.events().iter().any(is_of_command) || deciding.next().is_some_and(|word| names_threads(word))
 }
 

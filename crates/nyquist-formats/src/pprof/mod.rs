@@ -1,5 +1,6 @@
 //! pprof's format: a gzip-compressed protobuf message, `profile.proto`.
 
+mod label_filter;
 pub(crate) mod message;
 mod prune;
 mod read;
@@ -7,7 +8,7 @@ mod tables;
 mod values;
 mod write;
 
-pub use read::{read, read_value};
+pub use read::{read, read_labelled, read_value};
 pub(crate) use tables::Tables;
 pub(crate) use values::factor_of;
 pub(crate) use write::unit_name;

@@ -4,6 +4,7 @@ use nyquist_profile::{FrameId, LibId, StackId, ThreadIndex, Unit};
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
+use super::label_filter::LabelFilter;
 use super::prune::{self, Prune, Pruned};
 use super::values::{Value, Values, cpu_period, values};
 use super::{label, message};
@@ -37,6 +38,15 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 /// # Errors
 /// As there, and if there is no such value.
 pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+    read_labelled(bytes, name, &[])
+}
+
+/// As [`read_value`], of the samples with these labels: `KEY=VALUE`, or `KEY` for any value. Of several values of a key one is
+/// enough; of several keys each must be there.
+///
+/// # Errors
+/// As there, and if no sample has a label of such a key.
+pub fn read_labelled(bytes: &[u8], name: Option<&str>, labels: &[String]) -> Result<Imported, ReadError> {
     let decompressed;
     let mut note = None;
     let mut plain = bytes;
@@ -51,7 +61,9 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadErro
         }
         note.get_or_insert(Note::Cut { place: "its end".into() });
     }
-    Ok(Reader::new(&file, name)?.read(plain.len(), note))
+    let reader = Reader::new(&file, name)?;
+    let filter = LabelFilter::new(&file, &reader.strings, labels)?;
+    Ok(reader.read(plain.len(), &filter, note))
 }
 
 fn malformed(problem: String) -> ReadError {
@@ -119,11 +131,15 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn read(mut self, length: usize, note: Option<Note>) -> Imported {
+    fn read(mut self, length: usize, filter: &LabelFilter<'_>, note: Option<Note>) -> Imported {
         self.read_locations();
         let most_stacks = length.saturating_mul(STACKS_PER_BYTE);
         let (mut negative, mut unread) = (0, 0);
-        for sample in &self.file.sample {
+        let file = self.file;
+        for sample in &file.sample {
+            if !filter.has(sample, &self.strings) {
+                continue;
+            }
             if self.importer.stack_count() > most_stacks {
                 unread += 1;
             } else {

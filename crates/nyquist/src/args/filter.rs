@@ -38,6 +38,9 @@ pub(crate) struct FilterArgs {
     /// name, as alloc_space
     #[arg(long, value_name = "EVENT", conflicts_with_all = ["off_cpu", "wall"])]
     pub(crate) event: Option<String>,
+    /// Only samples of a pprof file that have this label, as method=GET, or of any value, as method (may be repeated)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) label: Vec<String>,
     /// Time that threads waited, instead of CPU time
     #[arg(long, conflicts_with = "wall")]
     pub(crate) off_cpu: bool,

@@ -58,6 +58,9 @@ pub(crate) struct RecordingArgs {
     /// samples have several values this one, as alloc_space or jdk.ThreadPark
     #[arg(long, value_name = "EVENT")]
     pub(crate) event: Vec<String>,
+    /// Only samples of a pprof file that have this label, as method=GET, or of any value, as method (may be repeated)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) label: Vec<String>,
     /// The profile's name (default: the recorded command's)
     #[arg(long, value_name = "NAME")]
     pub(crate) profile_name: Option<String>,
@@ -75,13 +78,8 @@ pub(crate) struct RecordingArgs {
 }
 
 impl RecordingArgs {
-    /// The name of an option that was given; a saved profile has none of what it asks for.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        self.given_beside("")
-    }
-
-    /// The name of an option that was given, other than that one.
-    pub(crate) fn given_beside(&self, other: &str) -> Option<&'static str> {
+    /// The name of an option that was given, other than these; a saved profile has none of what the others ask for.
+    pub(crate) fn given_beside(&self, others: &[&str]) -> Option<&'static str> {
         let options = [
             ("--pid", !self.pid.is_empty()),
             ("--tid", !self.tid.is_empty()),
@@ -89,6 +87,7 @@ impl RecordingArgs {
             ("--time-range", self.time_range.is_some()),
             ("--cpu", !self.cpu.is_empty()),
             ("--event", !self.event.is_empty()),
+            ("--label", !self.label.is_empty()),
             ("--profile-name", self.profile_name.is_some()),
             ("--aux-file-dir", !self.aux_file_dir.is_empty()),
             ("--override-arch", self.override_arch.is_some()),
@@ -100,7 +99,7 @@ impl RecordingArgs {
             ("--cswitch-markers", self.rows.cswitch_markers),
             ("--jit-markers", self.rows.jit_markers),
         ];
-        options.into_iter().find(|(name, given)| *given && *name != other).map(|(name, _)| name)
+        options.into_iter().find(|(name, given)| *given && !others.contains(name)).map(|(name, _)| name)
     }
 }
 

@@ -1,0 +1,115 @@
+//! Which samples are wanted by their labels.
+
+use rustc_hash::FxHashMap;
+
+use super::message::{Label, Profile, Sample};
+use crate::error::ReadError;
+use crate::strings::Strings;
+
+/// How many labels a message lists.
+const LISTED: usize = 12;
+
+/// The labels that are wanted, by their keys: of each key one of these values, or any where none is stated.
+pub(super) struct LabelFilter<'a> {
+    wanted: FxHashMap<i64, Vec<&'a str>>,
+}
+
+impl<'a> LabelFilter<'a> {
+    /// Understands `KEY=VALUE` and `KEY`.
+    ///
+    /// # Errors
+    /// If no sample has a label with the key.
+    pub(super) fn new(
+        file: &Profile,
+        strings: &Strings<'_>,
+        labels: &'a [String],
+    ) -> Result<Self, ReadError> {
+        let mut wanted: FxHashMap<i64, Vec<&str>> = FxHashMap::default();
+        for label in labels {
+            let (name, value) =
+                label.split_once('=').map_or((&**label, None), |(name, value)| (name, Some(value)));
+            let mut keys = file.sample.iter().flat_map(|sample| &sample.label).map(|label| label.key);
+            let key =
+                keys.find(|&key| strings.text(key) == name).ok_or_else(|| unknown(file, strings, name))?;
+            wanted.entry(key).or_default().extend(value);
+        }
+        Ok(Self { wanted })
+    }
+
+    /// Whether a sample has what is wanted. O(labels of the sample × labels that are wanted).
+    pub(super) fn has(&self, sample: &Sample, strings: &Strings<'_>) -> bool {
+        self.wanted.iter().all(|(key, values)| {
+            let mut labels = sample.label.iter().filter(|label| label.key == *key);
+            labels.any(|label| values.is_empty() || values.iter().any(|value| is(label, value, strings)))
+        })
+    }
+}
+
+/// Whether a label has a value: its text, or its number.
+fn is(label: &Label, value: &str, strings: &Strings<'_>) -> bool {
+    match label.text {
+        0 => value.parse() == Ok(label.number),
+        text => strings.text(text) == value,
+    }
+}
+
+fn unknown(file: &Profile, strings: &Strings<'_>, name: &str) -> ReadError {
+    let keys = file.sample.iter().flat_map(|sample| &sample.label).map(|label| strings.text(label.key));
+    let mut known: Vec<&str> = Vec::new();
+    for key in keys {
+        if known.len() < LISTED && !known.contains(&key) {
+            known.push(key);
+        }
+    }
+    let known =
+        if known.is_empty() { "none at all".to_owned() } else { format!("only {}", known.join(", ")) };
+    ReadError::Unsupported(format!("its samples have no label `{name}`, but {known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::{Label, Profile, Sample, ValueType};
+    use super::super::read_labelled;
+    use prost::Message as _;
+
+    /// Three samples: of a GET, of a POST of 7 bytes, and of nothing that has labels.
+    fn file() -> Vec<u8> {
+        let strings = ["", "samples", "count", "method", "GET", "POST", "size"]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec();
+        let text = |key, text| Label { key, text, ..Label::default() };
+        let sample = |value, label| Sample { value: vec![value], label, ..Sample::default() };
+        let size = Label { key: 6, number: 7, ..Label::default() };
+        Profile {
+            string_table: strings,
+            sample_type: vec![ValueType { kind: 1, unit: 2 }],
+            sample: vec![
+                sample(1, vec![text(3, 4)]),
+                sample(10, vec![text(3, 5), size]),
+                sample(100, vec![]),
+            ],
+            ..Profile::default()
+        }
+        .encode_to_vec()
+    }
+
+    #[test]
+    fn samples_are_chosen_by_their_labels() {
+        let check = |labels: &[&str], expected: u64| {
+            let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+            let profile = read_labelled(&file(), None, &labels).unwrap().profile;
+            let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+            let sum: u64 = samples.map(|sample| u64::from(sample.weight) * profile.meta().interval).sum();
+            assert_eq!(sum, expected, "{labels:?}");
+        };
+        check(&[], 111);
+        check(&["method"], 11);
+        check(&["method=GET"], 1);
+        check(&["method=GET", "method=POST"], 11);
+        check(&["method=POST", "size=7"], 10);
+        check(&["method=GET", "size"], 0);
+        check(&["method="], 0);
+        let error = read_labelled(&file(), None, &["path=/".to_owned()]).unwrap_err().to_string();
+        assert!(error.ends_with("its samples have no label `path`, but only method, size"), "{error}");
+    }
+}
