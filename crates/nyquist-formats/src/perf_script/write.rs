@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use nyquist_profile::{Frame, Process, Profile, Sample, Thread};
+use nyquist_profile::{Frame, Process, Profile, Sample, Thread, Unit};
 
 use super::{INLINED, OFF_CPU_EVENT, UNKNOWN};
 use crate::hidden;
 
-/// Writes all samples in the order of their times, as samples of `cpu-clock` whose period is their weight in ns, or of
-/// `offcpu-time`. Addresses are relative to their libs, as perf prints those of position-independent files. O(samples ×
+/// Writes all samples in the order of their times, as samples of `cpu-clock` whose period is their weight in ns, of
+/// `offcpu-time`, or of the event that they count. Addresses are relative to their libs, as perf prints those of position-independent files. O(samples ×
 /// depth + samples × log samples).
 ///
 /// # Errors
@@ -48,7 +48,13 @@ fn write_head(profile: &Profile, out: &mut impl Write, thread: &Thread, sample: 
     let process = profile.process(thread.process);
     let (seconds, nanoseconds) = (sample.time / 1_000_000_000, sample.time % 1_000_000_000);
     let period = u64::from(sample.weight).saturating_mul(profile.meta().interval);
-    let event = if sample.off_cpu { OFF_CPU_EVENT } else { "cpu-clock" };
+    let measure = &profile.meta().measure;
+    // Words end at spaces.
+    let event = match measure.unit {
+        _ if sample.off_cpu => OFF_CPU_EVENT.to_owned(),
+        Unit::Count => one_line(&measure.name).replace(char::is_whitespace, "_"),
+        _ => "cpu-clock".to_owned(),
+    };
     let (comm, pid, tid) = (comm(process, thread), number(&process.pid), number(&thread.tid));
     writeln!(out, "{comm} {pid}/{tid} {seconds}.{nanoseconds:09}: {period} {event}: ")
 }
