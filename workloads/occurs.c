@@ -1,5 +1,6 @@
 // Does things that are counted: calls of a function in the process, in a thread and in a child, writes of a size, and first
 // touches of memory. Arguments: the calls of each, the writes, and the pages. Says how many page faults the kernel has counted.
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,9 +52,9 @@ int main(int argc, char **argv) {
     }
     int status;
     if (child < 0 || waitpid(child, &status, 0) != child) return 6;
-    int pipes[2];
-    if (pipe(pipes) != 0) return 7;
-    writes(atoi(argv[2]), pipes[1]);
+    int nowhere = open("/dev/null", O_WRONLY);
+    if (nowhere < 0) return 7;
+    writes(atoi(argv[2]), nowhere);
     touches(atoi(argv[3]));
     struct rusage own, children;
     getrusage(RUSAGE_SELF, &own);

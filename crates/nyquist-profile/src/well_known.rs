@@ -67,6 +67,22 @@ pub fn truncation_reason(name: &str) -> Option<&str> {
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix(": ") }
 }
 
+/// The beginning of the names of the kinds of markers that recorded events become.
+const EVENT_SCHEMA: &str = "Event: ";
+
+/// The first field of such a marker: how many times the event has happened that it stands for.
+pub const EVENT_COUNT: &str = "event_count";
+
+/// The kind of marker that a recorded event of this name becomes.
+pub fn event_schema(name: &str) -> String {
+    format!("{EVENT_SCHEMA}{name}")
+}
+
+/// The name of the recorded event that becomes markers of this kind, if it is one of these.
+pub fn event_of_schema(schema: &str) -> Option<&str> {
+    schema.strip_prefix(EVENT_SCHEMA)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,20 +101,4 @@ mod tests {
             assert_eq!(is_truncated(name), expected.is_some(), "{name}");
         }
     }
-}
-
-/// The beginning of the names of the kinds of markers that recorded events become.
-const EVENT_SCHEMA: &str = "Event: ";
-
-/// The first field of such a marker: how many times the event has happened that it stands for.
-pub const EVENT_COUNT: &str = "event_count";
-
-/// The kind of marker that a recorded event of this name becomes.
-pub fn event_schema(name: &str) -> String {
-    format!("{EVENT_SCHEMA}{name}")
-}
-
-/// The name of the recorded event that becomes markers of this kind, if it is one of these.
-pub fn event_of_schema(schema: &str) -> Option<&str> {
-    schema.strip_prefix(EVENT_SCHEMA)
 }

@@ -100,6 +100,8 @@ impl Seen {
             EventKind::SwitchIn { .. } => "switch in",
             EventKind::Descheduled { .. } => "descheduled",
             EventKind::Waiting(_) => "waiting",
+            EventKind::Occurrence(_) => "occurrence",
+            EventKind::OccurrencesLost { .. } => "occurrences lost",
             EventKind::Marker(_) => "marker",
             EventKind::Counter(_) => "counter",
             EventKind::LiveStack(_) => "live stack",

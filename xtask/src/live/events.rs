@@ -184,7 +184,7 @@ fn in_place_of_time(test: &Context<'_>) -> Verdict {
     let call =
         test.nyquist(&["flamegraph", "--event", "page-faults", "-o"]).path(&picture).path(&recorded.path);
     call.run()?.succeeded()?;
-    let call = test.nyquist(&["export", "--event", "page-faults", "--format", "collapsed", "-o", "-"]);
+    let call = test.nyquist(&["export", "--event", "page-faults", "--format", "folded", "-o", "-"]);
     let folded = call.path(&recorded.path).run()?.succeeded()?.stdout_text();
     expect_contains("the export", &folded, "touches")?;
     let script =
@@ -204,7 +204,15 @@ fn plain_user(test: &Context<'_>) -> Verdict {
     let recorded = recording.by_plain_user().run_well()?;
     let found = markers(&recorded)?;
     let counted = found.get("page-faults").map_or(0, |faults| count(faults));
-    expect((2000..2600).contains(&counted), format_args!("{counted} faults of 2000 pages"))?;
+    // What a plain user may lock holds few copies of stacks, and faults come fast.
+    let stderr = &recorded.finished.stderr;
+    let dropped = stderr.lines().find_map(|line| line.strip_prefix("warning: ")?.split_once(" event record"));
+    let dropped = dropped.map_or(Ok(0), |(number, _)| number.replace(',', "").parse::<u64>());
+    let dropped = dropped.map_err(anyhow::Error::from)?;
+    expect(
+        counted > 0 && (2000..2600).contains(&(counted + dropped)),
+        format_args!("{counted} faults of 2000 pages, and {dropped} dropped"),
+    )?;
     let told = test.nyquist(&["record", "-s", "-e", "sched:sched_switch", "true"]).by_plain_user().run()?;
     expect(told.code() != 0 && told.stderr.contains("hint:"), told.stderr)
 }
@@ -234,10 +242,8 @@ fn refusals(test: &Context<'_>) -> Verdict {
 
 fn flood(test: &Context<'_>) -> Verdict {
     need_tracepoints()?;
-    let recorded = test
-        .record(&["occurs", "20000000", "1500000", "1"])
-        .options(&["-e", "syscalls:sys_enter_write", "-e", "syscalls:sys_exit_write"])
-        .run()?;
+    let options = ["--call-graph", "none", "-e", "syscalls:sys_enter_write"];
+    let recorded = test.record(&["occurs", "1000", "1100000", "1"]).options(&options).run_well()?;
     let found = markers(&recorded)?;
     let most = found.values().map(Vec::len).max().unwrap_or(0);
     expect(most > 0 && most <= 1_000_000, format_args!("{most} markers"))?;

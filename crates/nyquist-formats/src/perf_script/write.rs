@@ -7,8 +7,8 @@ use nyquist_profile::{Frame, Process, Profile, Sample, Thread};
 use super::{INLINED, OFF_CPU_EVENT, UNKNOWN};
 use crate::hidden;
 
-/// Writes all samples in the order of their times, as samples of `cpu-clock` whose period is their weight in ns, or of
-/// `offcpu-time`; in a profile that counts something else, of an event of that name. Addresses are relative to their libs, as perf prints those of position-independent files. O(samples ×
+/// Writes all samples in the order of their times, as samples of `cpu-clock` whose period is their weight in ns, of
+/// `offcpu-time`, or of the event that they count. Addresses are relative to their libs, as perf prints those of position-independent files. O(samples ×
 /// depth + samples × log samples).
 ///
 /// # Errors
@@ -52,7 +52,8 @@ fn write_head(profile: &Profile, out: &mut impl Write, thread: &Thread, sample: 
     let event = match (sample.off_cpu, measure.is_cpu_time()) {
         (true, _) => OFF_CPU_EVENT.into(),
         (false, true) => "cpu-clock".into(),
-        (false, false) => one_line(&measure.name).replace(' ', "-"),
+        // Words end at spaces.
+        (false, false) => one_line(&measure.name).replace(char::is_whitespace, "_"),
     };
     let (comm, pid, tid) = (comm(process, thread), number(&process.pid), number(&thread.tid));
     writeln!(out, "{comm} {pid}/{tid} {seconds}.{nanoseconds:09}: {period} {event}: ")

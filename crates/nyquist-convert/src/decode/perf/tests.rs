@@ -295,7 +295,7 @@ fn a_sample_of_another_event_is_an_occurrence_with_its_fields() {
     let events = tracepoint();
     // The length, then 20 bytes: the fields of all tracepoints, the number -2, the text's place 16 and length 3, and the text.
     let text = u64::from(u32::from_le_bytes(*b"ab\0x"));
-    let fields = [20, pair(0, 0xffff_fffe), pair(16 | 3 << 16, text as u64)];
+    let fields = [20, pair(0, 0xffff_fffe), pair(16 | 3 << 16, text)];
     let occurrence = occurrence(sample(&events, 1, &fields));
     assert_eq!((occurrence.sample.tid, occurrence.count, &*occurrence.kind.name), (Tid(12), 50, "a:b"));
     let text = FieldValue::String("ab".into());

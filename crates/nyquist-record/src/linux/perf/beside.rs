@@ -117,8 +117,6 @@ fn event_error(recorded: &RecordedEvent, common: Common, source: io::Error) -> O
             EventRefusal::NotSupported
         }
         libc::EMFILE | libc::ENFILE => EventRefusal::Descriptors,
-        // A thread that has ended is no matter of the event.
-        libc::ESRCH => EventRefusal::NoThread,
         _ => EventRefusal::Other,
     };
     OpenError::Event { event, refusal, source }
@@ -142,8 +140,6 @@ pub enum EventRefusal {
     NotSupported,
     /// Too many files are open.
     Descriptors,
-    /// The thread has ended.
-    NoThread,
     /// The kernel says why.
     Other,
 }
@@ -164,7 +160,7 @@ impl EventRefusal {
             Self::WholeMachineOnly => "-a records the whole machine".to_owned(),
             Self::NotSupported => "`nyquist list` says which events this machine has; a virtual machine often has none of the processor's".to_owned(),
             Self::Descriptors => "raise the limit of open files (`ulimit -n 65536`), or name fewer events".to_owned(),
-            Self::NoThread | Self::Other => return None,
+            Self::Other => return None,
         })
     }
 }
@@ -178,7 +174,6 @@ impl fmt::Display for EventRefusal {
             Self::WholeMachineOnly => "its counting unit counts whole CPUs only",
             Self::NotSupported => "this machine cannot sample it",
             Self::Descriptors => "too many files are open",
-            Self::NoThread => "the thread has ended",
             Self::Other => "the kernel refuses it",
         })
     }

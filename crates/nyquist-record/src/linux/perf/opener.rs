@@ -255,7 +255,14 @@ impl<'a> Opener<'a> {
             if matches!(self.scope, Scope::Child(_)) && recorded.event.is_probe() {
                 return Err(OpenError::ProbeWithoutGroup { event: recorded.event.name.clone() });
             }
-            for event in opening.open(recorded, subject)? {
+            let events = opening.open(recorded, subject).map_err(|error| match error {
+                // That is no matter of the event.
+                OpenError::Event { source, .. } if source.raw_os_error() == Some(libc::ESRCH) => {
+                    open_error(source, self.scope)
+                }
+                error => error,
+            });
+            for event in events? {
                 let at = match ring_at {
                     Some(at) => {
                         opened.redirect(&event, at).map_err(|source| open_error(source, self.scope))?;
