@@ -28,7 +28,8 @@ pub(crate) struct Site {
     pub(crate) one_time: OnceLock<OneTimeLink>,
     /// The origin of the pages that may read answers.
     pub(crate) front_end_origin: Option<HeaderValue>,
-    pub(crate) profile: Bytes,
+    /// The profile, where it is a file.
+    pub(crate) profile: Option<Bytes>,
     pub(crate) symbols: Arc<dyn SymbolSource>,
     /// The viewer that is served beside the profile, where there is one.
     pub(crate) viewer: Option<Arc<dyn Viewer>>,
@@ -74,7 +75,11 @@ async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> 
         return method_not_allowed(endpoint);
     }
     match endpoint {
-        Endpoint::Profile => profile::answer(&site.profile),
+        Endpoint::Profile => match (&site.profile, &site.viewer) {
+            (Some(profile), _) => profile::answer(profile),
+            (None, Some(viewer)) => ask(site, viewer, "profile.json", "").await.unwrap_or_else(Reply::from),
+            (None, None) => ApiError::not_found().into(),
+        },
         Endpoint::Lookup(lookup) => {
             look_up(site, lookup, request.into_body()).await.map_or_else(Reply::from, reply::json)
         }

@@ -9,6 +9,7 @@ import { fromQuery } from './url.js';
 import { createBreadcrumbs } from './frame/breadcrumbs.js';
 import { createHeader } from './frame/header.js';
 import { keepHistory } from './frame/history.js';
+import { createLive } from './frame/live.js';
 import { createSplitter } from './frame/splitter.js';
 import { createTabs } from './frame/tabs.js';
 import { createCompare } from './panels/compare/compare.js';
@@ -76,7 +77,8 @@ function build(info) {
     { title: 'Pointer', keys: POINTER },
   ];
   const help = createHelp(groups);
-  const header = createHeader(ctx, help.open);
+  const live = createLive(ctx);
+  const header = createHeader(ctx, help.open, live.element);
   const pageKeys = () => keysOfPage(ctx, { search: header.focusSearch, threads: () => timeline.focusSearch(), help: help.open, panel: () => tabs.panel()?.focus?.() });
 
   const splitter = createSplitter(timeline.element);
@@ -85,6 +87,7 @@ function build(info) {
   /** @param {import('./store.js').State} state */
   const update = (state) => {
     header.update(state);
+    live.update(state);
     breadcrumbs.update(state);
     timeline.update(state);
     tabs.update(state);

@@ -12,6 +12,7 @@ mod answers;
 mod assets;
 mod cache;
 mod function_table;
+mod live;
 mod page_file;
 mod parameters;
 mod refusal;
@@ -25,23 +26,41 @@ use std::sync::Arc;
 use nyquist_profile::Profile;
 use nyquist_server::{Answer, Asset, Client, Refusal, SymbolSource, Viewer};
 
+pub use crate::live::ProfileFeed;
+
+use crate::live::Progress;
 use crate::worker::{Subject, Worker};
 
-/// The built-in viewer of a profile.
+/// The built-in viewer of a profile, or of a recording that goes on.
 #[derive(Debug)]
 pub struct BuiltinViewer {
-    worker: Worker,
+    worker: Arc<Worker>,
+    /// Of a recording that goes on.
+    progress: Option<Arc<Progress>>,
 }
 
 impl BuiltinViewer {
     /// A viewer of `profile`, which asks `symbols` for source and instructions.
     pub fn new(profile: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self { worker: Worker::new(Subject { profile, before: None }, symbols) }
+        Self::of(Subject { profile, before: None, until_ns: None }, symbols)
     }
 
     /// A viewer of `after`, which compares it with `before`, a run of the same program.
     pub fn comparing(before: Profile, after: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self { worker: Worker::new(Subject { profile: after, before: Some(before) }, symbols) }
+        Self::of(Subject { profile: after, before: Some(before), until_ns: None }, symbols)
+    }
+
+    fn of(subject: Subject, symbols: Arc<dyn SymbolSource>) -> Self {
+        Self { worker: Arc::new(Worker::new(subject, symbols, None)), progress: None }
+    }
+
+    /// A viewer of a recording, of which there is nothing yet but what `profile` says of it, and what gives it its profiles.
+    pub fn live(profile: Profile, symbols: Arc<dyn SymbolSource>) -> (Self, ProfileFeed) {
+        let progress = Arc::new(Progress::default());
+        let subject = Subject { profile, before: None, until_ns: Some(0) };
+        let worker = Arc::new(Worker::new(subject, symbols, Some(Arc::clone(&progress))));
+        let feed = ProfileFeed::new(Arc::clone(&worker), Arc::clone(&progress));
+        (Self { worker, progress: Some(progress) }, feed)
     }
 }
 
@@ -51,7 +70,11 @@ impl Viewer for BuiltinViewer {
     }
 
     fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal> {
-        self.worker.ask(question, query, client)
+        match &self.progress {
+            // It is asked often, and waits for no other answer.
+            Some(progress) if question == "live" => progress.answer(query),
+            _ => self.worker.ask(question, query, client),
+        }
     }
 }
 

@@ -24,6 +24,7 @@ mod import;
 mod input;
 mod launch_advice;
 mod list;
+mod live_page;
 mod load;
 mod lossy_path;
 mod machine;

@@ -34,6 +34,15 @@ impl Served {
     }
 }
 
+/// Where it is served, and whom.
+pub(crate) fn config(args: &ServerArgs) -> Config {
+    let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
+    let front_end = args.profiler_url.clone();
+    let user =
+        identity::user_at_the_browser().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+    Config { address: args.address, port, front_end, user: Some(user), ..Config::default() }
+}
+
 /// Serves a profile and the viewer of it until Ctrl-C.
 pub(crate) fn serve(
     served: Served,
@@ -43,11 +52,6 @@ pub(crate) fn serve(
     control: &Control,
 ) -> Result<(), Failure> {
     let Served { bytes, profile, before, stated } = served;
-    let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
-    let front_end = args.profiler_url.clone();
-    let user =
-        identity::user_at_the_browser().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
-    let config = Config { address: args.address, port, front_end, user: Some(user), ..Config::default() };
     let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
     let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
     let symbols: Arc<dyn SymbolSource> = Arc::new(symbols.with_made_code(SideFiles));
@@ -55,7 +59,7 @@ pub(crate) fn serve(
         Some(before) => BuiltinViewer::comparing(before, profile, Arc::clone(&symbols)),
         None => BuiltinViewer::new(profile, Arc::clone(&symbols)),
     });
-    let server = Server::bind(config, bytes, symbols).map_err(|error| {
+    let server = Server::bind(config(args), bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;
     let server = server.with_viewer(viewer);

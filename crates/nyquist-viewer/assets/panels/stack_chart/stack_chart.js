@@ -29,7 +29,6 @@ export class StackChart {
   /** @param {import('../../context.js').Context} ctx */
   constructor(ctx) {
     this.ctx = ctx;
-    this.categories = ctx.info.categories.map(({ color }) => color);
     this.status = createStatus(ctx.store);
     this.question = createQuestion('stack-chart', this.status);
     this.highlight = createHighlight();
@@ -95,11 +94,11 @@ export class StackChart {
     const params = selectionParams(state, { threads: false });
     params.set('thread', String(thread));
     params.set('width', String(Math.ceil(width / 100) * 100));
-    this.question.ask('chart', params, (/** @type {import('../../api.js').Chart} */ answer) => {
+    this.question.ask('chart', params, (/** @type {import('../../api.js').Chart} */ answer, again) => {
       this.rows = rowsOf(answer.boxes);
       [this.start, this.end] = rangeOf(state) ?? [answer.start_ns, answer.end_ns];
       this.hovered = null;
-      this.box.scroller.scrollTop = 0;
+      if (!again) this.box.scroller.scrollTop = 0;
       this.resize();
       if (answer.boxes.length === 0) this.status.nothing();
     });
@@ -117,7 +116,7 @@ export class StackChart {
     this.scheduled = false;
     const { color } = this.ctx.store.get();
     drawAxis(this.axis, this.start, this.end, this.ctx.info.start_ns);
-    drawChart(this.box.canvas, { ...this.picture(), color, categories: this.categories, matches: this.highlight.matches() });
+    drawChart(this.box.canvas, { ...this.picture(), color, categories: this.ctx.info.categories.map((one) => one.color), matches: this.highlight.matches() });
     this.mark();
   }
 

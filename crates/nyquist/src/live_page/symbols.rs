@@ -1,0 +1,40 @@
+//! Symbols, source and instructions of a recording whose libs are not all known yet.
+
+use nyquist_object::RelativeAddress;
+use nyquist_profile::Profile;
+use nyquist_server::{
+    AddressInfo, Assembly, AssemblyRequest, LibKey, LookupError, ProfileSymbols, SourceRequest, SymbolSource,
+};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+/// The symbols of the libs that were met so far.
+pub(super) struct GrowingSymbols(RwLock<ProfileSymbols>);
+
+impl GrowingSymbols {
+    pub(super) fn new(known: ProfileSymbols) -> Self {
+        Self(RwLock::new(known))
+    }
+
+    /// Takes the libs of a snapshot in. Waits for lookups that are under way.
+    pub(super) fn take_libs(&self, profile: &Profile) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).take_libs(profile);
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, ProfileSymbols> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SymbolSource for GrowingSymbols {
+    fn symbolicate(&self, lib: &LibKey, addresses: &[RelativeAddress]) -> Option<Vec<Option<AddressInfo>>> {
+        self.known().symbolicate(lib, addresses)
+    }
+
+    fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
+        self.known().source(request)
+    }
+
+    fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
+        self.known().assembly(request)
+    }
+}
