@@ -92,6 +92,7 @@ impl Server {
             symbols,
             viewer: None,
             open_url,
+            opening: Semaphore::new(1),
             lookups: Arc::new(Semaphore::new(config.limits.lookups.into())),
             limits: config.limits,
         };

@@ -140,6 +140,15 @@ export async function askAnew(question, params) {
   return JSON.parse(await fetchText(`api/v1/${question}?${params}`, AbortSignal.timeout(PATIENCE_MS)));
 }
 
+/**
+ * Has the server show another profile.
+ * @param {Blob} profile
+ * @param {boolean} compare with the one that is shown
+ */
+export async function openProfile(profile, compare) {
+  await fetchText(`api/v1/open${compare ? '?compare=1' : ''}`, null, profile);
+}
+
 /** Counts the profiles of a recording that goes on: answers about another one are others. */
 let version = 0;
 
@@ -165,10 +174,11 @@ export function addressOf(question, params) {
 
 /**
  * @param {string} url
- * @param {AbortSignal} signal
+ * @param {AbortSignal | null} signal
+ * @param {Blob} [body] what is sent
  */
-async function fetchText(url, signal) {
-  const response = await fetch(url, { signal }).catch((error) => {
+async function fetchText(url, signal, body) {
+  const response = await fetch(url, body ? { method: 'POST', body } : { signal }).catch((error) => {
     throw error.name === 'AbortError' ? error : new ApiError('gone', 'the server does not answer');
   });
   const text = await response.text().catch((error) => {

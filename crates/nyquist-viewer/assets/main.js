@@ -7,6 +7,7 @@ import { setMeasure } from './measure.js';
 import { TABS, createStore, set, stepBack } from './store.js';
 import { fromQuery } from './url.js';
 import { createBreadcrumbs } from './frame/breadcrumbs.js';
+import { createDrop } from './frame/drop.js';
 import { createHeader } from './frame/header.js';
 import { keepHistory } from './frame/history.js';
 import { createLive } from './frame/live.js';
@@ -83,7 +84,7 @@ function build(info) {
 
   const splitter = createSplitter(timeline.element);
   document.body.append(h('div', { class: 'page' }, header.element, breadcrumbs.element, timeline.element, splitter, tabs.bar, tabs.body),
-    tooltip.element, menu.element, help.element);
+    tooltip.element, menu.element, help.element, createDrop(ctx).element);
   /** @param {import('./store.js').State} state */
   const update = (state) => {
     header.update(state);

@@ -20,8 +20,10 @@ mod selection;
 mod translation;
 mod worker;
 
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nyquist_profile::Profile;
 use nyquist_server::{Answer, Asset, Client, Refusal, SymbolSource, Viewer};
@@ -29,6 +31,8 @@ use nyquist_server::{Answer, Asset, Client, Refusal, SymbolSource, Viewer};
 pub use crate::live::ProfileFeed;
 
 use crate::live::Progress;
+use crate::parameters::Parameters;
+use crate::refusal::bad_request;
 use crate::worker::{Subject, Worker};
 
 /// The built-in viewer of a profile, or of a recording that goes on.
@@ -37,6 +41,20 @@ pub struct BuiltinViewer {
     worker: Arc<Worker>,
     /// Of a recording that goes on.
     progress: Option<Arc<Progress>>,
+    /// What reads other profiles, where they are shown.
+    reader: Option<Reader>,
+    shows_another: AtomicBool,
+}
+
+/// Reads a profile of any format; where it is none, says so in a sentence.
+pub type ReadProfile = dyn Fn(Vec<u8>) -> Result<Profile, String> + Send + Sync;
+
+struct Reader(Box<ReadProfile>);
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reader")
+    }
 }
 
 impl BuiltinViewer {
@@ -51,7 +69,17 @@ impl BuiltinViewer {
     }
 
     fn of(subject: Subject, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self { worker: Arc::new(Worker::new(subject, symbols, None)), progress: None }
+        Self::answering(Arc::new(Worker::new(subject, symbols, None)), None)
+    }
+
+    fn answering(worker: Arc<Worker>, progress: Option<Arc<Progress>>) -> Self {
+        Self { worker, progress, reader: None, shows_another: AtomicBool::new(false) }
+    }
+
+    /// The same, which also shows profiles that a client sends, as `read` reads them.
+    #[must_use]
+    pub fn opening(self, read: Box<ReadProfile>) -> Self {
+        Self { reader: Some(Reader(read)), ..self }
     }
 
     /// A viewer of a recording, of which there is nothing yet but what `profile` says of it, and what gives it its profiles.
@@ -60,7 +88,7 @@ impl BuiltinViewer {
         let subject = Subject { profile, before: None, until_ns: Some(0) };
         let worker = Arc::new(Worker::new(subject, symbols, Some(Arc::clone(&progress))));
         let feed = ProfileFeed::new(Arc::clone(&worker), Arc::clone(&progress));
-        (Self { worker, progress: Some(progress) }, feed)
+        (Self::answering(worker, Some(progress)), feed)
     }
 }
 
@@ -75,6 +103,20 @@ impl Viewer for BuiltinViewer {
             Some(progress) if question == "live" => progress.answer(query),
             _ => self.worker.ask(question, query, client),
         }
+    }
+
+    fn open(&self, profile: Vec<u8>, query: &str) -> Result<Answer, Refusal> {
+        let Some(Reader(read)) = &self.reader else {
+            return Err(bad_request("a recording is shown here, and no other profile"));
+        };
+        let compares = Parameters::parse(query).is_set("compare");
+        self.worker.open(read(profile).map_err(bad_request)?, compares);
+        self.shows_another.store(true, Ordering::Relaxed);
+        Ok(Answer::json(b"{}".to_vec()))
+    }
+
+    fn shows_another(&self) -> bool {
+        self.shows_another.load(Ordering::Relaxed)
     }
 }
 

@@ -32,6 +32,8 @@ enum Message {
     Question(Job),
     /// Another profile in the place of the present one; what that took is said.
     Subject(Box<Subject>, SyncSender<Duration>),
+    /// The same of a profile that is compared with the present one, where that is wanted.
+    Other(Box<Profile>, bool, SyncSender<Duration>),
     /// Until when the present profile is known to be all; how long answers took since it was said last is told.
     Time(u64, SyncSender<Duration>),
 }
@@ -108,6 +110,15 @@ impl Worker {
         told.recv().unwrap_or_default()
     }
 
+    /// Shows another profile in place of the present one, or compared with it, and waits until it is there.
+    pub(crate) fn open(&self, profile: Profile, compares: bool) {
+        // The thread has the present one.
+        let Some(sender) = self.sender() else { return };
+        let (taken, told) = sync_channel(1);
+        let _ = sender.send(Message::Other(Box::new(profile), compares, taken));
+        let _ = told.recv();
+    }
+
     /// Says until when the present profile is all that was recorded, and gives back what answers took since something was said.
     pub(crate) fn pass_time(&self, until_ns: u64) -> Duration {
         let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
@@ -152,10 +163,21 @@ fn work(
 ) {
     let mut taken = None;
     while let Some((next, next_taken)) = answer_about(&subject, symbols, progress, messages, taken) {
-        // The one before is given back first.
-        subject = next;
+        subject = match next {
+            Next::Subject(next) => *next,
+            Next::Other(profile, compares) => {
+                Subject { profile: *profile, before: compares.then_some(subject.profile), until_ns: None }
+            }
+        };
         taken = Some(next_taken);
     }
+}
+
+/// What is asked about next.
+enum Next {
+    Subject(Box<Subject>),
+    /// A profile, and whether it is compared with the present one.
+    Other(Box<Profile>, bool),
 }
 
 /// Answers until there is another profile, and gives that back. `taken` is told how long it took to take this one in.
@@ -165,7 +187,7 @@ fn answer_about(
     progress: Option<&Progress>,
     messages: &Receiver<Message>,
     taken: Option<SyncSender<Duration>>,
-) -> Option<(Subject, SyncSender<Duration>)> {
+) -> Option<(Next, SyncSender<Duration>)> {
     let began = Instant::now();
     let index = Index::new(&subject.profile);
     let before = subject.before.as_ref().map(Index::new);
@@ -187,7 +209,8 @@ fn answer_about(
     loop {
         let job = match messages.recv().ok()? {
             Message::Question(job) => job,
-            Message::Subject(next, taken) => return Some((*next, taken)),
+            Message::Subject(next, taken) => return Some((Next::Subject(next), taken)),
+            Message::Other(profile, compares, taken) => return Some((Next::Other(profile, compares), taken)),
             Message::Time(until_ns, taken) => {
                 desk.until_ns = Some(until_ns);
                 answers = Answers::default();

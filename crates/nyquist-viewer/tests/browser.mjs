@@ -293,6 +293,38 @@ const scenarios = {
     await until('the library is one function', async () => (await rowOf(expected.leaf).count()) === 0);
   },
 
+  /** Files that are dropped onto the page: one is no profile, one is opened, and one is compared with it. */
+  async drop() {
+    await open();
+    const drop = async (name, text) => {
+      const data = await page.evaluateHandle(({ name, text }) => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([text], name));
+        return transfer;
+      }, { name, text });
+      await page.dispatchEvent('body', 'drop', { dataTransfer: data });
+    };
+    await drop('notes.txt', 'this is no profile\u0000');
+    await page.getByRole('menuitem', { name: 'Open it' }).click();
+    await page.getByText('It was not opened').waitFor();
+    assert.match(await page.locator('.drop').innerText(), /not a profile/);
+    faults.length = 0; // The browser notes the status of the refusal.
+    await page.getByRole('button', { name: 'Close' }).click();
+    const choose = (name) => Promise.all([page.waitForEvent('load'), page.getByRole('menuitem', { name }).click()]);
+    await drop('before.folded', 'main;slow 1000\nmain;same 1000\n');
+    await choose('Open it');
+    await tab('functions');
+    await rowOf('slow').waitFor();
+    assert.equal(await rowOf(expected.leaf).count(), 0);
+    const file = await page.evaluate(async () => (await fetch('profile.json')).status);
+    assert.equal(file, 200);
+    await drop('after.folded', 'main;slow 4000\nmain;same 1000\n');
+    await choose('Compare it');
+    const first = panel('compare').locator('.compare-row').first();
+    await first.waitFor();
+    assert.match(await first.innerText(), /slow/);
+  },
+
   /** A program that runs: the page follows it, can be paused, keeps what is selected and open, and says when it has ended. */
   async live() {
     await open(`${url}?tab=functions`);

@@ -133,3 +133,28 @@ fn what_is_recorded_so_far_can_be_had_as_a_file() {
     let read = nyquist_profile::firefox::read(&*answer.body).unwrap();
     assert_eq!(read.func_name(read.frames()[0].func), "a");
 }
+
+#[test]
+fn another_profile_is_shown_or_compared() {
+    let read = |bytes: Vec<u8>| {
+        let names = String::from_utf8(bytes).map_err(|_| "this is not a profile".to_owned())?;
+        Ok(profile(&names.split(' ').collect::<Vec<_>>()))
+    };
+    let viewer = BuiltinViewer::new(profile(&["a"]), Arc::new(Nothing)).opening(Box::new(read));
+    assert_eq!(functions(&viewer, "").len(), 1);
+    let refused = viewer.open(vec![0xff], "").unwrap_err();
+    assert_eq!((refused.status, &*refused.message), (400, "this is not a profile"));
+    assert!(!viewer.shows_another());
+    viewer.open(b"b c".to_vec(), "compare=0").unwrap();
+    assert_eq!(functions(&viewer, "").len(), 2);
+    assert!(ask(&viewer, "info", "")["before"].is_null() && viewer.shows_another());
+    viewer.open(b"b c d".to_vec(), "compare=1").unwrap();
+    assert_eq!(functions(&viewer, "").len(), 3);
+    assert_eq!(ask(&viewer, "info", "")["before"]["weight"], 2);
+}
+
+#[test]
+fn a_recording_stays_the_one_that_is_shown() {
+    let (viewer, _feed) = live();
+    assert_eq!(viewer.open(b"a".to_vec(), "").unwrap_err().status, 400);
+}

@@ -10,6 +10,7 @@ mod cargo;
 mod control;
 mod diff;
 mod doctor;
+mod dropped;
 mod ending;
 mod export;
 mod export_perf_data;

@@ -31,6 +31,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("moments_and_the_heat_map", |test| on_shares(test, "moments")).parallel(),
     Test::new("own_code_and_libraries", |test| on_shares(test, "own")).parallel(),
     Test::new("two_runs_are_compared", compare).parallel(),
+    Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")).parallel(),
     Test::new("a_recording_is_followed", live_recording).parallel(),
     Test::new("top_is_followed_in_a_browser", live_top).parallel(),
     Test::new("an_exported_page_needs_no_server", exported).parallel(),

@@ -14,7 +14,7 @@ const EVERY_MS = 500;
 /** How many of the last seconds can be shown alone. */
 export const LAST = [5, 10, 30, 60];
 
-const WORDS = { running: 'Live', saving: 'The program has ended; its profile is being saved', ended: 'The program has ended' };
+const WORDS = { running: 'Live', saving: 'Program ended, saving…', ended: 'Program ended' };
 
 /**
  * Threads in the order that they had before, so that rows stay where they are.

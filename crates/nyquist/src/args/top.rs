@@ -18,6 +18,7 @@ are left alone. Press ? for the keys.
 
 The exit status is 0 after q, 128 + the signal after a signal, and the command's own where it has ended by itself."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct TopArgs {
     /// Watch these running processes, with all of their threads and children
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "command")]

@@ -6,6 +6,7 @@ mod symbols;
 
 pub(crate) use pace::Pace;
 pub(crate) use snapshots::Tap;
+pub(crate) use symbols::GrowingSymbols;
 
 use crate::args::{ServerArgs, SymbolArgs, Ui};
 use crate::browser;
@@ -24,7 +25,6 @@ use nyquist_viewer::{BuiltinViewer, ProfileFeed};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use symbols::GrowingSymbols;
 
 /// A page that is served.
 pub(crate) struct LivePage {

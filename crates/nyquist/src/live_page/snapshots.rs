@@ -11,9 +11,9 @@ use nyquist_convert::{Converter, LibSource, Progress};
 use nyquist_profile::{LibId, Profile};
 use nyquist_record::linux::now;
 use nyquist_symbols::{Finder, KernelFiles};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ const ON_ITS_WAY: Duration = Duration::from_millis(300);
 pub(crate) struct Tap {
     wanted: Arc<AtomicBool>,
     copies: SyncSender<Copied>,
+    /// The profile's zero: when the first of several runs began.
+    start: OnceLock<Timestamp>,
     maker: JoinHandle<()>,
 }
 
@@ -55,11 +57,13 @@ impl Tap {
         let spawn = || thread::Builder::new().name("nyquist-live".to_owned()).spawn(move || maker.run());
         let maker = identity::as_invoking_user(spawn)?
             .map_err(|error| Failure::because("no thread can be started", &error))?;
-        Ok(Self { wanted, copies, maker })
+        Ok(Self { wanted, copies, start: OnceLock::new(), maker })
     }
 
-    /// Copies what there is of a recording, where somebody waits for it. `until` is how far that is complete.
+    /// Copies what there is of a recording, where somebody waits for it. `until` is how far that is complete, `start` when this run
+    /// of the program began.
     pub(crate) fn offer(&self, converter: &Converter, start: Timestamp, until: Timestamp) {
+        let start = *self.start.get_or_init(|| start);
         if !self.wanted.swap(false, Ordering::Relaxed) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Symbols, source and instructions of a recording whose libs are not all known yet.
+//! Symbols, source and instructions where the libs are not all known yet: of a recording that goes on, or where other profiles follow.
 
 use nyquist_object::RelativeAddress;
 use nyquist_profile::Profile;
@@ -8,15 +8,15 @@ use nyquist_server::{
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// The symbols of the libs that were met so far.
-pub(super) struct GrowingSymbols(RwLock<ProfileSymbols>);
+pub(crate) struct GrowingSymbols(RwLock<ProfileSymbols>);
 
 impl GrowingSymbols {
-    pub(super) fn new(known: ProfileSymbols) -> Self {
+    pub(crate) fn new(known: ProfileSymbols) -> Self {
         Self(RwLock::new(known))
     }
 
-    /// Takes the libs of a snapshot in. Waits for lookups that are under way.
-    pub(super) fn take_libs(&self, profile: &Profile) {
+    /// Takes the libs of another profile in. Waits for lookups that are under way.
+    pub(crate) fn take_libs(&self, profile: &Profile) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).take_libs(profile);
     }
 

@@ -16,8 +16,9 @@ pub(super) fn run(session: &Session, shown: &Shown, messages: &Receiver<Message>
                 shown.note_saving();
                 printer.say(format_args!("{} {}", session.about.title(), ended(status)));
                 if status.is_some_and(|status| status.shell_code() != 0) {
-                    let lines = session.output.last(LINES_REPEATED);
-                    lines.iter().for_each(|line| printer.say(format_args!("  {line}")));
+                    for line in session.output.last(LINES_REPEATED) {
+                        printer.say(format_args!("  {line}"));
+                    }
                 }
                 end = End::Ended(status);
                 printer.say("Its page is still served; Ctrl-C ends");

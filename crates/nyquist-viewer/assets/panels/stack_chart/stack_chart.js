@@ -100,8 +100,20 @@ export class StackChart {
       this.hovered = null;
       if (!again) this.box.scroller.scrollTop = 0;
       this.resize();
-      if (answer.boxes.length === 0) this.status.nothing();
+      if (answer.boxes.length === 0) this.sayWhy(state, thread);
     });
+  }
+
+  /**
+   * Why there are no boxes.
+   * @param {State} state
+   * @param {number} thread
+   */
+  sayWhy(state, thread) {
+    const { weight } = this.ctx.info.threads.find((one) => one.thread === thread) ?? { weight: 0 };
+    const whole = state.filters.length + state.transforms.length === 0 && !state.own && rangeOf(state) === null;
+    if (weight === 0 || !whole || state.time !== 'running') return this.status.nothing();
+    this.status.message('Everything here is shorter than a pixel. Drag over the timeline to select a shorter time.');
   }
 
   picture() {
