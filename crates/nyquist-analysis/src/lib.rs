@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod amount;
+mod call_sites;
 mod checkpoints;
 mod chosen;
 mod columns;
@@ -71,6 +72,7 @@ mod view;
 mod waits;
 
 pub use amount::Amount;
+pub use call_sites::CallSite;
 pub use counters::{CounterFigure, CounterSummary};
 pub use diff::{Comparison, Diff, DiffOptions, DiffUnit, FunctionDiff, diff};
 pub use find::{find_categories, find_functions, find_libs, find_processes, find_threads};

@@ -12,16 +12,16 @@ use crate::reply::ApiError;
 /// and reads the answer, instead of finding the connection reset.
 const DISCARDED: u64 = 4;
 
-/// Reads the whole body. The bytes that a head promises are not believed: memory grows as they come.
-pub(crate) async fn read(mut body: Incoming, limits: &Limits) -> Result<Vec<u8>, ApiError> {
-    let longest_read = (limits.body_bytes as u64).saturating_mul(DISCARDED);
+/// Reads the whole body, of at most so many bytes. The bytes that a head promises are not believed: memory grows as they come.
+pub(crate) async fn read(mut body: Incoming, most: usize, limits: &Limits) -> Result<Vec<u8>, ApiError> {
+    let longest_read = (most as u64).saturating_mul(DISCARDED);
     if body.size_hint().lower() > longest_read {
-        return Err(too_long(limits));
+        return Err(too_long(most));
     }
     let (mut bytes, mut length) = (Vec::new(), 0_u64);
     while let Some(data) = next_data(&mut body, limits).await? {
         length += data.len() as u64;
-        if length <= limits.body_bytes as u64 {
+        if length <= most as u64 {
             bytes.extend_from_slice(&data);
         } else if length <= longest_read {
             bytes = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) async fn read(mut body: Incoming, limits: &Limits) -> Result<Vec<u8>,
             break;
         }
     }
-    if length > limits.body_bytes as u64 { Err(too_long(limits)) } else { Ok(bytes) }
+    if length > most as u64 { Err(too_long(most)) } else { Ok(bytes) }
 }
 
 /// The next piece of the body; trailers are empty pieces.
@@ -44,7 +44,7 @@ async fn next_data(body: &mut Incoming, limits: &Limits) -> Result<Option<hyper:
     }
 }
 
-fn too_long(limits: &Limits) -> ApiError {
-    let message = format_args!("the request's body is longer than {} bytes", limits.body_bytes).to_string();
+fn too_long(most: usize) -> ApiError {
+    let message = format_args!("the request's body is longer than {most} bytes").to_string();
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }

@@ -60,6 +60,8 @@ impl Default for PortChoice {
 pub struct Limits {
     /// The longest request body, in bytes.
     pub body_bytes: usize,
+    /// The longest profile that a viewer is given to show, in bytes.
+    pub profile_bytes: usize,
     /// The longest answer to a symbolication request, in bytes.
     pub answer_bytes: usize,
     /// How long a connection may take to send a request's head; it is also how long an idle one is kept. Unauthenticated have
@@ -84,6 +86,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 16 << 20,
+            profile_bytes: 512 << 20,
             answer_bytes: 256 << 20,
             header_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_mins(1),

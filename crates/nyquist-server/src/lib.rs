@@ -13,6 +13,7 @@
 //! | `/TOKEN/asm/v1` | POST | the instructions of a function |
 //! | `/TOKEN/`, `/TOKEN/assets/...` | GET | the built-in viewer, where one is served |
 //! | `/TOKEN/api/v1/...` | GET | what the viewer asks |
+//! | `/TOKEN/api/v1/open` | POST | another profile for the viewer to show |
 //! | `/open/CODE` | GET | once, for the user who is to see it: where the profile is opened |
 //!
 //! What needs binaries comes from a [`SymbolSource`]; [`ProfileSymbols`] is the one over the files of a profile's

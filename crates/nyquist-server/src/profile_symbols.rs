@@ -53,18 +53,25 @@ impl ProfileSymbols {
     /// file is touched. Libs without a name or an id cannot be asked for and are left out: without an id any file would do.
     /// Source files that `source_files` does not allow are served only where the lib's debug info names them.
     pub fn new(profile: &Profile, finder: Finder, source_files: SourceFiles) -> Self {
-        let mut libs: BTreeMap<LibKey, LibFiles> = BTreeMap::new();
-        for (lib, sources) in profile.libs().iter().zip(sources_by_lib(profile)) {
-            if !lib.debug_name.is_empty() && !lib.breakpad_id.is_empty() && LibFiles::has_identity(lib) {
-                libs.entry(key(lib)).or_insert_with(|| LibFiles::new(lib)).sources.extend(sources);
-            }
-        }
-        Self {
-            libs,
+        let mut symbols = Self {
+            libs: BTreeMap::new(),
             finder,
             source_files,
             made_code: Box::new(NoMadeCode),
             threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        };
+        symbols.take_libs(profile);
+        symbols
+    }
+
+    /// Takes more libs, and more of the source files of known ones, from a later profile of the same recording. O(libs and
+    /// functions).
+    pub fn take_libs(&mut self, profile: &Profile) {
+        for (lib, sources) in profile.libs().iter().zip(sources_by_lib(profile)) {
+            if !lib.debug_name.is_empty() && !lib.breakpad_id.is_empty() && LibFiles::has_identity(lib) {
+                let files = self.libs.entry(key(lib)).or_insert_with(|| LibFiles::new(lib));
+                files.sources.extend(sources);
+            }
         }
     }
 

@@ -28,7 +28,8 @@ pub(crate) struct Site {
     pub(crate) one_time: OnceLock<OneTimeLink>,
     /// The origin of the pages that may read answers.
     pub(crate) front_end_origin: Option<HeaderValue>,
-    pub(crate) profile: Bytes,
+    /// The profile, where it is a file.
+    pub(crate) profile: Option<Bytes>,
     pub(crate) symbols: Arc<dyn SymbolSource>,
     /// The viewer that is served beside the profile, where there is one.
     pub(crate) viewer: Option<Arc<dyn Viewer>>,
@@ -37,6 +38,8 @@ pub(crate) struct Site {
     pub(crate) limits: Limits,
     /// One permit for each request whose body is read or whose answer is worked out.
     pub(crate) lookups: Arc<Semaphore>,
+    /// The turn to give the viewer another profile.
+    pub(crate) opening: Semaphore,
 }
 
 /// Who is on a connection.
@@ -74,12 +77,22 @@ async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> 
         return method_not_allowed(endpoint);
     }
     match endpoint {
-        Endpoint::Profile => profile::answer(&site.profile),
+        Endpoint::Profile => match (&site.profile, &site.viewer) {
+            (Some(profile), viewer) if viewer.as_ref().is_none_or(|viewer| !viewer.shows_another()) => {
+                profile::answer(profile)
+            }
+            (_, Some(viewer)) => ask(site, viewer, "profile.json", "").await.unwrap_or_else(Reply::from),
+            (_, None) => ApiError::not_found().into(),
+        },
         Endpoint::Lookup(lookup) => {
             look_up(site, lookup, request.into_body()).await.map_or_else(Reply::from, reply::json)
         }
         Endpoint::Asset(viewer, path) => {
             viewer::asset(&**viewer, path, &site.open_url, &request).unwrap_or_else(Reply::from)
+        }
+        Endpoint::Open(viewer) => {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            open(site, viewer, query, request.into_body()).await.unwrap_or_else(Reply::from)
         }
         Endpoint::Question(viewer, question) => {
             let query = request.uri().query().unwrap_or_default();
@@ -99,6 +112,8 @@ enum Endpoint<'a> {
     Lookup(Lookup),
     /// A file of the viewer, by its path.
     Asset(&'a Arc<dyn Viewer>, &'a str),
+    /// Where another profile is given to the viewer.
+    Open(&'a Arc<dyn Viewer>),
     /// A question to the viewer, by its name.
     Question(&'a Arc<dyn Viewer>, &'a str),
 }
@@ -111,6 +126,7 @@ impl<'a> Endpoint<'a> {
             "source/v1" => Some(Self::Lookup(source::answer)),
             "asm/v1" => Some(Self::Lookup(assembly::answer)),
             path => match path.strip_prefix("api/v1/") {
+                Some("open") => viewer.map(Self::Open),
                 Some(question) => viewer.map(|viewer| Self::Question(viewer, question)),
                 None => viewer.map(|viewer| Self::Asset(viewer, path)),
             },
@@ -121,7 +137,7 @@ impl<'a> Endpoint<'a> {
     fn methods(self) -> &'static str {
         match self {
             Self::Profile | Self::Asset(..) | Self::Question(..) => "GET, HEAD, OPTIONS",
-            Self::Lookup(_) => "POST, OPTIONS",
+            Self::Lookup(_) | Self::Open(_) => "POST, OPTIONS",
         }
     }
 
@@ -141,13 +157,33 @@ fn method_not_allowed(endpoint: Endpoint<'_>) -> Reply {
 /// and ask again cannot pile up work.
 async fn look_up(site: &Site, lookup: Lookup, body: Incoming) -> Result<Vec<u8>, ApiError> {
     let permit = Arc::clone(&site.lookups).acquire_owned().await.map_err(|_| shutting_down())?;
-    let request = body::read(body, &site.limits).await?;
+    let request = body::read(body, site.limits.body_bytes, &site.limits).await?;
     let (symbols, limits) = (Arc::clone(&site.symbols), site.limits.clone());
     let worker = spawn_blocking(move || {
         let _permit = permit;
         lookup(&request, &*symbols, &limits)
     });
     worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
+}
+
+/// Gives the viewer another profile. One is read at a time, because each may take much memory.
+async fn open(
+    site: &Site,
+    viewer: &Arc<dyn Viewer>,
+    query: String,
+    body: Incoming,
+) -> Result<Reply, ApiError> {
+    let turn = site.opening.acquire().await.map_err(|_| shutting_down())?;
+    let permit = Arc::clone(&site.lookups).acquire_owned().await.map_err(|_| shutting_down())?;
+    let profile = body::read(body, site.limits.profile_bytes, &site.limits).await?;
+    let viewer = Arc::clone(viewer);
+    let worker = spawn_blocking(move || {
+        let _permit = permit;
+        viewer::reply(viewer.open(profile, &query))
+    });
+    let reply = worker.await;
+    drop(turn);
+    reply.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
 }
 
 /// Works out what the viewer asks for. The permit goes along, as with [`look_up`].

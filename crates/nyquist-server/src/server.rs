@@ -66,13 +66,14 @@ impl ShutdownHandle {
 
 impl Server {
     /// Takes a port and makes up the token. `profile` is the file as it is stored, compressed or not; it is
-    /// served as it is.
+    /// served as it is. Where there is none yet, because it is still recorded, the viewer writes what there is so far:
+    /// its answer to the question `profile.json`.
     ///
     /// # Errors
     /// Where no port can be had, or the system gives no random bytes.
     pub fn bind(
         config: Config,
-        profile: Vec<u8>,
+        profile: impl Into<Option<Vec<u8>>>,
         symbols: Arc<dyn SymbolSource>,
     ) -> Result<Self, ServerError> {
         let token = Token::random().map_err(ServerError::NoRandomness)?;
@@ -87,10 +88,11 @@ impl Server {
             one_time: OnceLock::new(),
             front_end_origin: links::origin_of(&config.front_end)
                 .and_then(|origin| HeaderValue::try_from(origin).ok()),
-            profile: profile.into(),
+            profile: profile.into().map(Into::into),
             symbols,
             viewer: None,
             open_url,
+            opening: Semaphore::new(1),
             lookups: Arc::new(Semaphore::new(config.limits.lookups.into())),
             limits: config.limits,
         };

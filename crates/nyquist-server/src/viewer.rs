@@ -17,6 +17,20 @@ pub trait Viewer: Send + Sync {
     /// # Errors
     /// Where there is no such question, or its parameters cannot be understood.
     fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal>;
+
+    /// Shows another profile from now on: one of any format, as a client has sent it. Called as [`Viewer::answer`] is.
+    ///
+    /// # Errors
+    /// Where it is none, or no other is shown here.
+    fn open(&self, profile: Vec<u8>, query: &str) -> Result<Answer, Refusal> {
+        let _ = (profile, query);
+        Err(Refusal { status: 404, message: "no other profile is shown here".to_owned() })
+    }
+
+    /// Whether the profile that is shown is not the one that the server was given.
+    fn shows_another(&self) -> bool {
+        false
+    }
 }
 
 /// A file of a viewer's page.

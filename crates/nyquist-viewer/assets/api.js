@@ -17,6 +17,7 @@ import { learnNames } from './names.js';
  * @property {number} counters how many counters there are
  * @property {boolean} has_own_code whether the program's own code can be shown alone
  * @property {{name: string, weight: number, interval_ns: number} | null} before the run that is compared with
+ * @property {{until_ns: number} | null} live until when there is all of a recording that is shown while it goes on
  * @property {{name: string, color: string}[]} categories
  * @property {Thread[]} threads
  */
@@ -32,7 +33,8 @@ import { learnNames } from './names.js';
 /** @typedef {[fn: number, own: number, total: number]} FunctionAmounts */
 /** @typedef {{weight: number, interval_ns: number, count: number, rows: FunctionAmounts[], functions: Functions}} FunctionList */
 /** @typedef {[fn: number | null, weight: number]} Neighbour */
-/** @typedef {{weight: number, interval_ns: number, function: FunctionAmounts, callers: Neighbour[], callees: Neighbour[], functions: Functions}} Callers */
+/** @typedef {[caller: number, file: string | null, line: number | null, weight: number]} CallSite */
+/** @typedef {{weight: number, interval_ns: number, function: FunctionAmounts, callers: Neighbour[], callees: Neighbour[], sites: CallSite[], functions: Functions}} Callers */
 /** @typedef {{weight: number, matched: number, functions: number}} SearchResult */
 /** @typedef {[depth: number, start: number, end: number, fn: number]} ChartBox */
 /** @typedef {{start_ns: number, end_ns: number, depth: number, boxes: ChartBox[], functions: Functions}} Chart */
@@ -63,6 +65,9 @@ export class ApiError extends Error {
     this.kind = kind;
   }
 }
+
+/** How long an answer may take that changes. */
+const PATIENCE_MS = 10_000;
 
 /** How much of recent answers is kept, in characters of JSON. */
 const KEPT_CHARACTERS = 6e6;
@@ -126,21 +131,54 @@ export async function ask(panel, question, params) {
 }
 
 /**
+ * The answer to a question whose answers change.
+ * @param {string} question
+ * @param {URLSearchParams} params
+ * @returns {Promise<any>}
+ */
+export async function askAnew(question, params) {
+  return JSON.parse(await fetchText(`api/v1/${question}?${params}`, AbortSignal.timeout(PATIENCE_MS)));
+}
+
+/**
+ * Has the server show another profile.
+ * @param {Blob} profile
+ * @param {boolean} compare with the one that is shown
+ */
+export async function openProfile(profile, compare) {
+  await fetchText(`api/v1/open${compare ? '?compare=1' : ''}`, null, profile);
+}
+
+/** Counts the profiles of a recording that goes on: answers about another one are others. */
+let version = 0;
+
+/** @param {number} number */
+export function setVersion(number) {
+  version = number;
+  kept.clear();
+  keptSize = 0;
+}
+
+/** Whether there are questions without an answer. */
+export const isAsking = () => running.size > 0;
+
+/**
  * The relative address of a question.
  * @param {string} question
  * @param {URLSearchParams} params
  */
 export function addressOf(question, params) {
-  const text = params.toString();
+  const text = [params.toString(), version > 0 ? `v=${version}` : ''].filter(Boolean).join('&');
   return `api/v1/${question}${text === '' ? '' : `?${text}`}`;
 }
 
 /**
  * @param {string} url
- * @param {AbortSignal} signal
+ * @param {AbortSignal | null} signal
+ * @param {Blob} [body] what is sent
  */
-async function fetchText(url, signal) {
-  const response = await fetch(url, { signal }).catch((error) => {
+async function fetchText(url, signal, body) {
+  const response = await fetch(url, body ? { method: 'POST', body } : { signal }).catch((error) => {
     throw error.name === 'AbortError' ? error : new ApiError('gone', 'the server does not answer');
   });
   const text = await response.text().catch((error) => {

@@ -7,8 +7,10 @@ import { setMeasure } from './measure.js';
 import { TABS, createStore, set, stepBack } from './store.js';
 import { fromQuery } from './url.js';
 import { createBreadcrumbs } from './frame/breadcrumbs.js';
+import { createDrop } from './frame/drop.js';
 import { createHeader } from './frame/header.js';
 import { keepHistory } from './frame/history.js';
+import { createLive } from './frame/live.js';
 import { createSplitter } from './frame/splitter.js';
 import { createTabs } from './frame/tabs.js';
 import { createCompare } from './panels/compare/compare.js';
@@ -76,15 +78,17 @@ function build(info) {
     { title: 'Pointer', keys: POINTER },
   ];
   const help = createHelp(groups);
-  const header = createHeader(ctx, help.open);
+  const live = createLive(ctx);
+  const header = createHeader(ctx, help.open, live.element);
   const pageKeys = () => keysOfPage(ctx, { search: header.focusSearch, threads: () => timeline.focusSearch(), help: help.open, panel: () => tabs.panel()?.focus?.() });
 
   const splitter = createSplitter(timeline.element);
   document.body.append(h('div', { class: 'page' }, header.element, breadcrumbs.element, timeline.element, splitter, tabs.bar, tabs.body),
-    tooltip.element, menu.element, help.element);
+    tooltip.element, menu.element, help.element, createDrop(ctx).element);
   /** @param {import('./store.js').State} state */
   const update = (state) => {
     header.update(state);
+    live.update(state);
     breadcrumbs.update(state);
     timeline.update(state);
     tabs.update(state);

@@ -4,7 +4,7 @@ import { addressOf, ask } from './api.js';
 
 /**
  * @typedef {object} Question
- * @property {(question: string, params: URLSearchParams, show: (answer: any) => void) => void} ask
+ * @property {(question: string, params: URLSearchParams, show: (answer: any, again: boolean) => void) => void} ask `again`: only the profile is another
  * @property {() => void} forget the next question is asked even if it is the same
  */
 
@@ -15,22 +15,26 @@ import { addressOf, ask } from './api.js';
  */
 export function createQuestion(panel, status) {
   let shown = '';
+  let plain = '';
   return {
     /**
      * @param {string} name
      * @param {URLSearchParams} params
-     * @param {(answer: any) => void} show
+     * @param {(answer: any, again: boolean) => void} show
      */
     ask(name, params, show) {
       const address = addressOf(name, params);
       if (address === shown) return;
+      // What is shown stays until the answer about the newer profile is there.
+      const again = shown !== '' && plain === `${name}?${params}`;
       shown = address;
-      status.loading();
+      plain = `${name}?${params}`;
+      if (!again) status.loading();
       ask(panel, name, params).then(
         (answer) => {
           if (address !== shown) return;
           status.clear();
-          show(answer);
+          show(answer, again);
         },
         (error) => {
           if (address !== shown || error.name === 'AbortError') return;

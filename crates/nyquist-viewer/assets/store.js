@@ -1,5 +1,6 @@
 // The state of the page, and the pure functions that change it. Everything that the page shows follows from it.
 
+import { lastRange } from './progress.js';
 import { addTransform, removeTransform } from './transforms.js';
 
 /** @typedef {[number, number]} Range start and end in ns */
@@ -11,6 +12,7 @@ import { addTransform, removeTransform } from './transforms.js';
  * @typedef {object} State
  * @property {number[]} threads those that are selected; none means all
  * @property {Range[]} ranges each is a part of the one before it, the last one counts
+ * @property {number | null} last only so many of the last seconds
  * @property {'running' | 'waiting' | 'both'} time which time is counted
  * @property {Filter[]} filters
  * @property {string[]} transforms
@@ -33,7 +35,7 @@ export const TABS = /** @type {const} */ ([
 
 /** @type {State} */
 export const INITIAL = Object.freeze({
-  threads: [], ranges: [], time: 'running', filters: [], transforms: [], own: false, tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
+  threads: [], ranges: [], last: null, time: 'running', filters: [], transforms: [], own: false, tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
   sort: 'own', unit: 'ns', search: '', fn: null, kind: null,
 });
 
@@ -66,7 +68,7 @@ export function selectThread(state, thread, more) {
  */
 export function selectRange(state, range) {
   const kept = state.ranges.filter(([start, end]) => start <= range[0] && end >= range[1] && end - start > range[1] - range[0]);
-  return set(state, { ranges: [...kept, range] });
+  return set(state, { ranges: [...kept, range], last: null });
 }
 
 /**
@@ -86,7 +88,7 @@ export const addFilter = (state, filter) => set(state, { filters: [...state.filt
 /**
  * The selection without one of its parts.
  * @param {State} state
- * @param {'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'own'} part
+ * @param {'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'own' | 'last'} part
  * @param {number} index
  * @returns {State}
  */
@@ -95,6 +97,7 @@ export function remove(state, part, index) {
   if (part === 'ranges') return set(state, { ranges: state.ranges.filter((_, i) => i !== index) });
   if (part === 'filters') return set(state, { filters: state.filters.filter((_, i) => i !== index) });
   if (part === 'own') return set(state, { own: false });
+  if (part === 'last') return set(state, { last: null });
   return part === 'threads' ? set(state, { threads: [] }) : set(state, { time: INITIAL.time });
 }
 
@@ -107,6 +110,7 @@ export function stepBack(state) {
   for (const part of /** @type {const} */ (['transforms', 'filters', 'ranges'])) {
     if (state[part].length > 0) return remove(state, part, state[part].length - 1);
   }
+  if (state.last !== null) return remove(state, 'last', 0);
   return state.threads.length > 0 ? remove(state, 'threads', 0) : state;
 }
 
@@ -115,18 +119,18 @@ export function stepBack(state) {
  * @param {State} state
  * @returns {State}
  */
-export const clearSelection = (state) => set(state, { threads: [], ranges: [], filters: [], transforms: [], own: false, time: INITIAL.time });
+export const clearSelection = (state) => set(state, { threads: [], ranges: [], last: null, filters: [], transforms: [], own: false, time: INITIAL.time });
 
 /**
  * Whether the selection is less than the whole profile.
  * @param {State} state
  */
 export function isNarrowed(state) {
-  return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.own || state.time !== INITIAL.time;
+  return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.last !== null || state.own || state.time !== INITIAL.time;
 }
 
 /** The range that counts. @param {State} state @returns {Range | null} */
-export const rangeOf = (state) => state.ranges.at(-1) ?? null;
+export const rangeOf = (state) => state.ranges.at(-1) ?? (state.last === null ? null : lastRange(state.last));
 
 /**
  * @typedef {object} Store

@@ -1,6 +1,6 @@
 // The state of the page as the query of its address, and as the parameters of the API.
 
-import { INITIAL, TABS, rangeOf } from './store.js';
+import { INITIAL, TABS } from './store.js';
 import { isTransform } from './transforms.js';
 
 /** @typedef {import('./store.js').State} State */
@@ -17,6 +17,7 @@ export function toQuery(state) {
   if (state.tab !== INITIAL.tab) query.set('tab', state.tab);
   if (state.threads.length > 0) query.set('threads', state.threads.join(','));
   for (const [start, end] of state.ranges) query.append('range', `${start}-${end}`);
+  if (state.last !== null) query.set('last', String(state.last));
   if (state.time !== INITIAL.time) query.set('state', state.time);
   for (const { kind, pattern } of state.filters) query.append(kind, pattern);
   for (const transform of state.transforms) query.append('transform', transform);
@@ -44,6 +45,7 @@ export function fromQuery(text) {
   return {
     threads: numbers(query.get('threads') ?? ''),
     ranges: query.getAll('range').flatMap(parseRange),
+    last: query.has('range') ? null : numbers(query.get('last') ?? '').find((seconds) => seconds > 0 && seconds < 1e6) ?? null,
     time: pick(query.get('state'), /** @type {const} */ (['running', 'waiting', 'both'])) ?? INITIAL.time,
     filters: [...query].flatMap(([name, pattern]) => {
       const kind = pick(name, FILTERS);
@@ -95,9 +97,10 @@ function parseRange(text) {
  */
 export function selectionParams(state, parts = {}) {
   const params = new URLSearchParams();
-  const range = rangeOf(state);
+  const range = state.ranges.at(-1);
   if (parts.threads !== false && state.threads.length > 0) params.set('threads', state.threads.join(','));
   if (parts.range !== false && range) params.set('range', range.join('-'));
+  else if (parts.range !== false && state.last !== null) params.set('last', String(state.last));
   if (state.time !== 'running') params.set('state', state.time);
   if (parts.filters === false) return params;
   if (state.own) params.set('own', '1');

@@ -6,6 +6,8 @@ use nyquist_analysis::View;
 use nyquist_profile::{CategoryId, FuncId, Profile};
 use serde::Serialize;
 
+use crate::selection::number_of;
+
 /// The categories of functions: that of each function's first frame which has one.
 #[derive(Debug)]
 pub(crate) struct FunctionCategories(Vec<Option<CategoryId>>);
@@ -65,7 +67,8 @@ impl<'a> FunctionTable<'a> {
     /// The number of a function, which the table has from now on.
     pub(crate) fn number(&mut self, view: &View<'a>, categories: &FunctionCategories, func: FuncId) -> usize {
         let has_places = self.has_places;
-        self.rows.entry(func.index()).or_insert_with(|| {
+        let number = number_of(func, view.profile());
+        self.rows.entry(number).or_insert_with(|| {
             let info = view.function(func);
             Row {
                 name: info.name,
@@ -76,7 +79,7 @@ impl<'a> FunctionTable<'a> {
                 line: info.line.filter(|_| has_places),
             }
         });
-        func.index()
+        number
     }
 }
 

@@ -12,6 +12,7 @@ mod answers;
 mod assets;
 mod cache;
 mod function_table;
+mod live;
 mod page_file;
 mod parameters;
 mod refusal;
@@ -19,29 +20,75 @@ mod selection;
 mod translation;
 mod worker;
 
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nyquist_profile::Profile;
 use nyquist_server::{Answer, Asset, Client, Refusal, SymbolSource, Viewer};
 
+pub use crate::live::ProfileFeed;
+
+use crate::live::Progress;
+use crate::parameters::Parameters;
+use crate::refusal::bad_request;
 use crate::worker::{Subject, Worker};
 
-/// The built-in viewer of a profile.
+/// The built-in viewer of a profile, or of a recording that goes on.
 #[derive(Debug)]
 pub struct BuiltinViewer {
-    worker: Worker,
+    worker: Arc<Worker>,
+    /// Of a recording that goes on.
+    progress: Option<Arc<Progress>>,
+    /// What reads other profiles, where they are shown.
+    reader: Option<Reader>,
+    shows_another: AtomicBool,
+}
+
+/// Reads a profile of any format; where it is none, says so in a sentence.
+pub type ReadProfile = dyn Fn(Vec<u8>) -> Result<Profile, String> + Send + Sync;
+
+struct Reader(Box<ReadProfile>);
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reader")
+    }
 }
 
 impl BuiltinViewer {
     /// A viewer of `profile`, which asks `symbols` for source and instructions.
     pub fn new(profile: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self { worker: Worker::new(Subject { profile, before: None }, symbols) }
+        Self::of(Subject { profile, before: None, until_ns: None }, symbols)
     }
 
     /// A viewer of `after`, which compares it with `before`, a run of the same program.
     pub fn comparing(before: Profile, after: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self { worker: Worker::new(Subject { profile: after, before: Some(before) }, symbols) }
+        Self::of(Subject { profile: after, before: Some(before), until_ns: None }, symbols)
+    }
+
+    fn of(subject: Subject, symbols: Arc<dyn SymbolSource>) -> Self {
+        Self::answering(Arc::new(Worker::new(subject, symbols, None)), None)
+    }
+
+    fn answering(worker: Arc<Worker>, progress: Option<Arc<Progress>>) -> Self {
+        Self { worker, progress, reader: None, shows_another: AtomicBool::new(false) }
+    }
+
+    /// The same, which also shows profiles that a client sends, as `read` reads them.
+    #[must_use]
+    pub fn opening(self, read: Box<ReadProfile>) -> Self {
+        Self { reader: Some(Reader(read)), ..self }
+    }
+
+    /// A viewer of a recording, of which there is nothing yet but what `profile` says of it, and what gives it its profiles.
+    pub fn live(profile: Profile, symbols: Arc<dyn SymbolSource>) -> (Self, ProfileFeed) {
+        let progress = Arc::new(Progress::default());
+        let subject = Subject { profile, before: None, until_ns: Some(0) };
+        let worker = Arc::new(Worker::new(subject, symbols, Some(Arc::clone(&progress))));
+        let feed = ProfileFeed::new(Arc::clone(&worker), Arc::clone(&progress));
+        (Self::answering(worker, Some(progress)), feed)
     }
 }
 
@@ -51,7 +98,25 @@ impl Viewer for BuiltinViewer {
     }
 
     fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal> {
-        self.worker.ask(question, query, client)
+        match &self.progress {
+            // It is asked often, and waits for no other answer.
+            Some(progress) if question == "live" => progress.answer(query),
+            _ => self.worker.ask(question, query, client),
+        }
+    }
+
+    fn open(&self, profile: Vec<u8>, query: &str) -> Result<Answer, Refusal> {
+        let Some(Reader(read)) = &self.reader else {
+            return Err(bad_request("a recording is shown here, and no other profile"));
+        };
+        let compares = Parameters::parse(query).is_set("compare");
+        self.worker.open(read(profile).map_err(bad_request)?, compares);
+        self.shows_another.store(true, Ordering::Relaxed);
+        Ok(Answer::json(b"{}".to_vec()))
+    }
+
+    fn shows_another(&self) -> bool {
+        self.shows_another.load(Ordering::Relaxed)
     }
 }
 

@@ -12,13 +12,25 @@ use crate::refusal::bad_request;
 /// The most filters and transforms of one selection: each takes a pass over all stacks.
 const MOST_CHANGES: usize = 64;
 
-/// The selection that parameters ask for.
-pub(crate) fn selection(parameters: &Parameters, profile: &Profile) -> Result<Selection, Refusal> {
+/// In numbers of functions, those that stand for collapsed libs begin here: they are the same however many functions there are.
+const LIBS: usize = 1 << 31;
+
+/// The selection that parameters ask for. `until_ns` is how far a recording is that goes on.
+pub(crate) fn selection(
+    parameters: &Parameters,
+    profile: &Profile,
+    until_ns: Option<u64>,
+) -> Result<Selection, Refusal> {
     let mut selection = Selection::default();
     for (name, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {
         match name {
             "threads" => selection.threads = Some(threads(parameters, profile)?),
             "range" => selection.range = Some(range(value)?),
+            "last" => {
+                let seconds: u32 = number("last", value)?;
+                let end = until_ns.unwrap_or_else(|| end_of(profile)).max(1);
+                selection.range = Some(end.saturating_sub(u64::from(seconds) * 1_000_000_000)..end);
+            }
             "state" => selection.state = state(value)?,
             "focus" => selection.focus.push(pattern(value)?),
             "ignore" => selection.ignore.push(pattern(value)?),
@@ -51,12 +63,26 @@ pub(crate) fn thread(index: usize, profile: &Profile) -> Result<ThreadIndex, Ref
         .ok_or_else(|| bad_request(format_args!("there is no thread {index}")))
 }
 
-/// The function of an index. Beyond the profile's functions are those that stand for collapsed libs.
-pub(crate) fn function(index: usize, profile: &Profile) -> Result<FuncId, Refusal> {
-    let is_there = index < profile.funcs().len() + profile.libs().len();
-    is_there
-        .then(|| FuncId::from_index(index))
-        .ok_or_else(|| bad_request(format_args!("there is no function {index}")))
+/// When a profile ends, in ns since its zero. O(threads).
+pub(crate) fn end_of(profile: &Profile) -> u64 {
+    let last = || profile.threads().iter().filter_map(|thread| Some(thread.samples.last()?.time)).max();
+    profile.meta().profiling_end.or_else(last).unwrap_or(0)
+}
+
+/// The function of a number.
+pub(crate) fn function(number: usize, profile: &Profile) -> Result<FuncId, Refusal> {
+    let (functions, libs) = (profile.funcs().len(), profile.libs().len());
+    let index = match number.checked_sub(LIBS) {
+        Some(lib) => Some(functions + lib).filter(|_| lib < libs),
+        None => Some(number).filter(|_| number < functions),
+    };
+    index.map(FuncId::from_index).ok_or_else(|| bad_request(format_args!("there is no function {number}")))
+}
+
+/// The number of a function, or of a collapsed lib.
+pub(crate) fn number_of(func: FuncId, profile: &Profile) -> usize {
+    let lib = func.index().checked_sub(profile.funcs().len());
+    lib.map_or(func.index(), |lib| LIBS + lib)
 }
 
 fn range(value: &str) -> Result<Range<u64>, Refusal> {
@@ -121,13 +147,23 @@ mod tests {
     use super::*;
 
     fn selected(query: &str) -> Result<Selection, Refusal> {
-        selection(&Parameters::parse(query), &Profile::default())
+        selection(&Parameters::parse(query), &Profile::default(), None)
     }
 
     #[test]
     fn what_is_not_given_selects_everything() {
         assert_eq!(selected("").unwrap(), Selection::default());
         assert_eq!(selected("threads=&range=&focus=&unknown=1").unwrap(), Selection::default());
+    }
+
+    #[test]
+    fn the_last_seconds_end_with_what_is_recorded() {
+        let selected = |until_ns| {
+            let profile = Profile::default();
+            selection(&Parameters::parse("last=5"), &profile, Some(until_ns)).unwrap().range
+        };
+        assert_eq!(selected(12_000_000_000), Some(7_000_000_000..12_000_000_000));
+        assert_eq!(selected(3), Some(0..3));
     }
 
     #[test]
@@ -138,6 +174,7 @@ mod tests {
         check("threads=12", "there is no thread 12");
         check("range=5", "range takes START-END in ns, as 0-1000000");
         check("range=9-5", "range takes START-END in ns, as 0-1000000");
+        check("last=-1", "last takes a number, not \"-1\"");
         check("state=asleep", "state takes running, waiting or both");
         check("transform=explode:1", "there is no transform \"explode\"");
         check("transform=focus-function:4294967296", "there is no function 4294967296");

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_profile::Profile;
@@ -12,9 +13,10 @@ use nyquist_server::{Answer, Client, Refusal, SymbolSource};
 use crate::answers::{self, Asked};
 use crate::cache::{Answers, Views};
 use crate::function_table::FunctionCategories;
+use crate::live::Progress;
 use crate::parameters::Parameters;
 use crate::refusal::internal;
-use crate::selection::selection;
+use crate::selection::{end_of, selection};
 use crate::translation::translated;
 
 /// A question on its way to the thread.
@@ -25,21 +27,38 @@ struct Job {
     answer: SyncSender<Result<Answer, Refusal>>,
 }
 
+/// What the thread is told.
+enum Message {
+    Question(Job),
+    /// Another profile in the place of the present one; what that took is said.
+    Subject(Box<Subject>, SyncSender<Duration>),
+    /// The same of a profile that is compared with the present one, where that is wanted.
+    Other(Box<Profile>, bool, SyncSender<Duration>),
+    /// Until when the present profile is known to be all; how long answers took since it was said last is told.
+    Time(u64, SyncSender<Duration>),
+}
+
 /// What is asked about.
 pub(crate) struct Subject {
     pub(crate) profile: Profile,
     /// The run that it is compared with.
     pub(crate) before: Option<Profile>,
+    /// Of a recording that goes on: until when it was recorded so far, in ns since the profile's zero.
+    pub(crate) until_ns: Option<u64>,
 }
 
 /// Where questions are sent. The thread begins with the first one.
-pub(crate) struct Worker(Mutex<State>);
+pub(crate) struct Worker {
+    state: Mutex<State>,
+    /// Of a recording that goes on.
+    progress: Option<Arc<Progress>>,
+}
 
 enum State {
     /// Nothing was asked so far.
     Idle(Box<(Subject, Arc<dyn SymbolSource>)>),
     /// The thread works.
-    Started(mpsc::Sender<Job>),
+    Started(mpsc::Sender<Message>),
     /// The system gave no thread.
     Failed,
 }
@@ -52,8 +71,12 @@ impl std::fmt::Debug for Worker {
 
 impl Worker {
     /// Nothing is worked out before the first question.
-    pub(crate) fn new(subject: Subject, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self(Mutex::new(State::Idle(Box::new((subject, symbols)))))
+    pub(crate) fn new(
+        subject: Subject,
+        symbols: Arc<dyn SymbolSource>,
+        progress: Option<Arc<Progress>>,
+    ) -> Self {
+        Self { state: Mutex::new(State::Idle(Box::new((subject, symbols)))), progress }
     }
 
     /// Asks, and waits for the answer.
@@ -61,17 +84,65 @@ impl Worker {
         let (answer, answered) = sync_channel(1);
         let (question, query) = (question.to_owned(), query.to_owned());
         let job = Job { question, query, client: client.clone(), answer };
-        self.sender().ok_or_else(internal)?.send(job).map_err(|_| internal())?;
+        self.sender().ok_or_else(internal)?.send(Message::Question(job)).map_err(|_| internal())?;
         answered.recv().map_err(|_| internal())?
     }
 
-    fn sender(&self) -> Option<mpsc::Sender<Job>> {
-        let mut state = self.0.lock().ok()?;
+    /// Puts another profile in the place of the present one, and waits until it is there. Gives back what that took, and what
+    /// answers about the one before took.
+    pub(crate) fn replace(&self, subject: Subject) -> Duration {
+        let sender = {
+            let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
+            match &mut *state {
+                State::Idle(owned) => {
+                    owned.0 = subject;
+                    return self
+                        .progress
+                        .as_ref()
+                        .map_or(Duration::ZERO, |progress| progress.count_version());
+                }
+                State::Started(sender) => sender.clone(),
+                State::Failed => return Duration::ZERO,
+            }
+        };
+        let (taken, told) = sync_channel(1);
+        let _ = sender.send(Message::Subject(Box::new(subject), taken));
+        told.recv().unwrap_or_default()
+    }
+
+    /// Shows another profile in place of the present one, or compared with it, and waits until it is there.
+    pub(crate) fn open(&self, profile: Profile, compares: bool) {
+        // The thread has the present one.
+        let Some(sender) = self.sender() else { return };
+        let (taken, told) = sync_channel(1);
+        let _ = sender.send(Message::Other(Box::new(profile), compares, taken));
+        let _ = told.recv();
+    }
+
+    /// Says until when the present profile is all that was recorded, and gives back what answers took since something was said.
+    pub(crate) fn pass_time(&self, until_ns: u64) -> Duration {
+        let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
+        match &mut *state {
+            State::Idle(owned) => owned.0.until_ns = Some(until_ns),
+            State::Started(sender) => {
+                let (taken, told) = sync_channel(1);
+                let _ = sender.send(Message::Time(until_ns, taken));
+                drop(state);
+                return told.recv().unwrap_or_default();
+            }
+            State::Failed => {}
+        }
+        Duration::ZERO
+    }
+
+    fn sender(&self) -> Option<mpsc::Sender<Message>> {
+        let mut state = self.state.lock().ok()?;
         if let State::Idle(_) = &*state {
             let State::Idle(owned) = std::mem::replace(&mut *state, State::Failed) else { return None };
-            let (sender, jobs) = channel();
+            let (sender, messages) = channel();
             let (subject, symbols) = *owned;
-            let work = move || work(&subject, &*symbols, &jobs);
+            let progress = self.progress.clone();
+            let work = move || work(subject, &*symbols, progress.as_deref(), &messages);
             if thread::Builder::new().name("nyquist-viewer".to_owned()).spawn(work).is_ok() {
                 *state = State::Started(sender);
             }
@@ -83,8 +154,41 @@ impl Worker {
     }
 }
 
-/// Answers until nobody can ask any more.
-fn work(subject: &Subject, symbols: &dyn SymbolSource, jobs: &Receiver<Job>) {
+/// Answers until nobody can ask any more, about one profile after another.
+fn work(
+    mut subject: Subject,
+    symbols: &dyn SymbolSource,
+    progress: Option<&Progress>,
+    messages: &Receiver<Message>,
+) {
+    let mut taken = None;
+    while let Some((next, next_taken)) = answer_about(&subject, symbols, progress, messages, taken) {
+        subject = match next {
+            Next::Subject(next) => *next,
+            Next::Other(profile, compares) => {
+                Subject { profile: *profile, before: compares.then_some(subject.profile), until_ns: None }
+            }
+        };
+        taken = Some(next_taken);
+    }
+}
+
+/// What is asked about next.
+enum Next {
+    Subject(Box<Subject>),
+    /// A profile, and whether it is compared with the present one.
+    Other(Box<Profile>, bool),
+}
+
+/// Answers until there is another profile, and gives that back. `taken` is told how long it took to take this one in.
+fn answer_about(
+    subject: &Subject,
+    symbols: &dyn SymbolSource,
+    progress: Option<&Progress>,
+    messages: &Receiver<Message>,
+    taken: Option<SyncSender<Duration>>,
+) -> Option<(Next, SyncSender<Duration>)> {
+    let began = Instant::now();
     let index = Index::new(&subject.profile);
     let before = subject.before.as_ref().map(Index::new);
     let mut desk = Desk {
@@ -94,9 +198,26 @@ fn work(subject: &Subject, symbols: &dyn SymbolSource, jobs: &Receiver<Job>) {
         views: Views::new(&index),
         before: before.as_ref().map(Views::new),
         symbols,
+        until_ns: subject.until_ns,
+        is_live: progress.is_some(),
     };
     let mut answers = Answers::default();
-    while let Ok(job) = jobs.recv() {
+    if let Some(taken) = taken {
+        let answering = progress.map_or(Duration::ZERO, Progress::count_version);
+        let _ = taken.send(began.elapsed() + answering);
+    }
+    loop {
+        let job = match messages.recv().ok()? {
+            Message::Question(job) => job,
+            Message::Subject(next, taken) => return Some((Next::Subject(next), taken)),
+            Message::Other(profile, compares, taken) => return Some((Next::Other(profile, compares), taken)),
+            Message::Time(until_ns, taken) => {
+                desk.until_ns = Some(until_ns);
+                answers = Answers::default();
+                let _ = taken.send(progress.map_or(Duration::ZERO, Progress::count_version));
+                continue;
+            }
+        };
         if job.client.has_gone() {
             continue;
         }
@@ -105,8 +226,12 @@ fn work(subject: &Subject, symbols: &dyn SymbolSource, jobs: &Receiver<Job>) {
             let _ = job.answer.send(Ok(known.clone()));
             continue;
         }
+        let began = Instant::now();
         let answer = catch_unwind(AssertUnwindSafe(|| desk.answer(&job)));
         let answer = answer.unwrap_or_else(|_| Err(internal()));
+        if let Some(progress) = progress {
+            progress.add_answering(began.elapsed());
+        }
         if let Ok(answer) = &answer {
             answers.keep(key, answer);
         }
@@ -122,19 +247,24 @@ struct Desk<'a> {
     views: Views<'a>,
     before: Option<Views<'a>>,
     symbols: &'a dyn SymbolSource,
+    /// Until when a recording that goes on is all there.
+    until_ns: Option<u64>,
+    is_live: bool,
 }
 
 impl Desk<'_> {
     fn answer(&mut self, job: &Job) -> Result<Answer, Refusal> {
         let profile = &self.subject.profile;
         let parameters = Parameters::parse(&job.query);
-        let selection = selection(&parameters, profile)?;
+        let selection = selection(&parameters, profile, self.until_ns)?;
         let (categories, symbols) = (&self.categories, self.symbols);
+        let live = self.is_live.then(|| self.until_ns.unwrap_or_else(|| end_of(profile)));
         if let Some(parts) = with_parts_of_range(profile, &selection) {
             let index = Index::new(&parts);
             let view = View::new(&index, &selection);
             let (index, before) = (&index, None);
-            let asked = Asked { index, view: &view, before, parameters: &parameters, categories, symbols };
+            let asked =
+                Asked { index, view: &view, before, parameters: &parameters, categories, symbols, live };
             return answers::answer(&job.question, &asked);
         }
         let view = self.views.of(&selection);
@@ -145,7 +275,7 @@ impl Desk<'_> {
             _ => None,
         };
         let (index, before) = (self.index, before.as_deref());
-        let asked = Asked { index, view: &view, before, parameters: &parameters, categories, symbols };
+        let asked = Asked { index, view: &view, before, parameters: &parameters, categories, symbols, live };
         answers::answer(&job.question, &asked)
     }
 }

@@ -237,6 +237,7 @@ fn callers_and_matches_are_counted_once_a_sample() {
     let callers = ask(&viewer, "callers", &format!("function={parse}"));
     assert_eq!(callers["function"], json!([parse, 2, 3]));
     assert_eq!((&callers["callers"], &callers["callees"]), (&json!([[start, 3]]), &json!([[read, 1]])));
+    assert_eq!(callers["sites"], json!([[start, "src/main.rs", 1, 3]]));
     let root = ask(&viewer, "callers", &format!("function={start}"));
     assert_eq!(root["callers"], json!([[null, 4]]));
     assert_eq!(ask(&viewer, "search", "q=a"), json!({"weight": 6, "matched": 4, "functions": 4}));

@@ -2,7 +2,7 @@
 // hold. CHROMIUM is the browser's path, PLAYWRIGHT_HOME the folder with node_modules/playwright-core.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -170,6 +170,13 @@ const scenarios = {
     await panel('source').getByText(expected.text).first().waitFor();
     await panel('source').getByText('%', { exact: false }).first().waitFor();
     await panel('source').getByText(expected.instruction, { exact: false }).first().waitFor();
+    await page.getByRole('button', { name: 'Callers' }).click();
+    await page.getByRole('menuitem', { name: expected.caller }).click();
+    await panel('source').locator('.tools-title').getByText(expected.caller, { exact: true }).waitFor();
+    await until('the line of the call is marked', async () => {
+      const marked = panel('source').getByRole('list', { name: 'Source' }).locator('.marked');
+      return (await marked.count()) === 1 && (await marked.textContent()).includes(`${expected.leaf}(`);
+    });
   },
 
   /** Names are text, whatever is in them, and nothing grows with them. */
@@ -284,6 +291,84 @@ const scenarios = {
     await page.getByRole('menuitem', { name: `Collapse the library ${expected.program}` }).click();
     await page.locator('[data-crumb=transforms]').getByText(expected.program, { exact: true }).waitFor();
     await until('the library is one function', async () => (await rowOf(expected.leaf).count()) === 0);
+  },
+
+  /** Files that are dropped onto the page: one is no profile, one is opened, and one is compared with it. */
+  async drop() {
+    await open();
+    const drop = async (name, text) => {
+      const data = await page.evaluateHandle(({ name, text }) => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([text], name));
+        return transfer;
+      }, { name, text });
+      await page.dispatchEvent('body', 'drop', { dataTransfer: data });
+    };
+    await drop('notes.txt', 'this is no profile\u0000');
+    await page.getByRole('menuitem', { name: 'Open it' }).click();
+    await page.getByText('It was not opened').waitFor();
+    assert.match(await page.locator('.drop').innerText(), /not a profile/);
+    faults.length = 0; // The browser notes the status of the refusal.
+    await page.getByRole('button', { name: 'Close' }).click();
+    const choose = (name) => Promise.all([page.waitForEvent('load'), page.getByRole('menuitem', { name }).click()]);
+    await drop('before.folded', 'main;slow 1000\nmain;same 1000\n');
+    await choose('Open it');
+    await tab('functions');
+    await rowOf('slow').waitFor();
+    assert.equal(await rowOf(expected.leaf).count(), 0);
+    const file = await page.evaluate(async () => (await fetch('profile.json')).status);
+    assert.equal(file, 200);
+    await drop('after.folded', 'main;slow 4000\nmain;same 1000\n');
+    await choose('Compare it');
+    const first = panel('compare').locator('.compare-row').first();
+    await first.waitFor();
+    assert.match(await first.innerText(), /slow/);
+  },
+
+  /** A program that runs: the page follows it, can be paused, keeps what is selected and open, and says when it has ended. */
+  async live() {
+    await open(`${url}?tab=functions`);
+    await rowOf(expected.leaf).waitFor();
+    const word = (state) => page.locator(`.live-word[data-state=${state}]`);
+    const facts = () => page.locator('.facts').textContent();
+    await word('running').waitFor();
+    const first = await facts();
+    await until('there are more samples', async () => (await facts()) !== first);
+    await rowOf(expected.leaf).click();
+    await tab('call-tree');
+    const selected = () => panel('call-tree').locator('.row.selected');
+    await until('the function is selected', async () => (await selected().textContent()).includes(expected.leaf));
+    const outer = panel('call-tree').locator('.tree-row[aria-expanded=true]').first();
+    await outer.locator('.twisty').click();
+    const open_rows = () => panel('call-tree').locator('.tree-row').count();
+    const closed = await open_rows();
+    const second = await facts();
+    await until('there are more samples', async () => (await facts()) !== second);
+    assert.equal(await open_rows(), closed, 'a row was opened by a newer profile');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await word('paused').waitFor();
+    await page.waitForTimeout(500);
+    const kept = await facts();
+    await page.waitForTimeout(2500);
+    assert.equal(await facts(), kept);
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await until('it goes on', async () => (await facts()) !== kept);
+    await page.locator('.last').selectOption('5');
+    await page.locator('[data-crumb=last]').waitFor();
+    await tab('functions');
+    await rowOf(expected.leaf).click();
+    const number = await rowOf(expected.leaf).getAttribute('data-fn');
+    await until('the address says which', () => new URL(page.url()).searchParams.get('function') === number);
+    assert.match(page.url(), /last=5/);
+    await page.reload();
+    await rowOf(expected.leaf).waitFor();
+    await until('the same function is selected', async () => (await panel('functions').locator('.row.selected').getAttribute('data-fn')) === number);
+    assert.equal(await page.locator('.last').inputValue(), '5');
+    await writeFile(expected.ending, '');
+    await word('ended').waitFor();
+    await rowOf(expected.leaf).waitFor();
+    assert.equal(await page.locator('.live-pause').isVisible(), false);
+    assert.equal(await panel('functions').locator('.row.selected').getAttribute('data-fn'), number);
   },
 
   /** Nothing is left by a filter: a sentence, and a way back. */

@@ -8,7 +8,7 @@ import { isStep } from '../assets/frame/history.js';
 
 const FULL = {
   threads: [0, 3], ranges: [[0, 1000], [10, 20]], time: 'both', filters: [{ kind: 'focus', pattern: '/^a::b$/' }, { kind: 'hide', pattern: 'x&y=z' }],
-  transforms: ['focus-function:17', 'focus-subtree:4.17.3'], own: true, tab: 'call-tree', inverted: true, icicle: true, color: 'category', sort: 'total', unit: 'share',
+  last: null, transforms: ['focus-function:17', 'focus-subtree:4.17.3'], own: true, tab: 'call-tree', inverted: true, icicle: true, color: 'category', sort: 'total', unit: 'share',
   search: 'Vec<T> + ü', fn: 17, kind: 'page load',
 };
 
@@ -34,6 +34,15 @@ test('a question has the last range and all filters in order', () => {
   assert.deepEqual(params.getAll('transform'), FULL.transforms);
   assert.deepEqual([params.get('focus'), params.get('hide')], ['/^a::b$/', 'x&y=z']);
   assert.equal(selectionParams(FULL, { threads: false, filters: false, range: false }).toString(), 'state=both');
+});
+
+test('the last seconds are in the address, and a range is in their place', () => {
+  const state = fromQuery('?last=10');
+  assert.deepEqual(state, { ...INITIAL, last: 10 });
+  assert.equal(toQuery(state), '?last=10');
+  assert.equal(selectionParams(state).get('last'), '10');
+  assert.equal(fromQuery('?last=10&range=1-2').last, null);
+  assert.equal(fromQuery('?last=0').last, null);
 });
 
 test('typing is not a step of the history, zooming is', () => {

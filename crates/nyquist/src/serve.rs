@@ -3,11 +3,14 @@
 use crate::args::{ServerArgs, SymbolArgs};
 use crate::browser;
 use crate::control::{Control, Phase};
+use crate::dropped;
 use crate::failure::Failure;
 use crate::finder::{finder, source_files};
 use crate::identity;
+use crate::live_page::GrowingSymbols;
 use crate::made_code::SideFiles;
 use crate::printer::Printer;
+use crate::source_paths::name_specially;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
 use nyquist_server::{Config, PortChoice, ProfileSymbols, Server, SymbolSource};
@@ -34,6 +37,15 @@ impl Served {
     }
 }
 
+/// Where it is served, and whom.
+pub(crate) fn config(args: &ServerArgs) -> Config {
+    let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
+    let front_end = args.profiler_url.clone();
+    let user =
+        identity::user_at_the_browser().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+    Config { address: args.address, port, front_end, user: Some(user), ..Config::default() }
+}
+
 /// Serves a profile and the viewer of it until Ctrl-C.
 pub(crate) fn serve(
     served: Served,
@@ -43,22 +55,24 @@ pub(crate) fn serve(
     control: &Control,
 ) -> Result<(), Failure> {
     let Served { bytes, profile, before, stated } = served;
-    let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
-    let front_end = args.profiler_url.clone();
-    let user =
-        identity::user_at_the_browser().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
-    let config = Config { address: args.address, port, front_end, user: Some(user), ..Config::default() };
     let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
     let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
-    let symbols: Arc<dyn SymbolSource> = Arc::new(symbols.with_made_code(SideFiles));
-    let viewer = Arc::new(match before {
+    let known = Arc::new(GrowingSymbols::new(symbols.with_made_code(SideFiles)));
+    let symbols: Arc<dyn SymbolSource> = Arc::<GrowingSymbols>::clone(&known);
+    let viewer = match before {
         Some(before) => BuiltinViewer::comparing(before, profile, Arc::clone(&symbols)),
         None => BuiltinViewer::new(profile, Arc::clone(&symbols)),
-    });
-    let server = Server::bind(config, bytes, symbols).map_err(|error| {
+    };
+    let viewer = viewer.opening(Box::new(move |bytes| {
+        let mut profile = dropped::read(bytes)?;
+        name_specially(&mut profile);
+        known.take_libs(&profile);
+        Ok(profile)
+    }));
+    let server = Server::bind(config(args), bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;
-    let server = server.with_viewer(viewer);
+    let server = server.with_viewer(Arc::new(viewer));
     control.enter(Phase::Serving(server.shutdown_handle()));
     browser::show(printer, &server, args);
     printer.say("Serving the profile and its symbols; Ctrl-C ends");

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -30,6 +31,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("moments_and_the_heat_map", |test| on_shares(test, "moments")).parallel(),
     Test::new("own_code_and_libraries", |test| on_shares(test, "own")).parallel(),
     Test::new("two_runs_are_compared", compare).parallel(),
+    Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")).parallel(),
+    Test::new("a_recording_is_followed", live_recording).parallel(),
+    Test::new("top_is_followed_in_a_browser", live_top).parallel(),
     Test::new("an_exported_page_needs_no_server", exported).parallel(),
     Test::new("hostile_names_are_text", hostile_names).parallel(),
 ];
@@ -160,6 +164,46 @@ fn look_at(test: &Context<'_>, url: &str, scenario: &str, expected: &Value) -> V
     let call = call.env("CHROMIUM", String::from_utf8_lossy(&found.stdout).trim());
     let finished = call.env("PLAYWRIGHT_HOME", tools.display().to_string()).run()?;
     expect_eq(&format!("{scenario}: {}", finished.stderr), finished.code(), 0)
+}
+
+/// While nobody looks, no snapshot is made; a page shows more and more, and the end; then there is the profile as of any recording.
+fn live_recording(test: &Context<'_>) -> Verdict {
+    let (output, ending) = (test.path("live.json.gz"), test.path("over"));
+    let call = test.nyquist(&["record", "--live", "--no-open", "-o"]).path(&output).args(&["--"]);
+    let running = call.path(&test.workload("endless")).args(&["1"]).path(&ending).start()?;
+    let (port, profile, base) = parts_of(&link_of(&running)?)?;
+    let client = Client::new(port);
+    running.wait_until_sampling()?;
+    std::thread::sleep(Duration::from_secs(2));
+    let news = || client.get(&format!("{base}/api/v1/live?paused=1"))?.json();
+    expect_eq("what nobody looks at", news()?, json!({"version": 0, "state": "running"}))?;
+    follow(test, port, &base, &ending)?;
+    expect_eq("the state of the recording", news()?["state"].as_str(), Some("ended"))?;
+    expect(output.exists(), "the profile is shown and not saved")?;
+    let served = client.get(&profile)?;
+    expect_eq(
+        "the profile",
+        (served.status, served.header("content-type")),
+        (200, Some("application/gzip")),
+    )?;
+    running.signal(libc::SIGINT)?;
+    expect_eq("the status, the command's own", running.wait()?.code(), 0)
+}
+
+fn live_top(test: &Context<'_>) -> Verdict {
+    let ending = test.path("over");
+    let call = test.nyquist(&["top", "--web", "--no-open", "--"]);
+    let running = call.path(&test.workload("endless")).args(&["1"]).path(&ending).start()?;
+    let (port, _, base) = parts_of(&link_of(&running)?)?;
+    follow(test, port, &base, &ending)?;
+    running.signal(libc::SIGINT)?;
+    expect_eq("the status, the command's own", running.wait()?.code(), 0)
+}
+
+/// Looks at a program that runs until there is a file.
+fn follow(test: &Context<'_>, port: u16, base: &str, ending: &Path) -> Verdict {
+    let expected = json!({"leaf": "main_loop", "ending": ending.display().to_string()});
+    look_at(test, &format!("http://127.0.0.1:{port}{base}/"), "live", &expected)
 }
 
 /// A page that was exported opens without a server.

@@ -7,8 +7,8 @@ use hyper::header::{
 };
 use hyper::{Request, StatusCode};
 
-use crate::reply::{self, ApiError, Reply};
-use crate::viewer::{Asset, Client, Refusal, Viewer};
+use crate::reply::{ApiError, Reply, save_as, with_type};
+use crate::viewer::{Answer, Asset, Client, Refusal, Viewer};
 
 /// What the page may load: its own files and answers, and nothing of other hosts. No script or style stands in the page itself,
 /// so that no name in a profile can become one.
@@ -35,7 +35,7 @@ fn file(asset: &Asset, asked: &HeaderMap) -> Reply {
         (false, true) => (StatusCode::OK, asset.gzip.clone()),
         (false, false) => (StatusCode::OK, asset.plain.clone()),
     };
-    let mut reply = reply::with_type(status, asset.content_type, body);
+    let mut reply = with_type(status, asset.content_type, body);
     let headers = reply.headers_mut();
     if status == StatusCode::OK && takes_gzip {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -59,12 +59,17 @@ pub(crate) fn answer(
     query: &str,
     client: &Client,
 ) -> Result<Reply, ApiError> {
-    let answer = viewer.answer(question, query, client).map_err(|Refusal { status, message }| {
+    reply(viewer.answer(question, query, client))
+}
+
+/// An answer as it is sent.
+pub(crate) fn reply(answer: Result<Answer, Refusal>) -> Result<Reply, ApiError> {
+    let answer = answer.map_err(|Refusal { status, message }| {
         ApiError::new(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)
     })?;
-    let mut reply = reply::with_type(StatusCode::OK, answer.content_type, answer.body.into());
+    let mut reply = with_type(StatusCode::OK, answer.content_type, answer.body.into());
     if let Some(name) = answer.file_name {
-        reply::save_as(&mut reply, name);
+        save_as(&mut reply, name);
     }
     Ok(reply)
 }

@@ -55,7 +55,7 @@ function crumbs({ store, info }) {
   const state = store.get();
   /** @type {HTMLElement[]} */
   const out = [];
-  /** @type {(part: 'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'own', index: number, word: string, text: string, full?: string) => void} */
+  /** @type {(part: 'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'own' | 'last', index: number, word: string, text: string, full?: string) => void} */
   const add = (part, index, word, text, full = text) => {
     out.push(h('li', { 'data-crumb': part, title: `${word} ${full}`.trim().slice(0, 600) },
       h('span', { class: 'crumb-word' }, word), h('span', { class: 'crumb-text' }, text),
@@ -64,6 +64,7 @@ function crumbs({ store, info }) {
   if (state.time !== 'running') add('time', 0, '', state.time === 'waiting' ? 'Waiting' : `${measureName()} + waiting`);
   if (state.own) add('own', 0, '', 'Only my code', 'Only functions of the program itself; what they call counts as theirs');
   if (state.threads.length > 0) add('threads', 0, state.threads.length === 1 ? 'Thread' : 'Threads', threadsText(state.threads, info));
+  if (state.last !== null) add('last', 0, 'Last', `${state.last} s`);
   state.ranges.forEach(([start, end], i) => {
     add('ranges', i, 'Range', formatTime(end - start), `${formatTime(start - info.start_ns)} to ${formatTime(end - info.start_ns)}`);
   });

@@ -23,8 +23,9 @@ const FILTERS = [
 /**
  * @param {import('../context.js').Context} ctx
  * @param {() => void} openHelp
+ * @param {HTMLElement} live what says that the recording goes on
  */
-export function createHeader(ctx, openHelp) {
+export function createHeader(ctx, openHelp, live) {
   const { store, info, offline } = ctx;
   const field = h('input', {
     type: 'search', class: 'search', id: 'search', placeholder: 'Search functions   /', 'aria-label': 'Search functions: a part of a name, or /a regular expression/',
@@ -63,16 +64,17 @@ export function createHeader(ctx, openHelp) {
   });
   const time = createTimeChoice(store);
   const own = button('My code', () => store.update((state) => set(state, { own: !state.own })), {
-    class: 'own-code', 'aria-pressed': 'false', title: 'Only functions of the program itself  (w)', hidden: offline || !info.has_own_code,
+    class: 'own-code', 'aria-pressed': 'false', title: 'Only functions of the program itself  (w)',
   });
   const share = button('Share', () => {
     const { right, bottom } = share.getBoundingClientRect();
     ctx.menu.open(right - 300, bottom + 2, 'Save what is shown', shareItems(ctx));
   }, { class: 'share', 'aria-haspopup': 'menu', title: 'Save a picture, a page or the profile' });
   time.hidden = offline;
+  const program = createProgram();
   const element = h('header', { class: 'top' },
-    programElement(info),
-    h('div', { class: 'search-box', role: 'search' }, field, found, filter), own, time, h('span', { class: 'spring' }), firefoxLink(), share,
+    program.element,
+    h('div', { class: 'search-box', role: 'search' }, field, found, filter), own, time, live, h('span', { class: 'spring' }), firefoxLink(), share,
     button('?', openHelp, { class: 'help-button', title: 'Keys  (?)', 'aria-label': 'Keys' }));
   return {
     element,
@@ -84,20 +86,30 @@ export function createHeader(ctx, openHelp) {
     update(state) {
       if (document.activeElement !== field || state.search === '') field.value = state.search;
       time.value = state.time;
+      program.update(info);
       own.setAttribute('aria-pressed', String(state.own));
+      own.hidden = offline || !info.has_own_code;
       filter.hidden = offline || state.search === '';
       showShare(found, state);
     },
   };
 }
 
-/** @param {import('../api.js').Info} info */
-function programElement(info) {
-  const name = clean(info.name || info.product, 300) || 'Profile';
-  const amount = formatAmount(info.summary.weight * info.interval_ns);
-  const facts = countsTime() ? `${amount} ${measureName()} in ${formatTime(info.end_ns - info.start_ns)}` : `${amount} (${measureName()})`;
-  document.title = `${clean(info.name || info.product, 80)} – nyquist`;
-  return h('div', { class: 'program' }, h('h1', { title: name }, name), h('span', { class: 'facts' }, facts));
+/** The name of the profile, and how much of what there is in it. */
+function createProgram() {
+  const title = h('h1', {});
+  const facts = h('span', { class: 'facts' });
+  return {
+    element: h('div', { class: 'program' }, title, facts),
+    /** @param {import('../api.js').Info} info */
+    update(info) {
+      const name = clean(info.name || info.product, 300) || 'Profile';
+      const amount = formatAmount(info.summary.weight * info.interval_ns);
+      facts.textContent = countsTime() ? `${amount} ${measureName()} in ${formatTime(info.end_ns - info.start_ns)}` : `${amount} (${measureName()})`;
+      document.title = `${clean(info.name || info.product, 80)} – nyquist`;
+      title.textContent = title.title = name;
+    },
+  };
 }
 
 /** @param {import('../store.js').Store} store */

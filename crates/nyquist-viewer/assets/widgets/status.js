@@ -4,6 +4,7 @@ import { button, fill, h } from '../dom.js';
 import { clearSelection, isNarrowed, set } from '../store.js';
 import { ApiError } from '../api.js';
 import { clean } from '../format.js';
+import { isRunning } from '../progress.js';
 
 /** How long a panel waits before it says that it loads, so that quick answers do not flicker. */
 const PATIENCE_MS = 150;
@@ -46,7 +47,7 @@ export function createStatus(store) {
       timer = setTimeout(() => show('loading', h('p', {}, 'Loading…')), PATIENCE_MS);
     },
     nothing() {
-      if (!isNarrowed(store.get())) return message('This profile has no samples.');
+      if (!isNarrowed(store.get())) return message(isRunning() ? 'Nothing was sampled so far.' : 'This profile has no samples.');
       const what = store.get().time === 'waiting' ? 'waiting time' : 'samples';
       message(`No ${what} in this selection.`, button('Clear the selection', () => store.update(clearSelection)));
     },

@@ -15,6 +15,9 @@ use crate::selection::function;
 /// The most rows of one answer.
 const MOST_ROWS: usize = 1000;
 
+/// The most lines from which a function is called: what a menu holds.
+const MOST_SITES: usize = 50;
+
 #[derive(Debug, Serialize)]
 pub(super) struct List<'a> {
     weight: u64,
@@ -60,6 +63,8 @@ pub(super) struct Neighbourhood<'a> {
     function: (usize, u64, u64),
     callers: Vec<(Option<usize>, u64)>,
     callees: Vec<(Option<usize>, u64)>,
+    /// The lines of the calls: caller, file, line, and what the calls take.
+    sites: Vec<(usize, Option<&'a str>, Option<u32>, u64)>,
     functions: FunctionTable<'a>,
 }
 
@@ -74,12 +79,17 @@ pub(super) fn callers<'a>(asked: &Asked<'_, 'a>) -> Result<Neighbourhood<'a>, Re
         shown.map(|one| (one.func.map(|func| asked.number(&mut functions, func)), one.total.weight)).collect()
     };
     let (callers, callees) = (rows(&peek.callers), rows(&peek.callees));
+    let sites = asked.view.call_sites(func).into_iter().take(MOST_SITES);
+    let sites = sites
+        .map(|site| (asked.number(&mut functions, site.caller), site.file, site.line, site.total.weight))
+        .collect();
     Ok(Neighbourhood {
         weight: asked.view.total().weight,
         interval_ns: asked.interval_ns(),
         function,
         callers,
         callees,
+        sites,
         functions,
     })
 }

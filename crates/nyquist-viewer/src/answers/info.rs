@@ -23,6 +23,8 @@ pub(super) struct Info<'a> {
     has_own_code: bool,
     /// The run that is compared with.
     before: Option<Before<'a>>,
+    /// Of a recording that is shown while it goes on: until when there is all.
+    live: Option<Live>,
     categories: Vec<Category<'a>>,
     threads: Vec<Row<'a>>,
     /// Those that the selection's transforms name.
@@ -55,6 +57,11 @@ struct Figures {
     truncated: u64,
     processes: usize,
     threads: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Live {
+    until_ns: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,6 +115,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Info<'a> {
             weight: view.total().weight,
             interval_ns: view.profile().meta().interval,
         }),
+        live: asked.live.map(|until_ns| Live { until_ns }),
         categories: categories.collect(),
         threads,
         functions: functions(asked),

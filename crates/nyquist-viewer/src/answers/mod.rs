@@ -16,6 +16,7 @@ mod tree;
 
 use nyquist_analysis::{Index, View};
 use nyquist_profile::FuncId;
+use nyquist_profile::firefox::{self, WriteOptions};
 use nyquist_server::{Answer, Refusal, SymbolSource};
 use serde::Serialize;
 
@@ -33,6 +34,8 @@ pub(crate) struct Asked<'q, 'a> {
     pub(crate) parameters: &'q Parameters,
     pub(crate) categories: &'q FunctionCategories,
     pub(crate) symbols: &'q dyn SymbolSource,
+    /// Of a recording that goes on, or went on while it was shown: until when it was recorded, in ns since the profile's zero.
+    pub(crate) live: Option<u64>,
 }
 
 impl<'a> Asked<'_, 'a> {
@@ -58,6 +61,7 @@ pub(crate) fn answer(question: &str, asked: &Asked<'_, '_>) -> Result<Answer, Re
     match question {
         "flamegraph.svg" => picture::svg(asked),
         "page.html" => page(asked),
+        "profile.json" => whole_profile(asked),
         question => json_answer(question, asked).map(Answer::json),
     }
 }
@@ -67,6 +71,14 @@ fn page(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
     crate::page_file::write(asked, &mut body).map_err(|_| internal())?;
     Ok(Answer { content_type: "text/html; charset=utf-8", file_name: Some("profile.html"), body })
+}
+
+/// All of the profile, for a recording that has no file yet.
+fn whole_profile(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
+    let mut body = Vec::new();
+    let options = WriteOptions { gzip: true, ..WriteOptions::default() };
+    firefox::write(asked.view.profile(), options, &mut body).map_err(|_| internal())?;
+    Ok(Answer { content_type: "application/gzip", file_name: Some("profile.json.gz"), body })
 }
 
 /// Answers a question of the page.

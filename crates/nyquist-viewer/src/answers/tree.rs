@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Asked;
 use crate::function_table::FunctionTable;
-use crate::selection::path;
+use crate::selection::{number_of, path};
 
 /// The most children of a node.
 const MOST_CHILDREN: usize = 2000;
@@ -38,7 +38,9 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Children<'a>, Refusal>
         functions: FunctionTable::new(),
     };
     let Some(mut children) = children_at(tree, &path) else { return Ok(answer) };
-    let mut prefix = written(&path);
+    let profile = asked.view.profile();
+    let number = |func: &FuncId| number_of(*func, profile);
+    let mut prefix = path.iter().fold(String::new(), |prefix, func| joined(&prefix, number(func)));
     answer.left_out = children.len().saturating_sub(limit);
     answer.add(asked, &prefix, &children[..children.len().min(limit)]);
     let is_expanding = asked.parameters.is_set("expand");
@@ -49,7 +51,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Children<'a>, Refusal>
             break;
         }
         let splits = below.first().is_none_or(|one| one.total.weight < heaviest.total.weight / 2);
-        prefix = joined(&prefix, heaviest.func);
+        prefix = joined(&prefix, number(&heaviest.func));
         answer.add(asked, &prefix, &below[..below.len().min(limit)]);
         if splits {
             break;
@@ -64,7 +66,7 @@ impl<'a> Children<'a> {
         for node in nodes {
             let function = asked.number(&mut self.functions, node.func);
             let amounts = (node.self_amount.weight, node.total.weight);
-            let path = joined(prefix, node.func);
+            let path = joined(prefix, function);
             self.rows.push((path, function, amounts.0, amounts.1, node.has_children));
         }
     }
@@ -80,10 +82,6 @@ fn children_at<'v>(tree: Tree<'v>, path: &[FuncId]) -> Option<Vec<TreeNode<'v>>>
     Some(nodes)
 }
 
-fn written(path: &[FuncId]) -> String {
-    path.iter().fold(String::new(), |prefix, func| joined(&prefix, *func))
-}
-
-fn joined(prefix: &str, func: FuncId) -> String {
-    if prefix.is_empty() { func.index().to_string() } else { format!("{prefix}.{}", func.index()) }
+fn joined(prefix: &str, function: usize) -> String {
+    if prefix.is_empty() { function.to_string() } else { format!("{prefix}.{function}") }
 }

@@ -47,6 +47,7 @@ pub(crate) fn write_whole(profile: &Profile, out: &mut dyn Write) -> io::Result<
         parameters: &parameters,
         categories: &categories,
         symbols: &NoFiles,
+        live: None,
     };
     write(&asked, out)
 }
@@ -109,7 +110,8 @@ fn tracks(asked: &Asked<'_, '_>) -> String {
 /// Writes an answer so that nothing in it can end the element that it is in: `<` is in JSON's texts alone.
 fn write_answer(asked: &Asked<'_, '_>, question: &str, query: &str, out: &mut dyn Write) -> io::Result<()> {
     let parameters = Parameters::parse(query);
-    let answer = json_answer(question, &Asked { parameters: &parameters, before: None, ..*asked });
+    let answer =
+        json_answer(question, &Asked { parameters: &parameters, before: None, live: None, ..*asked });
     let answer = answer.map_err(|Refusal { message, .. }| io::Error::other(message))?;
     let mut parts = answer.split(|&byte| byte == b'<');
     out.write_all(parts.next().unwrap_or_default())?;

@@ -69,6 +69,9 @@ pub(crate) struct RecordArgs {
     /// Serve the profile even when there is no terminal to end it from
     #[arg(long)]
     pub(crate) serve: bool,
+    /// Serve the built-in viewer from the start on, and show there what was recorded so far, each second
+    #[arg(long, conflicts_with = "save_only")]
+    pub(crate) live: bool,
     /// The profile's name (default: the command's)
     #[arg(long, value_name = "NAME")]
     pub(crate) profile_name: Option<String>,

@@ -1,9 +1,10 @@
 //! What `nyquist top` can be asked for.
 
 use crate::args::quantity::{rate, seconds, whole};
-use crate::args::{SortBy, StackArgs, SymbolArgs, Verbosity};
+use crate::args::{ServerArgs, SortBy, StackArgs, SymbolArgs, Ui, Verbosity};
 use clap::Args;
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 /// `nyquist top`
@@ -17,6 +18,7 @@ are left alone. Press ? for the keys.
 
 The exit status is 0 after q, 128 + the signal after a signal, and the command's own where it has ended by itself."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct TopArgs {
     /// Watch these running processes, with all of their threads and children
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "command")]
@@ -47,6 +49,18 @@ pub(crate) struct TopArgs {
     /// Print so many functions a table (0: all)
     #[arg(long, value_name = "N", default_value_t = 20, requires = "batch")]
     pub(crate) limit: usize,
+    /// Show it in the built-in viewer, in a browser, and print nothing but its link; the last minute is in detail there
+    #[arg(long, conflicts_with_all = ["batch", "sort", "full_names"])]
+    pub(crate) web: bool,
+    /// With --web: print the link and do not open a browser
+    #[arg(long, requires = "web")]
+    pub(crate) no_open: bool,
+    /// With --web: serve on this port (default: the first free one from 3000 on)
+    #[arg(short = 'P', long, value_name = "PORT", requires = "web", value_parser = |text: &str| whole::<u16>(text, 0..=u16::MAX))]
+    pub(crate) port: Option<u16>,
+    /// The front end that shows profiles
+    #[arg(long, hide = true, env = "PROFILER_URL", default_value = "https://profiler.firefox.com")]
+    pub(crate) profiler_url: String,
     /// Under sudo, run the command as root and not as the user who typed it
     #[arg(long)]
     pub(crate) as_root: bool,
@@ -57,6 +71,19 @@ pub(crate) struct TopArgs {
     /// The command, its environment before it and its arguments behind it
     #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present = "pid")]
     pub(crate) command: Vec<OsString>,
+}
+
+impl TopArgs {
+    /// How the page is served.
+    pub(crate) fn server(&self) -> ServerArgs {
+        ServerArgs {
+            no_open: self.no_open,
+            port: self.port,
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            ui: Ui::Builtin,
+            profiler_url: self.profiler_url.clone(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -83,6 +110,12 @@ mod tests {
         assert!(top(&[]).is_err() && top(&["-p", "1", "ls"]).is_err());
         assert_eq!(top(&["-p", "17"]).unwrap().pid, [17]);
         assert_eq!(top(&["-p", "1,2", "-p", "3"]).unwrap().pid, [1, 2, 3]);
+    }
+
+    #[test]
+    fn the_page_is_served_only_where_it_is_asked_for() {
+        assert_eq!(top(&["--web", "-P", "0", "ls"]).unwrap().server().port, Some(0));
+        assert!(top(&["-P", "0", "ls"]).is_err() && top(&["--web", "-b", "ls"]).is_err());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::control::{Control, Phase};
 use crate::ending::{Ending, pid_list};
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::form::{self, Form};
+use crate::live_page::{LivePage, Tap};
 use crate::number::counted;
 use crate::output::{Destination, Output};
 use crate::printer::{self, Printer};
@@ -27,10 +28,10 @@ use crate::symbolicate::symbolicate;
 use crate::{flamegraph, identity, page, summary};
 use nyquist_convert::{Converter, Finished, LibSource, Libs};
 use nyquist_profile::Profile;
-use nyquist_record::linux::EndReason;
+use nyquist_record::linux;
 use nyquist_record::linux::backend::Summary;
 use nyquist_record::linux::signals::Requests;
-use nyquist_record::linux::{self, Credentials};
+use nyquist_record::linux::{EndReason, RecordedEvent};
 use nyquist_symbols::KernelFiles;
 use run::{Recorder, Run, Whom};
 use rustix::process::{Resource, getrlimit};
@@ -60,7 +61,16 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let control = Control::start(requests);
     let Outputs { output, form, picture } = outputs.open(args)?;
     let may_look_into_others = linux::may_look_into_others();
-    let recorded = record(args, printer, &control, identity::invoking_user());
+    let events = events::wanted(args)?;
+    // The links are there before the program prints anything.
+    let page = args
+        .live
+        .then(|| LivePage::start(&subject::profile_name(args), &args.server, &args.symbols, printer));
+    let page = page.transpose()?;
+    let recorded = record(args, events, (printer, &control), page.as_ref());
+    if let Some(page) = &page {
+        page.shown().note_saving();
+    }
     // The output that is not needed any more is removed by whoever has made it.
     let Recorded { finished, summary, events, status, used, living, command_lines } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
@@ -72,7 +82,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     give_up_privileges(printer);
     let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);
     let profile = identity::as_invoking_user(look_up)?;
-    let goes_on = wants_server(args);
+    let goes_on = wants_server(args) || page.is_some();
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
@@ -95,7 +105,11 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     if let Some(picture) = picture {
         write_picture(&profile, picture, printer)?;
     }
-    if goes_on && saved.path.is_some() {
+    if let Some(page) = page {
+        give_up_privileges(printer);
+        page.shown().end(profile);
+        page.stay(printer, &control)?;
+    } else if goes_on && saved.path.is_some() {
         let bytes = saved.bytes(&profile)?;
         // Nothing is left to write that takes root.
         give_up_privileges(printer);
@@ -212,14 +226,25 @@ struct Recorded {
 /// Records the command, as often as it shall run, or what runs already.
 fn record(
     args: &RecordArgs,
-    printer: Printer,
-    control: &Control,
-    user: Option<&Credentials>,
+    events: Vec<RecordedEvent>,
+    (printer, control): (Printer, &Control),
+    page: Option<&LivePage>,
 ) -> Result<Recorded, Failure> {
+    let tap = page.map(|page| Tap::of(page.shown(), &args.symbols)).transpose()?;
+    let recorder =
+        Recorder { args, printer, control, user: identity::invoking_user(), events, tap: tap.as_ref() };
+    let recorded = record_with(&recorder);
+    // The page gets no more snapshots before its last profile.
+    if let Some(tap) = tap {
+        tap.finish();
+    }
+    recorded
+}
+
+fn record_with(recorder: &Recorder<'_>) -> Result<Recorded, Failure> {
+    let Recorder { args, printer, .. } = *recorder;
     let began = Instant::now();
-    let events = events::wanted(args)?;
-    let names = events.iter().map(|recorded| recorded.event.name.clone()).collect();
-    let recorder = Recorder { args, printer, control, user, events };
+    let names = recorder.events.iter().map(|recorded| recorded.event.name.clone()).collect();
     let mut kept = None;
     // They may end before the recording does.
     let mut command_lines = attached::command_lines(&args.target.pid);

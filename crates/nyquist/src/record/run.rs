@@ -5,11 +5,12 @@ use super::ending;
 use super::failures::{launch_failure, open_failure};
 use super::family::Family;
 use super::subject::{
-    ancestors, open_backend, prepare, program_name, running_target, target_name, wanted_samples,
+    ancestors, open_backend, prepare, profile_name, program_name, running_target, wanted_samples,
 };
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
+use crate::live_page::Tap;
 use crate::perf_tee::{About, PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, memory, summary};
@@ -28,6 +29,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// How often what was sampled is handed over while somebody watches.
+const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
+
 /// What all runs of a recording have in common.
 pub(super) struct Recorder<'a> {
     pub(super) args: &'a RecordArgs,
@@ -37,6 +41,8 @@ pub(super) struct Recorder<'a> {
     pub(super) user: Option<&'a Credentials>,
     /// What is recorded beside the samples.
     pub(super) events: Vec<RecordedEvent>,
+    /// Where snapshots are given, where a page shows them.
+    pub(super) tap: Option<&'a Tap>,
 }
 
 /// Whom a run records.
@@ -130,7 +136,8 @@ impl Recorder<'_> {
         }
         let decoder = Decoder::new(outcome.walkers());
         let mut family = Family::default();
-        convert(&mut recording, decoder, converter, &mut companions, tee.as_mut(), &mut family);
+        let tap = self.tap.map(|tap| (tap, start));
+        convert(&mut recording, decoder, converter, &mut companions, tee.as_mut(), &mut family, tap);
         let summary = recording.finish();
         tell_total(&summary, tee.as_mut(), converter);
         let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
@@ -181,6 +188,7 @@ impl Recorder<'_> {
             context_switches: args.shape.rows.cswitch_markers || args.off_cpu,
             threads: args.threads_for.map(|cpus| Threads::for_cpus(cpus.into())),
             events: self.events.clone(),
+            hand_over_every: self.tap.map(|_| HAND_OVER_EVERY),
             ..linux::Options::default()
         })?;
         let loses_privileges = child.and_then(Suspended::loses_privileges);
@@ -217,7 +225,7 @@ impl Recorder<'_> {
         let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
         let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut meta = Meta {
-            product: args.profile_name.clone().unwrap_or_else(|| target_name(args)),
+            product: profile_name(args),
             interval: 1_000_000_000 / u64::from(outcome.rate_hz().max(1)),
             start_time: start_time.as_micros() as u64,
             has_cpu_deltas: true,
@@ -294,6 +302,7 @@ fn convert(
     companions: &mut Companions,
     mut tee: Option<&mut PerfTee>,
     family: &mut Family,
+    tap: Option<(&Tap, Timestamp)>,
 ) {
     let _preference = Preference::of_this_thread();
     let mut complete = Timestamp(0);
@@ -319,6 +328,9 @@ fn convert(
         // Another run may follow, whose events are younger than now.
         converter.advance(complete_before.min(linux::now()));
         recording.apply_feedback(&converter.take_copy_counts());
+        if let Some((tap, start)) = tap {
+            tap.offer(converter, start, complete_before.min(linux::now()));
+        }
     }
 }
 

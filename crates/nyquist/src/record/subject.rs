@@ -120,6 +120,11 @@ pub(super) fn ancestors(target: &Target) -> Vec<u32> {
     }
 }
 
+/// What the profile is called.
+pub(super) fn profile_name(args: &RecordArgs) -> String {
+    args.profile_name.clone().unwrap_or_else(|| target_name(args))
+}
+
 /// What is recorded, in a few words.
 pub(super) fn target_name(args: &RecordArgs) -> String {
     let TargetArgs { pid, name, all_cpus, cgroup } = &args.target;

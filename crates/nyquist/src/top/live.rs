@@ -139,11 +139,14 @@ impl Live {
 }
 
 impl Unnamed {
-    /// The snapshot with names.
-    pub(super) fn named(self, symbolicator: &mut Symbolicator<'_>) -> Snapshot {
+    /// The snapshot with names. Files of the user's are called by where they are here, where that is wanted: whoever asks for their
+    /// text must call them as the debug info does.
+    pub(super) fn named(self, symbolicator: &mut Symbolicator<'_>, by_place: bool) -> Snapshot {
         let Snapshot { profile, .. } = self.snapshot;
         let mut named = symbolicator.symbolicate(profile, &self.sources, &Progress::default());
-        DiskPaths::of_user().name(&mut named.profile);
+        if by_place {
+            DiskPaths::of_user().name(&mut named.profile);
+        }
         Snapshot { profile: named.profile, ..self.snapshot }
     }
 }

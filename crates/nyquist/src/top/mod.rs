@@ -11,9 +11,11 @@ mod screen;
 mod session;
 mod state;
 mod terminal;
+mod web;
 
 use crate::args::TopArgs;
 use crate::failure::Failure;
+use crate::live_page::LivePage;
 use crate::page::is_terminal;
 use crate::printer::Printer;
 use crate::{identity, summary};
@@ -21,6 +23,7 @@ use end::{End, ended};
 use nyquist_record::linux::launch::ExitStatus;
 use nyquist_record::linux::signals::Requests;
 use session::{About, Message, Session};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
@@ -37,10 +40,16 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
         identity::serve_root();
     }
     let (sender, messages) = mpsc::channel();
-    let session = Session::start(args, &sender)?;
+    let served =
+        args.web.then(|| LivePage::start(&session::name(args), &args.server(), &args.symbols, printer));
+    let served = served.transpose()?;
+    let session = Session::start(args, served.as_ref().map(|page| Arc::clone(page.shown())), &sender)?;
     let asked = sender.clone();
     thread::spawn(move || tell_requests(&requests, &asked));
-    let end = if args.batch || !is_terminal() {
+    let end = if let Some(page) = &served {
+        summary::print_outcome(printer, &session.about.outcome);
+        Ok(web::run(&session, page.shown(), &messages, printer))
+    } else if args.batch || !is_terminal() {
         summary::print_outcome(printer, &session.about.outcome);
         batch::run(args, &session, &messages)
     } else {
@@ -54,6 +63,10 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
         printer.warn(still_runs);
     }
     let end = end?;
+    if let Some(page) = served {
+        page.close()?;
+        return Ok(end.status());
+    }
     if let End::Ended(Some(status)) = end
         && status != ExitStatus::Code(0)
     {

@@ -5,6 +5,7 @@ use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
 use crate::args::TopArgs;
 use crate::failure::Failure;
+use crate::live_page::{Pace, Shown};
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{command_of, launch_failure, open_failure};
@@ -34,6 +35,12 @@ const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
 
 /// A snapshot of a large recording takes long: for each second of that there are so many without one.
 const PAUSE: u32 = 4;
+
+/// How many of the last seconds a page has in detail: as far back as it can be asked to look.
+const PAGE_WINDOW: u64 = 60;
+
+/// How often it is looked whether somebody looks at the page.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long a command may take to end when it is told to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -100,7 +107,11 @@ impl About {
 
 impl Session {
     /// Launches the command or attaches to the process, and begins to send snapshots.
-    pub(super) fn start(args: &TopArgs, messages: &Sender<Message>) -> Result<Self, Failure> {
+    pub(super) fn start(
+        args: &TopArgs,
+        page: Option<Arc<Shown>>,
+        messages: &Sender<Message>,
+    ) -> Result<Self, Failure> {
         let (output, child) = prepare(args)?;
         let target = match &child {
             Some(child) => Target::Child(child.pid()),
@@ -119,7 +130,7 @@ impl Session {
         let about = About { name: name(args), pids, outcome: backend.outcome() };
         let zero = now();
         let side_files = memory::side_files(args.symbols.max_memory);
-        let mut converter = converter(&about.outcome, zero, side_files);
+        let mut converter = converter(&about, zero, side_files);
         converter.keep_only(backend.filter());
         let converter = converter.walking_with(about.outcome.walkers());
         let decoder = Decoder::new(about.outcome.walkers());
@@ -140,7 +151,8 @@ impl Session {
             finder: identity::as_invoking_user(|| finder::offline(&args.symbols))?
                 .with_kernel_files(KernelFiles::open()),
             interval: args.interval,
-            window: Duration::from_secs(args.window),
+            window: Duration::from_secs(if args.web { args.window.max(PAGE_WINDOW) } else { args.window }),
+            page,
         };
         let messages = AddressSender(messages.clone());
         spawn("top-refresher", move || refresher.run(&messages))?;
@@ -180,7 +192,7 @@ fn attached(args: &TopArgs) -> Vec<Pid> {
 }
 
 /// The names of the processes, each once, or that of the program without its folder.
-fn name(args: &TopArgs) -> String {
+pub(super) fn name(args: &TopArgs) -> String {
     if !args.pid.is_empty() {
         let name = |pid: Pid| std::fs::read_to_string(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
         let mut names: Vec<_> = attached(args).into_iter().map(|pid| name(pid).trim().to_owned()).collect();
@@ -192,9 +204,10 @@ fn name(args: &TopArgs) -> String {
     Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
 }
 
-fn converter(outcome: &Outcome, zero: nyquist_convert::event::Timestamp, side_files: Budget) -> Converter {
+fn converter(about: &About, zero: Timestamp, side_files: Budget) -> Converter {
+    let outcome = &about.outcome;
     let interval = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
-    let meta = Meta { interval, has_cpu_deltas: true, ..Meta::default() };
+    let meta = Meta { interval, has_cpu_deltas: true, product: about.name.clone(), ..Meta::default() };
     // Who starts threads again and again should find one row for them, and not thousands.
     let shape = Shape { reuse_threads: true, ..Shape::default() };
     Converter::new(Options { start: zero, kernel_permitted: outcome.samples_all_cpu_time(), meta })
@@ -275,6 +288,8 @@ struct Refresher {
     finder: Finder,
     interval: Duration,
     window: Duration,
+    /// The page that shows the snapshots, in the place of the terminal.
+    page: Option<Arc<Shown>>,
 }
 
 impl Refresher {
@@ -284,13 +299,26 @@ impl Refresher {
         let mut symbolicator =
             Symbolicator::new(Symbols { finder: &finder, kernel: KernelSymbols::running, threads });
         let mut wait = self.interval.min(HAND_OVER_EVERY * 5);
+        let mut pace = Pace::new(self.interval);
         loop {
             let is_last = self.is_finished_within(wait);
+            if !is_last && self.page.as_ref().is_some_and(|page| !page.is_watched()) {
+                wait = LOOK_EVERY;
+                continue;
+            }
             let began = Instant::now();
             let unnamed = self.live().snapshot(self.window, now());
             // What is looked up is kept in the user's folders, where root does nothing.
-            let named = identity::as_invoking_user(|| unnamed.named(&mut symbolicator));
+            let named = identity::as_invoking_user(|| unnamed.named(&mut symbolicator, self.page.is_none()));
             let Ok(snapshot) = named.map(Box::new) else { return };
+            if let Some(page) = &self.page {
+                let made = began.elapsed();
+                if is_last {
+                    return page.end(snapshot.profile);
+                }
+                wait = pace.pause_after(made + page.show(snapshot.profile, snapshot.until));
+                continue;
+            }
             if !messages.tell(Message::Snapshot(snapshot)) || is_last {
                 return;
             }

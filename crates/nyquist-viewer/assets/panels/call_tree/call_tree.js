@@ -72,7 +72,7 @@ export class CallTree {
     if (this.highlight.search(state.search)) this.list.refresh();
     const params = this.paramsOf('', state, LIMIT);
     if (!state.inverted) params.set('expand', '1');
-    this.question.ask('tree', params, (answer) => this.show(answer));
+    this.question.ask('tree', params, (answer, again) => void (again ? this.refresh(answer) : this.show(answer)));
   }
 
   /** @param {Tree} answer */
@@ -87,6 +87,48 @@ export class CallTree {
     this.list.element.scrollTop = 0;
     if (answer.weight === 0) this.status.nothing();
     else this.selectAtStart(this.ctx.store.get().fn);
+  }
+
+  /**
+   * The same tree of a newer profile: what is open and selected stays.
+   * @param {Tree} answer
+   */
+  async refresh(answer) {
+    const now = ++this.generation;
+    const { model: before } = this;
+    const model = emptyModel();
+    addRows(model, '', answer.rows, answer.left_out);
+    const open = [...before.expanded].slice(0, EXPAND_ALL);
+    const depth = (/** @type {string} */ path) => path.split('.').length;
+    // Only when its parent has its children, it is known whether a node is still there.
+    for (let level = 1; open.some((path) => depth(path) >= level); level++) {
+      const wanted = open.filter((path) => depth(path) === level && model.nodes.get(path)?.hasChildren);
+      await Promise.all(wanted.map((path) => (model.nodes.get(path)?.children ? undefined : this.loadInto(model, path, Math.max(LIMIT, before.nodes.get(path)?.children?.length ?? 0)))));
+      if (now !== this.generation) return;
+      for (const path of wanted) model.expanded.add(path);
+    }
+    const first = before.nodes.size <= 1;
+    this.model = model;
+    this.weight = answer.weight;
+    this.interval = answer.interval_ns;
+    if (first) return this.show(answer);
+    if (!model.nodes.has(this.selected)) this.selected = '';
+    this.showRows();
+    if (answer.weight === 0) this.status.nothing();
+  }
+
+  /**
+   * @param {import('./model.js').Model} model
+   * @param {string} path
+   * @param {number} limit
+   */
+  async loadInto(model, path, limit) {
+    try {
+      const answer = /** @type {Tree} */ (await ask(`call-tree ${path}`, 'tree', this.paramsOf(path, this.ctx.store.get(), limit)));
+      addRows(model, path, answer.rows, answer.left_out);
+    } catch {
+      // It stays closed until it is opened again.
+    }
   }
 
   showRows() {

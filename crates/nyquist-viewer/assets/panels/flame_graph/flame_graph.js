@@ -27,7 +27,6 @@ export class FlameGraph {
   /** @param {import('../../context.js').Context} ctx */
   constructor(ctx) {
     this.ctx = ctx;
-    this.categories = ctx.info.categories.map(({ color }) => color);
     this.status = createStatus(ctx.store);
     this.question = createQuestion('flame-graph', this.status);
     this.tools = createTools(ctx.store, ctx.info.before !== null);
@@ -84,14 +83,15 @@ export class FlameGraph {
     const params = selectionParams(state);
     params.set('width', String(Math.ceil(width / 100) * 100));
     if (state.inverted) params.set('inverted', '1');
-    this.question.ask(questionOf(state, this.ctx.info), params, (answer) => this.show(answer, state));
+    this.question.ask(questionOf(state, this.ctx.info), params, (answer, again) => this.show(answer, state, again));
   }
 
   /**
    * @param {import('../../api.js').FlameGraph} answer
    * @param {State} state the state that was asked for
+   * @param {boolean} again of a newer profile
    */
-  show(answer, state) {
+  show(answer, state, again) {
     const path = this.selected ? pathOf(this.selected) : [];
     const { fn } = this.ctx.store.get();
     this.layout = layoutOf(answer.boxes, answer.weight);
@@ -100,7 +100,7 @@ export class FlameGraph {
     this.hovered = null;
     this.selected = boxOfPath(this.layout, path) ?? this.layout.rows[0]?.find((box) => box.fn === fn) ?? null;
     if (answer.weight === 0) this.status.nothing();
-    this.resize(true);
+    this.resize(!again);
   }
 
   view() {
@@ -121,7 +121,7 @@ export class FlameGraph {
   draw() {
     this.scheduled = false;
     const { color } = this.ctx.store.get();
-    drawFlame(this.box.canvas, { ...this.picture(), color, categories: this.categories, matches: this.highlight.matches() });
+    drawFlame(this.box.canvas, { ...this.picture(), color, categories: this.ctx.info.categories.map((one) => one.color), matches: this.highlight.matches() });
     this.mark();
     this.showBeyond();
   }

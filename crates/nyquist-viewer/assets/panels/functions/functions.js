@@ -112,7 +112,7 @@ export class Functions {
   /** @param {State} state */
   update(state) {
     this.showSort(state.sort);
-    this.question.ask('functions', this.paramsOf(state, 0), (answer) => this.show(answer));
+    this.question.ask('functions', this.paramsOf(state, 0), (answer, again) => this.show(answer, again));
     if (state.fn !== this.shownFn) {
       this.list.refresh();
       this.list.element.setAttribute('aria-activedescendant', rowId(state.fn ?? -1));
@@ -130,8 +130,11 @@ export class Functions {
     });
   }
 
-  /** @param {FunctionList} answer */
-  show(answer) {
+  /**
+   * @param {FunctionList} answer
+   * @param {boolean} again of a newer profile
+   */
+  show(answer, again) {
     const { store } = this.ctx;
     this.pages = emptyPages();
     this.asking = -1;
@@ -139,7 +142,7 @@ export class Functions {
     this.weight = answer.weight;
     this.interval = answer.interval_ns;
     this.count.textContent = formatCounted(answer.count, 'function');
-    this.list.element.scrollTop = 0;
+    if (!again) this.list.element.scrollTop = 0;
     this.list.setCount(answer.count);
     if (answer.weight === 0) return this.status.nothing();
     if (answer.count === 0) return this.status.message('No function has this name.');

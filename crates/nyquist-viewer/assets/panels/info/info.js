@@ -12,8 +12,14 @@ import { countsTime, formatAmount, measureName } from '../../measure.js';
  */
 export function createInfo(ctx) {
   const content = h('div', { class: 'info-content', tabindex: '0' });
-  fill(content, ...sectionsOf(ctx.info).map(([title, rows]) => section(title, rows)));
-  return { element: h('section', { class: 'panel info' }, content), update: () => undefined, focus: () => content.focus() };
+  /** @type {Info['summary'] | null} */
+  let shown = null;
+  const update = () => {
+    if (shown === ctx.info.summary) return;
+    shown = ctx.info.summary;
+    fill(content, ...sectionsOf(ctx.info).map(([title, rows]) => section(title, rows)));
+  };
+  return { element: h('section', { class: 'panel info' }, content), update, focus: () => content.focus() };
 }
 
 /**

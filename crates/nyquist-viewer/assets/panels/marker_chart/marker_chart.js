@@ -13,7 +13,7 @@ import { createStatus } from '../../widgets/status.js';
 import { listenForDrags } from '../../widgets/drag.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
-import { threadName } from '../timeline/tracks.js';
+import { threadNames } from '../timeline/tracks.js';
 import { LABEL, LANE, at, heightOf, place } from './layout.js';
 
 /** @typedef {import('../../store.js').State} State */
@@ -28,7 +28,6 @@ export class MarkerChart {
     this.ctx = ctx;
     this.status = createStatus(ctx.store);
     this.question = createQuestion('marker-chart', this.status);
-    this.names = new Map(ctx.info.threads.map((thread) => [thread.thread, threadName(thread)]));
     this.note = h('span', { class: 'tools-note' });
     this.axis = h('canvas', { class: 'axis', 'aria-hidden': 'true' });
     this.brush = h('div', { class: 'brush', hidden: true });
@@ -122,7 +121,7 @@ export class MarkerChart {
       if (wide > 28) ctx.fillText(fitText(ctx, clean(text, 200) || name, wide - 7), Math.max(x, 0) + 3, top + LABEL + lane * LANE + LANE / 2 + 1);
     }
     ctx.fillStyle = colors.dim;
-    ctx.fillText(fitText(ctx, `${this.names.get(row.thread) ?? row.thread} · ${name}`, Math.min(500, width - 8)), 4, top + LABEL / 2 + 1);
+    ctx.fillText(fitText(ctx, `${threadNames(this.ctx.info).get(row.thread) ?? row.thread} · ${name}`, Math.min(500, width - 8)), 4, top + LABEL / 2 + 1);
   }
 
   /** @param {MouseEvent} event */
@@ -137,7 +136,7 @@ export class MarkerChart {
     const found = this.under(event);
     if (!found || event.pointerType === 'touch') return this.ctx.tooltip.hide();
     const { row, bar } = found;
-    const said = [tooltipTitle(clean(row.name, 200)), tooltipRow('thread', this.names.get(row.thread) ?? String(row.thread))];
+    const said = [tooltipTitle(clean(row.name, 200)), tooltipRow('thread', threadNames(this.ctx.info).get(row.thread) ?? String(row.thread))];
     if (bar) {
       const [, start, end, count, text] = bar;
       said.push(tooltipRow('at', formatTime(start - this.ctx.info.start_ns)), tooltipRow(count > 1 ? 'all of them' : 'takes', end > start ? formatTime(end - start) : '–'));

@@ -7,7 +7,7 @@ import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
-import { threadName } from '../timeline/tracks.js';
+import { threadNames } from '../timeline/tracks.js';
 import { markerRow, rowId } from './row.js';
 
 /** @typedef {import('../../store.js').State} State */
@@ -22,7 +22,6 @@ export class Markers {
     this.ctx = ctx;
     this.status = createStatus(ctx.store);
     this.question = createQuestion('markers', this.status);
-    this.names = new Map(ctx.info.threads.map((thread) => [thread.thread, threadName(thread)]));
     /** @type {MarkerRow[]} */
     this.rows = [];
     this.selected = 0;
@@ -60,7 +59,7 @@ export class Markers {
   /** @param {number} index */
   rowElement(index) {
     const row = /** @type {MarkerRow} */ (this.rows[index]);
-    return markerRow(row, { index, selected: index === this.selected, names: this.names, zero: this.ctx.info.start_ns });
+    return markerRow(row, { index, selected: index === this.selected, names: threadNames(this.ctx.info), zero: this.ctx.info.start_ns });
   }
 
   /** @param {State} state */
@@ -139,7 +138,7 @@ export class Markers {
     const [thread, , , name] = row;
     menu.open(event.clientX, event.clientY, clean(name, 100), [
       { label: 'Zoom to this marker', key: 'z', run: () => this.zoom(index) },
-      { label: `Select the thread ${this.names.get(thread) ?? thread}`.slice(0, 80), run: () => store.update(selectThread, thread, false) },
+      { label: `Select the thread ${threadNames(this.ctx.info).get(thread) ?? thread}`.slice(0, 80), run: () => store.update(selectThread, thread, false) },
       { label: 'Only this kind', run: () => store.update(set, { kind: name }) },
     ]);
   }

@@ -45,11 +45,13 @@ export function createListing(label, choose) {
     /**
      * @param {Line[]} newLines
      * @param {number} newInterval
+     * @param {boolean} again the same lines with newer amounts
      */
-    show(newLines, newInterval) {
+    show(newLines, newInterval, again) {
       lines = newLines;
       interval = newInterval;
       most = hottestTotal(lines);
+      if (again) return list.setCount(lines.length);
       marked = null;
       list.element.scrollLeft = 0;
       list.setCount(lines.length);

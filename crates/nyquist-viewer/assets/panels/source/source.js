@@ -10,6 +10,7 @@ import { ask } from '../../api.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { functionKeys } from '../../widgets/function_menu.js';
+import { callerItems } from './callers.js';
 import { instructionLines, sourceLines } from './lines.js';
 import { createListing } from './listing.js';
 
@@ -25,11 +26,12 @@ export function createSource(ctx) {
   const question = createQuestion('source', status);
   const name = h('span', { class: 'tools-title' });
   const file = h('span', { class: 'tools-note' });
+  const callers = button('Callers', () => void openCallers(), { class: 'source-callers', 'aria-haspopup': 'menu', title: 'Go to a line that calls this function  (u)' });
   const code = createListing('Source', (line) => both(line.line, 'assembly'));
   const assembly = createListing('Assembly', (line) => both(line.line, 'code'));
   const codeSide = createSide(code);
   const assemblySide = createSide(assembly);
-  const element = h('section', { class: 'panel source' }, h('div', { class: 'panel-tools' }, name, file),
+  const element = h('section', { class: 'panel source' }, h('div', { class: 'panel-tools' }, callers, name, file),
     h('div', { class: 'panel-body' }, h('div', { class: 'source-sides' }, codeSide.element, assemblySide.element), status.element));
   /**
    * @param {number | null} line
@@ -41,6 +43,24 @@ export function createSource(ctx) {
   };
   /** @type {Source | null} */
   let shown = null;
+  /** The line that is gone to when its function has come. @type {{fn: number, line: number} | null} */
+  let target = null;
+  const openCallers = async () => {
+    const { fn } = store.get();
+    if (fn === null) return;
+    const params = selectionParams(store.get());
+    params.set('function', String(fn));
+    /** @type {import('../../api.js').Callers | null} */
+    const answer = await ask('source-callers', 'callers', params).catch(() => null);
+    if (!answer || store.get().fn !== fn) return;
+    const items = callerItems(answer, (caller, line) => {
+      target = line === null ? null : { fn: caller, line };
+      store.update(set, { fn: caller });
+      if (caller === fn && line !== null) both(line, 'code');
+    });
+    const { left, bottom } = callers.getBoundingClientRect();
+    ctx.menu.open(left, bottom + 2, items.length > 0 ? 'It is called from' : 'Nothing is known to call it', items);
+  };
   const showTitle = () => {
     if (!shown) return;
     const { text, lib } = nameOf(shown.function);
@@ -50,16 +70,22 @@ export function createSource(ctx) {
     file.textContent = [shown.file === null ? null : clean(shown.file, 500), lib,
       taken > 0 ? `${formatAmount(taken * shown.interval_ns)} (${formatPercent(taken, shown.weight)}) in these lines` : null].filter(Boolean).join(' · ');
   };
-  /** @param {Source} answer */
-  const show = (answer) => {
+  /**
+   * @param {Source} answer
+   * @param {boolean} again of a newer profile
+   */
+  const show = (answer, again) => {
+    const same = again && shown?.file === answer.file;
     shown = answer;
     showTitle();
     const lines = sourceLines(answer);
     codeSide.show(lines.length > 0 ? null : answer.message ?? 'The source of this function is not known.');
-    code.show(lines, answer.interval_ns);
+    code.show(lines, answer.interval_ns, same);
     const instructions = instructionLines(answer);
     assemblySide.show(instructions.length > 0 ? null : answer.assembly.message ?? 'The instructions of this function cannot be read.');
-    assembly.show(instructions, answer.interval_ns);
+    assembly.show(instructions, answer.interval_ns, same);
+    if (target?.fn === answer.function) both(target.line, 'code');
+    target = null;
   };
   onNewNames(showTitle);
   return {
@@ -76,10 +102,10 @@ export function createSource(ctx) {
       if (!isKnown(state.fn)) ask('source-name', 'callers', params).catch(() => undefined);
     },
     focus: () => code.list.element.focus({ preventScroll: true }),
-    keys: () => functionKeys(ctx, () => {
+    keys: () => [{ keys: ['u'], text: 'Go to a line that calls it', run: () => void openCallers() }, ...functionKeys(ctx, () => {
       const { fn } = store.get();
       return fn === null ? null : { fn, path: null, inverted: false };
-    }).filter((key) => !key.keys.includes('o')),
+    }).filter((key) => !key.keys.includes('o'))],
   };
 }
 

@@ -29,7 +29,6 @@ export class StackChart {
   /** @param {import('../../context.js').Context} ctx */
   constructor(ctx) {
     this.ctx = ctx;
-    this.categories = ctx.info.categories.map(({ color }) => color);
     this.status = createStatus(ctx.store);
     this.question = createQuestion('stack-chart', this.status);
     this.highlight = createHighlight();
@@ -95,14 +94,26 @@ export class StackChart {
     const params = selectionParams(state, { threads: false });
     params.set('thread', String(thread));
     params.set('width', String(Math.ceil(width / 100) * 100));
-    this.question.ask('chart', params, (/** @type {import('../../api.js').Chart} */ answer) => {
+    this.question.ask('chart', params, (/** @type {import('../../api.js').Chart} */ answer, again) => {
       this.rows = rowsOf(answer.boxes);
       [this.start, this.end] = rangeOf(state) ?? [answer.start_ns, answer.end_ns];
       this.hovered = null;
-      this.box.scroller.scrollTop = 0;
+      if (!again) this.box.scroller.scrollTop = 0;
       this.resize();
-      if (answer.boxes.length === 0) this.status.nothing();
+      if (answer.boxes.length === 0) this.sayWhy(state, thread);
     });
+  }
+
+  /**
+   * Why there are no boxes.
+   * @param {State} state
+   * @param {number} thread
+   */
+  sayWhy(state, thread) {
+    const { weight } = this.ctx.info.threads.find((one) => one.thread === thread) ?? { weight: 0 };
+    const whole = state.filters.length + state.transforms.length === 0 && !state.own && rangeOf(state) === null;
+    if (weight === 0 || !whole || state.time !== 'running') return this.status.nothing();
+    this.status.message('Everything here is shorter than a pixel. Drag over the timeline to select a shorter time.');
   }
 
   picture() {
@@ -117,7 +128,7 @@ export class StackChart {
     this.scheduled = false;
     const { color } = this.ctx.store.get();
     drawAxis(this.axis, this.start, this.end, this.ctx.info.start_ns);
-    drawChart(this.box.canvas, { ...this.picture(), color, categories: this.categories, matches: this.highlight.matches() });
+    drawChart(this.box.canvas, { ...this.picture(), color, categories: this.ctx.info.categories.map((one) => one.color), matches: this.highlight.matches() });
     this.mark();
   }
 

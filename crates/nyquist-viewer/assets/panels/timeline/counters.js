@@ -2,7 +2,7 @@
 
 import { h } from '../../dom.js';
 import { clean, formatTime } from '../../format.js';
-import { rangeOf } from '../../store.js';
+import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawCounter } from './draw.js';
@@ -37,9 +37,8 @@ export function createCounters(ctx, status) {
      */
     ask(state, width, show) {
       if (ctx.info.counters === 0) return;
-      const range = rangeOf(state);
       const params = new URLSearchParams({ parts: String(Math.max(1, Math.min(1000, Math.floor(width / 2)))) });
-      if (range) params.set('range', range.join('-'));
+      for (const [name, value] of selectionParams(state, { threads: false, filters: false })) if (name !== 'state') params.set(name, value);
       question.ask('counters', params, (/** @type {import('../../api.js').Counters} */ answer) => {
         partNs = answer.part_ns;
         const known = rows.map(({ counter }) => counter.counter).join();

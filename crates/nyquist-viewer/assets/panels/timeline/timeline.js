@@ -23,7 +23,6 @@ export class Timeline {
   /** @param {import('../../context.js').Context} ctx */
   constructor(ctx) {
     this.ctx = ctx;
-    this.colors = ctx.info.categories.map(({ color }) => color);
     this.status = createStatus(ctx.store);
     this.overview = createAnswers('overview', this.status, ctx.info);
     this.tracks = createAnswers('tracks', this.status, ctx.info);
@@ -31,7 +30,7 @@ export class Timeline {
     /** @type {import('./track_row.js').TrackRow[]} */
     this.rows = [];
     this.shownThreads = '';
-    this.details = shortDetails(ctx.info.threads);
+    this.said = ctx.info.threads;
     this.limit = FIRST_TRACKS;
     this.view = createView();
     this.element = h('section', { class: 'timeline', 'data-panel': 'timeline', 'aria-label': 'Timeline' }, this.view.top, this.view.tracks, this.status.element);
@@ -70,7 +69,7 @@ export class Timeline {
       element.classList.toggle('unselected', state.threads.length > 0 && !selected);
     }
     this.view.all.setAttribute('aria-pressed', String(state.threads.length === 0));
-    this.element.classList.toggle('zoomed', state.ranges.length > 0);
+    this.element.classList.toggle('zoomed', rangeOf(state) !== null);
     this.drawRange();
     this.ask(state);
   }
@@ -82,10 +81,12 @@ export class Timeline {
     const threads = shown.map(({ thread }) => thread).join();
     if (threads !== this.shownThreads) {
       this.shownThreads = threads;
-      this.rows = shown.map((thread) => createTrackRow(thread, info, this.details));
+      const details = shortDetails(info.threads);
+      this.rows = shown.map((thread) => createTrackRow(thread, info, details));
       this.placeRows();
       this.drawTracks();
-    }
+    } else if (this.said !== info.threads) shown.forEach((thread, i) => this.rows[i]?.say(thread));
+    this.said = info.threads;
     const nothing = info.threads.length > 0 ? 'No thread has this name.' : 'There are no threads.';
     fill(this.view.more, left > 0 ? button(`Show ${left} more`, () => this.showMore(left)) : null, shown.length === 0 ? h('span', {}, nothing) : null);
   }
@@ -121,7 +122,7 @@ export class Timeline {
       return found && stack(found.track, found.part);
     };
     const shown = layers('shown') ?? [];
-    return { layers: shown, ghost: layers('whole'), mark: partOf(shown, layers('marked')), top: 1, colors: this.colors };
+    return { layers: shown, ghost: layers('whole'), mark: partOf(shown, layers('marked')), top: 1, colors: this.ctx.info.categories.map(({ color }) => color) };
   }
 
   drawOverview() {

@@ -6,7 +6,7 @@ import { formatAmount } from '../../measure.js';
 import { threadDetails, threadName } from './tracks.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
-/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread}} TrackRow */
+/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread, say: (thread: Thread) => void}} TrackRow `say`: what a newer profile says of the thread */
 
 /**
  * @param {Thread} thread
@@ -16,13 +16,17 @@ import { threadDetails, threadName } from './tracks.js';
  */
 export function createTrackRow(thread, info, details) {
   const canvas = h('canvas', { class: 'graph', 'aria-hidden': 'true' });
-  const amount = thread.weight * info.interval_ns;
+  const time = h('span', { class: 'track-time' });
   const label = h('div', { class: 'track-label', title: threadDetails(thread) },
     h('span', { class: 'track-names' }, h('span', { class: 'track-name' }, threadName(thread)), h('span', { class: 'track-detail' }, details(thread))),
-    h('span', { class: 'track-time' }, formatAmount(amount)));
+    time);
   const element = h('div', {
     class: 'track', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-thread': thread.thread,
-    'aria-label': `${threadName(thread)}, ${formatAmount(amount)}, ${formatPercent(thread.weight, info.summary.weight)}`,
   }, label, h('div', { class: 'graph-area', 'data-area': 'range' }, canvas));
-  return { element, canvas, thread };
+  const say = (/** @type {Thread} */ { weight }) => {
+    time.textContent = formatAmount(weight * info.interval_ns);
+    element.setAttribute('aria-label', `${threadName(thread)}, ${time.textContent}, ${formatPercent(weight, info.summary.weight)}`);
+  };
+  say(thread);
+  return { element, canvas, thread, say };
 }

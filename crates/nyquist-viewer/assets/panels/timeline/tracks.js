@@ -29,6 +29,15 @@ export function threadName(thread) {
   return clean(thread.name, 200) || `thread ${clean(thread.tid, 40)}`;
 }
 
+/** @type {{threads: Thread[], names: Map<number, string>}} */
+let named = { threads: [], names: new Map() };
+
+/** The names of all threads, by number. @param {import('../../api.js').Info} info */
+export function threadNames({ threads }) {
+  if (named.threads !== threads) named = { threads, names: new Map(threads.map((thread) => [thread.thread, threadName(thread)])) };
+  return named.names;
+}
+
 /** @param {Thread} thread */
 export function threadDetails(thread) {
   return `${clean(thread.process_name, 200)} (process ${clean(thread.pid, 40)}), thread ${clean(thread.tid, 40)}`;

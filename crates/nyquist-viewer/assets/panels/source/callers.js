@@ -1,0 +1,16 @@
+// The lines from which a function is called, as a menu that leads to them.
+
+import { clean, formatPercent, shorten } from '../../format.js';
+import { nameOf } from '../../names.js';
+
+/**
+ * @param {import('../../api.js').Callers} answer
+ * @param {(caller: number, line: number | null) => void} go
+ * @returns {import('../../widgets/menu.js').MenuItem[]}
+ */
+export function callerItems({ sites, function: [, , total] }, go) {
+  return sites.map(([caller, file, line, weight]) => {
+    const place = file === null || line === null ? 'line not known' : `${clean(file.split('/').at(-1) ?? '', 40)}:${line}`;
+    return { label: `${shorten(nameOf(caller).text, 60)} · ${place} · ${formatPercent(weight, total)}`, run: () => go(caller, line) };
+  });
+}

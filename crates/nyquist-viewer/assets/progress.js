@@ -1,0 +1,25 @@
+// How far a recording is that goes on while it is shown. It is the same for the whole page.
+
+let running = false;
+let until = 0;
+
+/**
+ * @param {boolean} isRunning
+ * @param {number} untilNs until when everything is there, in ns
+ */
+export function setProgress(isRunning, untilNs) {
+  running = isRunning;
+  until = untilNs;
+}
+
+export const isRunning = () => running;
+
+/**
+ * The last seconds of what was recorded so far.
+ * @param {number} seconds
+ * @returns {[number, number]}
+ */
+export function lastRange(seconds) {
+  const end = Math.max(1, until);
+  return [Math.max(0, end - seconds * 1e9), end];
+}

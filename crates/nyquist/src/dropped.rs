@@ -1,0 +1,73 @@
+//! Profiles that a page of the viewer sends, of any format: another process reads them, so that one which takes too much memory, or is
+//! damaged in a way that nobody thought of, ends that one and not the server.
+
+use nyquist_profile::Profile;
+use nyquist_profile::firefox;
+use std::io::{self, Read, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+/// The largest that a profile may be as JSON, in bytes.
+const MOST_JSON: u64 = 2 << 30;
+
+/// How much is read of what the other process says.
+const MOST_SAID: u64 = 64 << 10;
+
+/// Reads a profile, as `nyquist load` does. Where it is none, or too large, says so in a sentence.
+pub(crate) fn read(bytes: Vec<u8>) -> Result<Profile, String> {
+    let failed = |error: &io::Error| format!("the profile could not be read: {error}");
+    let mut child = start().map_err(|error| failed(&error))?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    // It may end before it has taken everything.
+    thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(&bytes)));
+    let said = thread::spawn(move || {
+        let mut said = Vec::new();
+        if let Some(mut stderr) = stderr {
+            let _ = stderr.by_ref().take(MOST_SAID).read_to_end(&mut said);
+            let _ = io::copy(&mut stderr, &mut io::sink());
+        }
+        String::from_utf8_lossy(&said).into_owned()
+    });
+    let mut json = Vec::new();
+    let taken = stdout.map_or(Ok(0), |stdout| stdout.take(MOST_JSON + 1).read_to_end(&mut json));
+    let is_too_large = json.len() as u64 > MOST_JSON;
+    if is_too_large {
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(|error| failed(&error))?;
+    taken.map_err(|error| failed(&error))?;
+    if is_too_large {
+        return Err(format!("the profile is larger than {} MiB of JSON", MOST_JSON >> 20));
+    }
+    if !status.success() {
+        let said = said.join().unwrap_or_default();
+        return Err(reason(&said));
+    }
+    firefox::read(&*json).map_err(|error| format!("the profile could not be read: {error}"))
+}
+
+/// Starts this program as one that reads a profile of any format, and writes it in one.
+fn start() -> io::Result<Child> {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["export", "--quiet", "--format", "firefox", "--output", "-", "--", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}
+
+/// Why it could not be read.
+fn reason(said: &str) -> String {
+    let sentence =
+        said.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or("it could not be read");
+    sentence.strip_prefix("cannot load -: ").unwrap_or(sentence).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_the_other_process_s_sentence() {
+        let said = "warning: x\nerror: cannot load -: this is not a profile\n\nhint: y\n";
+        assert_eq!(reason(said), "this is not a profile");
+        assert_eq!(reason(""), "it could not be read");
+    }
+}

@@ -1,0 +1,40 @@
+//! Symbols, source and instructions where the libs are not all known yet: of a recording that goes on, or where other profiles follow.
+
+use nyquist_object::RelativeAddress;
+use nyquist_profile::Profile;
+use nyquist_server::{
+    AddressInfo, Assembly, AssemblyRequest, LibKey, LookupError, ProfileSymbols, SourceRequest, SymbolSource,
+};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+/// The symbols of the libs that were met so far.
+pub(crate) struct GrowingSymbols(RwLock<ProfileSymbols>);
+
+impl GrowingSymbols {
+    pub(crate) fn new(known: ProfileSymbols) -> Self {
+        Self(RwLock::new(known))
+    }
+
+    /// Takes the libs of another profile in. Waits for lookups that are under way.
+    pub(crate) fn take_libs(&self, profile: &Profile) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).take_libs(profile);
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, ProfileSymbols> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SymbolSource for GrowingSymbols {
+    fn symbolicate(&self, lib: &LibKey, addresses: &[RelativeAddress]) -> Option<Vec<Option<AddressInfo>>> {
+        self.known().symbolicate(lib, addresses)
+    }
+
+    fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
+        self.known().source(request)
+    }
+
+    fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
+        self.known().assembly(request)
+    }
+}
