@@ -7,6 +7,7 @@ mod event;
 mod lanes;
 mod markers;
 mod profiles;
+mod raw;
 mod read;
 mod samples;
 mod slices;

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::event::{Event, ThreadId, microseconds};
+use super::event::Event;
+use super::raw::{ThreadId, microseconds};
 use crate::import::Importer;
 use crate::v8::{Node, Samples, Tree};
 

@@ -6,9 +6,10 @@ use nyquist_profile::{MarkerTiming, ThreadIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::asynchronous::Asynchronous;
-use super::event::{Event, ThreadId, read_events};
+use super::event::{Event, read_events};
 use super::markers::{Markers, TraceMarker};
 use super::profiles::CpuProfiles;
+use super::raw::ThreadId;
 use super::slices::{Args, Slice, SliceKind, add_samples};
 use crate::error::{Imported, Note, ReadError};
 use crate::import::{Importer, ThreadName};

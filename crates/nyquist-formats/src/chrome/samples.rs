@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::event::{Raw, ThreadId, microseconds};
+use super::raw::{Raw, ThreadId, microseconds};
 use crate::import::{Code, Importer, MILLISECOND};
 use crate::json::id_text;
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::OFF_CPU;
-use super::event::Raw;
+use super::raw::Raw;
 use crate::import::{Code, Importer};
 use crate::spans::Spans;
 
