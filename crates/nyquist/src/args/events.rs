@@ -6,8 +6,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 const EVENTS: &str = "events";
-const COUNT: &str = "count";
-const FILTER: &str = "filter";
+const COUNT: &str = "event_count";
+const FILTER: &str = "event_filter";
 
 /// The events that are recorded, and how often each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
