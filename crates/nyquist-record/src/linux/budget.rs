@@ -271,6 +271,21 @@ mod tests {
     }
 
     #[test]
+    fn events_beside_get_a_ring_as_large_within_what_is_allowed() {
+        for cpus in [1, 2, 16] {
+            for bytes in [Some(516_u64 << 10), Some(8 << 20), None] {
+                let bytes = bytes.map(|bytes| bytes * cpus as u64);
+                let alone = allowance(cpus, bytes, 1000);
+                let beside = Allowance { events_beside: true, ..alone };
+                let plan = beside.plan();
+                let more = (cpus * (plan.sample_pages + 1) * beside.page) as u64;
+                assert!(plan.sample_pages <= alone.plan().sample_pages, "{plan:?}");
+                assert!(bytes.is_none_or(|bytes| locked(&beside, plan) + more <= bytes), "{cpus} {plan:?}");
+            }
+        }
+    }
+
+    #[test]
     fn without_limits_the_rings_hold_an_eighth_of_a_second_of_full_stacks_at_1000_hz() {
         let plan = allowance(2, None, 1000).plan();
         assert_eq!(plan.sample_pages * 4096, 8 << 20);

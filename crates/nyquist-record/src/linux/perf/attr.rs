@@ -285,6 +285,18 @@ mod tests {
     }
 
     #[test]
+    fn events_beside_have_the_layout_of_the_clock() {
+        let alone = common(Features::ALL, Reach::Cpu).format();
+        let beside = Common { events_beside: true, ..common(Features::ALL, Reach::Cpu) }.format();
+        let more = SampleType::ADDR.with(SampleType::RAW);
+        assert_eq!(beside.sample_type, alone.sample_type.with(more));
+        assert_eq!(
+            (beside.read_format, alone.sample_type.contains(SampleType::RAW)),
+            (alone.read_format, false)
+        );
+    }
+
+    #[test]
     fn a_kernel_gives_what_it_has() {
         let clock = Trigger::CpuClock;
         assert_eq!(asked(|_| None), Some(Features::ALL));

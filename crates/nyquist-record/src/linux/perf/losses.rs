@@ -83,6 +83,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_events_beside_have_lost_is_counted_once() {
+        let mut losses = Losses::new(RecordFormat::default());
+        let lost = |records: u64| {
+            let header = [&record::LOST.to_le_bytes()[..], &[0, 0], &24_u16.to_le_bytes()].concat();
+            header
+                .into_iter()
+                .chain([100, records].into_iter().flat_map(u64::to_le_bytes))
+                .collect::<Vec<u8>>()
+        };
+        assert_eq!(losses.untold_beside(0, Timestamp(9)), None);
+        losses.note_beside(&lost(7));
+        losses.drop_beside();
+        let mut others = Losses::new(RecordFormat::default());
+        others.note_beside(&lost(2));
+        others.drop_beside();
+        let losses = losses.and(others);
+        let told = losses.untold_beside(12, Timestamp(9)).unwrap();
+        // Nine of twelve were told, and two were dropped by the reader.
+        assert_eq!(told.kind, EventKind::OccurrencesLost { records: 5 });
+        assert_eq!(losses.untold(BTreeMap::new(), Timestamp(9)).count(), 0);
+    }
+
+    #[test]
     fn what_was_counted_and_not_told_is_untold() {
         let sample_type = SampleType::CPU;
         let mut losses =
