@@ -105,7 +105,7 @@ mod tests {
     use super::{AllowedSkips, Skip, Tally};
 
     #[test]
-    fn only_listed_skips_with_the_listed_reason_are_allowed() {
+    fn only_skips_of_listed_reasons_are_allowed() {
         let list = AllowedSkips::parse("# comment\n\na::b | no PMU | the VM has none\n").unwrap();
         let skip = |test: &str, reason: &str| Skip { test: test.into(), reason: reason.into() };
         assert!(list.allows(&skip("a::b", "there is no PMU here")));

@@ -66,7 +66,7 @@ mod tests {
     use crate::test_profile::{TestProfile, with_view};
 
     #[test]
-    fn boxes_are_found_by_the_names_that_lead_to_them() {
+    fn boxes_are_matched_by_the_path_of_names() {
         let profile = |stacks: &[(&str, u32)]| {
             let mut test = TestProfile::new();
             test.thread("1", "main");

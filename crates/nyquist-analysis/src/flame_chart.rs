@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_that_follow_each_other_share_their_outer_boxes() {
+    fn consecutive_stacks_share_their_outer_boxes() {
         let samples = [(1, 1, "m a"), (2, 1, "m a b"), (3, 1, "m c"), (4, 1, "")];
         let all = FlameChartOptions::default();
         check(&samples, &all, &[("m", 0, 0, 3), ("a", 1, 0, 2), ("b", 2, 1, 2), ("c", 1, 2, 3)]);

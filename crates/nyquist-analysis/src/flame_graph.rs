@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_stand_on_their_callers_in_the_order_of_names() {
+    fn boxes_stand_on_callers_in_order_of_names() {
         check(&FlameOptions::default(), &[("m", 0, 0, 10), ("a", 1, 0, 1), ("b", 1, 1, 9), ("x", 2, 1, 4)]);
         check(
             &FlameOptions { inverted: true, ..FlameOptions::default() },

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_without_a_stack_count_in_the_total_alone() {
+    fn samples_without_stack_count_in_the_total_only() {
         check(&[("main", 1), ("", 3)], &[("main", 1, 1)]);
     }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threads_first_sample_has_the_time_of_its_weight() {
+    fn a_threads_first_sample_takes_its_weights_time() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         for stack in ["main a", "main a", "main"] {

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_processes_have_what_filters_leave_of_them() {
+    fn threads_and_processes_keep_what_filters_leave() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
         test.sample("f", 1);

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_is_in_the_line_of_the_call_alone() {
+    fn callees_count_in_the_calling_line_alone() {
         let mut made = Made::new();
         let caller = made.push(None, 0, 0x10, 5, 0);
         let callee = made.push(Some(caller), 1, 0x90, 70, 0);

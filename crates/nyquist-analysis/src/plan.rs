@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_are_too_great_for_little_room_are_summed_too() {
+    fn figures_too_great_for_little_room_are_summed() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
         for place in 0..4 {

@@ -109,7 +109,7 @@ mod tests {
     use nyquist_profile::Process;
 
     #[test]
-    fn the_threads_of_cpus_count_only_where_they_are_listed() {
+    fn cpu_threads_count_only_where_they_are_listed() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
         test.thread("0", "CPU 0");

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn students_distribution_is_nearly_that_of_the_tables() {
+    fn students_distribution_is_near_the_tables() {
         // The deviations that are exceeded with a chance of 5 %.
         for (t, freedom) in [(4.303, 2.0), (2.776, 4.0), (2.228, 10.0), (1.984, 100.0)] {
             assert!((normal_of_student(t, freedom) - 1.96).abs() < 0.03, "{freedom}");

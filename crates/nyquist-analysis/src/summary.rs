@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_split_by_the_category_of_the_innermost_frame() {
+    fn time_is_split_by_the_innermost_category() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         test.sample("user:main user:f", 3);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_time_that_could_not_be_sampled_is_kernel_time() {
+    fn unsampled_kernel_time_is_kernel_time() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         test.sample("user:main", 1);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_a_sample_is_neither_user_nor_kernel_time() {
+    fn unsampled_time_is_neither_user_nor_kernel() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         test.sample("user:main", 1);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn without_profiling_times_the_samples_say_how_long_it_took() {
+    fn without_profiling_times_samples_give_duration() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
         for _ in 0..4 {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn without_cpu_deltas_cpu_time_is_counted_in_intervals() {
+    fn without_cpu_deltas_intervals_give_cpu_time() {
         let mut test = TestProfile::new();
         test.builder.meta_mut().has_cpu_deltas = false;
         test.thread("1", "a");

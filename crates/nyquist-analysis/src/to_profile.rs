@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_not_selected_are_not_in_the_profile() {
+    fn unselected_threads_are_not_in_the_profile() {
         let selection =
             Selection { processes: Some(vec![ProcessIndex::from_index(1)]), ..Selection::default() };
         with_view(&example(), &selection, |view| {

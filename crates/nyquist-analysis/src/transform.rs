@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn focusing_an_inverted_subtree_ends_stacks_at_its_node() {
+    fn focusing_an_inverted_subtree_cuts_at_its_node() {
         let profile = profile(&["A B X Y Z", "A B C X Y Z", "A B C D E"]);
         let focus = vec![Transform::FocusInvertedSubtree(path(&profile, "Z Y X"))];
         check(&profile, focus.clone(), "A:2,0 .B:2,0 ..X:1,1 ..C:1,0 ...X:1,1");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn focusing_a_function_makes_its_outermost_calls_the_root() {
+    fn focusing_a_function_roots_its_outermost_calls() {
         let profile = profile(&["A X Y C", "A B X Y X Y D", "A B X Y X Y D"]);
         let focus = vec![Transform::FocusFunction(func(&profile, "X"))];
         check(&profile, focus, "X:3,0 .Y:3,0 ..X:2,0 ...Y:2,0 ....D:2,2 ..C:1,1");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_a_call_node_hands_its_callees_to_its_caller() {
+    fn merging_a_call_node_gives_callees_to_caller() {
         let profile = profile(&CALL_TREE);
         let merge = |names| vec![Transform::MergeCallNode(path(&profile, names))];
         check(&profile, merge("A B C"), "A:3,0 .B:3,0 ..D:1,0 ...E:1,1 ..F:1,0 ...G:1,1 ..H:1,0 ...F:1,1");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_a_function_hands_its_self_time_to_its_callers() {
+    fn merging_a_function_gives_self_time_to_callers() {
         let profile = profile(&["A B C D E", "A B C F G", "A B H C"]);
         check(
             &profile,
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn others_code_goes_to_the_own_code_that_called_it() {
+    fn others_code_counts_for_the_own_code_above_it() {
         let mut test = TestProfile::new();
         test.builder.meta_mut().product = "./app".into();
         test.thread("1", "main");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn collapsing_recursion_joins_inner_calls_with_the_outermost() {
+    fn collapsing_recursion_joins_inner_calls() {
         let collapse = |samples: &[&str], expected: &str| {
             let profile = profile(samples);
             check(&profile, vec![Transform::CollapseRecursion(func(&profile, "B"))], expected);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn collapsing_direct_recursion_leaves_other_recursion() {
+    fn collapsing_direct_recursion_leaves_other() {
         let collapse = |samples: &[&str], expected: &str| {
             let profile = profile(samples);
             check(&profile, vec![Transform::CollapseDirectRecursion(func(&profile, "B"))], expected);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn collapsing_a_subtree_gives_all_to_its_function() {
+    fn collapsing_a_subtree_gives_its_function_all() {
         let profile = profile(&["A B C D E", "A B C F G", "A B H C I", "A B H C J"]);
         check(
             &profile,
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn transforms_apply_in_their_order_and_after_patterns() {
+    fn transforms_apply_in_order_and_after_patterns() {
         let profile = profile(&["A B C D", "A B D", "A D"]);
         let function = |name| func(&profile, name);
         let focus_then_merge =
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_a_hundred_thousand_frames_deep_are_no_danger() {
+    fn stacks_100000_frames_deep_are_transformed() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         test.deep_sample("f", 100_000);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_of_the_same_functions_at_other_lines_are_one_node() {
+    fn same_functions_at_other_lines_are_one_node() {
         check(
             &[("A#1 B#5", 1), ("A#2 B#6", 2), ("A#2 C", 4)],
             "A:7,0 .C:4,4 .B:3,3",
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_a_hundred_thousand_frames_deep_is_no_danger() {
+    fn a_stack_100000_frames_deep_is_no_danger() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         test.deep_sample("f", 100_000);

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_have_one_of_some_functions_count_once() {
+    fn samples_with_any_of_some_functions_count_once() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         for (stack, weight) in [("m a b a", 1), ("m b", 2), ("m c", 4), ("", 8)] {

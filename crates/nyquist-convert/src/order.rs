@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_comes_too_late_is_counted_and_not_lost() {
+    fn a_late_event_is_counted_and_not_lost() {
         let mut order = Order::default();
         order.push(event(5, 0));
         assert_eq!(times(&mut order, 6), [5]);

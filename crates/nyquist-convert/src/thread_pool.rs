@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_handed_on_in_their_order_whoever_does_them() {
+    fn jobs_are_handed_on_in_order() {
         let mut pool = ThreadPool::new("pool", 3);
         for (jobs, threads, started) in
             [(0, 3, 0), (1, 0, 0), (500, 0, 0), (500, 2, 2), (1, 3, 2), (500, 7, 3)]

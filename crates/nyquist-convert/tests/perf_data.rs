@@ -85,7 +85,7 @@ fn faults() -> WrittenEvent {
 }
 
 #[test]
-fn the_clocks_samples_are_shown_and_others_can_be_asked_for() {
+fn clock_samples_are_shown_and_others_on_request() {
     let events = [faults(), clock()];
     let user = |address| [context::USER, address];
     let records = [sample(&events[1], 10, &user(0x10)), sample(&events[0], 11, &user(0x20))];
@@ -164,7 +164,7 @@ fn of_switches(flags: u64, command_line: &str) -> (Measure, Vec<(u32, bool)>) {
 }
 
 #[test]
-fn switches_of_some_threads_say_nothing_of_how_long_they_waited() {
+fn switches_of_some_threads_measure_no_waits() {
     let switches = Measure { name: "sched:sched_switch".to_owned(), unit: Unit::Count };
     let counted = (switches, vec![(1, false); 3]);
     assert_eq!(
@@ -216,7 +216,7 @@ fn a_stack_that_comes_late_is_the_samples() {
 }
 
 #[test]
-fn registers_are_those_of_the_architecture_that_the_user_states() {
+fn registers_are_of_the_user_states_architecture() {
     let mut events = [clock()];
     let sample_type = events[0].attr.sample_type.without(SampleType::CALLCHAIN).with(SampleType::REGS_USER);
     events[0].attr.sample_type = sample_type;
@@ -262,7 +262,7 @@ fn mapping(path: &str, protection: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_programs_wrote_is_found_in_the_folders_for_it() {
+fn files_of_programs_are_found_in_aux_folders() {
     let folder = Folder(std::env::temp_dir().join(format!("nyquist-aux-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).unwrap();
     std::fs::write(folder.0.join("marker-7-8.txt"), "11000000 12000000 a marker\n").unwrap();
@@ -288,7 +288,7 @@ fn what_programs_wrote_is_found_in_the_folders_for_it() {
 }
 
 #[test]
-fn what_runs_in_a_virtual_machine_is_shown_as_such() {
+fn virtual_machines_code_is_shown_as_such() {
     let events = [clock()];
     let format = events[0].attr.record_format(ByteOrder::Little);
     // `PERF_RECORD_MISC_GUEST_KERNEL` and `PERF_RECORD_MISC_GUEST_USER`.
@@ -318,7 +318,7 @@ fn hardware_traces_are_passed_over_with_a_word() {
 }
 
 #[test]
-fn code_of_the_kernel_has_its_name_from_when_it_appears_until_it_goes() {
+fn kernel_code_is_named_while_it_is_there() {
     const CODE: u64 = 0xffff_ffff_c000_1000;
     let events = [clock()];
     let format = events[0].attr.record_format(ByteOrder::Little);
@@ -379,7 +379,7 @@ fn kept_with_losses() -> Profile {
 }
 
 #[test]
-fn what_is_left_of_all_cpu_time_is_kept_with_a_recording() {
+fn leftover_cpu_time_is_kept_with_a_recording() {
     let weights = |profile: &Profile| -> Vec<_> {
         profile.threads().iter().flat_map(|thread| &thread.samples).map(|sample| sample.weight).collect()
     };
@@ -516,7 +516,7 @@ fn of_stream(records: &[Vec<u8>], threads: usize) -> Finished {
 }
 
 #[test]
-fn stacks_are_walked_with_what_was_mapped_at_their_time() {
+fn stacks_are_walked_by_the_mappings_at_the_time() {
     let in_order = of_file(&by_time(busy_recording()), 1);
     let deepest = samples(&in_order.profile).iter().map(|line| line.matches(';').count()).max();
     assert!(deepest >= Some(8), "{deepest:?}");
@@ -535,7 +535,7 @@ fn stacks_are_walked_with_what_was_mapped_at_their_time() {
 }
 
 #[test]
-fn what_another_cpu_has_recorded_is_known_to_stacks_that_were_read_before_it() {
+fn stacks_know_what_another_cpu_recorded_before() {
     let (parent, child) = (7, 8);
     let format = copying().attr.record_format(ByteOrder::Little);
     let fork = Task { pid: child, tid: child, parent_pid: parent, parent_tid: parent, time: 15 };

@@ -214,7 +214,7 @@ fn the_older_symbol_tables_are_read_too() {
 }
 
 #[test]
-fn time_off_the_cpu_lasts_until_the_thread_is_seen_again() {
+fn off_cpu_time_lasts_until_the_thread_is_seen() {
     let records = [
         event_ids(),
         sample(10, 10, &[context::USER, 0x100]),
@@ -226,7 +226,7 @@ fn time_off_the_cpu_lasts_until_the_thread_is_seen_again() {
 }
 
 #[test]
-fn records_larger_than_perfs_and_in_pieces_are_read() {
+fn records_too_large_for_perf_or_split_are_read() {
     const KERNEL_SYMBOL: u32 = 32769;
     let mut lines = "0000000000000001 d not_code_but_a_name_of_data\n".repeat(2000);
     lines.push_str("ffffff8000000100 t do_wait\nffffff8000000200 T do_more\n");
@@ -249,7 +249,7 @@ fn records_larger_than_perfs_and_in_pieces_are_read() {
 }
 
 #[test]
-fn a_cut_recording_says_so_and_gives_what_is_there() {
+fn a_cut_recording_says_so_and_gives_the_rest() {
     // A record that claims more than there is behind it.
     let mut claiming = large(32775, &[]);
     claiming[4..8].copy_from_slice(&[0xff; 4]);

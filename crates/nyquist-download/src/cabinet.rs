@@ -314,7 +314,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_too_large_unknown_or_damaged_is_said_to_be() {
+    fn large_unknown_or_damaged_cabinets_are_errors() {
         let contents = contents();
         assert_eq!(expanded(&stored(&contents), 100_000).unwrap_err(), "it is larger than 100000 bytes");
         assert_eq!(expanded(b"no cabinet, but long enough", 1).unwrap_err(), "it is no cabinet");

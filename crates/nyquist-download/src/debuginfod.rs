@@ -370,7 +370,7 @@ mod tests {
 
     /// The names that debuginfod-find(1) of elfutils 0.192 and later gives these paths.
     #[test]
-    fn source_files_have_the_names_that_elfutils_gives_them() {
+    fn source_files_have_elfutils_names() {
         assert_eq!(escaped("/a"), format!("{:08x}-#a", 5381_u32 * 33 * 33 + 47 * 33 + 97));
         let long = format!("/{}/x.c", "d".repeat(200));
         let name = escaped(&long);

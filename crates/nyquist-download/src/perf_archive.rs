@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_archive_gives_what_stands_before_the_damage() {
+    fn a_damaged_archive_gives_what_comes_before() {
         let folder = Folder::new("damaged");
         let tar = tar_of(&[("a/abcd/elf", b"first"), ("b/ef01/elf", &[7; 4000])]);
         fs::write(folder.0.join("perf.data.tar"), &tar[..2000]).unwrap();

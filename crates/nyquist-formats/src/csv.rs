@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_characters_are_escaped_and_break_no_row() {
+    fn hidden_characters_are_escaped_within_a_row() {
         assert_eq!(field("a\nb\u{1b}[31m\u{202e}"), "a\\nb\\x1b[31m\\u{202e}");
     }
 }

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_counted_and_a_cut_one_is_noted() {
+    fn odd_lines_are_counted_and_a_cut_one_is_noted() {
         let read = read(b"# comment\na;b_[k] 2\nnonsense\n\na;c").unwrap();
         assert_eq!(stacks_of(&read.profile), ["a;b 2"]);
         assert_eq!(read.notes.len(), 2);

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn all_controls_and_all_that_turns_text_around_is_hidden() {
+    fn controls_and_text_direction_marks_are_hidden() {
         assert!(('\0'..=char::MAX).filter(|letter| letter.is_control()).all(is_hidden));
         let turning = ['\u{61c}', '\u{200e}', '\u{200f}'].into_iter();
         assert!(turning.chain('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}').all(is_hidden));

@@ -156,7 +156,7 @@ mod tests {
          "known_addresses":[[8200,1],[4100,0],[4104,0]]}]}"#;
 
     #[test]
-    fn functions_inlined_ones_files_and_lines_are_read() {
+    fn functions_inlines_files_and_lines_are_read() {
         let libs = read(FILE.as_bytes()).unwrap();
         let [lib] = libs.as_slice() else { panic!("{libs:?}") };
         assert_eq!(

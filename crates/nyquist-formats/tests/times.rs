@@ -79,7 +79,7 @@ fn trace(seed: u64) -> Profile {
 }
 
 #[test]
-fn what_is_written_and_read_again_was_at_the_same_times() {
+fn times_survive_writing_and_reading() {
     for seed in 0..60 {
         let profile = trace(seed);
         let expected = spans(&profile);

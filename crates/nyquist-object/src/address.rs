@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_relative_address_is_within_four_gibibytes_of_its_base() {
+    fn relative_addresses_span_four_gibibytes() {
         let base = Avma(0x7f00_0000_0000);
         assert_eq!(RelativeAddress::from_avma(Avma(base.0 + 0x1234), base), Some(RelativeAddress(0x1234)));
         assert_eq!(RelativeAddress::from_avma(Avma(base.0 + 0x1_0000_0000), base), None);

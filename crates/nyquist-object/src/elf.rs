@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_anywhere_gives_an_error_or_less_but_no_panic() {
+    fn a_file_cut_anywhere_causes_no_panic() {
         let elf = own_binary();
         let whole = elf.source().read_range(0, elf.source().len().min(1 << 16)).unwrap();
         for len in (0..whole.len()).step_by(251) {

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_executable_segment_decides_where_two_share_a_page() {
+    fn an_executable_segment_wins_a_shared_page() {
         // The layout of lld: the code begins in the file page in which the read-only data ends.
         let segments = [segment(0, 0, 0x1734, false), segment(0x1740, 0x2740, 0x5000, true)];
         let mapped =
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_position_executable_maps_at_its_own_addresses() {
+    fn fixed_position_executables_map_where_they_say() {
         let segments = [segment(0, 0x40_0000, 0x500, false), segment(0x1000, 0x40_1000, 0x2000, true)];
         let mapped = MappedModule::from_mapping(
             &segments,

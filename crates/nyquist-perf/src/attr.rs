@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_structure_has_zeros_for_what_it_lacks() {
+    fn an_older_structure_has_zeros_for_what_is_new() {
         let old = EventAttr::parse(&attr().to_bytes()[..64], ByteOrder::Little).unwrap();
         assert_eq!((old.config1, old.config2, old.branch_sample_type, old.clock), (9, 0, 0, 0));
         let error = EventAttr::parse(&[0; 63], ByteOrder::Little).unwrap_err();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_big_endian_bit_field_begins_with_its_highest_bit() {
+    fn a_big_endian_bit_field_begins_at_its_top_bit() {
         let mut bytes = [0; 64];
         // disabled and inherit, then sample_id_all, the nineteenth.
         bytes[40] = 0b1100_0000;

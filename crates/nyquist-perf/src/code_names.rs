@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_was_made_later_replaces_what_was_there() {
+    fn code_made_later_replaces_what_was_there() {
         let map = read(b"1000 10 a\n1010 10 b\n1020 10 c\n1008 10 new\n1000 4 small\n");
         let name = |address| map.find(address).map(|code| code.name);
         assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn overlaps_are_what_adding_one_after_the_other_leaves() {
+    fn overlaps_are_what_adding_in_turn_leaves() {
         // A generator of Lehmer's kind, so that each run tests the same.
         let mut state = 1_u64;
         let mut next = |below: u64| {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_takes_no_memory_of_its_size() {
+    fn an_endless_line_takes_no_memory_of_its_size() {
         let endless = b"1000 10 ".chain(io::repeat(b'x').take(64 << 20)).chain(&b"\n2000 10 after\n"[..]);
         let map = CodeNames::read(endless, &Budget::new(1 << 20)).unwrap();
         assert!(map.is_whole());

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_says_whose_file_it_is_and_which_clock_it_has() {
+    fn a_header_says_its_process_and_clock() {
         let parsed = JitDumpHeader::parse(&header(MAGIC, 1, 0)).unwrap().unwrap();
         assert_eq!(
             parsed,

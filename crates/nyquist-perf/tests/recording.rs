@@ -172,7 +172,7 @@ fn zeros_end_a_recording_and_are_named() {
 }
 
 #[test]
-fn a_file_whose_recorder_was_killed_is_read_to_its_end() {
+fn a_killed_recorders_file_is_read_to_its_end() {
     let mut bytes = written(2);
     let end = bytes.windows(8).position(|window| window == b"far-away").unwrap() - 100;
     bytes.truncate(end);
@@ -264,7 +264,7 @@ fn compressed(parts: usize) -> Vec<u8> {
 }
 
 #[test]
-fn compressed_records_come_out_whole_and_no_round_comes_before_its_records() {
+fn compressed_records_come_before_their_round() {
     for parts in [33, 120, 10_000] {
         let mut reader = Scratch::open(&compressed(parts)).unwrap();
         let items = items(&mut reader);

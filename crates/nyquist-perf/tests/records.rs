@@ -262,7 +262,7 @@ fn counters_at_the_end_of_a_thread() {
 }
 
 #[test]
-fn an_event_without_trailers_leaves_all_bytes_to_the_body() {
+fn an_event_without_trailers_is_all_body() {
     let bytes = body().u32(1).u32(2).text(b"x").record(record::COMM, 0);
     let record = parse_record(&bytes, &RecordFormat::default()).unwrap();
     assert_eq!(record.id, nyquist_perf::RecordId::default());
@@ -400,7 +400,7 @@ fn samples_with_many_mixtures_of_fields() {
 }
 
 #[test]
-fn the_number_of_the_event_is_read_from_either_field() {
+fn the_events_number_is_read_from_either_field() {
     for bit in [SampleType::ID, SampleType::IDENTIFIER] {
         let format = sample_format(bit.0);
         assert_eq!(parse_record(&sample(&format), &format).unwrap().id.id, Some(100));
@@ -428,7 +428,7 @@ fn registers_are_found_by_number() {
 }
 
 #[test]
-fn a_kernel_thread_has_neither_registers_nor_stack() {
+fn a_kernel_thread_has_no_registers_and_no_stack() {
     let format = sample_format(SampleType::REGS_USER.with(SampleType::STACK_USER).0);
     with_field(&format, body().words([0, 0]), |sample| {
         let registers = sample.user_registers.unwrap();
@@ -452,7 +452,7 @@ fn groups_of_counters() {
 }
 
 #[test]
-fn a_single_counter_has_its_times_behind_its_value() {
+fn a_single_counters_times_follow_its_value() {
     let check = |read_format: ReadFormat, words: &[u64], times, counter| {
         let format = RecordFormat { read_format, ..sample_format(SampleType::READ.0) };
         with_field(&format, body().words(words.iter().copied()), |sample| {

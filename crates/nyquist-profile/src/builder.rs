@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn libs_without_an_id_are_told_apart_by_their_paths() {
+    fn libs_without_id_are_told_apart_by_path() {
         let mut builder = builder();
         let first = builder.add_lib(lib("a.so", "", "/one/a.so"));
         assert_ne!(builder.add_lib(lib("a.so", "", "/two/a.so")), first);
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_markers_values_are_as_many_as_its_schema_has_fields() {
+    fn a_marker_has_as_many_values_as_schema_fields() {
         let mut builder = builder();
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", ""));
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_not_kept_take_their_processes_along() {
+    fn threads_left_out_take_their_processes_along() {
         let mut builder = builder();
         for pid in ["1", "2"] {
             let process = builder.add_process(Process { pid: pid.into(), ..Process::default() });

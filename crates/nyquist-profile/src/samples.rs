@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_the_same_figures_take_eight_and_a_half_bytes() {
+    fn samples_of_equal_figures_take_8_5_bytes() {
         let table = |cpu_delta: fn(u64) -> u64| -> Samples {
             (0..1000).map(|at| sample(at * 4_000_000, cpu_delta(at), 1, false)).collect()
         };
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_the_same_and_of_other_figures_follow_each_other() {
+    fn blocks_of_equal_and_other_figures_alternate() {
         let check = |delta: fn(u64) -> u64| {
             let samples: Vec<_> = (0..300).map(|at| sample(at * 1_000_000, delta(at), 1, false)).collect();
             let table: Samples = samples.iter().copied().collect();

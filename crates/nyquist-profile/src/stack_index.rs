@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_and_first_and_further_children_are_found_again() {
+    fn roots_and_all_children_are_found_again() {
         let (mut index, mut table) = (StackIndex::default(), Vec::new());
         let mut intern =
             |prefix, frame| index.intern(&mut table, Stack { prefix, frame: FrameId::from_index(frame) });

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_chunk_has_its_own_events_whoever_decodes_it() {
+    fn each_chunk_keeps_its_events_on_any_decoder() {
         for threads in [0, 3] {
             let mut decoder = Decoder::new(threads);
             for count in [1, 40, 0, 7] {

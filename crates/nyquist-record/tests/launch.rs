@@ -61,7 +61,7 @@ fn output_of(name: &str, script: &str) -> String {
 }
 
 #[test]
-fn a_command_apart_prints_elsewhere_and_reads_nothing() {
+fn a_command_apart_has_other_output_and_no_input() {
     let folder = Folder::new("apart");
     let path = folder.file("out", "", 0o666);
     let output = fs::File::options().write(true).open(&path).unwrap();
@@ -72,7 +72,7 @@ fn a_command_apart_prints_elsewhere_and_reads_nothing() {
 }
 
 #[test]
-fn a_script_without_an_interpreter_is_run_by_the_shell() {
+fn a_script_without_interpreter_is_run_by_sh() {
     let folder = Folder::new("script");
     let script = folder.file("script", "exit $(($# + $1))\n", 0o755);
     let ended = run(&words(&[&script, "4", "x"])).unwrap();
@@ -98,7 +98,7 @@ fn the_exit_status_is_the_commands() {
 }
 
 #[test]
-fn a_command_that_cannot_be_started_says_why_and_ends_as_in_a_shell() {
+fn a_command_that_cannot_start_says_why() {
     let folder = Folder::new("cannot_be_started");
     let check = |program: &str, code, reason: &str| {
         let error = run(&words(&[program])).unwrap_err();
@@ -114,7 +114,7 @@ fn a_command_that_cannot_be_started_says_why_and_ends_as_in_a_shell() {
 }
 
 #[test]
-fn a_file_that_may_not_be_executed_hides_none_later_in_path() {
+fn a_nonexecutable_file_hides_none_later_in_path() {
     let (first, second) = (Folder::new("path_first"), Folder::new("path_second"));
     first.file("tool", "#!/bin/sh\nexit 1\n", 0o644);
     second.file("tool", "#!/bin/sh\nexit 7\n", 0o755);
@@ -125,13 +125,13 @@ fn a_file_that_may_not_be_executed_hides_none_later_in_path() {
 }
 
 #[test]
-fn variables_before_the_command_are_its_environment() {
+fn variables_before_the_command_are_set_for_it() {
     let ended = run(&words(&["ANSWER=42", "sh", "-c", "exit $ANSWER"])).unwrap();
     assert_eq!(ended.status, ExitStatus::Code(42));
 }
 
 #[test]
-fn a_child_that_is_never_started_runs_nothing_and_leaves_no_zombie() {
+fn an_unstarted_child_runs_nothing_and_is_reaped() {
     let folder = Folder::new("never_started");
     let made = folder.0.join("made");
     let child = prepare(&words(&["touch", made.to_str().unwrap()])).unwrap();
@@ -179,7 +179,7 @@ fn inherited_descriptors() -> Vec<String> {
 }
 
 #[test]
-fn the_command_inherits_what_this_process_was_given_and_no_descriptor_of_ours() {
+fn the_command_inherits_no_descriptor_of_ours() {
     let inherited = inherited_descriptors();
     let seen = output_of("descriptors", "for fd in /proc/$$/fd/*; do readlink $fd; done; true");
     let ours = seen.lines().filter(|seen| !seen.ends_with("/descriptors/out"));
@@ -189,7 +189,7 @@ fn the_command_inherits_what_this_process_was_given_and_no_descriptor_of_ours() 
 }
 
 #[test]
-fn a_signal_reaches_the_command_and_nobody_after_its_end() {
+fn a_signal_reaches_the_command_until_its_end() {
     let running = prepare(&words(&["sleep", "1000"])).unwrap().start().unwrap();
     let signaller = running.signaller();
     signaller.send(15).unwrap();

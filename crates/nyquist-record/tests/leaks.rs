@@ -45,7 +45,7 @@ fn record_once() -> bool {
 }
 
 #[test]
-fn descriptors_threads_memory_and_limits_are_as_before() {
+fn descriptors_threads_memory_and_limits_stay() {
     let limit = open_files_limit();
     // The first recording makes what stays, as the standard library's own descriptors.
     if !record_once() {

@@ -151,7 +151,7 @@ fn samples_and_counts_tell_the_cpu_time_used() {
 }
 
 #[test]
-fn kernel_time_is_counted_where_it_is_not_sampled() {
+fn kernel_time_is_counted_if_it_is_not_sampled() {
     let Some(recorded) = record("dd if=/dev/zero of=/dev/null bs=64k count=30000 2>/dev/null") else {
         return;
     };
@@ -182,7 +182,7 @@ fn children_are_recorded_and_told_apart() {
 }
 
 #[test]
-fn an_exec_gives_a_name_and_mappings_before_any_sample() {
+fn exec_gives_name_and_mappings_before_samples() {
     let Some(recorded) = record(&format!("exec sh -c '{WORK}'")) else { return };
     let names =
         |event: &&Event| matches!(&event.kind, EventKind::Name { name, exec: true, .. } if name == "sh");
@@ -259,7 +259,7 @@ fn a_recording_ends_when_its_time_is_over() {
 
 /// A few samples would lie in the rings until the end: nothing else wakes the reader while the process is stopped.
 #[test]
-fn few_samples_are_handed_over_in_time_where_that_is_asked_for() {
+fn few_samples_are_handed_over_in_time_if_asked() {
     let options = Options {
         duration: Some(Duration::from_secs(30)),
         hand_over_every: Some(Duration::from_millis(20)),

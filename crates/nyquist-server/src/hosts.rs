@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_one_host_and_its_target_no_other() {
+    fn a_request_names_one_host_and_targets_no_other() {
         let hosts = AllowedHosts::new("127.0.0.1".parse().unwrap());
         let request = |uri: &str, names: &[&str]| {
             let mut builder = Request::builder().uri(uri);

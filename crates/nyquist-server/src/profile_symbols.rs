@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_frame_is_the_function_and_the_others_are_inlined_into_it() {
+    fn the_last_frame_inlines_the_others() {
         let info = known(true, vec![frame(Some("c"), 3), frame(None, 2), frame(Some("a"), 1)]).unwrap();
         assert_eq!((&*info.function, info.function_offset, info.function_size), ("a", 8, Some(0x20)));
         assert_eq!((info.file.as_deref(), info.line), (Some("/a.c"), Some(1)));

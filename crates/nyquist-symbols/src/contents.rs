@@ -118,7 +118,7 @@ mod tests {
     use std::fs::File;
 
     #[test]
-    fn this_test_is_rust_with_symbols_and_unwind_information() {
+    fn this_test_is_rust_with_symbols_and_unwinding() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
         let contents = Contents::of(&Elf::open(FileSource::new(file)).unwrap());
         assert_eq!(contents.language, Some(Language::Rust));

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_instruction_is_left_out_and_a_wrong_one_shown() {
+    fn a_cut_instruction_is_left_out_a_bad_one_shown() {
         check(&[0x90, 0xe8, 0], &[(0, "nop")]);
         check(&[0x06, 0x90], &[(0, "(bad)"), (1, "nop")]);
         check(&[], &[]);

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prologue_says_whether_a_frame_pointer_is_kept() {
+    fn a_prologue_says_if_a_frame_pointer_is_kept() {
         let check = |code: &[u8], expected| assert_eq!(keeps_by_instructions(code), expected, "{code:x?}");
         // push rbp; mov rbp, rsp
         check(&[0x55, 0x48, 0x89, 0xe5], Some(true));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_only_whole_where_all_functions_are_in_it() {
+    fn a_share_is_whole_only_with_all_functions() {
         let percent = |kept, functions| FramePointers { functions, kept }.percent();
         assert_eq!((percent(0, 0), percent(1, 3), percent(999, 1000), percent(7, 7)), (0, 33, 99, 100));
     }

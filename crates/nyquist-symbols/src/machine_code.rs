@@ -112,7 +112,7 @@ mod tests {
     use crate::find::SearchPaths;
 
     #[test]
-    fn code_that_is_nowhere_says_where_it_was_looked_for() {
+    fn code_not_found_says_where_it_was_looked_for() {
         let request = ModuleRequest { path: "/nonexistent/app".into(), ..ModuleRequest::default() };
         let finder = Finder::new(SearchPaths::default());
         let error = MachineCode::find(&finder, &request, RelativeAddress(0x1000), None).unwrap_err();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_of_all_functions_that_it_is_inlined_into() {
+    fn code_is_of_all_functions_it_is_inlined_into() {
         let frame = |function: &str, file: &str, line| Frame {
             function: Some(function.into()),
             file: Some(file.into()),

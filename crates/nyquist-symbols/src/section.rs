@@ -347,7 +347,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_window_has_what_the_section_has_wherever_it_was_before() {
+    fn a_window_shows_the_section_after_any_move() {
         let bytes: Vec<u8> = (0..=255).cycle().take(1000).collect();
         let source: Source = Arc::new(bytes.clone());
         for section in [Section::at(&source, 0, 1000), Section::from(bytes.clone())] {
@@ -376,7 +376,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_string_may_reach_over_blocks_and_ends_within_the_section() {
+    fn a_string_may_cross_blocks_within_its_section() {
         let block = BLOCK as usize;
         let mut bytes = vec![b'x'; 3 * block];
         bytes[block - 301] = 0;

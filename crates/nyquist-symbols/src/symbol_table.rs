@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_reaches_to_its_stated_end_or_to_the_next() {
+    fn a_function_ends_at_its_stated_end_or_the_next() {
         let table = table(&[(0x100, 0x10, "sized", 8), (0x200, 0, "unsized", 0), (0x300, 0x20, "last", 8)]);
         check(&table, 0xff, None);
         check(&table, 0x10f, Some(("sized", 0x100, 0x110)));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_of_nested_functions_answers_and_labels_do_not() {
+    fn the_innermost_function_answers_and_no_label() {
         let table = table(&[(0x100, 0x100, "outer", 8), (0x120, 0x10, "inner", 8), (0x180, 0, "label", 0)]);
         check(&table, 0x125, Some(("inner", 0x120, 0x130)));
         check(&table, 0x130, Some(("outer", 0x100, 0x200)));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_of_a_few_addresses_says_the_same_of_them_as_all() {
+    fn near_entries_answer_as_all_entries_do() {
         let strings = || Section::from((0..100).map(|byte| byte % 2 * b'f').collect::<Vec<u8>>());
         for seed in 0..20_000 {
             let entries = crowded(seed, 3 + seed as u32 % 12, 60);

@@ -98,7 +98,7 @@ fn answers_are_the_same_with_and_without() {
 }
 
 #[test]
-fn without_debug_info_one_answer_is_that_of_a_whole_function() {
+fn without_debug_info_one_answer_is_a_function() {
     let folder = Folder::new("functions");
     let (source, path) = (folder.0.join("two.c"), folder.0.join("two.so"));
     let body = "(volatile int *at) { for (int i = 0; i < 9; i++) *at += i * *at; }";
@@ -126,7 +126,7 @@ fn without_debug_info_one_answer_is_that_of_a_whole_function() {
 }
 
 #[test]
-fn known_addresses_touch_no_debug_info_and_new_ones_are_added() {
+fn known_addresses_are_kept_and_new_ones_added() {
     let folder = Folder::new("added");
     let (path, all) = own();
     let (some, rest) = all.split_at(100);
@@ -179,7 +179,7 @@ fn a_file_that_was_written_to_is_another_module() {
 }
 
 #[test]
-fn files_that_change_while_they_are_read_leave_nothing() {
+fn files_changing_while_read_leave_nothing() {
     let folder = Folder::new("meanwhile");
     let (own, addresses) = own();
     let copy = folder.0.join("copy");
@@ -352,7 +352,7 @@ fn what_was_inflated_once_is_read_as_it_was_then() {
 }
 
 #[test]
-fn inflated_sections_of_a_file_that_was_written_to_are_not_read() {
+fn stale_inflated_sections_are_not_read() {
     let folder = Folder::new("inflated-other");
     let (path, [one, other]) = compressed(&folder);
     answers(&path, &[one], Some(folder.cache()));
@@ -364,7 +364,7 @@ fn inflated_sections_of_a_file_that_was_written_to_are_not_read() {
 }
 
 #[test]
-fn inflated_sections_that_leave_no_room_for_answers_are_not_kept() {
+fn inflated_sections_without_room_are_not_kept() {
     let folder = Folder::new("inflated-large");
     let (path, [one, _]) = compressed(&folder);
     let small = Arc::new(AnswerCache::new(folder.0.join("a/b")).with_quota(400));
@@ -374,7 +374,7 @@ fn inflated_sections_that_leave_no_room_for_answers_are_not_kept() {
 
 /// As modules that share a supplementary file do.
 #[test]
-fn many_that_inflate_one_file_at_once_keep_it_whole() {
+fn many_inflating_one_file_at_once_keep_it_whole() {
     let folder = Folder::new("inflated-at-once");
     let (path, [one, other]) = compressed(&folder);
     let expected = answers(&path, &[one, other], None);
@@ -428,7 +428,7 @@ fn erase_symbols(path: &Path) {
 }
 
 #[test]
-fn a_large_symbol_table_is_kept_the_second_time_and_not_read_the_third() {
+fn a_large_symbol_table_is_kept_the_second_time() {
     let folder = Folder::new("table");
     let (path, all) = large(&folder);
     let expected = answers(&path, &all, None);
@@ -471,7 +471,7 @@ fn a_large_symbol_table_is_kept_the_second_time_and_not_read_the_third() {
 }
 
 #[test]
-fn a_function_table_of_a_file_that_was_written_to_is_not_read() {
+fn a_stale_function_table_is_not_read() {
     let folder = Folder::new("table-other");
     let (path, all) = large(&folder);
     answers(&path, &all[..10], Some(folder.cache()));
@@ -486,7 +486,7 @@ fn a_function_table_of_a_file_that_was_written_to_is_not_read() {
 }
 
 #[test]
-fn a_function_table_that_leaves_no_room_or_is_of_a_changing_file_is_not_kept() {
+fn a_function_table_without_room_is_not_kept() {
     let folder = Folder::new("table-large");
     let (path, all) = large(&folder);
     let small = || Some(Arc::new(AnswerCache::new(folder.0.join("a/b")).with_quota(1 << 20)));
@@ -502,7 +502,7 @@ fn a_function_table_that_leaves_no_room_or_is_of_a_changing_file_is_not_kept() {
 }
 
 #[test]
-fn many_that_keep_one_function_table_at_once_keep_it_whole() {
+fn many_keep_one_function_table_whole_at_once() {
     let folder = Folder::new("table-at-once");
     let (path, all) = large(&folder);
     let expected = answers(&path, &all[..200], None);
@@ -527,7 +527,7 @@ fn many_that_keep_one_function_table_at_once_keep_it_whole() {
 }
 
 #[test]
-fn a_function_table_that_was_not_used_for_longest_makes_room() {
+fn the_least_recently_used_table_makes_room() {
     let folder = Folder::new("table-oldest");
     let (path, all) = large(&folder);
     answers(&path, &all[..10], Some(folder.cache()));

@@ -107,7 +107,7 @@ fn outcome(found: &Found, path: &Path) -> Option<Outcome> {
 }
 
 #[test]
-fn an_unpacked_perf_archive_is_a_folder_of_the_user() {
+fn an_unpacked_perf_archive_is_a_users_folder() {
     let folder = Folder::new("archive");
     let program = folder.write("symbols/.build-id/ab/010203/elf", &elf(Some(&ID), &[]));
     let found = folder.finder().find(&request(Path::new("/far/away/program")));
@@ -115,7 +115,7 @@ fn an_unpacked_perf_archive_is_a_folder_of_the_user() {
 }
 
 #[test]
-fn simpleperfs_cache_has_binaries_by_id_and_by_path() {
+fn simpleperfs_cache_has_binaries_by_id_and_path() {
     let folder = Folder::new("simpleperf");
     let by_path = folder.write("binary_cache/system/lib64/libx.so", &elf(Some(&ID), &[]));
     let find = || folder.finder().find(&request(Path::new("/system/lib64/libx.so"))).binary.unwrap().path;
@@ -139,7 +139,7 @@ fn a_file_with_another_build_id_is_not_used() {
 }
 
 #[test]
-fn the_processes_own_root_comes_first_and_the_users_folders_help() {
+fn the_processes_own_root_comes_first() {
     let folder = Folder::new("alternatives");
     let program = folder.write("bin/program", &elf(Some(&[9; 4]), &[]));
     let inside = folder.write("root/bin/program", &elf(Some(&ID), &[]));
@@ -171,7 +171,7 @@ fn debug_files_are_found_by_build_id() {
 }
 
 #[test]
-fn a_debug_link_is_followed_when_its_checksum_is_right() {
+fn a_debug_link_with_right_checksum_is_followed() {
     let folder = Folder::new("link");
     let debug = elf(None, &[(".debug_info", b"right")]);
     let link = debug_link("program.dbg", &debug);
@@ -191,7 +191,7 @@ fn a_debug_link_is_followed_when_its_checksum_is_right() {
 }
 
 #[test]
-fn the_right_checksum_does_not_excuse_another_build_id() {
+fn a_right_checksum_excuses_no_other_build_id() {
     let folder = Folder::new("link-id");
     let debug = elf(Some(&[9; 4]), &[(".debug_info", b"x")]);
     let link = debug_link("program.dbg", &debug);
@@ -203,7 +203,7 @@ fn the_right_checksum_does_not_excuse_another_build_id() {
 }
 
 #[test]
-fn a_supplementary_file_must_have_the_stated_build_id() {
+fn a_supplementary_file_must_have_the_stated_id() {
     let folder = Folder::new("dwz");
     let link = [b"../shared.dwz\0".as_slice(), &[7; 4]].concat();
     let sections: [(&str, &[u8]); 2] = [(".debug_info", b"x"), (".gnu_debugaltlink", &link)];
@@ -218,7 +218,7 @@ fn a_supplementary_file_must_have_the_stated_build_id() {
 }
 
 #[test]
-fn a_file_without_an_id_is_known_by_what_it_was_when_it_was_mapped() {
+fn a_file_without_id_is_known_by_its_mapped_self() {
     let folder = Folder::new("identity");
     let program = folder.write("program", &elf(None, &[(".text", b"code")]));
     let metadata = fs::metadata(&program).unwrap();
@@ -318,7 +318,7 @@ fn what_is_nowhere_is_fetched_by_its_build_id() {
 }
 
 #[test]
-fn a_fetched_file_of_another_identity_is_not_used() {
+fn a_fetched_file_of_another_identity_is_unused() {
     let folder = Folder::new("fetch-wrong");
     let program = folder.write("bin/program", &elf(Some(&ID), &[]));
     let wrong = OneFile::new(folder.write("fetched/wrong", &elf(Some(&[9; 4]), &[(".debug_info", b"x")])));
@@ -390,7 +390,7 @@ fn find_held(folder: &Folder, path: &Path, roots: Vec<OpenRoot>) -> Found {
 }
 
 #[test]
-fn a_package_lies_beside_where_the_program_was_and_is_known_by_its_units() {
+fn a_package_beside_its_program_has_its_units() {
     let folder = Folder::new("package");
     let path = folder.0.join("bin/app");
     let package = folder.write("bin/app.dwp", &split_package(SPLIT));
@@ -423,7 +423,7 @@ fn a_package_lies_beside_where_the_program_was_and_is_known_by_its_units() {
 }
 
 #[test]
-fn what_lies_beside_a_program_is_looked_for_in_the_root_of_its_process_first() {
+fn a_package_in_the_processes_root_comes_first() {
     let folder = Folder::new("roots");
     let root = folder.0.join("root");
     let path = Path::new("/nyquist-nowhere/app");

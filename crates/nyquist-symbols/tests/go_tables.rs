@@ -29,7 +29,7 @@ fn frames(symbols: &ModuleSymbols, address: u32) -> Vec<String> {
 }
 
 #[test]
-fn functions_have_their_names_files_and_lines_in_every_version_and_place() {
+fn every_version_gives_names_files_and_lines() {
     for (version, place) in programs() {
         let symbols = ModuleSymbols::from_image(build(version, place)).unwrap();
         let check = |address: u32, expected: &[&str]| {
@@ -62,7 +62,7 @@ fn inlined_calls_have_frames_since_go_1_16() {
 }
 
 #[test]
-fn symbols_are_whole_functions_and_sources_are_known() {
+fn symbols_are_whole_functions_of_known_sources() {
     let symbols = ModuleSymbols::from_image(build(Version::Twenty, Place::Section)).unwrap();
     let symbol = symbols.lookup(RelativeAddress(TEXT + 0x50)).symbol.unwrap();
     assert_eq!((&*symbol.name, symbol.address.0, symbol.size), ("main.main", TEXT, Some(0x100)));
@@ -71,7 +71,7 @@ fn symbols_are_whole_functions_and_sources_are_known() {
 }
 
 #[test]
-fn damaged_tables_give_fewer_answers_and_nothing_worse() {
+fn damaged_tables_only_give_fewer_answers() {
     let addresses: Vec<_> = (0..0x280).step_by(0x10).map(|address| RelativeAddress(TEXT + address)).collect();
     let look_up = |image: Vec<u8>| {
         let Ok(symbols) = ModuleSymbols::from_image(image) else { return };

@@ -61,7 +61,7 @@ fn look_up(module: &ModuleSymbols, addresses: &[u32]) -> Vec<AddressInfo> {
 }
 
 #[test]
-fn an_answer_does_not_depend_on_the_other_questions() {
+fn an_answer_does_not_depend_on_other_questions() {
     // A call inlined into one that does not reach as far.
     let entries = [
         unit_entry(0x100, 0x100),
@@ -80,7 +80,7 @@ fn an_answer_does_not_depend_on_the_other_questions() {
 }
 
 #[test]
-fn a_symbol_reaches_over_the_part_of_its_function_that_holds_the_address() {
+fn a_symbol_covers_the_part_holding_the_address() {
     let part = |start: u64, end: u64| [start, end].map(u64::to_le_bytes).concat();
     let list = [part(0x100, 0x110), part(0x180, 0x1a0), part(0, 0)].concat();
     let info = unit(&[&[1, 0, 0, 0, 0][..], &[5], b"function\0", &[0, 0, 0, 0], &[0]].concat());
@@ -94,7 +94,7 @@ fn a_symbol_reaches_over_the_part_of_its_function_that_holds_the_address() {
 }
 
 #[test]
-fn a_list_that_every_unit_names_is_not_read_for_each_of_them() {
+fn a_list_named_by_every_unit_is_read_once() {
     let count = 6_000;
     let list_of_the_last = 16 * (count as u32 + 1);
     let with_function = |list: u32, at: u64| {
@@ -114,7 +114,7 @@ fn a_list_that_every_unit_names_is_not_read_for_each_of_them() {
 }
 
 #[test]
-fn an_abbreviation_table_is_not_compiled_from_each_of_its_places() {
+fn abbreviations_are_not_compiled_at_each_place() {
     // Each unit begins its abbreviations, all of which are alike but for the last, a place further on.
     let table =
         [1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, 2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0];

@@ -145,7 +145,7 @@ fn chain(info: &AddressInfo) -> Vec<(String, Option<u32>)> {
 }
 
 #[test]
-fn frames_of_modules_have_lines_wherever_their_file_is() {
+fn frames_of_modules_have_lines_from_any_place() {
     let machine = Machine::new("places");
     let debug = format!("usr/lib/debug/lib/modules/{RELEASE}/kernel/made/made-up.ko");
     let own = format!("lib/modules/{RELEASE}/kernel/made/made-up.ko");
@@ -168,7 +168,7 @@ fn frames_of_modules_have_lines_wherever_their_file_is() {
 }
 
 #[test]
-fn a_file_with_another_build_id_is_not_used_nor_one_of_which_nobody_knows_where_it_is() {
+fn files_of_another_id_or_no_place_are_not_used() {
     let machine = Machine::new("other");
     machine.list();
     machine.file(&format!("lib/modules/{RELEASE}/kernel/made/made-up.ko"), &machine.module);

@@ -83,7 +83,7 @@ fn debug_symbols(uuid: [u8; 16]) -> Image<'static> {
 }
 
 #[test]
-fn names_come_from_symbols_exports_and_the_list_of_functions() {
+fn names_come_from_symbols_exports_and_starts() {
     // `_export` at 0x1060; functions at 0x1000, 0x1040, 0x1060 and 0x1080.
     let exports = [&[0, 1][..], b"_export\0", &[0x0b, 3, 0, 0xe0, 0x20, 0]].concat();
     let starts = vec![0x80, 0x20, 0x40, 0x20, 0x20, 0];
@@ -104,7 +104,7 @@ fn names_come_from_symbols_exports_and_the_list_of_functions() {
 }
 
 #[test]
-fn debug_info_in_the_image_is_used_and_no_other_looked_for() {
+fn debug_info_in_the_image_ends_the_search() {
     let folder = Folder::new("own");
     let path = folder.write("app", &Image { kind: macos_image::EXECUTABLE, ..debug_symbols(UUID) }.build());
     let found = folder.find(&path);
@@ -151,7 +151,7 @@ fn a_dsym_is_used_where_it_is_of_the_same_build() {
 }
 
 #[test]
-fn the_dsym_of_a_bundle_is_named_after_the_bundle() {
+fn a_bundles_dsym_is_named_after_the_bundle() {
     let folder = Folder::new("bundle");
     let path = folder.write("My.app/Contents/MacOS/app", &image().build());
     let file = "symbols/My.app.dSYM/Contents/Resources/DWARF/app";
@@ -160,7 +160,7 @@ fn the_dsym_of_a_bundle_is_named_after_the_bundle() {
 }
 
 #[test]
-fn of_a_universal_file_the_one_with_the_uuid_is_taken() {
+fn a_universal_file_gives_the_one_with_the_uuid() {
     let folder = Folder::new("universal");
     let other = Image {
         cpu: X86_64,
@@ -207,7 +207,7 @@ fn the_ids_of_other_profilers_lead_to_the_file() {
 }
 
 #[test]
-fn a_breakpad_file_is_used_where_there_is_no_dsym() {
+fn a_breakpad_file_stands_in_for_a_missing_dsym() {
     let folder = Folder::new("breakpad");
     let path = folder.write("app", &image().build());
     let id = "AB0102030405060708090A0B0C0D0E0F0";
@@ -309,7 +309,7 @@ fn member(name: &str, modified: u64, contents: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn object_files_in_archives_are_found_by_name_time_and_functions() {
+fn object_files_in_archives_are_found() {
     let folder = Folder::new("archives");
     let unrelated = Image {
         kind: OBJECT,
@@ -331,7 +331,7 @@ fn object_files_in_archives_are_found_by_name_time_and_functions() {
 }
 
 #[test]
-fn files_that_are_cut_anywhere_give_less_but_no_panic() {
+fn files_cut_anywhere_give_less_but_no_panic() {
     let whole = linked("/nowhere/app.o");
     for len in (0..whole.len()).step_by(7) {
         if let Ok(symbols) = ModuleSymbols::from_image(whole[..len].to_vec()) {

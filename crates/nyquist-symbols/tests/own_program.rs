@@ -53,7 +53,7 @@ fn chain(info: &AddressInfo) -> Vec<(String, u32)> {
 }
 
 #[test]
-fn an_inlined_chain_has_every_function_with_its_line() {
+fn an_inlined_chain_has_all_functions_and_lines() {
     black_box(outer(black_box(7)));
     let symbols = own_symbols();
     let start = relative(outer);
@@ -72,7 +72,7 @@ fn an_inlined_chain_has_every_function_with_its_line() {
 }
 
 #[test]
-fn many_addresses_get_the_answers_that_each_gets_alone() {
+fn many_addresses_get_the_answers_of_each_alone() {
     let symbols = own_symbols();
     let start = relative(outer);
     let mut addresses: Vec<_> =

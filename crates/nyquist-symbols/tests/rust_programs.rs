@@ -140,7 +140,7 @@ fn a_split_unit_that_is_gone_leaves_the_symbols() {
 }
 
 #[test]
-fn a_stripped_program_has_stand_ins_for_names_and_says_so() {
+fn a_stripped_program_has_marked_stand_in_names() {
     let program = build("stripped", &["-O", "-Cstrip=symbols"]);
     let (symbols, addresses) = (open(&program), code(&program));
     let answers = symbols.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));

@@ -52,7 +52,7 @@ fn names<const N: usize>(symbols: &ModuleSymbols, addresses: [u32; N]) -> [(Stri
 }
 
 #[test]
-fn libraries_have_their_own_symbols_and_those_that_are_kept_apart() {
+fn libraries_have_own_symbols_and_separate_ones() {
     let folder = Folder::new("whole", &SUFFIXES);
     for (number, name) in ["one", "two"].into_iter().enumerate() {
         for id in [Some(UUIDS[number]), None] {
@@ -73,7 +73,7 @@ fn libraries_have_their_own_symbols_and_those_that_are_kept_apart() {
 }
 
 #[test]
-fn without_its_other_files_a_cache_gives_what_the_first_one_has() {
+fn without_other_files_a_cache_gives_what_it_has() {
     // Without the symbols that are kept apart a function is known by where it begins.
     let folder = Folder::new("tables", &SUFFIXES[..2]);
     let symbols = folder.open("/usr/lib/libone.dylib", Some(UUIDS[0]));
@@ -85,7 +85,7 @@ fn without_its_other_files_a_cache_gives_what_the_first_one_has() {
 }
 
 #[test]
-fn a_library_of_another_build_is_not_used_and_no_file_of_another_cache() {
+fn a_library_of_another_build_is_not_used() {
     let folder = Folder::new("other", &SUFFIXES);
     let found = folder.find("/usr/lib/libone.dylib", Some([0x33; 16]));
     assert!(found.binary.is_none());

@@ -289,7 +289,7 @@ fn a_pdb_says_functions_lines_and_inlined_calls() {
 
 /// What the linker itself has made refers to functions of other object files by numbers of those.
 #[test]
-fn functions_of_other_object_files_have_names_where_they_are_inlined() {
+fn inlined_functions_of_other_objects_have_names() {
     let folder = Folder::new("ltcg");
     let app = folder.write("app.exe", &image());
     // The third number from the first object file of the list, whose name is in another case; there it is 0x5005.
@@ -349,7 +349,7 @@ fn an_image_of_another_build_is_not_used() {
 }
 
 #[test]
-fn breakpad_files_are_found_by_name_and_by_layout() {
+fn breakpad_files_are_found_by_name_and_layout() {
     for path in ["symbols/app.sym", "symbols/app.pdb/04030201060508070910111213141516A/app.sym", "app.sym"] {
         let folder = Folder::new(&format!("breakpad-{}", path.len()));
         let app = folder.write("app.exe", &image());
@@ -376,7 +376,7 @@ fn a_saved_profile_names_the_pdb() {
 }
 
 #[test]
-fn a_linux_program_with_a_name_of_windows_is_one_of_linux() {
+fn a_linux_program_named_exe_is_one_of_linux() {
     let folder = Folder::new("elf");
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let path = folder.write("program.exe", &program);
@@ -385,7 +385,7 @@ fn a_linux_program_with_a_name_of_windows_is_one_of_linux() {
 }
 
 #[test]
-fn described_functions_are_counted_by_what_one_takes_on_its_architecture() {
+fn functions_are_counted_by_architecture() {
     const TABLE_BYTES: u32 = 48;
     let folder = Folder::new("described");
     let expected = [(0x8664, Architecture::X86_64, 4), (0xaa64, Architecture::Aarch64, 6)];

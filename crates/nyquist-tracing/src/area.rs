@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_lie_beside_each_other_and_their_memory_can_be_freed() {
+    fn rings_lie_side_by_side_and_can_be_freed() {
         let area = Area::create().unwrap();
         let empty = blocks(&area);
         let mut rings: Vec<_> = (0..3).map(|_| area.ring().unwrap()).collect();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_has_become_another_files_is_left_alone() {
+    fn a_descriptor_now_anothers_is_left_alone() {
         let mut area = Area::create().unwrap();
         let other = sys::memory_file(c"other").unwrap();
         let own = std::mem::replace(&mut area.file, other);

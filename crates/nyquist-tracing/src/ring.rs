@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted_until_somebody_reads() {
+    fn what_finds_no_room_is_counted_until_a_read() {
         let (mut ring, file, folder) = ring("full");
         let record = record(CAPACITY / 2);
         assert_eq!([ring.push(&record), ring.push(&record)], [true, true]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_of_the_control_file_is_of_the_recording_that_goes_on() {
+    fn a_control_files_ring_is_of_the_live_recording() {
         let area: &'static Area = Box::leak(Box::new(Area::create().unwrap()));
         assert!(Ring::create(&Place::Area(area, 7)).is_err());
         assert!(Ring::create(&Place::Area(area, 0)).unwrap().push(&record(64)));

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_is_said_to_be_there_often_is_kept_once() {
+    fn code_stated_to_be_there_often_is_kept_once() {
         let code = |start: u32, end: u32| CodeRange { range: start..end, offset: FileOffset(0) };
         let check = |code: &[CodeRange], len: usize, expected: &[(u32, u32)]| {
             let all = UncoveredCode::read_whole(&vec![0xc3; len], code);

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_elsewhere_begins_with_the_frame_of_who_jumps_there() {
+    fn a_jump_target_begins_with_the_jumpers_frame() {
         // push rbx; je 8; pop rbx; ret; 8: call 0, which has no end; 13: a function that nothing leads to
         let bytes = [0x53, 0x0f, 0x84, 1, 0, 0, 0, 0x5b, 0xe8, 0xf3, 0xff, 0xff, 0xff, 0x55, 0xc3].to_vec();
         let code = UncoveredCode::all(bytes);

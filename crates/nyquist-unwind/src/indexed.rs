@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_on_the_way_is_what_is_read_at_once() {
+    fn reading_piece_by_piece_gives_the_same() {
         let Frames::Read(ReadFrames { pieces, sections }) = Module::from_elf(&this_program()).unwrap().frames
         else {
             panic!("it is read at once")
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_tell_is_told_by_the_whole_section() {
+    fn what_the_table_omits_the_whole_section_tells() {
         let check = |functions: &[(u64, u64, usize)], listed: &[usize], goes_on, by_table: bool| {
             let (bytes, indexed) = made(functions, listed, goes_on);
             let pieces = indexed.compiler(&mut Damage::default()).section_pieces(&section_of(bytes));
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_in_each_other_are_not_read_one_by_one() {
+    fn nested_descriptions_are_not_read_one_by_one() {
         let functions = [(0x100, 0x100, 0), (0x200, 0x50, 4), (0x300, 0x100, 0)];
         let (_, indexed) = made(&functions, &[0, 1, 2], Some(1));
         indexed.beginning_in(0..=0x250, &mut Damage::default(), |pieces, _, _| assert_eq!(pieces.len(), 2));

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn uncovered_code_is_read_when_it_is_asked_for_and_is_what_it_is() {
+    fn uncovered_code_is_read_on_demand_and_the_same() {
         let at_once = Module::from_elf(&this_program()).unwrap();
         let Frames::Read(ReadFrames { pieces, .. }) = &at_once.frames else { panic!("it is read at once") };
         let parts: Vec<_> = at_once.known_of_uncovered().code.parts().map(|(range, _)| range).collect();
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_gap_of_a_large_program_is_read_and_followed_alone() {
+    fn a_large_programs_small_gap_is_followed_alone() {
         let at_once = Module::from_elf(&this_program()).unwrap();
         let later = indexed();
         let is_small = |gap: &Range<u32>| later.extent(gap) == Extent::LoneGap;
@@ -527,7 +527,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn what_start_files_have_is_left_and_takes_no_more_than_its_small_gap() {
+    fn leaving_start_files_reads_one_small_gap() {
         expect_start_files_are_left(&Arc::new(Module::from_elf(&this_program()).unwrap()));
         let indexed = Arc::new(indexed());
         expect_start_files_are_left(&indexed);

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_address_is_in_the_part_of_the_piece_before_it() {
+    fn an_address_is_in_the_part_of_the_piece_before() {
         const PART: u32 = 1 << PART_BITS;
         let check = |starts: &[u32], address: u32, expected: Option<u32>| {
             let parts = Parts::new(Architecture::X86_64, 0, starts.iter().copied());

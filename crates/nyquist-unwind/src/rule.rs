@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn both_saved_registers_have_a_place_of_their_own() {
+    fn both_saved_registers_have_their_own_place() {
         let check = |frame_pointer, return_address, fits: bool| {
             let rule = Rule::with_saved(Kind::StackPointer, 64, frame_pointer, return_address);
             let expected = SavedRegisters { frame_pointer, return_address };

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_has_one_number_however_many_there_are() {
+    fn each_rule_has_one_number_up_to_the_last() {
         let mut rules = RuleSet::new();
         let operands = || (0..u16::MAX).map(|number| 8 * (i32::from(number) + 1));
         let numbers: Vec<u16> = operands().map(|operand| rules.number(rule(operand))).collect();

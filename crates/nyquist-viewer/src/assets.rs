@@ -101,7 +101,7 @@ mod tests {
     const PAGE_WEIGHT: usize = 200_000;
 
     #[test]
-    fn the_page_has_the_front_ends_address_and_no_script_of_its_own() {
+    fn the_page_has_the_front_end_and_no_own_script() {
         let page = find("", "https://a.example/\"><script>alert(1)</script>").unwrap();
         let text = String::from_utf8(page.plain.to_vec()).unwrap();
         assert!(text.contains("https://a.example/&quot;&gt;&lt;script&gt;"));

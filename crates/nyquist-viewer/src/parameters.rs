@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_a_part_of_a_name_or_a_regular_expression() {
+    fn a_pattern_is_a_part_of_a_name_or_a_regex() {
         assert!(pattern("PARSE").unwrap().matches("my_parser"));
         assert!(pattern("/^parse/").unwrap().matches("parser"));
         assert!(!pattern("/^parse/").unwrap().matches("my_parser"));

@@ -173,7 +173,7 @@ fn info_says_what_was_recorded() {
 }
 
 #[test]
-fn functions_are_sorted_searched_and_cut_into_pages() {
+fn functions_are_sorted_searched_and_paged() {
     let viewer = viewer();
     let rows = |query: &str| {
         let answer = ask(&viewer, "functions", query);
@@ -378,7 +378,7 @@ fn slower() -> Profile {
 }
 
 #[test]
-fn what_got_slower_comes_first_then_faster_then_noise() {
+fn slower_comes_first_then_faster_then_noise() {
     let viewer = BuiltinViewer::comparing(profile(), slower(), Arc::new(Files));
     assert_eq!(ask(&viewer, "info", "")["before"]["name"], "app");
     let table = ask(&viewer, "diff", "");
@@ -444,7 +444,7 @@ fn counters_are_levels_or_sums_over_time() {
 }
 
 #[test]
-fn the_stack_of_a_moment_is_that_of_the_sample_after_it() {
+fn a_moments_stack_is_of_the_sample_after_it() {
     let viewer = viewer();
     let at = |time: u64| {
         let answer = ask(&viewer, "moment", &format!("thread=0&time={time}"));
@@ -459,7 +459,7 @@ fn the_stack_of_a_moment_is_that_of_the_sample_after_it() {
 }
 
 #[test]
-fn a_heat_map_has_a_cell_for_each_offset_of_a_second() {
+fn a_heat_map_has_a_cell_per_offset_of_a_second() {
     let map = ask(&viewer(), "heatmap", "rows=200");
     assert_eq!(
         (&map["column_ns"], &map["row_ns"], &map["rows"]),
@@ -475,7 +475,7 @@ fn a_heat_map_has_a_cell_for_each_offset_of_a_second() {
 }
 
 #[test]
-fn markers_are_bars_in_lanes_and_short_ones_are_one() {
+fn markers_are_bars_in_lanes_and_short_ones_join() {
     let mut builder = ProfileBuilder::new(Meta {
         profiling_start: Some(0),
         profiling_end: Some(1000 * MS),

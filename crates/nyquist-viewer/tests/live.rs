@@ -68,7 +68,7 @@ fn functions(viewer: &BuiltinViewer, query: &str) -> Vec<(u64, String, u64)> {
 }
 
 #[test]
-fn answers_are_about_the_last_profile_and_numbers_stay() {
+fn answers_use_the_last_profile_and_keep_numbers() {
     let (viewer, feed) = live();
     assert_eq!(ask(&viewer, "info", "")["name"], "app");
     assert_eq!(ask(&viewer, "live", "paused=1"), json!({"version": 0, "state": "running"}));

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_counted_and_the_rest_of_a_long_list_too() {
+    fn contents_are_counted_and_a_long_list_is_cut() {
         let (contents, caches) = contents(12);
         let text = contents.text(&caches, false);
         assert!(text.contains("30.75 MB of at most 268.44 MB in /c/nyquist/answers"), "{text}");

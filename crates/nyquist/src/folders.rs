@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_caches_is_made_but_not_those_above_it() {
+    fn a_cache_folder_is_made_but_none_above_it() {
         let cache =
             |folder| folders(&[("HOME", "/proc/nonexistent"), ("XDG_CACHE_HOME", folder)], true).cache();
         assert_eq!(cache("/proc/nonexistent"), Some("/proc/nonexistent/nyquist".into()));

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_not_there_is_said_to_be_missing() {
+    fn a_missing_function_is_said_to_be_missing() {
         assert_eq!(chosen(&["a"], "parse").unwrap_err(), "no function with samples matches `parse`");
         assert_eq!(chosen(&["a"], "f-7").unwrap_err(), "there is no function f-7 in this profile");
         assert!(chosen(&["a"], "pa(").unwrap_err().contains("unclosed group"));

@@ -43,7 +43,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt as _;
 
     #[test]
-    fn a_file_is_found_by_the_name_that_a_profile_has() {
+    fn a_file_is_found_by_its_name_in_a_profile() {
         let folder = std::env::temp_dir().join(format!("nyquist-lossy-{}", std::process::id()));
         let folder_of_bytes = folder.join(OsStr::from_bytes(b"f\xfcr"));
         fs::create_dir_all(&folder_of_bytes).unwrap();

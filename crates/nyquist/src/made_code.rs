@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_shows_instructions_and_source_of_made_code() {
+    fn made_codes_instructions_and_source_are_served() {
         let folder = std::env::temp_dir().canonicalize().unwrap();
         let folder = folder.join(format!("nyquist-made-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();

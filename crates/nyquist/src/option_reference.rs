@@ -156,7 +156,7 @@ fn the_document_is_that_of_the_definitions() {
 }
 
 #[test]
-fn an_option_is_shown_with_all_that_is_defined_of_it() {
+fn an_option_is_shown_with_all_its_definitions() {
     let document = document();
     for expected in [
         "\n## nyquist record\n",

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_all_is_told_where_nothing_else_is_left() {
+    fn main_is_told_where_nothing_else_is_left() {
         let main = [("app", "/src/main.rs", "app::main"), ("libc.so.6", "", "memcpy")];
         assert_eq!(told(&[(&main, 10)]), "app::main 100.0%");
         assert_eq!(told(&[(&[("libc.so.6", "", "memcpy")], 10)]), "");

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_chosen_alone_and_a_part_of_it_matches_all() {
+    fn a_name_is_chosen_alone_and_a_part_matches_all() {
         assert_eq!(choose(&[]), Ok(None));
         assert_eq!(choose(&["worker-1"]), Ok(Some(vec![1])));
         assert_eq!(choose(&["worker"]), Ok(Some(vec![1, 2])));

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_held_open_is_not_called_by_its_number() {
+    fn a_file_held_open_is_not_called_by_its_number() {
         let check = |path: &str, expected: &str| assert_eq!(shown(Path::new(path)), expected);
         check("/proc/self/fd/21", "the file that was mapped");
         check("/usr/lib/debug/x.debug", "/usr/lib/debug/x.debug");

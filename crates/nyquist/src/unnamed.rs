@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_with_the_most_time_without_names_is_told() {
+    fn the_file_with_most_nameless_time_is_told() {
         let told = hints_of(&[
             ("/proc/self/exe", "fun_c230", 30),
             ("/proc/self/exe", "fun_c990", 20),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn doctor_is_advised_for_files_that_it_can_look_into() {
+    fn doctor_is_advised_for_files_it_can_look_into() {
         for path in ["/etc/passwd", "/nonexistent", "/dev/zero", "/etc", "[vdso]"] {
             let told = hints_of(&[(path, "fun_c230", 30)]);
             assert!(matches!(&*told, [told] if !told.contains("doctor")), "{told:?}");

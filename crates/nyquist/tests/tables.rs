@@ -63,7 +63,7 @@ fn write_profile(path: &Path) {
 }
 
 #[test]
-fn threads_without_a_sample_that_passes_are_left_out() {
+fn threads_without_a_passing_sample_are_left_out() {
     let folder = Folder::new("threads");
     assert!(folder.text("report --threads").contains("pool-idle"));
     let text = folder.text("report --threads --focus work");

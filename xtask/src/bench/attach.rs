@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stopped_threads_are_seen_by_looks_at_some_of_them() {
+    fn stopped_threads_are_seen_by_looking_at_some() {
         let asleep = || Ended(Command::new("sleep").arg("1000").spawn().unwrap());
         let (stopped, running) = (asleep(), asleep());
         sys::signal_process(stopped.0.id(), libc::SIGSTOP).unwrap();

@@ -186,7 +186,7 @@ mod tests {
     use super::share_in_script;
 
     #[test]
-    fn a_stack_with_a_known_root_is_whole_and_the_kernels_own_do_not_count() {
+    fn a_stack_with_a_known_root_is_whole() {
         let text = "app 1 1.0: 1 cycles:\n\t 401000 work+0x10 (/app)\n\t 401020 _start+0x2a (/app)\n\n\
                     app 1 1.1: 1 cycles:\n\t 401000 work (/app)\n\t 402000 [unknown] (/app)\n\n\
                     app 1 1.2: 1 cycles:\n\tffffffff810 do_idle+0x1 ([kernel.kallsyms])\n\n\

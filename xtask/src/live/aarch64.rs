@@ -17,7 +17,7 @@ pub(super) const TESTS: &[Test] = &[
         stacks(test, &["-O2", "-fomit-frame-pointer"])
     })
     .parallel(),
-    Test::new("stacks_with_signed_return_addresses_are_libgccs", |test| {
+    Test::new("signed_return_addresses_unwind_as_by_libgcc", |test| {
         stacks(test, &["-O2", "-mbranch-protection=standard"])
     })
     .parallel(),

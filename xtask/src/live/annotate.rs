@@ -18,7 +18,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("missing_files_are_named", missing).parallel(),
     Test::new("inlined_code_without_source_is_one_line", folded).parallel(),
     Test::new("the_librarys_source_is_its_compilers", library_source).parallel(),
-    Test::new("a_function_that_is_not_there_is_said_to_be_missing", unknown).parallel(),
+    Test::new("a_missing_function_is_said_to_be_missing", unknown).parallel(),
     Test::new("a_terminal_gets_what_fits_it", terminal).parallel(),
 ];
 

@@ -17,10 +17,10 @@ use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("all_threads_of_a_running_process_are_recorded", all_threads).quick(),
-    Test::new("an_attached_recording_has_complete_named_stacks", attached_stacks),
+    Test::new("an_attached_recording_has_whole_named_stacks", attached_stacks),
     Test::new("attached_stacks_agree_with_gdb", agrees_with_gdb),
-    Test::new("ctrl_c_ends_an_attached_recording_and_leaves_the_process", interrupted),
-    Test::new("sigint_from_a_wrapper_ends_an_attached_recording", |test| signalled(test, libc::SIGINT)),
+    Test::new("ctrl_c_ends_only_the_attached_recording", interrupted),
+    Test::new("a_wrappers_sigint_ends_an_attached_recording", |test| signalled(test, libc::SIGINT)),
     Test::new("a_signal_during_the_start_is_not_lost", signal_at_start),
     Test::new("sigterm_ends_an_attached_recording", |test| signalled(test, libc::SIGTERM)),
     Test::new("an_attached_recording_ends_with_its_process", process_ends),
@@ -28,8 +28,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_pid_that_does_not_exist_is_an_error", no_such_pid).quick().parallel(),
     Test::new("a_process_that_ends_while_attached_to_is_said", ending).parallel(),
     Test::new("another_users_process_is_an_error", foreign_pid).parallel(),
-    Test::new("ones_own_process_can_be_attached_to_as_a_plain_user", own_as_plain_user),
-    Test::new("a_low_limit_of_descriptors_that_can_be_raised_is_raised", raised_descriptors),
+    Test::new("a_plain_user_attaches_to_an_own_process", own_as_plain_user),
+    Test::new("a_low_limit_of_descriptors_is_raised", raised_descriptors),
     Test::new("attaching_interrupts_nobody", interrupts_nobody),
 ];
 

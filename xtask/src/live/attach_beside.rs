@@ -13,9 +13,9 @@ use super::targets::{
 };
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("one_of_two_processes_ends_and_the_other_is_recorded_on", one_of_two),
-    Test::new("the_end_of_a_process_ends_the_command_beside_it", ends_command),
-    Test::new("a_process_that_ends_while_attached_to_starts_no_command", ends_while_attached).parallel(),
+    Test::new("one_process_ends_and_the_other_is_recorded_on", one_of_two),
+    Test::new("a_processes_end_ends_the_command_beside_it", ends_command),
+    Test::new("a_process_that_ends_early_starts_no_command", ends_while_attached).parallel(),
     Test::new("another_users_process_starts_no_command", foreign).parallel(),
 ];
 

@@ -41,7 +41,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_file_that_may_not_be_read", forbidden).parallel(),
     Test::new("a_file_behind_an_option_as_of_perf", behind_an_option).quick().parallel(),
     Test::new("words_that_are_not_understood", words).quick().parallel(),
-    Test::new("words_that_are_not_understood_under_other_names", words_under_other_names).parallel(),
+    Test::new("unknown_words_are_refused_under_other_names", words_under_other_names).parallel(),
     Test::new("help_and_versions_are_no_errors", help).parallel(),
 ];
 

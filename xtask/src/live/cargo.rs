@@ -13,7 +13,7 @@ use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("run_records_an_optimised_program_with_all_names", run).quick(),
+    Test::new("run_records_an_optimised_program_with_names", run).quick(),
     Test::new("a_program_sees_what_cargo_run_shows_it", surroundings).parallel(),
     Test::new("a_test_sees_what_cargo_test_shows_it", test_surroundings).parallel(),
     Test::new("statuses_are_the_programs_and_cargos", statuses).parallel(),
@@ -24,7 +24,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_benchmark_is_run_as_cargo_bench_runs_it", bench).parallel(),
     Test {
         limit: Duration::from_mins(10),
-        ..Test::new("a_benchmark_of_criterion_is_run_without_its_analysis", criterion)
+        ..Test::new("a_criterion_benchmark_runs_without_analysis", criterion)
     },
     Test::new("one_test_runs_alone", one_test).parallel(),
     Test {

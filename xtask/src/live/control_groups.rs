@@ -18,7 +18,7 @@ use super::targets::{
 pub(super) const TESTS: &[Test] = &[
     Test::new("groups_below_it_are_recorded", nested),
     Test::new("groups_that_are_born_later_are_recorded", born_later),
-    Test::new("a_plain_users_group_is_recorded_or_the_reason_is_said", delegated),
+    Test::new("a_plain_users_group_is_recorded_or_refused", delegated),
     Test::new("what_is_no_group_is_said", no_group).parallel(),
 ];
 

@@ -16,33 +16,21 @@ use super::targets::{end, process_cpu_ms, working};
 use crate::bench::write_functions;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("more_of_each_stack_is_copied_where_many_are_deeper", deepened).quick(),
-    Test::new("more_of_each_stack_is_copied_at_ten_times_the_rate", deepened_at_high_rate),
-    Test::new("more_of_each_stack_is_copied_for_a_plain_users_processes", deepened_for_plain_user),
-    Test::new("more_of_each_stack_is_copied_in_an_attached_recording", |test| {
-        deepened_while_it_runs(test, false)
-    }),
-    Test::new("more_of_each_stack_is_copied_in_a_recording_of_the_system", |test| {
-        deepened_while_it_runs(test, true)
-    }),
-    Test::new("a_recursion_beyond_all_copies_reaches_its_root", from_memory).quick(),
+    Test::new("more_of_deeper_stacks_is_copied", deepened).quick(),
+    Test::new("more_of_deeper_stacks_is_copied_at_high_rates", deepened_at_high_rate),
+    Test::new("more_of_a_plain_users_stacks_is_copied", deepened_for_plain_user),
+    Test::new("more_of_deeper_stacks_is_copied_when_attached", |test| deepened_while_it_runs(test, false)),
+    Test::new("more_of_deeper_stacks_is_copied_system_wide", |test| deepened_while_it_runs(test, true)),
+    Test::new("a_recursion_beyond_all_copies_has_its_root", from_memory).quick(),
     Test::new("a_very_deep_recursion_reaches_its_root", from_memory_far),
-    Test::new("a_recursion_of_more_than_a_megabyte_reaches_its_root", from_memory_farthest),
-    Test::new("stacks_of_a_compiler_reach_their_roots_more_often_than_copies_of_them", compiler),
-    Test::new("pages_of_a_stack_that_nobody_has_used_end_no_stacks", skipped_page).quick(),
-    Test::new("alternating_deep_recursions_have_no_frame_of_each_other", |test| {
-        alternating(test, SLOW_TURN, 0)
-    }),
-    Test::new("fast_alternating_deep_recursions_have_no_frame_of_each_other", |test| {
-        alternating(test, "300", 0)
-    }),
-    Test::new("recursions_below_the_same_recursion_are_not_taken_for_each_other", |test| {
-        alternating(test, SLOW_TURN, 300)
-    }),
-    Test::new("fast_recursions_below_the_same_recursion_are_not_taken_for_each_other", |test| {
-        alternating(test, "300", 300)
-    }),
-    Test::new("importing_what_was_kept_gives_stacks_from_memory_again", kept_from_memory),
+    Test::new("a_recursion_of_over_a_megabyte_has_its_root", from_memory_farthest),
+    Test::new("compiler_stacks_reach_roots_beyond_copies", compiler),
+    Test::new("untouched_stack_pages_end_no_stacks", skipped_page).quick(),
+    Test::new("alternating_recursions_share_no_frame", |test| alternating(test, SLOW_TURN, 0)),
+    Test::new("fast_alternating_recursions_share_no_frame", |test| alternating(test, "300", 0)),
+    Test::new("recursions_on_a_common_base_stay_apart", |test| alternating(test, SLOW_TURN, 300)),
+    Test::new("fast_recursions_on_a_common_base_stay_apart", |test| alternating(test, "300", 300)),
+    Test::new("importing_kept_records_completes_stacks_again", kept_from_memory),
     Test::new("frame_pointers_are_followed_where_asked_for", frame_pointers).quick(),
     Test::new("no_callers_are_looked_for_where_not_asked_for", no_callers).quick(),
     Test::new("as_much_of_a_stack_is_copied_as_asked_for", stack_size).quick(),

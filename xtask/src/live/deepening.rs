@@ -9,8 +9,8 @@ use super::profile::{Profile, Thread};
 use super::targets::end;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_command_has_all_samples_where_more_of_its_stacks_is_copied", launched),
-    Test::new("a_process_has_all_samples_where_more_of_its_stacks_is_copied", attached),
+    Test::new("a_command_loses_no_samples_by_larger_copies", launched),
+    Test::new("a_process_loses_no_samples_by_larger_copies", attached),
 ];
 
 /// The depth of the recursion: 40 kB of stack, which the first copies cut and the larger ones hold.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_or_doubled_around_the_switch_is_seen() {
+    fn losses_and_doubles_around_the_switch_are_seen() {
         assert!(judged(each_ms()));
         // The period of the clock that takes over begins with it.
         assert!(judged(each_ms().map(|time| if time > 200.0 { time + 0.9 } else { time })));

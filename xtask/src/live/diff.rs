@@ -10,9 +10,9 @@ use super::harness::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("two_runs_of_one_program_differ_by_noise_alone", noise),
-    Test::new("a_slowdown_of_10_percent_in_one_function_is_found", slowdown).quick(),
-    Test::new("several_runs_a_side_are_compared_by_their_means", several),
-    Test::new("runs_of_different_length_are_compared_by_share", share),
+    Test::new("a_slowdown_of_10_percent_is_found", slowdown).quick(),
+    Test::new("several_runs_a_side_are_compared_by_means", several),
+    Test::new("runs_of_different_length_compare_by_share", share),
     Test::new("what_cannot_be_compared_is_refused", refused).parallel(),
 ];
 

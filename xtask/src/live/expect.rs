@@ -95,7 +95,7 @@ mod tests {
     use super::{expect_share, expect_within, tolerance};
 
     #[test]
-    fn a_tolerance_narrows_with_more_samples_and_is_never_nothing() {
+    fn a_tolerance_narrows_with_samples_but_not_to_0() {
         assert!(tolerance(0.5, 1000.0) > tolerance(0.5, 4000.0));
         assert!(tolerance(1.0, 1000.0) > 0.0);
     }

@@ -18,9 +18,8 @@ use super::profile::Frame;
 use super::server::{link_of, urls_of};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("stripped_programs_have_names_lines_and_inlined_calls", |test| names(test, Build::Plain))
-        .quick(),
-    Test::new("stripped_position_independent_programs_have_names", |test| names(test, Build::Pie)),
+    Test::new("stripped_programs_have_names_and_inlines", |test| names(test, Build::Plain)).quick(),
+    Test::new("stripped_pie_programs_have_names", |test| names(test, Build::Pie)),
     Test::new("programs_without_section_headers_have_names", |test| names(test, Build::NoSections)),
     Test::new("every_function_is_what_go_says_it_is", every_function),
     Test::new("doctor_says_that_names_come_from_gos_tables", doctor).parallel(),

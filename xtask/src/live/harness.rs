@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_while_cpus_were_held_does_not_count_but_not_for_ever() {
+    fn measures_on_held_cpus_are_retried_a_few_times() {
         let again = |attempts: usize| Outcome::PassedAgain(vec!["off"; attempts - 1].join(MEASURED_AGAIN));
         for attempts in ["Op", "OOp", "oOOp"] {
             assert_eq!(judged(attempts), (again(attempts.len()), attempts.len()));

@@ -21,7 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_marker_folder_takes_nothing_else_with_it", removal),
     Test::new("a_marker_folder_that_is_moved_is_emptied", moved),
     Test::new("a_program_marks_no_other_users_process", forged),
-    Test::new("files_that_never_become_rings_delay_no_profile", unready),
+    Test::new("files_that_never_become_rings_cause_no_delay", unready),
 ];
 
 /// What the program does when it has no right to.

@@ -16,7 +16,7 @@ use super::profile::Profile;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("debug_info_beyond_memory_loses_no_profile", debug_info_beyond_memory),
-    Test::new("a_file_of_anothers_build_id_names_its_own_code", forged_id),
+    Test::new("a_file_with_anothers_build_id_names_itself", forged_id),
 ];
 
 /// What each section of debug info takes in memory, and in the file a thousandth of that.

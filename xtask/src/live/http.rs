@@ -148,7 +148,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn a_plain_and_a_chunked_answer_have_the_same_body() {
+    fn plain_and_chunked_answers_have_the_same_body() {
         let plain = parse(b"HTTP/1.1 404 Not Found\r\nX-A:  b\r\n\r\nhello").unwrap();
         assert_eq!((plain.status, plain.header("x-a"), plain.text().as_str()), (404, Some("b"), "hello"));
         let chunked =

@@ -16,9 +16,9 @@ use super::profile::Profile;
 use super::targets::{end, own_group};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_process_that_sleeps_does_not_wake_the_recorder", process),
-    Test::new("a_control_group_that_sleeps_does_not_wake_the_recorder", group),
-    Test::new("a_machine_that_is_idle_does_not_wake_the_recorder", machine),
+    Test::new("a_sleeping_process_does_not_wake_the_recorder", process),
+    Test::new("a_sleeping_group_does_not_wake_the_recorder", group),
+    Test::new("an_idle_machine_does_not_wake_the_recorder", machine),
 ];
 
 /// How long the recorder is looked at.

@@ -16,20 +16,16 @@ use super::targets::record_running;
 pub(super) const TESTS: &[Test] = &[
     Test::new("javascript_has_names_from_a_perf_map", |test| javascript(test, "--perf-basic-prof", "perf-")),
     Test::new("javascript_has_names_from_a_jitdump", |test| javascript(test, "--perf-prof", "jit-")),
-    Test::new("javascript_is_unwound_by_what_the_jitdump_says", |test| {
+    Test::new("javascript_is_unwound_by_its_jitdump", |test| {
         let options = ["--perf-prof", "--perf-prof-unwinding-info"];
         let recorded = record_javascript(test, &options)?;
         expect_whole_stacks(&recorded, "spin")
     }),
     Test::new("java_has_names_from_a_map_written_at_its_end", java),
-    Test::new("in_namespaces_of_its_own_made_code_has_the_names_of_its_own_map", |test| {
-        in_namespaces(test, "")
-    }),
-    Test::new("with_a_tmp_of_its_own_made_code_has_the_names_of_its_own_map", |test| {
-        in_namespaces(test, OWN_TMP)
-    }),
+    Test::new("in_own_namespaces_made_code_has_its_own_names", |test| in_namespaces(test, "")),
+    Test::new("with_an_own_tmp_made_code_has_its_own_names", |test| in_namespaces(test, OWN_TMP)),
     Test::new("made_code_without_names_keeps_its_addresses", unnamed),
-    Test::new("of_an_attached_program_nothing_is_advised_that_it_does", attached),
+    Test::new("attached_programs_get_no_advice_they_follow", attached),
 ];
 
 /// The folder of the workloads' sources.

@@ -17,9 +17,9 @@ use super::signals::is_pending;
 use super::targets::{process_cpu_ms, process_of};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("ctrl_z_stops_the_recording_and_fg_goes_on_with_it", plain_command),
-    Test::new("a_command_that_handles_ctrl_z_does_so_before_it_stops", handling_command),
-    Test::new("ctrl_z_stops_the_recorder_of_a_command_that_ignores_it", ignoring_command),
+    Test::new("ctrl_z_stops_the_recording_and_fg_resumes_it", plain_command),
+    Test::new("a_command_handles_ctrl_z_before_it_stops", handling_command),
+    Test::new("ctrl_z_stops_only_the_recorder_where_ignored", ignoring_command),
     Test::new("a_recorder_that_goes_on_at_once_does_not_stop", withdrawn),
     Test::new("a_recorded_shell_controls_its_jobs", recorded_shell),
 ];

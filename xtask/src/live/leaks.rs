@@ -30,7 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("storms_by_name", |test| running(test, |_| vec!["--name".to_owned(), "storm".to_owned()])),
     Test::new("storms_in_a_control_group", in_group),
     Test::new("a_recorder_that_is_killed_harms_nobody", killed),
-    Test::new("a_command_goes_on_when_the_recorder_that_traces_it_is_killed", killed_with_a_command),
+    Test::new("a_command_survives_its_killed_tracer", killed_with_a_command),
     Test::new("what_leaks_is_found", leaks_are_found),
     Test::new("what_is_left_behind_is_found", leavings_are_found),
 ];

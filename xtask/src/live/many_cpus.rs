@@ -10,7 +10,7 @@ use super::recorded::Recording;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("many_threads_of_the_recorder_come_to_the_same", of_many_threads),
-    Test::new("deep_stacks_that_many_threads_walk_are_the_same", of_deep_stacks),
+    Test::new("deep_stacks_of_many_walkers_are_the_same", of_deep_stacks),
 ];
 
 /// At this rate much is in the rings at each look, and many stacks wait.

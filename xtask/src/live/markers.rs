@@ -18,7 +18,7 @@ use super::profiler_cli::Session;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("spans_and_events_are_markers_on_their_threads", spans),
-    Test::new("tasks_have_one_identity_and_a_line_of_their_own", tasks),
+    Test::new("tasks_have_one_identity_and_an_own_line", tasks),
     Test::new("a_crash_loses_no_markers", crash),
     Test::new("markers_of_a_plain_user_are_recorded", plain_user),
     Test::new("any_program_can_write_markers", without_library),

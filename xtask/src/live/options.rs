@@ -18,7 +18,7 @@ use super::stacks::is_truncated;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("several_runs_are_in_one_profile", iterations),
-    Test::new("a_run_that_fails_ends_the_runs_unless_told_otherwise", failing_runs).parallel(),
+    Test::new("a_failing_run_ends_the_runs_unless_ignored", failing_runs).parallel(),
     Test::new("processes_of_one_name_are_merged", reuse),
     Test::new("arguments_are_in_the_names_of_processes", arguments).parallel(),
     Test::new("only_main_threads_are_kept", main_threads),

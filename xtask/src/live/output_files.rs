@@ -13,7 +13,7 @@ use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_path_that_cannot_be_written_fails_before_the_command_starts", unwritable).quick().parallel(),
+    Test::new("an_unwritable_path_fails_before_the_command", unwritable).quick().parallel(),
     Test::new("a_profile_is_for_its_owner_alone", mode).quick().parallel(),
     Test::new("an_earlier_recording_is_kept_as_old", old_kept).quick().parallel(),
     Test::new("a_symbolic_link_is_followed_and_stays", symbolic_link).parallel(),
@@ -25,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("standard_output_gets_only_the_profile", standard_output).quick().parallel(),
     Test::new("the_usual_name_is_profile_json_gz", usual_name).parallel(),
     Test::new("nothing_partial_appears_while_recording", no_partial).parallel(),
-    Test::new("a_full_disk_is_said_and_leaves_nothing_partial", full_disk),
+    Test::new("a_full_disk_is_said_and_leaves_nothing", full_disk),
 ];
 
 /// Records a command that leaves a marker, to a path.

@@ -11,13 +11,11 @@ use super::profile::Profile;
 use super::targets::{OfRunning, WORK, end, process_cpu_ms, record_running, record_working_by};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_process_in_namespaces_of_its_own_has_its_own_files", |test| namespaces(test, By::Best)),
-    Test::new("by_ptrace_a_process_in_namespaces_of_its_own_has_its_own_files", |test| {
-        namespaces(test, By::Ptrace)
-    }),
-    Test::new("an_attached_program_whose_file_was_replaced_keeps_its_names", replaced),
-    Test::new("a_program_that_deletes_its_own_files_keeps_its_names", |test| deleted(test, |call| call)),
-    Test::new("a_plain_users_program_that_deletes_its_own_files_keeps_its_names", |test| {
+    Test::new("a_process_in_own_namespaces_has_its_own_files", |test| namespaces(test, By::Best)),
+    Test::new("by_ptrace_own_namespaces_have_their_own_files", |test| namespaces(test, By::Ptrace)),
+    Test::new("an_attached_replaced_program_keeps_its_names", replaced),
+    Test::new("a_program_deleting_its_files_keeps_its_names", |test| deleted(test, |call| call)),
+    Test::new("a_plain_users_deleted_program_keeps_its_names", |test| {
         deleted(test, Invocation::by_plain_user)
     }),
 ];

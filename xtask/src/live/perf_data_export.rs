@@ -9,7 +9,7 @@ use super::harness::Test;
 use super::profile::Profile;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("perf_shows_the_shares_and_call_chains_of_the_profile", shares_and_chains).quick(),
+    Test::new("perf_shows_the_profiles_shares_and_chains", shares_and_chains).quick(),
     Test::new("perf_reports_what_was_exported", report),
     Test::new("an_export_read_again_is_the_same_profile", again).quick(),
     Test::new("samply_reads_what_was_exported", samply),

@@ -17,14 +17,14 @@ use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_plain_user_at_paranoid_2_gets_user_stacks", plain_at_2).quick(),
-    Test::new("kernel_time_that_may_not_be_sampled_is_a_share_of_its_own", kernel_share_at_2),
+    Test::new("unsampled_kernel_time_is_a_share_of_its_own", kernel_share_at_2),
     Test::new("a_plain_user_at_paranoid_1_gets_kernel_frames", |test| plain_kernel(test, 1)),
-    Test::new("a_plain_user_at_paranoid_minus_1_gets_kernel_frames", |test| plain_kernel(test, -1)),
-    Test::new("a_plain_user_of_everything_has_own_clocks_and_own_mappings", plain_system),
+    Test::new("a_plain_user_at_minus_1_gets_kernel_frames", |test| plain_kernel(test, -1)),
+    Test::new("a_plain_user_of_everything_has_own_mappings", plain_system),
     Test::new("root_at_paranoid_2_gets_kernel_frames", root_at_2),
     Test::new("root_without_capabilities_gets_user_stacks", no_capabilities),
     Test::new("too_little_locked_memory_is_no_error", locked_memory),
-    Test::new("what_a_setuid_program_uses_is_said_to_be_missing", setuid),
+    Test::new("a_setuid_programs_time_is_said_to_be_missing", setuid),
     Test::new("under_sudo_the_command_runs_as_the_user", sudo),
     Test::new("under_sudo_as_root_runs_as_root", sudo_as_root),
 ];

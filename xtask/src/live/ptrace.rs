@@ -18,11 +18,11 @@ use crate::holds::Holds;
 use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_refused_perf_event_open_is_no_error_and_shares_are_right", falls_back).quick(),
+    Test::new("a_refused_perf_event_open_leaves_shares_right", falls_back).quick(),
     Test::new("a_plain_user_is_recorded_too", plain_user).quick(),
     Test::new("other_refusals_are_no_error_either", other_refusals),
-    Test::new("the_chosen_backend_is_taken_or_the_reason_said", chosen_backend).parallel(),
-    Test::new("chosen_cpus_are_refused_before_the_command_starts", chosen_cpus).parallel(),
+    Test::new("the_chosen_backend_is_taken_or_says_why_not", chosen_backend).parallel(),
+    Test::new("chosen_cpus_are_refused_before_the_command", chosen_cpus).parallel(),
     Test::new("what_the_command_leaves_running_is_said", left_running).parallel(),
     Test::new("threads_have_their_names_and_shares", threads).quick(),
     Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick(),
@@ -32,19 +32,19 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("waiting_is_told_apart_from_running", idle_and_running).quick(),
     Test::new("a_program_that_waits_sees_no_interrupted_call", no_interrupted_calls).quick(),
     Test::new("ignored_signals_end_no_call", ignored_signals).quick(),
-    Test::new("a_thread_that_stops_for_another_reason_is_sampled_on", disturbed).quick(),
+    Test::new("a_thread_stopped_otherwise_is_sampled_on", disturbed).quick(),
     Test::new("threads_that_stop_all_the_time_hide_no_others", stops),
     Test::new("exit_statuses_are_the_commands", exit_statuses).quick().parallel(),
     Test::new("a_command_that_cannot_be_run_is_an_error", cannot_run).parallel(),
     Test::new("ctrl_c_lets_the_command_save_its_work", ctrl_c).quick(),
     Test::new("sigterm_saves_the_profile", terminated),
-    Test::new("a_stopped_program_stays_stopped_until_it_is_continued", job_control).quick(),
+    Test::new("a_stopped_program_stays_so_until_continued", job_control).quick(),
     Test::new("exec_of_every_kind_keeps_the_count", exec_chain),
     Test::new("programs_that_soon_call_exec_have_callers", short_programs),
     Test::new("vfork_and_short_processes_are_counted", short_processes),
     Test::new("one_thread_is_looked_at_within_its_budget", one_thread_within_budget),
     Test::new("many_threads_lower_the_rate_and_are_all_seen", many_threads),
-    Test::new("more_threads_than_cpus_have_stacks_and_their_shares", crowds),
+    Test::new("more_threads_than_cpus_have_their_shares", crowds),
 ];
 
 /// A call under a filter that refuses `perf_event_open`.

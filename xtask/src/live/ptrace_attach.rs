@@ -15,13 +15,13 @@ use super::targets::{end, process_cpu_ms, working};
 use crate::sys::monotonic_ns;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("an_attached_process_is_recorded_and_left_alone", attach).quick(),
+    Test::new("an_attached_process_is_recorded_and_untouched", attach).quick(),
     Test::new("an_attached_process_may_end", attached_ends),
     Test::new("attaching_while_threads_come_and_go_succeeds", attach_to_churn),
-    Test::new("threads_that_are_born_while_attached_to_have_their_time", attach_to_generations),
-    Test::new("a_process_whose_main_thread_has_ended_is_attached_to", leaderless),
+    Test::new("threads_born_while_attaching_have_their_time", attach_to_generations),
+    Test::new("a_process_without_main_thread_is_attached_to", leaderless),
     Test::new("a_process_with_a_tracer_is_an_error", traced_already).parallel(),
-    Test::new("a_child_that_cannot_be_traced_is_left_out_and_said", left_out),
+    Test::new("an_untraceable_child_is_left_out_and_said", left_out),
 ];
 
 fn attached<'a>(test: &'a Context<'a>, pid: u32, output: &Path) -> Invocation<'a> {

@@ -12,12 +12,12 @@ use super::recorded::Recorded;
 use super::spare::watched;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("functions_have_the_share_of_time_that_they_used", shares).quick(),
+    Test::new("functions_have_their_share_of_time", shares).quick(),
     Test::new("threads_have_their_names_and_shares", threads).quick(),
     Test::new("rust_threads_have_their_names_and_shares", rust_threads),
     Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick(),
-    Test::new("exec_keeps_what_was_before_and_takes_the_last_name", exec_chain),
-    Test::new("a_process_that_renames_itself_keeps_its_name_beside_the_new_one", renamed),
+    Test::new("exec_keeps_what_was_and_takes_the_last_name", exec_chain),
+    Test::new("a_renamed_process_keeps_both_of_its_names", renamed),
     Test::new("a_program_whose_file_is_gone_still_has_names", deleted_program),
     Test::new("odd_process_names_do_not_end_the_recording", odd_name),
     Test::new("short_lived_processes_are_counted", short_lived),
@@ -26,20 +26,20 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("threads_that_come_and_go_cost_no_samples", churn),
     Test::new("cpu_deltas_add_up_to_the_cpu_time_used", cpu_deltas),
     Test::new("a_higher_rate_gives_more_samples", higher_rate),
-    Test::new("a_rate_beyond_the_machines_is_lowered_with_a_warning", rate_too_high),
+    Test::new("a_rate_too_high_is_lowered_with_a_warning", rate_too_high),
     Test::new("a_recorder_bound_to_one_cpu_still_samples_all", affinity),
-    Test::new("words_with_equals_become_the_commands_environment", environment_words).quick().parallel(),
+    Test::new("words_with_equals_are_the_environment", environment_words).quick().parallel(),
     Test::new("the_command_inherits_nothing_of_the_recorder", nothing_inherited).parallel(),
-    Test::new("the_command_reads_the_recorders_standard_input", standard_input).parallel(),
+    Test::new("the_command_reads_the_recorders_stdin", standard_input).parallel(),
     Test::new("quiet_says_nothing_but_errors", quiet).parallel(),
     Test::new("words_after_the_command_belong_to_it", command_words).parallel(),
     Test::new("the_profile_describes_the_machine_and_the_run", meta).quick(),
     Test::new("lost_samples_are_counted_in_the_profile", lost),
-    Test::new("neither_the_recorder_nor_threads_without_samples_appear", no_clutter),
+    Test::new("recorder_and_unsampled_threads_do_not_appear", no_clutter),
     Test::new("profiles_keep_the_rules_of_their_format", |test| format_rules(test, "66")).quick(),
-    Test::new("profiles_of_version_49_keep_the_rules_of_their_format", |test| format_rules(test, "49")),
+    Test::new("version_49_profiles_keep_their_formats_rules", |test| format_rules(test, "49")),
     Test::new("profile_version_49_says_the_same", version_49),
-    Test::new("the_environment_can_ask_for_profile_version_49", version_by_environment).parallel(),
+    Test::new("the_environment_can_ask_for_version_49", version_by_environment).parallel(),
 ];
 
 /// The true shares of a program's functions, each at the same tolerance.

@@ -12,8 +12,7 @@ use super::permissions::at_paranoid;
 use super::profile::Profile;
 use super::samply::link;
 
-pub(super) const TESTS: &[Test] =
-    &[Test::new("options_give_what_samply_gives_but_for_known_differences", compared)];
+pub(super) const TESTS: &[Test] = &[Test::new("options_do_as_samplys_with_known_differences", compared)];
 
 /// One program, recorded by both with the same options.
 struct Case {

@@ -15,7 +15,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("load_serves_the_profile_to_the_front_end", profile_served).quick().parallel(),
     Test::new("addresses_are_symbolicated", symbolicate).parallel(),
     Test::new("a_bare_symbolication_job_is_answered_too", bare_job).parallel(),
-    Test::new("source_files_of_the_profile_are_served_and_no_others", source).parallel(),
+    Test::new("only_source_files_of_the_profile_are_served", source).parallel(),
     Test::new("assembly_is_served", assembly).parallel(),
     Test::new("without_the_token_nothing_is_told", no_token).quick().parallel(),
     Test::new("another_host_name_is_refused", wrong_host).quick().parallel(),

@@ -12,7 +12,7 @@ use super::invocation::Finished;
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_setuid_program_is_warned_about", launched).parallel(),
     Test::new("the_warning_comes_before_the_program_starts", before_start).parallel(),
-    Test::new("setuid_programs_of_a_script_are_named_once_each", in_script).parallel(),
+    Test::new("setuid_programs_of_a_script_are_named_once", in_script).parallel(),
 ];
 
 /// What is said of a program that loses its privileges.

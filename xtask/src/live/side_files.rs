@@ -20,7 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("only_a_jitdump_that_is_believed_is_removed", jitdump),
     Test::new("a_perf_map_beyond_memory_loses_no_profile", large_map).exclusive("takes much memory"),
     Test::new("what_a_jitdump_claims_takes_no_memory", large_claim),
-    Test::new("a_file_with_the_id_of_another_users_names_nothing_of_theirs", same_id),
+    Test::new("a_file_with_anothers_id_does_not_name_theirs", same_id),
 ];
 
 /// What names the code in the workload's own file.

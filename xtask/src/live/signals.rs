@@ -13,10 +13,10 @@ use super::profile::Profile;
 pub(super) const TESTS: &[Test] = &[
     Test::new("ctrl_c_lets_the_command_save_its_work", handler_saves).quick(),
     Test::new("ctrl_c_ends_a_command_that_does_not_care", default_action).quick(),
-    Test::new("a_second_ctrl_c_kills_a_command_that_ignores_the_first", ignored),
+    Test::new("a_second_ctrl_c_kills_an_ignoring_command", ignored),
     Test::new("sigterm_to_the_recorder_saves_the_profile", terminated),
-    Test::new("sigint_to_the_recorder_alone_saves_the_profile", interrupted_alone),
-    Test::new("ctrl_c_while_names_are_looked_up_saves_the_profile", during_symbolication),
+    Test::new("sigint_to_the_recorder_saves_the_profile", interrupted_alone),
+    Test::new("ctrl_c_during_symbolication_saves_the_profile", during_symbolication),
     Test::new("a_background_child_does_not_keep_the_recorder", background_child),
 ];
 

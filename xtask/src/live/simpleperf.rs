@@ -11,7 +11,7 @@ use super::profile::Profile;
 pub(super) const TESTS: &[Test] = &[
     Test::new("frame_pointers_are_as_simpleperf_reports_them", frame_pointers),
     Test::new("stacks_that_it_unwound_reach_main", unwound),
-    Test::new("names_come_from_the_file_and_lines_from_the_binary_cache", binary_cache),
+    Test::new("names_come_from_the_file_and_lines_from_cache", binary_cache),
     Test::new("time_off_the_cpu_is_waiting", off_cpu),
 ];
 

@@ -11,66 +11,51 @@ use super::recorded::Recorded;
 pub(super) const TESTS: &[Test] = &[
     Test::new("every_stack_begins_at_start_with_cfi", |test| roots(test, "shares")).quick(),
     Test::new("every_stack_begins_at_start_unoptimised", |test| roots(test, "shares-O0")),
-    Test::new("every_stack_begins_at_start_with_frame_pointers", |test| roots(test, "shares-fp")),
-    Test::new("every_stack_begins_at_start_with_frame_pointers_alone", |test| {
-        roots(test, "shares-fp-no-cfi")
-    }),
-    Test::new("every_stack_begins_at_start_without_anything_but_instructions", |test| {
-        roots(test, "shares-no-cfi")
-    }),
-    Test::new("every_stack_of_a_stripped_program_without_anything_but_instructions_has_its_root", |test| {
+    Test::new("stacks_begin_at_start_with_frame_pointers", |test| roots(test, "shares-fp")),
+    Test::new("stacks_begin_at_start_by_frame_pointers_alone", |test| roots(test, "shares-fp-no-cfi")),
+    Test::new("stacks_begin_at_start_by_instructions_alone", |test| roots(test, "shares-no-cfi")),
+    Test::new("stripped_stacks_are_whole_by_instructions", |test| {
         expect_whole(&test.record(&["shares-no-cfi-stripped", "500"]).run_well()?.profile)
     }),
-    Test::new("a_c_library_without_unwind_information_has_its_callers", |test| musl(test, &["-static"]))
-        .quick(),
-    Test::new("a_stripped_c_library_without_unwind_information_has_its_callers", |test| musl(test, &[])),
-    Test::new("a_stripped_program_of_such_a_library_has_whole_stacks", |test| {
+    Test::new("a_c_library_without_cfi_has_its_callers", |test| musl(test, &["-static"])).quick(),
+    Test::new("a_stripped_c_library_without_cfi_has_callers", |test| musl(test, &[])),
+    Test::new("a_stripped_musl_program_has_whole_stacks", |test| {
         expect_whole(&record_musl(test, &["-static", "-s"])?.profile)
     }),
-    Test::new("every_stack_begins_at_start_with_debug_frame_alone", |test| roots(test, "shares-debug-frame")),
-    Test::new("every_stack_begins_at_start_in_a_fixed_position_program", |test| roots(test, "shares-no-pie")),
-    Test::new("every_stack_begins_at_start_in_a_static_program", |test| roots(test, "shares-static")),
+    Test::new("every_stack_begins_at_start_by_debug_frame", |test| roots(test, "shares-debug-frame")),
+    Test::new("every_stack_begins_at_start_without_pie", |test| roots(test, "shares-no-pie")),
+    Test::new("every_stack_begins_at_start_in_static_c", |test| roots(test, "shares-static")),
     Test::new("every_stack_begins_at_start_in_a_static_pie", |test| roots(test, "shares-static-pie")).quick(),
-    Test::new("every_stack_begins_at_start_without_a_search_table", |test| {
-        roots(test, "shares-no-hash-header")
-    }),
-    Test::new("every_stack_begins_at_start_with_several_text_sections", |test| {
-        roots(test, "shares-text-sections")
-    }),
+    Test::new("stacks_begin_at_start_without_a_search_table", |test| roots(test, "shares-no-hash-header")),
+    Test::new("stacks_begin_at_start_with_many_text_sections", |test| roots(test, "shares-text-sections")),
     Test::new("every_stack_begins_at_start_in_rust", |test| rust_roots(test, "inlines-v0")).quick(),
     Test::new("every_stack_begins_at_start_in_static_rust", |test| rust_roots(test, "inlines-static")),
-    Test::new("every_stack_of_a_thread_begins_where_threads_do", |test| thread_roots(test, "threads")),
-    Test::new("every_stack_of_a_thread_begins_where_threads_do_with_frame_pointers", |test| {
-        thread_roots(test, "threads-fp")
-    }),
+    Test::new("thread_stacks_begin_where_threads_do", |test| thread_roots(test, "threads")),
+    Test::new("thread_stacks_have_roots_with_frame_pointers", |test| thread_roots(test, "threads-fp")),
     Test::new("callers_are_in_order", callers_in_order).quick(),
     Test::new("a_recursion_that_fits_is_complete", |test| recursion(test, "recursion", 100)),
     Test::new("a_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 300))
         .quick(),
-    Test::new("a_deep_recursion_with_frame_pointers_is_complete_or_says_why_not", |test| {
-        recursion(test, "recursion-fp", 300)
-    }),
-    Test::new("a_very_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 4000)),
+    Test::new("a_deep_fp_recursion_is_whole_or_says_why_not", |test| recursion(test, "recursion-fp", 300)),
+    Test::new("a_very_deep_recursion_is_whole_or_says_why", |test| recursion(test, "recursion", 4000)),
     Test::new("a_fault_at_the_stack_pointer_has_its_function", fault_at_stack_pointer),
     Test::new("a_handler_on_its_own_stack_says_so", |test| own_stack(test, "signal_stack")),
     Test::new("a_coroutines_stack_is_complete", |test| coroutine(test, "coroutine", &[], IN_COROUTINE)),
     Test::new("what_a_coroutine_returns_to_has_its_name", |test| {
         coroutine(test, "coroutine-static", &[], IN_COROUTINE)
     }),
-    Test::new("a_coroutines_root_has_its_name_by_frame_pointers", |test| {
+    Test::new("a_coroutines_root_is_named_by_frame_pointers", |test| {
         // Of a leaf without a frame, frame pointers lead past its caller: that is `in_coroutine`, where it asks for the time.
         coroutine(test, "coroutine-fp", &["--call-graph", "fp"], &["body"])
     }),
-    Test::new("by_frame_pointers_what_a_handler_returns_to_has_its_name", signal_return_by_frame_pointers),
+    Test::new("frame_pointers_name_what_a_handler_returns_to", signal_return_by_frame_pointers),
     Test::new("what_a_handler_returns_to_has_its_name", |test| own_stack(test, "signal_stack-static")),
     Test::new("a_signal_handlers_stack_goes_on_below_it", |test| signal_frame(test, "signal_frame")),
-    Test::new("a_signal_handlers_stack_goes_on_below_it_with_frame_pointers", |test| {
-        signal_frame(test, "signal_frame-fp")
-    }),
-    Test::new("an_assembly_leaf_without_cfi_has_its_callers_or_says_why_not", no_cfi),
-    Test::new("an_assembly_leaf_without_cfi_is_left_by_frame_pointers", no_cfi_frame_pointers),
-    Test::new("code_made_without_unwind_information_has_its_callers", |test| made_code(test, &[])).quick(),
-    Test::new("code_made_without_unwind_information_has_its_callers_when_traced", |test| {
+    Test::new("a_handlers_stack_goes_on_with_frame_pointers", |test| signal_frame(test, "signal_frame-fp")),
+    Test::new("a_leaf_without_cfi_is_whole_or_says_why_not", no_cfi),
+    Test::new("frame_pointers_lead_out_of_a_leaf_without_cfi", no_cfi_frame_pointers),
+    Test::new("made_code_without_cfi_has_its_callers", |test| made_code(test, &[])).quick(),
+    Test::new("by_ptrace_made_code_without_cfi_has_callers", |test| {
         made_code(test, &["--backend", "ptrace"])
     }),
     Test::new("frames_of_dynamic_size_are_walked", dynamic_frames),

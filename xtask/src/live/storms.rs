@@ -21,20 +21,20 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("short_processes_that_never_exec_are_counted", |test| storm(test, By::Best, &["fork", "4000"])),
     Test::new("an_exec_storm_is_counted", |test| storm(test, By::Best, &["exec", "3000"])),
     Test::new("by_ptrace_short_processes_are_counted", |test| storm(test, By::Ptrace, &["vfork", "600"])),
-    Test::new("by_ptrace_short_processes_that_never_exec_are_counted", |test| {
+    Test::new("by_ptrace_short_forked_processes_are_counted", |test| {
         storm(test, By::Ptrace, &["fork", "600"])
     }),
     Test::new("by_ptrace_an_exec_storm_is_counted", |test| storm(test, By::Ptrace, &["exec", "600"])),
     Test::new("a_shell_loop_has_the_time_of_its_commands", shell_loop),
     Test::new("a_parallel_make_has_the_time_of_its_compilers", parallel_make),
     Test::new("a_cargo_build_has_the_time_of_its_compilers", cargo_build),
-    Test::new("as_a_plain_user_what_was_not_sampled_of_short_processes_is_said", unprivileged),
+    Test::new("a_plain_user_is_told_of_unsampled_short_tasks", unprivileged),
     Test::new("five_hundred_threads_are_recorded", many_threads),
-    Test::new("a_number_that_is_used_again_is_another_process", pid_reuse),
-    Test::new("libraries_that_take_each_others_place_are_told_apart", plugin_loop),
-    Test::new("a_program_that_closes_all_descriptors_is_recorded", closer),
+    Test::new("a_number_used_again_is_another_process", pid_reuse),
+    Test::new("libraries_replacing_each_other_are_told_apart", plugin_loop),
+    Test::new("a_program_closing_all_descriptors_is_recorded", closer),
     Test::new("a_32_bit_program_is_named_as_not_unwound", bits32),
-    Test::new("a_program_that_is_stopped_and_continued_is_recorded", stopped),
+    Test::new("a_stopped_and_continued_program_is_recorded", stopped),
 ];
 
 /// What is no easier for one way to sample than for the other.

@@ -6,15 +6,15 @@ use super::harness::Test;
 use super::invocation::Running;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("functions_of_a_command_are_shown_live_and_q_gives_the_terminal_back", command).quick(),
-    Test::new("a_process_is_watched_by_threads_and_left_alone", attached),
-    Test::new("signals_give_the_terminal_back_and_end_the_command", terminated),
+    Test::new("a_commands_functions_are_shown_until_q", command).quick(),
+    Test::new("a_process_is_watched_by_thread_and_left_alone", attached),
+    Test::new("signals_restore_the_terminal_and_end_commands", terminated),
     Test::new("several_processes_are_watched_together", several),
-    Test::new("a_command_that_has_ended_can_still_be_looked_at", ended),
+    Test::new("an_ended_command_can_still_be_looked_at", ended),
     Test::new("a_command_that_fails_is_not_silent", failed),
-    Test::new("what_a_command_prints_does_not_disturb_the_screen", output),
+    Test::new("a_commands_output_does_not_disturb_the_screen", output),
     Test::new("batches_are_tables_of_the_right_shares", batch).quick(),
-    Test::new("a_command_that_is_not_there_is_an_error_on_a_terminal_as_it_was", not_there),
+    Test::new("a_missing_command_leaves_the_terminal_alone", not_there),
 ];
 
 /// Leaves the alternate screen (xterm's private mode 1049).

@@ -12,12 +12,10 @@ use super::profile::{Frame, Profile};
 use super::stacks::{begins_at_start, expect_roots};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("stacks_of_a_stripped_go_program_end_where_go_begins", |test| go(test, "-s -w", "exe")),
-    Test::new("stacks_of_a_stripped_go_program_that_is_relocated_end_where_go_begins", |test| {
-        go(test, "-s -w", "pie")
-    }),
-    Test::new("stacks_of_a_go_program_with_debug_info_end_where_go_begins", |test| go(test, "", "exe")),
-    Test::new("every_stack_begins_at_start_without_section_headers", no_section_headers),
+    Test::new("stripped_go_stacks_end_where_go_begins", |test| go(test, "-s -w", "exe")),
+    Test::new("stripped_pie_go_stacks_end_where_go_begins", |test| go(test, "-s -w", "pie")),
+    Test::new("go_stacks_with_debug_info_end_where_go_begins", |test| go(test, "", "exe")),
+    Test::new("stacks_begin_at_start_without_section_headers", no_section_headers),
 ];
 
 /// The functions of Go's runtime that have no caller, or none on their stack.

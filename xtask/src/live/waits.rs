@@ -15,7 +15,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_plain_user_sees_what_threads_wait_for", reasons_of_plain_user),
     Test::new("running_and_waiting_are_all_time_of_a_thread", all_time),
     Test::new("a_lock_names_its_holder_and_who_waits", locks),
-    Test::new("a_thread_that_only_sleeps_is_seen_when_attached", attached),
+    Test::new("a_sleeping_thread_is_seen_when_attached", attached),
     Test::new("waits_are_not_kept_as_perf_data", with_perf_data),
 ];
 

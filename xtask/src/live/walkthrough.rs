@@ -15,7 +15,7 @@ use super::profile::{Frame, Profile};
 
 pub(super) const TESTS: &[Test] = &[Test {
     limit: Duration::from_mins(10),
-    ..Test::new("each_step_from_slow_to_fast_is_what_the_page_says", steps)
+    ..Test::new("each_step_from_slow_to_fast_is_as_on_the_page", steps)
 }];
 
 /// The page names these files for its steps, in this order. Each step's program is kept beside them, without the ending.

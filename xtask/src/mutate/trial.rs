@@ -95,7 +95,7 @@ mod tests {
     use super::check_said;
 
     #[test]
-    fn a_failure_is_one_sentence_without_control_characters() {
+    fn a_failure_is_one_sentence_without_controls() {
         assert_eq!(check_said("error: it is damaged\nhint: make another one\n", 1), Ok(()));
         assert_eq!(check_said("warning: a part is missing\n", 0), Ok(()));
         for (said, status) in [

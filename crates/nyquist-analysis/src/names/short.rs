@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_parameters_and_return_types_of_cpp_are_left_out() {
+    fn cpp_templates_parameters_and_returns_are_cut() {
         check(&[
             ("std::vector<int, std::allocator<int> >::push_back(int const&)", "std::vector::push_back"),
             ("foo(int, char const*)", "foo"),

@@ -112,7 +112,7 @@ fn recordings_of_the_same_program_are_noise() {
 }
 
 #[test]
-fn a_slowdown_of_a_tenth_in_one_function_is_found() {
+fn a_slowdown_of_a_tenth_is_found() {
     const NAME: &str = "app::function_2";
     let before = Program::new(400);
     let after = Program::new(400).with_slowdown(NAME, 1.1);

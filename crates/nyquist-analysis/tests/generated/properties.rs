@@ -94,7 +94,7 @@ fn roots_and_self_amounts_sum_to_the_samples() {
 }
 
 #[test]
-fn a_node_has_what_it_takes_itself_and_what_its_children_take() {
+fn a_node_has_its_own_and_its_childrens_weight() {
     check_all(|view, what| {
         for tree in [view.call_tree(), view.inverted_tree()] {
             for (_, node) in tree.walk(TreeLimits { min_weight: 20, max_depth: usize::MAX }) {
@@ -116,7 +116,7 @@ fn a_node_has_what_it_takes_itself_and_what_its_children_take() {
 }
 
 #[test]
-fn functions_take_what_counting_sample_by_sample_gives() {
+fn functions_match_a_count_sample_by_sample() {
     check_all(check_functions);
     // So many stacks that CPUs share them.
     let profile = generate(&Shape { samples: 20_000, threads: 3, functions: 5000, stacks: 200_000, seed: 5 });
@@ -147,7 +147,7 @@ fn check_functions(view: &View<'_>, what: &str) {
 }
 
 #[test]
-fn callers_cover_a_function_and_its_lines_are_its_own() {
+fn callers_cover_a_function_whose_lines_are_own() {
     check_all(|view, what| {
         for function in view.functions().functions.iter().take(3) {
             let peek = view.peek(function.func);
@@ -191,7 +191,7 @@ fn flame_graphs_are_as_wide_as_the_samples() {
 }
 
 #[test]
-fn the_profile_of_a_view_answers_as_the_view_does() {
+fn a_views_profile_answers_as_the_view_does() {
     check_all(|view, what| {
         let profile = view.to_profile();
         let index = Index::new(&profile);
@@ -225,7 +225,7 @@ fn parts_of_the_time_sum_to_the_whole() {
 
 /// Ranges of a recording of few stacks, for which the index has checkpoints: some begin and end near one, some far off.
 #[test]
-fn ranges_have_what_counting_sample_by_sample_gives() {
+fn ranges_match_a_count_sample_by_sample() {
     let profile = generate(&Shape { samples: 40_000, threads: 5, functions: 100, stacks: 500, seed: 3 });
     let index = Index::new(&profile);
     let end = 17_000_000_000_u64;
@@ -244,7 +244,7 @@ fn ranges_have_what_counting_sample_by_sample_gives() {
 }
 
 #[test]
-fn threads_have_what_counting_sample_by_sample_gives() {
+fn threads_match_a_count_sample_by_sample() {
     check_all(check_threads);
 }
 
@@ -263,7 +263,7 @@ fn check_threads(view: &View<'_>, what: &str) {
 }
 
 #[test]
-fn lines_take_what_counting_sample_by_sample_gives() {
+fn lines_match_a_count_sample_by_sample() {
     check_all(|view, what| {
         let mut own = BTreeMap::<_, Amount>::new();
         let mut total = BTreeMap::<_, Amount>::new();
@@ -303,7 +303,7 @@ fn lines_take_what_counting_sample_by_sample_gives() {
 
 /// Selections that leave out nothing, some of which are known to and some of which are gone through sample by sample.
 #[test]
-fn time_lines_are_the_same_from_tallies_and_from_samples() {
+fn time_lines_of_tallies_and_samples_agree() {
     let mut profile = generate(&Shape { samples: 5000, threads: 4, functions: 50, stacks: 300, seed: 8 });
     for has_cpu_deltas in [true, false] {
         profile = without_stacks(profile, has_cpu_deltas);

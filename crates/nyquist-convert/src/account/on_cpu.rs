@@ -65,7 +65,7 @@ mod tests {
     const TWO: Tid = Tid(2);
 
     #[test]
-    fn a_stay_begins_when_its_thread_was_first_seen_to_come() {
+    fn a_stay_begins_when_its_thread_was_first_seen() {
         let mut on_cpu = OnCpu::default();
         on_cpu.arrive(0, ONE, Timestamp(5));
         on_cpu.arrive(0, ONE, Timestamp(6));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_was_there_from_the_beginning_was_so_once() {
+    fn a_thread_was_there_from_the_beginning_once() {
         let mut on_cpu = OnCpu::default();
         assert_eq!(on_cpu.leave(0, ONE), Some(Began::BeforeAll));
         assert_eq!(on_cpu.leave(0, ONE), None);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_whose_place_another_has_taken_unseen_leaves_nothing() {
+    fn a_thread_replaced_unseen_leaves_nothing() {
         let mut on_cpu = OnCpu::default();
         on_cpu.arrive(0, ONE, Timestamp(5));
         on_cpu.arrive(0, TWO, Timestamp(9));

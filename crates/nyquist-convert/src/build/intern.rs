@@ -270,7 +270,7 @@ mod tests {
     use nyquist_profile::Meta;
 
     #[test]
-    fn files_of_one_id_are_one_lib_if_they_are_of_one_owner() {
+    fn files_of_one_id_and_owner_are_one_lib() {
         let (mut builder, mut owners) = (ProfileBuilder::new(Meta::default()), FxHashMap::default());
         let mut add = |mount, path: &str| {
             let mounts = MountView::Other { mount, folder: 0 };

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_the_standard_library_writes_them() {
+    fn numbers_are_written_as_std_writes_them() {
         for number in [0, 9, 0xa, 0x10, 0xdead_beef, u64::from(u32::MAX), u64::MAX] {
             hexadecimal(number, |text| assert_eq!(text, format!("{number:#x}")));
         }

@@ -90,7 +90,7 @@ const REUSE: Shape = Shape {
 };
 
 #[test]
-fn threads_of_one_name_share_a_row_where_they_do_not_overlap() {
+fn threads_of_one_name_share_a_row_in_turn() {
     let events = || {
         let mut events = vec![name(1, 1, "app", true), sample(1, 1, None, &[1])];
         for tid in [2, 3] {
@@ -108,7 +108,7 @@ fn threads_of_one_name_share_a_row_where_they_do_not_overlap() {
 }
 
 #[test]
-fn processes_of_one_name_share_a_row_where_they_do_not_overlap() {
+fn processes_of_one_name_share_a_row_in_turn() {
     let mut events = vec![name(1, 1, "sh", true)];
     for pid in [2, 3] {
         events.extend([fork(pid, pid, 1), name(pid, pid, "true", true), sample(pid, pid, None, &[1])]);
@@ -121,7 +121,7 @@ fn processes_of_one_name_share_a_row_where_they_do_not_overlap() {
 }
 
 #[test]
-fn a_row_is_left_to_its_name_when_the_name_changes() {
+fn a_row_is_left_to_its_name_after_a_rename() {
     let mut events = vec![name(1, 1, "sh", true), sample(1, 1, None, &[1])];
     for (pid, program) in [(2, "ls"), (3, "cat")] {
         // The child is a shell until it becomes another program.
@@ -132,7 +132,7 @@ fn a_row_is_left_to_its_name_when_the_name_changes() {
 }
 
 #[test]
-fn samples_from_before_exec_make_no_row_for_each_child() {
+fn samples_before_exec_make_no_row_per_child() {
     let mut events = vec![name(1, 1, "sh", true), sample(1, 1, None, &[1])];
     for pid in [2, 3, 4] {
         events.extend([fork(pid, pid, 1), sample(pid, pid, None, &[1])]);
@@ -142,7 +142,7 @@ fn samples_from_before_exec_make_no_row_for_each_child() {
 }
 
 #[test]
-fn a_thread_takes_a_row_of_the_name_that_it_gives_itself() {
+fn a_thread_takes_a_row_of_the_name_it_chooses() {
     let mut events = vec![name(1, 1, "app", true), sample(1, 1, None, &[1])];
     for tid in [2, 3] {
         events.extend([fork(1, tid, 1), sample(1, tid, None, &[1])]);
@@ -200,7 +200,7 @@ fn the_last_sample_lies_before_the_end() {
 }
 
 #[test]
-fn a_recording_is_as_long_as_it_was_and_not_as_its_events_are() {
+fn a_recording_is_as_long_as_it_was_noted() {
     let end = |noted: u64| {
         let mut converter = converter(true);
         converter.push(at(7, sample(1, 1, None, &[0x10])));
@@ -235,7 +235,7 @@ fn kernel_frames_are_on_top_of_user_frames() {
 }
 
 #[test]
-fn samples_are_of_the_thread_that_they_name_and_processes_have_lifetimes() {
+fn samples_are_of_the_thread_they_name() {
     let mut converter = converter(true);
     let name =
         |pid, name: &str| EventKind::Name { pid: Pid(pid), tid: Tid(pid), name: name.to_owned(), exec: true };
@@ -256,7 +256,7 @@ fn samples_are_of_the_thread_that_they_name_and_processes_have_lifetimes() {
 }
 
 #[test]
-fn a_number_that_is_used_again_gives_two_processes() {
+fn a_number_used_again_gives_two_processes() {
     let mut converter = converter(true);
     let fork = || EventKind::Fork { pid: Pid(2), tid: Tid(2), parent_pid: Pid(1), parent_tid: Tid(1) };
     converter.push(at(1, fork()));
@@ -271,7 +271,7 @@ fn a_number_that_is_used_again_gives_two_processes() {
 }
 
 #[test]
-fn cpu_time_without_samples_is_the_kernels_where_it_may_not_be_sampled() {
+fn unsampled_cpu_time_is_the_forbidden_kernels() {
     let mut converter = converter(false);
     converter.push(at(1, sample(1, 1, Some(1), &[1])));
     converter.push(at(9, sample(1, 1, Some(6), &[1])));
@@ -286,7 +286,7 @@ fn cpu_time_without_samples_is_the_kernels_where_it_may_not_be_sampled() {
 }
 
 #[test]
-fn a_thread_that_was_never_sampled_shows_up_by_its_total() {
+fn a_thread_never_sampled_shows_up_by_its_total() {
     let mut converter = converter(false);
     converter.push(at(5, EventKind::Exit { pid: Pid(7), tid: Tid(7) }));
     converter.push(at(5, EventKind::Total { pid: Pid(7), tid: Tid(7), cpu_time_ns: 2 * MS + 1 }));
@@ -294,7 +294,7 @@ fn a_thread_that_was_never_sampled_shows_up_by_its_total() {
 }
 
 #[test]
-fn where_the_kernel_is_sampled_a_sample_stands_for_the_time_since_the_last() {
+fn a_sample_stands_for_the_time_since_the_last() {
     let mut converter = converter(true);
     converter.push(at(1, sample(1, 1, Some(1), &[1])));
     converter.push(at(9, sample(1, 1, Some(6), &[1])));
@@ -304,7 +304,7 @@ fn where_the_kernel_is_sampled_a_sample_stands_for_the_time_since_the_last() {
 }
 
 #[test]
-fn looks_by_the_wall_clock_keep_running_and_waiting_apart() {
+fn wall_clock_samples_tell_running_from_waiting() {
     use SampleState::{Runnable, Running, Waiting};
     let mut converter = converter(true);
     let look = |used_ms, state, address| {
@@ -334,7 +334,7 @@ fn looks_by_the_wall_clock_keep_running_and_waiting_apart() {
 }
 
 #[test]
-fn processes_too_short_for_a_sample_show_up_together() {
+fn processes_too_short_for_samples_share_a_row() {
     let mut converter = converter(true);
     for pid in 10..20 {
         let name = EventKind::Name { pid: Pid(pid), tid: Tid(pid), name: "true".to_owned(), exec: true };
@@ -488,7 +488,7 @@ fn short_waits_add_up() {
 }
 
 #[test]
-fn the_first_row_is_its_process_without_main_thread() {
+fn without_main_thread_the_first_row_stands_in() {
     let mut converter = converter(true);
     converter.push(at(0, name(1, 1, "rustc", true)));
     for (tid, own) in [(2, "cgu 0"), (3, "cgu 1")] {
@@ -556,7 +556,7 @@ fn an_idle_cpu_is_nobodys_doing() {
 }
 
 #[test]
-fn what_a_process_does_before_its_exec_is_not_the_commands() {
+fn what_runs_before_exec_is_not_the_commands() {
     let events = [
         at(1, sample(7, 7, None, &[1])),
         at(1, sample(8, 8, None, &[2])),
@@ -585,7 +585,7 @@ fn a_family_is_what_descends_from_a_process() {
 }
 
 #[test]
-fn processes_are_kept_by_the_names_that_they_have_at_the_time() {
+fn processes_are_kept_by_their_names_at_the_time() {
     let events = [
         exec(1, 7, "cc1plus"),
         at(2, sample(7, 7, None, &[1])),
@@ -664,7 +664,7 @@ fn stays_on_a_cpu_are_markers_of_their_threads() {
 }
 
 #[test]
-fn stays_on_a_cpu_are_markers_of_the_cpu_where_it_has_a_row() {
+fn stays_on_a_cpu_are_markers_on_the_cpus_row() {
     let shape =
         Shape { switch_markers: true, cpu_threads: true, main_threads_only: true, ..Shape::default() };
     let lines = marker_lines(&switches(shape));

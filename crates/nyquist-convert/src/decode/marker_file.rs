@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_may_end_elsewhere_and_what_its_end_says_counts() {
+    fn an_interval_may_end_elsewhere_with_new_values() {
         let mut kind = request();
         kind.track = "tasks";
         kind.fields.push(Field { key: "polls", ..Field::default() });
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_counted_and_the_rest_kept() {
+    fn nonsense_is_counted_and_the_rest_kept() {
         let check = |name: &str, spoil: &dyn Fn(&mut Vec<u8>)| {
             let mut out = Vec::new();
             put(&mut out, record::INSTANT, 0, "before", (110, 0));
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_behind_a_length_that_makes_no_sense() {
+    fn nothing_is_read_behind_a_nonsensical_length() {
         for len in [0_u32, 4, 12, 4096, u32::MAX] {
             let mut out = Vec::new();
             put(&mut out, record::INSTANT, 0, "before", (110, 0));

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_what_was_made_there_last_before_the_time() {
+    fn an_address_is_what_was_last_made_there() {
         let file = TestDump::new(0);
         file.load(10, 0x1000, 16, 1, "first");
         file.load(20, 0x1008, 16, 2, "second");
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_is_moved_keeps_its_name_and_its_place_in_the_file() {
+    fn moved_code_keeps_its_name_and_file_place() {
         let file = TestDump::new(0);
         file.load(10, 0x1000, 16, 7, "f");
         file.relocate(20, 7, 0x1000, 0x5000, 16);
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_larger_than_what_is_read_at_once_is_read() {
+    fn a_record_larger_than_a_chunk_is_read() {
         let file = TestDump::new(0);
         file.load(10, 0x7f00_0010_0000, 3 * CHUNK as u64, 1, "large");
         file.load(11, 0x7f00_0000_1000, 16, 2, "small");
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_ends_the_file_and_keeps_what_came_before() {
+    fn damage_ends_the_file_and_keeps_what_precedes() {
         let file = TestDump::new(0);
         file.load(10, 0x1000, 16, 1, "f");
         file.write(&[0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_made_code_are_debug_ids_and_known_again() {
+    fn made_codes_ids_are_debug_ids_known_again() {
         let header = JitDumpHeader { size: 40, pid: 77, machine: 62, time: 5, has_clock_times: true };
         let dump = of_dump(&header).breakpad();
         assert_eq!((dump.len(), is_dump(&dump)), (33, Some(true)));

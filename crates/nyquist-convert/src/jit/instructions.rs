@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_read_once_and_again_when_they_may_be_others() {
+    fn instructions_are_read_again_when_they_changed() {
         let code = vec![0xc3_u8; 3 << 16];
         let start = Avma(code.as_ptr() as u64);
         let range = Range { start, end: Avma(start.0 + code.len() as u64), module: None };

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_huge_map_that_changes_all_the_time_is_not_read_for_each_lib() {
+    fn a_huge_changing_map_is_not_read_for_each_lib() {
         let no_names = || Arc::new(CodeNames::read(io::empty(), &Budget::default()).unwrap());
         let known = |took| Known { len: 7, names: no_names(), read: Instant::now(), took };
         assert!(known(Duration::from_mins(1)).holds(8));

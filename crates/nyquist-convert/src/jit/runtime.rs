@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiers_have_categories_and_colours_of_their_own() {
+    fn tiers_have_their_own_categories_and_colours() {
         let names = ["JS:~f", "JS:^f", "JS:+f", "JS:*f", "Builtin:f", "RegExp:f", "JS:f"];
         let categories = names.map(|name| {
             let code = CodeName::parse(name);

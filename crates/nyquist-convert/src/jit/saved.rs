@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_instructions_of_a_jitdump_are_found_by_its_libs_id() {
+    fn a_jitdumps_instructions_are_found_by_lib_id() {
         let dump = dump();
         let (lib, address) = recorded(&dump, 0x7000_0104);
         assert_eq!((lib.breakpad_id.len(), &*lib.debug_name), (33, "jit-77.dump"));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jitdump_names_the_files_of_its_code_and_lines() {
+    fn a_jitdump_names_its_source_files() {
         let dump = dump();
         let saved = SavedCode::open(&recorded(&dump, 0x7000_0004).0).unwrap();
         let named =
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_perf_map_names_files_and_has_no_instructions() {
+    fn a_perf_map_names_files_without_instructions() {
         let path = std::env::temp_dir().canonicalize().unwrap();
         let path = path.join(format!("nyquist-saved-{}.map", std::process::id()));
         fs::write(&path, "1000 10 JS:~f /y.js:1:2\n").unwrap();

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_is_followed_and_nothing_else_is_opened() {
+    fn links_and_special_files_are_not_opened() {
         let folder = Folder::new();
         symlink("side/file", folder.0.join("in/link")).unwrap();
         symlink("in", folder.0.join("way")).unwrap();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_believed_by_whose_it_is_and_who_may_write_it() {
+    fn a_file_is_believed_by_its_owner_and_writers() {
         let folder = Folder::new();
         let owner = fs::metadata(folder.file()).unwrap().uid();
         let with_mode = |mode| {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_for_temporary_files_may_be_a_link_of_roots_alone() {
+    fn the_temporary_folder_may_be_only_roots_link() {
         let folder = Folder::new();
         symlink("in", folder.0.join("tmp")).unwrap();
         let is_roots = fs::symlink_metadata(folder.0.join("tmp")).unwrap().uid() == 0;

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_process_is_told_of_once_and_many_are_counted() {
+    fn each_process_is_told_of_once_and_many_counted() {
         let news = SideNews::default();
         for pid in (0..30).chain(0..30) {
             news.refused(Pid(pid), "perf map", Path::new("/tmp/perf-7.map"), &Refusal::Owner(9));

@@ -74,7 +74,7 @@ fn a_sample_waits_until_its_code_is_noted() {
 }
 
 #[test]
-fn functions_of_scripts_are_marked_as_javascript_in_the_file_that_is_written() {
+fn script_functions_are_written_as_javascript() {
     let own = std::process::id();
     let dump = TestDump::new(0);
     dump.load(1, 0x7000_0000, 16, 1, "JS:~script /x.js:1:2");
@@ -93,7 +93,7 @@ fn functions_of_scripts_are_marked_as_javascript_in_the_file_that_is_written() {
 }
 
 #[test]
-fn a_jitdump_is_read_on_when_it_is_no_longer_in_its_folder() {
+fn a_jitdump_removed_from_its_folder_is_read_on() {
     let own = std::process::id();
     let dump = TestDump::new(0);
     dump.load(1, 0x7000_0000, 16, 1, "JS:~first /x.js:1:2");
@@ -105,7 +105,7 @@ fn a_jitdump_is_read_on_when_it_is_no_longer_in_its_folder() {
 }
 
 #[test]
-fn functions_in_a_jitdump_are_markers_at_the_times_that_they_were_made() {
+fn jitdump_functions_are_markers_when_made() {
     let own = std::process::id();
     let check = |clock, expected: &[(u64, &str)]| {
         let dump = TestDump::new(clock);
@@ -132,7 +132,7 @@ fn functions_in_a_jitdump_are_markers_at_the_times_that_they_were_made() {
 }
 
 #[test]
-fn functions_that_are_read_before_their_programs_exec_is_converted_are_markers() {
+fn functions_read_before_their_exec_are_markers() {
     let own = std::process::id();
     let dump = TestDump::new(0);
     dump.load(5, 0x7000_0000, 16, 1, "first");

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_in_memory_has_what_its_file_has_to_unwind_and_name_it_by() {
+    fn a_library_in_memory_has_what_its_file_has() {
         let Some((mapping, path)) = libc() else { return };
         let image = read(&mapping, Pid(std::process::id()), 1 << 26).unwrap();
         let (memory, file) =
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_mapped_over_and_over_is_not_read_so_often() {
+    fn a_file_mapped_too_often_is_not_read() {
         let part = |at: u64, offset| Part { memory: at..at + 0x10_0000, offset };
         let len = |times: u64| {
             let copies = (1..=times).map(|copy| part(copy << 32, 0x1000));

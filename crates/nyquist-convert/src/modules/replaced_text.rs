@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_with_the_bytes_of_the_file_that_it_replaces_is_the_file() {
+    fn memory_with_a_files_bytes_is_that_file() {
         assert_eq!(look(0, true).len(), 1, "heard of when it was mapped");
         assert_eq!(look(0, false).len(), 1, "mapped before the recording");
         assert!(look(0x1000, true).is_empty(), "other bytes");

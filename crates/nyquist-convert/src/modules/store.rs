@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_which_the_kernel_says_now_this_now_that_is_opened_once() {
+    fn a_file_of_varying_generation_is_opened_once() {
         let (path, number) = own_binary();
         let mut store = ModuleStore::default();
         // What is mapped before a recording begins is said without the inode's generation.

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_image_is_an_elf_file_with_unwind_information() {
+    fn the_image_is_an_elf_file_with_unwind_info() {
         let elf = nyquist_object::Elf::open(image().unwrap()).unwrap();
         assert!(!elf.section_data(".eh_frame").unwrap().unwrap().is_empty());
     }

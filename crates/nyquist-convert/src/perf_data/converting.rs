@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_time_for_is_converted_when_much_waits_and_at_the_end() {
+    fn batches_wait_in_bounds_and_all_are_converted() {
         let converting = converting();
         for time in 0..100 {
             let place = converting.next_place();

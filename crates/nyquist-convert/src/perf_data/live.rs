@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_only_what_has_changed_is_written() {
+    fn only_what_has_changed_is_written_and_read() {
         let many: Vec<u8> = (0..40).collect();
         let readings = [
             live(100, 0x10000, &[1, 2, 3, 4]),

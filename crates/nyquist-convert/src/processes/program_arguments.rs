@@ -139,7 +139,7 @@ mod tests {
     use crate::event::Tid;
 
     #[test]
-    fn a_name_that_comes_before_the_turn_of_the_one_before_takes_no_arguments_away() {
+    fn an_early_second_name_takes_no_arguments_away() {
         let pid = Pid(std::process::id());
         let mut arguments = ProgramArguments { count: 2, ..ProgramArguments::default() };
         let name = |time| Event {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_looked_at_once_and_again_after_exec() {
+    fn a_program_is_looked_at_again_after_exec() {
         let pid = Pid(std::process::id());
         let mut arguments = ProgramArguments { tells_apart: true, ..ProgramArguments::default() };
         let name = |time, exec| Event {

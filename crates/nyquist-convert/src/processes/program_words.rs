@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_words_and_names_of_files_tell_programs_apart() {
+    fn plain_words_and_files_tell_programs_apart() {
         let check = |line, expected: &[&str]| assert_eq!(words(line), expected, "{line}");
         check("-quiet|-o|/tmp/a b.o|src/lib/main.c", &["main.c"]);
         check("--crate-name|serde|/x/src/lib.rs", &["serde", "lib.rs", "--crate-name"]);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn running_and_waiting_take_no_more_than_there_is() {
+    fn running_and_waiting_fit_the_time_passed() {
         let mut thread = Thread::new("", Timestamp(100));
         assert_eq!(thread.waited_apart(50, Timestamp(150)), 50, "nothing is known of its CPU time");
         thread.cpu_delta(Some(0), 30, Timestamp(190));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_over_counts_from_zero_and_beside_what_was_before() {
+    fn a_counter_taking_over_counts_from_zero() {
         let mut thread = Thread::new("", NOW);
         assert_eq!(thread.cpu_delta(Some(0), 10, NOW).ns, 10);
         let deltas = [(0, 4), (1, 3), (0, 9)].map(|(cpu, ns)| thread.later_cpu_delta(Some(cpu), ns, NOW).ns);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_has_its_parents_mappings_until_it_becomes_another_program() {
+    fn a_child_has_its_parents_mappings_until_exec() {
         let mut tracker = Tracker::default();
         map(&mut tracker, 1, "//anon");
         tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_a_stack_is_between_programs_unless_a_fault_brought_it_to_the_kernel() {
+    fn a_stackless_process_is_in_exec_or_at_a_fault() {
         let mut tracker = Tracker::default();
         map(&mut tracker, 1, "//anon");
         tracker.name(Pid(2), Tid(2), "ls", true, NOW);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_keeps_its_name_when_its_main_thread_takes_another() {
+    fn a_program_keeps_its_name_if_its_main_renames() {
         let mut tracker = Tracker::default();
         tracker.name(Pid(1), Tid(1), "node", true, NOW);
         tracker.name(Pid(1), Tid(1), "MainThread", false, NOW);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_file_completes_a_name_that_the_kernel_cut() {
+    fn the_program_file_completes_a_cut_name() {
         let mut tracker = Tracker::default();
         tracker.name(Pid(1), Tid(1), "a-program-with-a", true, NOW);
         map(&mut tracker, 1, "/bin/a-program-with-a-long-name");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_had_mapped_is_known_a_while_after_its_end() {
+    fn mappings_are_known_a_while_after_the_end() {
         let mut tracker = Tracker::default();
         for pid in 1..=MAPPED_AFTER_END as u32 + 2 {
             tracker.name(Pid(pid), Tid(pid), "short", true, NOW);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_used_again_is_another_process() {
+    fn a_number_used_again_is_another_process() {
         let mut tracker = Tracker::default();
         tracker.name(Pid(2), Tid(2), "first", true, NOW);
         tracker.exit(Pid(2), Tid(2), Timestamp(7));

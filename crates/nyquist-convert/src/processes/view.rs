@@ -112,7 +112,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn a_process_in_our_mount_namespace_sees_what_we_see() {
+    fn a_process_in_our_mounts_sees_what_we_see() {
         let own = ProcessView::of(Pid(std::process::id()));
         assert!(own.mounts == MountView::Ours && own.root.is_some());
         let gone = ProcessView::of(Pid(u32::MAX));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_up_ahead_is_what_is_looked_up_later() {
+    fn looking_up_ahead_finds_the_same_as_later() {
         let folder = std::env::temp_dir().join(format!("nyquist-ahead-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("program");

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_later_snapshot_only_new_addresses_are_looked_up() {
+    fn a_later_snapshot_looks_up_only_new_addresses() {
         let finder = Finder::default();
         let mut symbolicator = Symbolicator::new(Symbols {
             finder: &finder,
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_share_a_function_for_want_of_a_name_get_one_each() {
+    fn unnamed_addresses_get_a_function_each() {
         let mut builder = ProfileBuilder::new(Meta::default());
         let lib = builder.add_lib(Lib { name: "[kernel]".into(), ..Lib::default() });
         let func = unnamed::intern_func(&mut builder, lib);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_last_walk_of_the_thread_has_looked_at_is_wanted() {
+    fn the_last_walks_lines_are_prefetched() {
         let prefetcher = StackPrefetcher::default();
         let trail = prefetcher.begin(Tid(7));
         for address in [0x1008, 0x1000, 0x1040, 0x1078, 0x1400] {

@@ -59,7 +59,7 @@ fn refused(name: &str, answer: Answer, said: &str) {
 }
 
 #[test]
-fn a_file_is_kept_where_elfutils_keeps_it_and_asked_for_once() {
+fn a_file_is_kept_where_elfutils_keeps_it() {
     let folder = Folder::new("kept");
     let server = Server::with(DEBUG, Answer::File(b"right debug info".to_vec()));
     let target = folder.0.join(ID).join("debuginfo");
@@ -73,7 +73,7 @@ fn a_file_is_kept_where_elfutils_keeps_it_and_asked_for_once() {
 }
 
 #[test]
-fn binaries_and_sources_have_addresses_of_their_own() {
+fn binaries_and_sources_have_their_own_addresses() {
     let folder = Folder::new("kinds");
     let server = Server::new();
     server.answer("/buildid/ab010203/executable", Answer::File(b"right binary".to_vec()));
@@ -158,7 +158,7 @@ fn the_first_server_that_has_it_gives_it() {
 }
 
 #[test]
-fn a_server_that_lies_does_not_keep_the_others_from_being_asked() {
+fn after_a_lying_server_others_are_asked() {
     let folder = Folder::new("lies");
     let lying = Server::with(DEBUG, Answer::File(b"wrong".to_vec()));
     let slow = Server::with(DEBUG, Answer::SecondTime(b"right".to_vec()));
@@ -176,7 +176,7 @@ fn a_connection_that_breaks_is_tried_again() {
 }
 
 #[test]
-fn what_is_not_there_is_not_asked_for_again_for_some_minutes() {
+fn a_missing_file_is_not_asked_for_again_soon() {
     let folder = Folder::new("miss");
     let server = Server::new();
     assert_eq!(fetch(&folder, &[&server]).path, None);
@@ -207,7 +207,7 @@ fn a_damaged_file_in_the_cache_is_replaced() {
 }
 
 #[test]
-fn what_was_not_used_for_long_is_removed_once_a_day() {
+fn files_unused_for_long_are_removed_once_a_day() {
     let folder = Folder::new("clean");
     let server = Server::new();
     let old = |file: &str, days: u64| {
@@ -247,7 +247,7 @@ fn whoever_watches_ends_it() {
 }
 
 #[test]
-fn a_server_that_is_not_there_or_speaks_no_tls_is_said_to_be_out_of_reach() {
+fn a_server_absent_or_without_tls_is_unreachable() {
     let folder = Folder::new("unreachable");
     let plain = Server::with(DEBUG, Answer::File(b"right".to_vec()));
     let nobody = {
@@ -270,7 +270,7 @@ fn a_server_that_is_not_there_or_speaks_no_tls_is_said_to_be_out_of_reach() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_said_and_no_server_asked() {
+fn with_an_unwritable_cache_no_server_is_asked() {
     let folder = Folder::new("read-only");
     fs::write(folder.0.join("file"), "").unwrap();
     let server = Server::with(DEBUG, Answer::File(b"right".to_vec()));

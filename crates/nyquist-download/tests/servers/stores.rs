@@ -45,7 +45,7 @@ fn a_symbol_path_fills_its_nearest_store() {
 }
 
 #[test]
-fn what_cache_names_holds_for_the_servers_after_it() {
+fn a_cache_entry_holds_for_the_servers_after_it() {
     let folder = Folder::new("cache");
     let server = Server::with(&format!("/{PDB}"), Answer::File(b"right pdb".to_vec()));
     let path = format!("cache*{};srv*{}", folder.0.display(), server.url);
@@ -71,7 +71,7 @@ fn folders_are_looked_into_in_all_three_layouts() {
 }
 
 #[test]
-fn programs_are_found_by_their_time_stamp_and_size() {
+fn programs_are_found_by_time_stamp_and_size() {
     let folder = Folder::new("pe");
     let path = "app.exe/5F9A3B2C1a000/app.exe";
     let server = Server::with(&format!("/{path}"), Answer::File(b"right exe".to_vec()));
@@ -105,7 +105,7 @@ fn breakpad_folders_come_before_breakpad_servers() {
 }
 
 #[test]
-fn wrong_and_missing_files_leave_nothing_and_remove_nothing() {
+fn wrong_and_missing_files_leave_nothing() {
     let folder = Folder::new("wrong");
     for answer in [Answer::File(b"wrong".to_vec()), Answer::Status(404), Answer::Cut(b"right".to_vec(), 9999)]
     {
@@ -142,7 +142,7 @@ fn of_server(server: &Server, cache: &Path) -> StoreConfig {
 }
 
 #[test]
-fn a_compressed_file_of_a_server_is_kept_expanded() {
+fn a_servers_compressed_file_is_kept_expanded() {
     let folder = Folder::new("packed");
     let server = Server::with(&format!("/{PACKED}"), Answer::File(cabinet(b"right pdb")));
     let config = of_server(&server, &folder.0);
@@ -154,7 +154,7 @@ fn a_compressed_file_of_a_server_is_kept_expanded() {
 }
 
 #[test]
-fn a_compressed_file_that_is_wrong_damaged_or_too_large_leaves_nothing() {
+fn a_bad_compressed_file_leaves_nothing() {
     let folder = Folder::new("packed-wrong");
     let cut = cabinet(b"right pdb");
     for (answer, reason) in [
@@ -174,7 +174,7 @@ fn a_compressed_file_that_is_wrong_damaged_or_too_large_leaves_nothing() {
 }
 
 #[test]
-fn a_compressed_file_of_a_folder_is_expanded_into_the_cache() {
+fn a_folders_compressed_file_expands_into_cache() {
     let (store, cache) = (Folder::new("store"), Folder::new("expanded"));
     for (place, two_tiers) in
         [(PACKED.to_owned(), false), (format!("ap/{PACKED}"), true), ("app.pd_".to_owned(), false)]
@@ -232,7 +232,7 @@ fn a_pointer_leads_to_the_file_or_says_why_not() {
 }
 
 #[test]
-fn a_name_that_leads_elsewhere_is_asked_of_nobody() {
+fn a_name_leading_elsewhere_is_asked_of_nobody() {
     let folder = Folder::new("names");
     write(&folder.0.join("secret"), "right");
     let config = StoreConfig {

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_begin_has_an_end_and_times_do_not_go_backwards() {
+    fn begins_have_ends_and_times_go_forwards() {
         let document: Value = serde_json::from_slice(&written()).unwrap();
         let events = document["traceEvents"].as_array().unwrap();
         for tid in [77, 79] {

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_profiles_are_the_samples_and_events_are_markers() {
+    fn cpu_profiles_are_samples_and_events_markers() {
         let read = imported(
             r#"[{"ph":"P","name":"Profile","id":"0x1","pid":7,"tid":8,"ts":50,"args":{"data":{"startTime":50}}},
             {"ph":"B","name":"task","pid":7,"tid":8,"ts":60},
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_profiles_are_read_of_each_process_and_thread() {
+    fn whole_profiles_are_read_by_process_and_thread() {
         let whole = |pid: u32, tid: u32, name: &str| {
             format!(
                 r#"{{"ph":"I","name":"CpuProfile","pid":{pid},"tid":{tid},"ts":900,"args":{{"data":{{"cpuProfile":{{

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_one_colour_and_another_mostly_another() {
+    fn a_name_has_one_colour_and_most_others_another() {
         assert_eq!(FlameColors::of_function("main"), FlameColors::of_function("main"));
         let mut colors: Vec<_> =
             (0..50).map(|n| FlameColors::of_function(&format!("f{n}")).to_string()).collect();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_red_where_it_grew_and_blue_where_it_shrank() {
+    fn growth_is_red_and_shrinking_is_blue() {
         assert_eq!(FlameColors::of_change(0.0).saturation, 0);
         assert_eq!(FlameColors::of_change(f64::NAN), FlameColors::of_change(0.0));
         assert_eq!(FlameColors::of_change(7.0), FlameColors::of_change(1.0));

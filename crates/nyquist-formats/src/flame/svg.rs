@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn callees_stand_on_their_callers_or_hang_from_them() {
+    fn callees_stand_on_their_callers_or_hang_below() {
         let mut picture = picture();
         let standing = svg(&picture);
         assert_eq!(top(&standing, "main"), top(&standing, "a") + LEVEL);

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_with_parentheses_in_their_names() {
+    fn frames_with_parentheses_in_names_are_read() {
         let check = |line: &str, expected: (u64, &str, Option<&str>, bool)| {
             let frame = parse_frame(line).unwrap();
             assert_eq!((frame.address, frame.symbol, frame.dso, frame.is_inlined), expected, "{line}");

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn the_event_with_the_most_samples_is_read_and_tracepoints_are_markers() {
+    fn the_most_frequent_event_is_read() {
         let text = "a 1 1.000000: 9 cycles: \n\t 10 f+0x1 (/a)\n\na 1 1.002000: 9 cycles: \n\t 10 f+0x1 (/a)\n\n\
             a 1 1.003000: 7 faults: \n\t 20 g (/a)\n\n\
             a 1 1.004000: sched:sched_switch: prev=a next=b\n\tffffffff81000010 s ([kernel.kallsyms])\n\n";
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn times_events_and_other_fields_may_be_missing_or_there() {
+    fn times_events_and_other_fields_are_optional() {
         let check = |text: &str, expected: &[&str]| {
             assert_eq!(crate::detect(text.as_bytes(), "x"), Some(crate::Format::PerfScript), "{text}");
             let read = read_value(text.as_bytes(), None).unwrap();
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_without_blank_lines_and_cut_ones_are_read() {
+    fn samples_run_together_or_cut_are_read() {
         let text = "a 1 1.000000: 9 cycles:  10 f+0x1 (/a)\na 1 1.001000: 9 cycles:  20 g+0x1 (/a)\na 1 1.0";
         let read = read_value(text.as_bytes(), None).unwrap();
         assert_eq!(stacks_of(&read.profile), ["f 1", "g 1"]);

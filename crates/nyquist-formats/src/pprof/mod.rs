@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_begins_with_its_first_sample_where_nothing_else_is_known() {
+    fn a_recording_begins_with_its_first_sample() {
         let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_of_memory_counts_bytes_and_drops_the_allocator() {
+    fn a_heap_profile_counts_bytes_without_allocator() {
         let space = read(&heap()).unwrap();
         assert_eq!(space.notes, []);
         assert_eq!(stacks_of(&space.profile), ["main;work 3"]);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_in_another_file_than_its_functions_keeps_both() {
+    fn a_line_in_another_file_keeps_both_files() {
         let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));

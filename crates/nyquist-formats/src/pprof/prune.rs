@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_from_a_dropped_function_is_dropped_too() {
+    fn callees_of_a_dropped_function_are_dropped_too() {
         use Pruned::{From, None};
         let check = |locations: &[Pruned], expected| assert_eq!(kept(locations.iter().copied()), expected);
         check(&[None, None], Option::None);

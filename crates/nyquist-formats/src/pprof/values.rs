@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_a_clock_are_cpu_time_and_wall_time_is_none() {
+    fn clock_samples_are_cpu_time_and_not_wall_time() {
         assert_eq!(
             chosen(&[("samples", "count")], "ms", "", None),
             (value(0, 10_000_000), Measure::default())
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_not_there_is_refused_with_those_that_are() {
+    fn a_missing_value_is_refused_with_a_list() {
         let file = message::Profile {
             sample_type: vec![message::ValueType::default()],
             ..message::Profile::default()

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_beyond_64_bits_are_the_largest_there_is() {
+    fn weights_beyond_64_bits_are_the_maximum() {
         let meta = nyquist_profile::Meta { interval: u64::MAX / 2, ..nyquist_profile::Meta::default() };
         let mut builder = nyquist_profile::ProfileBuilder::new(meta);
         let process = builder.add_process(nyquist_profile::Process::default());
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_open_and_close_give_each_its_own_time() {
+    fn opened_and_closed_frames_have_their_own_time() {
         let text = file(
             r#"{"type":"evented","name":"t","unit":"milliseconds","startValue":5,"endValue":15,"events":[
             {"type":"O","at":5,"frame":0},{"type":"O","at":7,"frame":1},{"type":"C","at":10,"frame":1},

@@ -80,7 +80,7 @@ fn headers_and_lists_of_all_forms_are_read() {
 }
 
 #[test]
-fn tables_that_are_cut_or_claim_too_much_are_none() {
+fn tables_cut_or_claiming_too_much_are_none() {
     for form in Form::all() {
         let table = form.table();
         let needed = if form.version == Version::Two { table.len() } else { table.len() - 4 };

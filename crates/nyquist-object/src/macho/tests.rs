@@ -132,7 +132,7 @@ fn stubs_stand_for_symbols() {
 }
 
 #[test]
-fn debug_information_is_found_by_its_cut_name_and_decompressed() {
+fn compressed_debug_info_has_a_cut_name() {
     let parts = [
         section("__DWARF", "__debug_str_offs", 0, 16, 0x800, 0x0200_0000),
         section("__DWARF", "__zdebug_info", 0, 19, 0x900, 0x0200_0000),
@@ -172,7 +172,7 @@ fn function_starts_are_distances() {
 }
 
 #[test]
-fn a_program_without_the_dynamic_linker_begins_where_its_registers_say() {
+fn a_static_programs_entry_is_in_its_registers() {
     let mut state = [0; 34];
     state[32] = TEXT_ADDRESS + 0x20;
     let thread = command(5, &[words(&[6, 68]), longs(&state)].concat());
@@ -212,7 +212,7 @@ fn a_damaged_command_ends_the_commands_before_it() {
 }
 
 #[test]
-fn a_file_that_is_cut_anywhere_gives_an_error_or_less_but_no_panic() {
+fn a_file_cut_anywhere_causes_no_panic() {
     let whole = program();
     for len in 0..whole.len() {
         if let Ok(file) = MachO::open(&whole[..len]) {
@@ -258,7 +258,7 @@ fn the_slice_for_an_architecture_is_opened() {
 }
 
 #[test]
-fn a_file_for_one_architecture_is_opened_for_it_alone() {
+fn a_single_architecture_file_opens_for_it_alone() {
     let open = |architecture| MachO::open_for(program(), architecture, |_| true);
     assert!(open(Architecture::Aarch64).is_ok());
     assert!(matches!(open(Architecture::X86_64), Err(ObjectError::Unsupported(_))));

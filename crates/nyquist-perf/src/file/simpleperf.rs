@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn symbol_tables_that_are_cut_anywhere_give_less_and_no_panic() {
+    fn cut_symbol_tables_give_less_and_no_panic() {
         let [first, second] = both(2, 6);
         for (number, bytes) in [(feature::FILE, first), (feature::FILE2, second)] {
             for len in 0..bytes.len() {

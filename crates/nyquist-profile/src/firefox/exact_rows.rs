@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_drawn_from_their_beginning_to_their_end() {
+    fn samples_are_drawn_from_begin_to_end() {
         let samples = [sample(100, 10, 1), sample(900, 80, 2), sample(1500, 10, 3)];
         let expected =
             [(0, Some(1), 10), (100, Some(2), 80), (900, None, 0), (1400, Some(3), 10), (1500, None, 0)];

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_json_or_javascript_do_not_have_are_not_written() {
+    fn numbers_unknown_to_json_or_javascript_are_cut() {
         check(|json| json.number(f64::NAN), "0");
         check(|json| json.number(f64::NEG_INFINITY), "0");
         check(|json| json.number(-2.5), "-2.5");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_have_all_their_digits_and_no_zeros_before_them() {
+    fn integers_have_all_digits_and_no_leading_zeros() {
         let powers = (0..16).map(|exponent| 10_u64.pow(exponent));
         let numbers = (0..1100).chain(powers.flat_map(|power| [power - 1, power, power + 1, 7 * power]));
         for number in numbers.filter(|number| *number <= MAX_SAFE_INTEGER) {
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_column_has_as_many_places_as_any_other() {
+    fn a_constant_column_has_the_right_length() {
         for length in [0, 1, 2, 1023, 1024, 1025, 4096, 100_000] {
             let expected = format!("{{\"a\":[{}],\"b\":1}}", vec!["null"; length].join(","));
             let write = |json: &mut JsonWriter<Vec<u8>>| {

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn input_without_end_is_read_no_longer_than_wanted() {
+    fn endless_input_is_read_no_longer_than_wanted() {
         let parsed = parse_ahead(io::repeat(7), |chunks| {
             let mut byte = [0];
             chunks.read_exact(&mut byte).map(|()| byte)

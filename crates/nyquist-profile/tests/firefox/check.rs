@@ -102,7 +102,7 @@ fn without_libs_symbolication_is_not_supported() {
 }
 
 #[test]
-fn categories_have_colours_a_grey_one_and_other_first() {
+fn categories_have_colours_grey_and_other_first() {
     check_both("/meta/categories/0/color", json!("red"), "meta.categories: has no grey");
     check_both("/meta/categories/1/color", json!("pink"), "meta.categories[1].color: is \"pink\"");
     check_both("/meta/categories/1/subcategories", json!([]), "meta.categories[1].subcategories");
@@ -281,7 +281,7 @@ fn frames_of_libs_and_of_none_share_no_func() {
 }
 
 #[test]
-fn inlined_frames_are_children_of_what_inlines_them() {
+fn inlined_frames_are_children_of_their_inliner() {
     let problem = "stackTable[1]: is an inlined frame that its parent does not inline";
     check_tables("/frameTable/inlineDepth/1", json!(2), problem);
     check_tables("/frameTable/address/1", json!(5), problem);
@@ -371,7 +371,7 @@ fn markers_fit_their_phases_and_schemas() {
 }
 
 #[test]
-fn counters_belong_to_a_main_thread_and_say_how_they_are_drawn() {
+fn counters_belong_to_a_main_thread_with_a_graph() {
     for member in ["name", "category", "description", "pid", "mainThreadIndex"] {
         check_both(&format!("/counters/0/{member}"), None, &format!("counters[0].{member}: is missing"));
     }

@@ -74,7 +74,7 @@ fn read(document: &Value) -> Result<Profile, firefox::ReadError> {
 }
 
 #[test]
-fn members_may_come_in_either_order_that_firefox_has() {
+fn members_may_come_in_both_orders_of_firefox() {
     for order in [["meta", "libs"], ["libs", "meta"]] {
         let profile = read_in_order(&document(), &order).unwrap();
         assert_eq!((profile.threads().len(), profile.libs()[0].name.as_str()), (2, "libxul.so"), "{order:?}");

@@ -44,7 +44,7 @@ fn version_40_has_libs_in_each_thread() {
 
 /// As the front end's upgrader changes a profile of version 69.
 #[test]
-fn version_70_has_libs_on_frames_and_none_on_resources() {
+fn version_70_has_libs_on_frames_not_resources() {
     let mut newer = document(FormatVersion::V66);
     newer["meta"]["preprocessedProfileVersion"] = json!(70);
     let shared = &mut newer["shared"];
@@ -64,7 +64,7 @@ fn version_70_has_libs_on_frames_and_none_on_resources() {
 }
 
 #[test]
-fn version_45_has_no_main_thread_flag_and_numbers_as_pids() {
+fn version_45_has_numeric_pids_without_main_flag() {
     check_same(45, |document| {
         for thread in threads(document) {
             remove(thread, "isMainThread");
@@ -85,7 +85,7 @@ fn version_47_has_groups_of_counter_samples() {
 }
 
 #[test]
-fn version_49_may_have_categories_on_stacks_alone() {
+fn version_49_may_have_categories_on_stacks_only() {
     let mut old = document(FormatVersion::V49);
     for thread in threads(&mut old) {
         remove(&mut thread["frameTable"], "category");
@@ -132,7 +132,7 @@ fn version_55_has_fields_in_marker_schemas() {
 }
 
 #[test]
-fn version_56_shares_the_strings_of_version_49s_threads() {
+fn version_56_shares_strings_of_49s_threads() {
     check_same(56, |document| {
         let mut strings: Vec<Value> = Vec::new();
         for thread in threads(document) {
@@ -160,7 +160,7 @@ fn version_56_shares_the_strings_of_version_49s_threads() {
 }
 
 #[test]
-fn version_60_shares_tables_with_prefixes_as_indexes() {
+fn version_60_shares_tables_with_prefix_indexes() {
     let mut document = document(FormatVersion::V66);
     document["meta"]["preprocessedProfileVersion"] = json!(60);
     let offsets = remove(&mut document["shared"]["stackTable"], "prefixOffset");
@@ -175,7 +175,7 @@ fn version_60_shares_tables_with_prefixes_as_indexes() {
 }
 
 #[test]
-fn cpu_deltas_may_be_microseconds_missing_or_of_no_time() {
+fn cpu_deltas_may_be_microseconds_or_missing() {
     let check = |unit: Option<&str>, deltas: Value, expected: [u64; 3], is_measured: bool| {
         let mut document = document(FormatVersion::V66);
         match unit {

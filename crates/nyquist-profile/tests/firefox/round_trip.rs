@@ -26,7 +26,7 @@ fn everything_comes_back() {
 }
 
 #[test]
-fn the_tables_of_version_66_come_back_as_they_were() {
+fn the_tables_of_version_66_come_back_unchanged() {
     let profile = sample_profile();
     let read = firefox::read(write(&profile, FormatVersion::V66, true).as_slice()).unwrap();
     assert_eq!(read.stacks(), profile.stacks());
@@ -108,7 +108,7 @@ fn an_empty_profile_comes_back() {
 }
 
 #[test]
-fn an_inlined_frame_without_its_parent_becomes_a_call_of_its_own() {
+fn an_inlined_frame_without_parent_is_a_call() {
     for version in [FormatVersion::V49, FormatVersion::V66] {
         let mut document: serde_json::Value =
             serde_json::from_slice(&write(&sample_profile(), version, false)).unwrap();
@@ -144,7 +144,7 @@ fn a_marker_value_becomes_what_its_format_says() {
 }
 
 #[test]
-fn frames_without_a_writable_address_do_not_share_the_func_of_those_with_one() {
+fn frames_without_an_address_share_no_func() {
     for version in [FormatVersion::V49, FormatVersion::V66] {
         let sample: Value = serde_json::from_slice(&write(&sample_profile(), version, false)).unwrap();
         let table = match version {
@@ -164,7 +164,7 @@ fn frames_without_a_writable_address_do_not_share_the_func_of_those_with_one() {
 }
 
 #[test]
-fn a_line_in_another_file_than_its_functions_comes_back() {
+fn a_line_in_another_file_comes_back() {
     let mut builder = ProfileBuilder::new(Meta::default());
     let process = builder.add_process(Process::default());
     let thread = builder.add_thread(Thread::new(process, "1", "main"));
@@ -224,7 +224,7 @@ fn libs_that_nobody_can_ask_for_are_mended() {
 }
 
 #[test]
-fn a_symbol_of_another_lib_than_its_functions_is_left_out() {
+fn a_symbol_of_another_lib_is_left_out() {
     for version in [FormatVersion::V49, FormatVersion::V66] {
         let mut document: Value = serde_json::from_slice(&write(&sample_profile(), version, false)).unwrap();
         let tables = if version == FormatVersion::V66 { "/shared" } else { "/threads/0" };

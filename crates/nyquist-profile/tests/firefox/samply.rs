@@ -71,7 +71,7 @@ fn stacks_are_samplys() {
 }
 
 #[test]
-fn written_by_us_it_keeps_every_rule_and_says_the_same() {
+fn a_rewritten_profile_keeps_rules_and_contents() {
     let profile = samply_profile();
     for version in [FormatVersion::V49, FormatVersion::V66] {
         let mut output = Vec::new();

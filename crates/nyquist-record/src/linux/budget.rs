@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_the_rings_hold_an_eighth_of_a_second_of_full_stacks_at_1000_hz() {
+    fn rings_hold_an_eighth_of_a_second_at_1000_hz() {
         let plan = allowance(2, None, 1000).plan();
         assert_eq!(plan.sample_pages * 4096, 8 << 20);
         let as_asked = Allowance { copies: Copies::Fixed(32 << 10), ..allowance(2, None, 1000) };
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_comes_at_once_has_full_copies_at_higher_rates() {
+    fn a_prompt_reader_has_full_copies_at_high_rates() {
         let copies = |cpus, bytes, rate_hz| {
             let allowance = Allowance { reader_at_once: true, ..allowance(cpus, bytes, rate_hz) };
             let plan = allowance.plan();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_the_size_that_is_asked_for_as_far_as_the_ring_has_room() {
+    fn a_copy_has_its_asked_size_within_its_ring() {
         let check = |asked, bytes, expected| {
             let copies = Copies::Fixed(asked);
             let plan = Allowance { copies, ..allowance(2, bytes, 1000) }.plan();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_get_events_of_their_own_as_long_as_there_are_descriptors() {
+    fn threads_get_own_events_while_descriptors_last() {
         let (shallow, deep) = (Attaching::Threads(Copies::Shallow), Attaching::Threads(Copies::Growing));
         let check = |cpus, threads, descriptors, sees_cpus, expected| {
             let cost = AttachCost { cpus, threads, clock_beside: true, deepens: false, beside: 0 };
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_threads_on_128_cpus_are_attached_to_within_all_limits() {
+    fn a_thousand_threads_attach_within_all_limits() {
         for descriptors in [1024, 524_288] {
             let root = attached(Rights { descriptors, sees_cpus: true }, None);
             assert_eq!(root, Some((Attaching::Cpus, (8 << 10) + 4 + 20 + 2 * 516, 32)));
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_costs_three_events_a_cpu_and_one_more_beside_cycles() {
+    fn a_thread_costs_three_events_a_cpu_or_four() {
         let cost =
             |clock_beside| AttachCost { cpus: 128, threads: 1000, clock_beside, deepens: false, beside: 0 };
         assert_eq!([false, true].map(|beside| cost(beside).events()), [384_000, 512_000]);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_get_smaller_until_nothing_is_left_to_save() {
+    fn plans_shrink_until_nothing_is_left_to_save() {
         let allowance = allowance(4, None, 1000);
         let mut plan = allowance.plan();
         let mut steps = 0;

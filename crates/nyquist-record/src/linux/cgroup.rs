@@ -230,7 +230,7 @@ mod tests {
                           41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
 
     #[test]
-    fn the_own_group_is_found_wherever_the_hierarchy_is_mounted() {
+    fn the_own_group_is_found_under_any_mount() {
         check(
             UNIFIED,
             "0::/user.slice/a.scope\n",
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn where_version_1_filters_perf_events_its_hierarchy_counts() {
+    fn a_version_1_perf_event_hierarchy_counts() {
         let mounts =
             format!("{HYBRID}50 31 0:40 / /sys/fs/cgroup/perf_event rw - cgroup cgroup rw,perf_event\n");
         let groups = "3:cpu,perf_event:/job\n0::/z\n";

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_works_with_the_users_rights_and_has_its_own_back() {
+    fn a_thread_has_the_users_rights_for_a_while() {
         if effective_user() != 0 {
             return;
         }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_come_back_after_a_panic_and_within_themselves() {
+    fn rights_come_back_after_a_panic_and_nested() {
         if effective_user() != 0 {
             return;
         }

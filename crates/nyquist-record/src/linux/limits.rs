@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn real_time_is_permitted_where_other_programs_may_have_it() {
+    fn real_time_is_permitted_as_for_other_programs() {
         let others = Command::new("chrt").args(["--fifo", "1", "true"]).status().unwrap();
         assert_eq!(real_time_is_permitted(), others.success());
     }

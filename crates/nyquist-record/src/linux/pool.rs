@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn filled_bytes_come_out_and_their_memory_comes_back() {
+    fn filled_bytes_come_out_and_memory_comes_back() {
         let pool = Pool::new();
         let taken: Vec<BufferWriter> = std::iter::from_fn(|| pool.take(Need::Oldest)).collect();
         assert_eq!(taken.len(), BUFFERS);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_leave_memory_to_the_sideband_and_both_to_what_is_oldest() {
+    fn samples_leave_memory_for_sideband_and_oldest() {
         let pool = Pool::new();
         let samples: Vec<BufferWriter> = std::iter::from_fn(|| pool.take(Need::Samples)).collect();
         assert_eq!(samples.len(), BUFFERS - KEPT_FOR_SIDEBAND - KEPT_FOR_OLDEST);

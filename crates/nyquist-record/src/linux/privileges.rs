@@ -140,7 +140,7 @@ mod tests {
         "Name:\tx\nUid:\t7\t8\t8\t8\nGid:\t5\t6\t6\t6\nCapPrm:\t0000000000000000\nNoNewPrivs:\t0\n";
 
     #[test]
-    fn what_a_file_gives_and_a_process_has_not_got_is_lost() {
+    fn what_a_file_gives_and_a_process_lacks_is_lost() {
         let got = Credentials::parse(STATUS).unwrap();
         let lacks = |mode, user, group| got.lacks(mode, (user, group), false);
         assert_eq!([lacks(0o4755, 0, 0), lacks(0o4755, 8, 0), lacks(0o755, 0, 0)], [true, false, false]);

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn writable_memory_is_what_the_list_of_mappings_says() {
+    fn writable_memory_is_as_the_mappings_say() {
         let (pid, on_stack) = (std::process::id(), 0_u64);
         let on_heap = Box::new(0_u64);
         let writable = [&raw const on_stack, &raw const *on_heap].map(|address| address as u64);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_used_for_the_first_time_is_a_fault() {
+    fn first_use_of_a_page_is_a_fault() {
         let before = page_faults(std::process::id()).unwrap();
         let pages = vec![1_u8; 1 << 24];
         assert!(page_faults(std::process::id()).unwrap() > before, "{}", pages.len());
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_in_its_own_family_and_in_no_other() {
+    fn this_process_is_in_its_own_family_only() {
         let own = Pid(std::process::id());
         assert_eq!(families(&[own]).first(), Some(&own.0));
         assert!(other_families(&[own]).is_empty());

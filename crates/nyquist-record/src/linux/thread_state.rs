@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_where_no_descriptors_are_left_to_hold_them() {
+    fn files_are_read_without_held_descriptors() {
         let pid = std::process::id();
         let files = Files::held_below(0, (pid, pid));
         assert!(files.schedstat.is_none() && files.syscall.is_none());

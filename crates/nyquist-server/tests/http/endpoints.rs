@@ -19,7 +19,7 @@ fn check_error(path: &str, request: &[u8], status: u16, expected: &str) {
 }
 
 #[test]
-fn symbolication_gives_names_lines_and_inlined_frames_from_inside_to_outside() {
+fn symbolication_gives_names_lines_and_inlines() {
     check(
         "symbolicate/v5",
         r#"{"jobs":[{"memoryMap":[["prog","ID"]],"stacks":[[[0,4992],[0,4726]]]}]}"#,
@@ -35,7 +35,7 @@ fn symbolication_gives_names_lines_and_inlined_frames_from_inside_to_outside() {
 }
 
 #[test]
-fn a_browser_saves_the_profile_under_its_kinds_name() {
+fn a_browser_saves_the_profile_by_its_kinds_name() {
     let reply = Serving::new().ask("GET", "profile.json", "");
     assert_eq!(reply.header("content-disposition"), Some("attachment; filename=\"profile.json.gz\""));
     assert_eq!(reply.header("content-security-policy"), Some("sandbox"));
@@ -70,7 +70,7 @@ fn what_is_not_known_is_left_out() {
 }
 
 #[test]
-fn a_lib_of_the_same_name_and_another_id_is_another_lib() {
+fn a_lib_of_the_same_name_but_another_id_differs() {
     check(
         "symbolicate/v5",
         r#"{"jobs":[{"memoryMap":[["prog","1"]],"stacks":[[[0,4726]]]}]}"#,
@@ -97,7 +97,7 @@ fn each_job_has_a_result_of_its_own() {
 }
 
 #[test]
-fn a_source_that_answers_too_little_leaves_the_rest_unknown() {
+fn answers_missing_from_a_source_are_unknown() {
     check(
         "symbolicate/v5",
         r#"{"jobs":[{"memoryMap":[["short",""]],"stacks":[[[0,1]]]}]}"#,
@@ -121,7 +121,7 @@ fn names_are_escaped_as_json() {
 }
 
 #[test]
-fn a_source_file_comes_with_its_two_unknown_dates() {
+fn a_source_file_comes_with_two_unknown_dates() {
     check(
         "source/v1",
         r#"{"debugName":"prog","debugId":"ID","moduleOffset":"0x510","file":"/src/foo.cc"}"#,
@@ -145,7 +145,7 @@ fn instructions_come_with_their_offsets() {
 }
 
 #[test]
-fn instructions_go_on_to_the_end_of_the_function_where_that_is_asked() {
+fn instructions_reach_the_functions_end_if_asked() {
     check(
         "asm/v1",
         concat!(
@@ -174,7 +174,7 @@ fn what_cannot_be_had_is_an_error_of_status_200() {
 }
 
 #[test]
-fn a_request_that_is_no_symbolication_request_is_an_error() {
+fn a_malformed_symbolication_request_is_an_error() {
     let check = |request: &[u8], expected: &str| check_error("symbolicate/v5", request, 400, expected);
     check(b"", "bad request: EOF while parsing");
     check(b"{", "bad request: EOF while parsing");
@@ -205,7 +205,7 @@ fn a_request_that_is_no_symbolication_request_is_an_error() {
 }
 
 #[test]
-fn a_request_for_a_source_or_instructions_without_its_fields_is_an_error() {
+fn a_request_without_its_fields_is_an_error() {
     check_error("source/v1", b"{}", 400, "bad request: missing field `debugName`");
     check_error(
         "asm/v1",

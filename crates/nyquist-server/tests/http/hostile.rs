@@ -21,7 +21,7 @@ fn tight() -> Limits {
 }
 
 #[test]
-fn a_body_that_is_too_long_is_refused_and_the_refusal_is_read() {
+fn a_body_too_long_is_refused_readably() {
     let server = Serving::with_limits(tight());
     for length in [1025, 2048, 4096, 100_000] {
         let reply = server.ask("POST", "symbolicate/v5", vec![b' '; length]);
@@ -31,7 +31,7 @@ fn a_body_that_is_too_long_is_refused_and_the_refusal_is_read() {
 }
 
 #[test]
-fn the_whole_of_a_body_that_is_too_long_is_taken_before_it_is_refused() {
+fn a_body_too_long_is_taken_whole_before_refusal() {
     let server = Serving::with_limits(Limits { body_bytes: 8 << 20, ..Limits::default() });
     let mut client = server.connect();
     assert!(client.send(&request(&server.head("POST", "source/v1"), &vec![b' '; 31 << 20])));
@@ -150,7 +150,7 @@ impl Random {
 }
 
 #[test]
-fn a_panic_in_a_lookup_costs_its_own_request_only() {
+fn a_panic_in_a_lookup_costs_only_its_request() {
     let server = Serving::with_limits(Limits { lookups: 1, ..Limits::default() });
     for _ in 0..3 {
         let mut client = server.connect();
@@ -162,7 +162,7 @@ fn a_panic_in_a_lookup_costs_its_own_request_only() {
 }
 
 #[test]
-fn bytes_that_are_not_http_end_their_connection_only() {
+fn bytes_not_http_end_their_connection_only() {
     let server = Serving::new();
     let long_line = [b"GET /".to_vec(), vec![b'a'; 200_000], b" HTTP/1.1\r\n\r\n".to_vec()].concat();
     let many_headers = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(10_000));
@@ -187,7 +187,7 @@ fn bytes_that_are_not_http_end_their_connection_only() {
 }
 
 #[test]
-fn two_lengths_of_one_body_are_not_guessed_between() {
+fn a_body_with_two_lengths_is_a_bad_request() {
     let server = Serving::new();
     let mut client = server.connect();
     let head = server.head("POST", "symbolicate/v5");
@@ -197,7 +197,7 @@ fn two_lengths_of_one_body_are_not_guessed_between() {
 }
 
 #[test]
-fn connections_that_say_nothing_are_closed_and_make_room() {
+fn silent_connections_are_closed_and_make_room() {
     let server = Serving::with_limits(tight());
     let silent: Vec<_> = (0..8).map(|_| server.connect()).collect();
     server.assert_well();
@@ -242,7 +242,7 @@ fn a_body_that_never_ends_is_not_waited_for() {
 
 /// A server reads a body, and says so, when the request has its turn.
 #[test]
-fn no_more_bodies_are_read_at_once_than_lookups_are_allowed() {
+fn no_more_bodies_are_read_than_lookups_allowed() {
     let server = Serving::with_limits(Limits { lookups: 1, ..tight() });
     let mut first = server.connect();
     let head = server.head("POST", "symbolicate/v5");
@@ -292,7 +292,7 @@ fn fifty_clients_at_once_are_all_answered() {
 }
 
 #[test]
-fn requests_that_come_at_once_are_answered_in_turn() {
+fn pipelined_requests_are_answered_in_turn() {
     let server = Serving::new();
     let mut client = server.connect();
     let first = request(&server.head("GET", "profile.json"), b"");

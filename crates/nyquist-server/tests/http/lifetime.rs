@@ -29,14 +29,14 @@ fn a_range_of_ports_gives_the_first_that_is_free() {
 }
 
 #[test]
-fn a_range_without_a_free_port_is_an_error_that_names_it() {
+fn a_range_without_a_free_port_is_a_named_error() {
     let (_listener, first) = taken_port();
     let error = bind(PortChoice::FirstFreeFrom { first, tries: 1 }).err().unwrap();
     assert_eq!(error.to_string(), format!("no free port on 127.0.0.1 from {first} to {first}"));
 }
 
 #[test]
-fn a_fixed_port_that_is_taken_is_an_error_that_names_it() {
+fn a_fixed_port_that_is_taken_is_a_named_error() {
     let (_listener, port) = taken_port();
     let error = bind(PortChoice::Fixed(port)).err().unwrap();
     assert_eq!(error.to_string(), format!("cannot listen on 127.0.0.1:{port}"));
@@ -52,7 +52,7 @@ fn a_range_ends_with_the_last_port_there_is() {
 }
 
 #[test]
-fn an_address_that_is_not_this_machines_is_an_error() {
+fn an_address_of_another_machine_is_an_error() {
     let config = Config { address: "192.0.2.1".parse().unwrap(), ..Config::default() };
     let error = Server::bind(config, Vec::new(), Arc::new(FakeSymbols::default())).err().unwrap();
     assert_eq!(error.to_string(), "cannot listen on 192.0.2.1:3000");

@@ -62,7 +62,7 @@ fn another_code_is_not_found() {
 
 /// Root's connections are as good as the user's, so that there is nobody else as root.
 #[test]
-fn another_users_connection_gets_nothing_and_does_not_use_it_up() {
+fn another_users_connection_does_not_use_it_up() {
     let own = own_user();
     if own == 0 {
         return;

@@ -29,7 +29,7 @@ fn silent(server: &Serving, count: usize) -> Vec<Client> {
 }
 
 #[test]
-fn any_number_of_silent_connections_leaves_room_for_the_token() {
+fn any_number_of_silent_connections_leaves_room() {
     let server = Serving::with_limits(unlimited_times());
     let _silent = silent(&server, 300);
     server.assert_well();
@@ -103,7 +103,7 @@ fn time_is_short_whatever_is_sent() {
 
 /// The time of the first connection is over once the silent connection, which came later, has been closed.
 #[test]
-fn who_has_shown_the_token_is_not_closed_for_its_age() {
+fn a_connection_with_the_token_is_not_too_old() {
     let limits = Limits { unauthenticated_timeout: Duration::from_secs(2), ..unlimited_times() };
     let server = Serving::with(limits, PROFILE.to_vec(), FakeSymbols::default());
     let mut known = server.connect();

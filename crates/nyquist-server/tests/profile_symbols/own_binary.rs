@@ -68,7 +68,7 @@ fn a_function_to_be_found(n: u64) -> u64 {
 }
 
 #[test]
-fn a_function_of_this_test_has_its_name_file_and_line() {
+fn this_tests_function_has_name_file_and_line() {
     let own = OwnBinary::new();
     let start = own.address_of(a_function_to_be_found);
     let inside = RelativeAddress(start.0 + 1);
@@ -82,7 +82,7 @@ fn a_function_of_this_test_has_its_name_file_and_line() {
 }
 
 #[test]
-fn a_file_that_the_debug_info_names_is_served_and_its_neighbour_is_not() {
+fn a_file_of_the_debug_info_is_served_alone() {
     let own = OwnBinary::new();
     let address = own.address_of(a_function_to_be_found);
     let info = own.symbols.symbolicate(&own.key, &[address]).unwrap().pop().flatten().unwrap();

@@ -64,7 +64,7 @@ fn reason(error: &str, file: &str) -> String {
 }
 
 #[test]
-fn a_file_that_the_profile_names_is_served_where_it_is_allowed() {
+fn a_file_of_the_profile_is_served_where_allowed() {
     let folder = folder("named");
     let file = path(&folder, "a.c");
     fs::write(&file, "int a;\n").unwrap();
@@ -143,7 +143,7 @@ fn a_lib_without_an_id_is_no_lib() {
 }
 
 #[test]
-fn a_file_is_served_under_the_spelling_of_the_profile_only() {
+fn a_file_is_served_only_as_the_profile_spells() {
     let folder = folder("spelling");
     fs::create_dir(folder.join("sub")).unwrap();
     fs::write(folder.join("a.c"), "int a;\n").unwrap();
@@ -263,7 +263,7 @@ fn either_name_of_a_file_is_that_of_the_profile() {
 }
 
 #[test]
-fn no_other_file_is_served_whatever_its_path_looks_like() {
+fn no_other_file_is_served_however_it_is_spelled() {
     let folder = folder("others");
     let (named, secret) = (path(&folder, "a.c"), path(&folder, "secret"));
     fs::write(&named, "int a;\n").unwrap();
@@ -323,7 +323,7 @@ fn what_is_no_text_file_is_not_served() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn devices_and_the_files_of_the_kernel_are_not_read() {
+fn devices_and_kernel_files_are_not_read() {
     let check = |file: &str, expected: Result<&str, &str>| {
         let text = ask(&profile(&[file]), "prog", file, SourceFiles::default().allowing("/"));
         assert_eq!(text.as_deref().map_err(|error| error.rsplit(": ").next().unwrap()), expected, "{file}");
@@ -333,7 +333,7 @@ fn devices_and_the_files_of_the_kernel_are_not_read() {
 }
 
 #[test]
-fn old_comments_that_are_not_utf_8_do_not_hide_the_rest() {
+fn old_comments_not_in_utf_8_hide_nothing_else() {
     let folder = folder("latin1");
     let file = path(&folder, "a.c");
     fs::write(&file, b"/* caf\xe9 */ int a;\n").unwrap();

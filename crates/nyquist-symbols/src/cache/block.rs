@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_cut_damaged_or_anothers_is_none() {
+    fn a_foreign_cut_or_damaged_block_is_none() {
         let bytes = written(&infos(), 5);
         assert!(Block::read(&bytes, 6).is_none());
         for len in 0..bytes.len() {
@@ -409,7 +409,7 @@ mod tests {
 
     /// A payload that a faulty writer has sealed is looked at as any other input.
     #[test]
-    fn no_sealed_payload_panics_or_takes_more_memory_than_is_its_due() {
+    fn no_sealed_payload_panics_or_takes_much_memory() {
         let payload = written(&infos(), 5).split_off(HEADER);
         for at in 0..payload.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_of_its_kind_and_no_longer_than_is_believed() {
+    fn a_head_has_its_kind_and_a_believable_length() {
         let file = file(b"head");
         let is_read = |magic, seed, max| FileHead::read(&file.as_slice(), magic, seed, max).is_some();
         assert!(is_read(MAGIC, SEED, 4));

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_found_and_the_header_names_the_module() {
+    fn blocks_are_found_and_their_module_is_named() {
         let (key, bytes) = three();
         let file = AnswerFile::parse(bytes, key.seed());
         assert!(file.can_grow());
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_answer_is_kept_once_and_the_newest_wins() {
+    fn an_answer_is_kept_once_and_the_newest_wins() {
         let (key, bytes) = three();
         let file = AnswerFile::parse(bytes, key.seed());
         let newer = info("newer");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_all_of_a_function_takes_the_place_of_those_within_it() {
+    fn a_functions_answer_replaces_those_within_it() {
         let (key, bytes) = three();
         let file = AnswerFile::parse(bytes, key.seed());
         let (whole, other) = (info("whole"), info("other"));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn many_claims_of_blocks_cost_no_more_than_the_file() {
+    fn many_claimed_blocks_cost_at_most_the_file() {
         let mut bytes = Vec::new();
         while bytes.len() < 4 << 20 {
             bytes.extend_from_slice(&MAGIC);

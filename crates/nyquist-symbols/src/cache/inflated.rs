@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_another_or_not_whole_holds_nothing() {
+    fn a_foreign_or_partial_file_holds_nothing() {
         let bytes = file();
         assert!(read_inflated(&bytes, SEED + 1).is_empty());
         for len in 0..bytes.len() {

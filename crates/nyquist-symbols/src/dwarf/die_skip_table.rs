@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_and_calls_are_found_behind_entries_of_any_length() {
+    fn functions_are_found_behind_any_entries() {
         let long = vec![0x55; 200];
         for (forms, attributes) in [
             (&[][..], vec![]),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_no_compiler_numbers_so_are_taken_too() {
+    fn codes_that_no_compiler_numbers_so_are_read() {
         let all = abbreviations(&[
             (1, 0x11, true, &[]),
             (5000, VARIABLE, false, &[DATA1]),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_without_code_are_passed_over_where_no_calls_are_looked_for() {
+    fn codeless_functions_are_skipped_without_calls() {
         let all = abbreviations(&[
             (1, 0x11, true, &[]),
             (2, SUBPROGRAM, true, &[]),

@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_whose_beginning_was_replaced_is_in_no_other_such_folder() {
+    fn a_folder_with_a_new_beginning_is_not_joined() {
         let check = |parts: [&str; 2], expected: &str| {
             let mut path = parts[0].as_bytes().to_vec();
             join_folder(&mut path, parts[1].as_bytes());

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_ends_with_the_function_the_table_and_the_bytes() {
+    fn reading_ends_with_function_table_or_bytes() {
         let long = [[2_u8, 1]; 1000].concat();
         assert_eq!(read(&long, 1, 10).all().count(), 10);
         assert_eq!(read(&long, 1, u64::MAX).all().count(), 1000, "beyond the first window");

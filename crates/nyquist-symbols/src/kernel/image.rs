@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slide_is_that_of_the_first_symbol_that_both_know() {
+    fn the_slide_is_of_the_first_symbol_both_know() {
         let mut loaded = Anchors::default();
         let mut stated = Anchors::default();
         loaded.note(b"_text", 0xffff_ffff_9120_0000);

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_reads_the_head_and_a_lookup_one_block_once() {
+    fn opening_reads_the_head_and_a_lookup_one_block() {
         let listed = listed(1000);
         let bytes = file(&listed);
         let head = head_len(&bytes) as u64;
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_another_or_not_whole_is_not_opened() {
+    fn a_foreign_or_partial_file_is_not_opened() {
         let listed = listed(300);
         let whole = file(&listed);
         assert!(opened(whole.clone(), &listed).is_some());

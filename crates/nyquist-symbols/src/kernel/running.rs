@@ -243,7 +243,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
     }
 
     #[test]
-    fn files_that_were_opened_before_are_not_opened_again() {
+    fn files_opened_before_are_not_opened_again() {
         let machine = Machine::new("opened");
         machine.write("proc/modules", "ext4 8192 1 - Live 0xffffffffc0100000\n");
         fs::create_dir(machine.0.join("sys/module/ext4/sections")).unwrap();
@@ -310,7 +310,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
     }
 
     #[test]
-    fn who_has_the_file_open_does_not_see_another_in_its_place() {
+    fn an_open_file_is_not_seen_as_its_replacement() {
         let machine = Machine::new("replaced");
         machine.name(0xffff_ffff_8100_0104);
         let cache = AnswerCache::new(machine.0.join("cache"));

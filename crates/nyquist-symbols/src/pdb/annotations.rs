@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_where_the_next_begins_or_after_their_length() {
+    fn lines_end_at_the_next_or_after_their_length() {
         // line + 1 at + 5; line + 2 at + 3, 4 bytes long.
         check(&[11, 0x25, 11, 0x43, 4, 4], &[(5, 8, 7, 101), (8, 12, 7, 103)]);
         // + 16, a length of its own; line - 1 after a gap; another file.

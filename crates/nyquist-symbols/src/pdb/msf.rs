@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_number_that_a_block_can_have_is_cut_off() {
+    fn the_largest_block_number_is_cut_off() {
         let streams = vec![Stream { len: 1024, blocks: vec![u32::MAX, 0] }];
         let msf = Msf { source: std::sync::Arc::new(vec![0; 4096]), block_size: 512, streams };
         assert!(msf.read(0).is_err());

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_a_folder_is_looked_for_in_those_that_are_allowed() {
+    fn a_path_without_folder_is_sought_where_allowed() {
         let folder = Folder::new("relative");
         let sources = SourceFiles::default().allowing("/nonexistent").allowing(folder.path("src"));
         assert_eq!(read(&sources, "a.c", false).unwrap(), "int a;\n");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_file_is_read_where_it_is_now_and_nowhere_else() {
+    fn a_moved_file_is_read_only_where_it_is_now() {
         let folder = Folder::new("moved");
         let sources = SourceFiles::default().moving("/build/app", folder.path("src"));
         assert_eq!(read(&sources, "/build/app/a.c", false).unwrap(), "int a;\n");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_is_that_of_the_version_whoever_built_with_it() {
+    fn a_crate_is_found_by_version_for_any_builder() {
         let homes = homes("crate");
         for file in [
             "/home/ann/.cargo/registry/src/github.com-1ecc6299db9ec823/tokio-1.54.1/src/lib.rs",

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_costs_no_answer_and_the_table_is_made_once() {
+    fn damage_costs_no_answer_and_one_remake() {
         let (whole, other) = (|| whole(900, 1), whole(900, 2));
         let file = encode(&whole(), SEED);
         let expected = answers(&table(Rows::Read(whole())));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_another_or_not_whole_is_not_opened() {
+    fn a_foreign_or_partial_file_is_not_opened() {
         let file = encode(&whole(300, 3), SEED);
         let opens = |file: &[u8], seed| KeptRows::open(&(Arc::new(file.to_vec()) as Source), seed).is_some();
         assert!(opens(&file, SEED) && !opens(&file, SEED + 1));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_reads_the_head_and_a_question_one_block_once() {
+    fn opening_reads_the_head_and_a_query_one_block() {
         let rows = (0..1000).map(|n| Row { start: 8 * n, len: 8, name: 1, reach: 8 });
         let bytes = encode(&RowTable::of_rows(rows), SEED);
         let head = head_len(&bytes) as u64;
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_larger_than_its_symbols_let_expect() {
+    fn a_file_is_no_larger_than_its_symbols_imply() {
         for rows in [1_u64 << 14, (1 << 14) + 1, 20_000] {
             let row = |n| Row { start: n, len: 1, name: 1, reach: 1 };
             let file = encode(&RowTable::of_rows((0..rows).map(row)), SEED);

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_a_number_is_where_a_search_of_all_finds_it() {
+    fn a_number_is_placed_as_by_a_search_of_all() {
         let mut state = 1_u64;
         let mut below = |limit: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_in_place_of_a_return_and_a_return_before_the_prologue() {
+    fn tail_calls_and_early_returns_have_no_frame() {
         // cbz x0, +24; stp x29, x30, [sp, -16]!; mov x29, sp; bl; ldp x29, x30, [sp], 16; b out; ret
         let code = [0xb400_00c0, 0xa9bf_7bfd, 0x9100_03fd, BL, 0xa8c1_7bfd, 0x1400_1000, RET];
         let start = (Some(0), None, None);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prologue_that_is_not_known_leaves_the_encoding() {
+    fn an_unknown_prologue_leaves_the_encoding() {
         check(0x0400_0000, &[BL, RET], &[BODY]);
         check(0x0400_0000, &[], &[BODY]);
         let mut rows = Vec::new();

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_has_the_return_address_at_its_bottom_and_the_frame_pointer_below() {
+    fn the_return_address_is_at_the_frames_bottom() {
         let code = [STR_PRE, STUR_FP, SUB_FP, NOP, BLR, LDP, ADD, RET];
         let (leaf, whole) = (Rule::LINK_REGISTER, saved(48, Some(-56), Some(-48)));
         check(0, DEPTHS, &code, &[(0, leaf), (4, saved(48, None, Some(-48))), (8, whole), (28, leaf)]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_goes_to_another_stack_is_the_outermost_one_there() {
+    fn a_function_on_another_stack_ends_the_walk() {
         let (leaf, whole) = (Rule::LINK_REGISTER, saved(48, Some(-56), Some(-48)));
         // There and back.
         let code = [STR_PRE, STUR_FP, SUB_FP, MOV_SP, BLR, MOV_SP, ADD, RET];
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn below_what_the_runtime_lets_interrupted_code_call_is_the_link_register() {
+    fn below_an_injected_call_is_the_link_register() {
         let code = [STR_PRE, STUR_FP, SUB_FP, NOP, BLR, LDP, ADD, RET];
         let leaf = saved(16, None, None);
         let expected = [(0, leaf), (4, saved(64, None, Some(-64))), (8, saved(64, Some(-72), Some(-64)))];

@@ -114,7 +114,7 @@ mod tests {
     const FRAME_DEPTHS: &[u8] = &[2, 4, 48, 20, 47, 24, 0];
 
     #[test]
-    fn the_frame_pointer_is_stored_once_there_is_a_frame() {
+    fn the_frame_pointer_is_stored_with_the_frame() {
         check(0, FRAME_DEPTHS, FRAME, &[(0, kept(8)), (4, kept(32)), (9, stored(32)), (24, kept(8))]);
         // push rbp; mov rbp, rsp; sub rsp, 16; ...; add rsp, 16; pop rbp; ret
         let code = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3];

@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_frame_pointers_are_followed_along_branches() {
+    fn frames_are_followed_along_branches() {
         // push rbp; push rbx; sub rsp, 0x18; call; test eax, eax; je; add rsp, 0x18; pop rbx; pop rbp; ret
         let (pushes, lower, test): (&[u8], &[u8], &[u8]) =
             (&[0x55, 0x53], &[0x48, 0x83, 0xec, 0x18], &[0x85, 0xc0, 0x74, 0x0a]);
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_computed_stack_pointer_is_found_by_the_frame_pointer() {
+    fn frame_pointers_find_computed_stack_pointers() {
         // push rbp; mov rbp, rsp; push rbx; sub rsp, rax; call; lea rsp, [rbp - 8]; pop rbx; pop rbp; ret
         let begin: &[u8] = &[0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x29, 0xc4];
         let end: &[u8] = &[0x48, 0x8d, 0x65, 0xf8, 0x5b, 0x5d, 0xc3];
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_table_leads_to_has_the_frame_of_the_jump_by_it() {
+    fn a_tables_target_has_the_frame_of_its_jump() {
         // push rbx; jmp rax; nops; xor eax, eax; pop rbx; ret; mov eax, ebx; pop rbx; ret
         let cases: &[u8] = &[0x31, 0xc0, 0x5b, 0xc3, 0x89, 0xd8, 0x5b, 0xc3];
         let expected = [
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_a_call_that_does_not_return_is_found_by_other_ways() {
+    fn code_behind_a_noreturn_call_is_followed() {
         // push rbx; test eax, eax; jne over; pop rbx; push rdi; push rsi; call abort; over: pop rbx; ret
         let code: &[&[u8]] = &[&[0x53, 0x85, 0xc0, 0x75, 0x08, 0x5b, 0x57, 0x56], CALL, &[0x5b, 0xc3]];
         let expected = [

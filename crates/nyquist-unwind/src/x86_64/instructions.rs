@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prologue_says_how_far_above_the_stack_pointer_the_frame_pointer_is() {
+    fn a_prologue_tells_where_the_frame_pointer_is() {
         let check =
             |code: &[&[u8]], expected| assert_eq!(frame_pointer_above(&code.concat()), expected, "{code:x?}");
         let (push, moved, call): (&[u8], &[u8], &[u8]) = (&[0x55], &[0x48, 0x89, 0xe5], &[0xe8, 0, 0, 0, 0]);

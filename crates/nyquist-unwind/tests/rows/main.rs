@@ -57,7 +57,7 @@ fn the_rows_of_this_program_are_gimlis() {
 
 #[test]
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-fn the_rows_of_the_libraries_of_this_program_are_gimlis() {
+fn rows_of_this_programs_libraries_are_gimlis() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let mut libraries: Vec<_> = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).collect();
     libraries.retain(|path| path.contains(".so"));

@@ -65,7 +65,7 @@ fn check(space: &AddressSpace, registers: &[u64; 33], stack: &[u64], expected: &
 const IN_ROOT: u64 = 0xf10;
 
 #[test]
-fn the_return_address_of_a_leaf_is_in_the_link_register() {
+fn a_leafs_return_address_is_in_link_register() {
     let space = space(arm(&[], &[&[]]));
     let (pc, root) = (code(0x110), code(IN_ROOT));
     check(&space, &registers(pc, STACK, 0, root), &[], &[pc, root], WalkEnd::Root);
@@ -96,7 +96,7 @@ fn the_callers_mask_is_used() {
 }
 
 #[test]
-fn behind_frame_records_of_unknown_code_the_stack_pointer_is_found_again() {
+fn the_stack_pointer_is_found_after_unknown_code() {
     let mut space = space(arm(&[], &[RECORD_BELOW]));
     let made = 0x7000_0000;
     space.map_code(Avma(made), 0x1000);
@@ -108,7 +108,7 @@ fn behind_frame_records_of_unknown_code_the_stack_pointer_is_found_again() {
 }
 
 #[test]
-fn go_keeps_the_frame_pointer_below_the_stack_pointer() {
+fn go_keeps_frame_pointers_below_stack_pointers() {
     let mut instructions = vec![0; CODE_LEN as usize];
     instructions[0x100..0x10c].copy_from_slice(&GO_PROLOGUE.map(u32::to_le_bytes).concat());
     let mut file = file(&instructions, &[(".gopclntab", &go_table(CODE, [0x100, 0xf00, 0x1000]))]);

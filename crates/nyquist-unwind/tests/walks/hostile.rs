@@ -159,7 +159,7 @@ fn sections_of_random_bytes_do_no_harm() {
 }
 
 #[test]
-fn a_section_cut_anywhere_keeps_the_entries_before_the_cut() {
+fn a_section_cut_anywhere_keeps_what_precedes() {
     let functions =
         [0x100, 0x200, 0x300].map(|start| Function { start, len: 0x100, instructions: &[0x0e, 16] });
     let section = eh_frame(SECTIONS, "zR", &INITIAL, &functions);

@@ -124,7 +124,7 @@ fn every_instruction_has_its_callers() {
 }
 
 #[test]
-fn a_leaf_and_a_stub_return_to_the_function_that_calls() {
+fn a_leaf_and_a_stub_return_to_their_caller() {
     let return_address = BASE + u64::from(CODE) + 12;
     let frames = [return_address, OUTSIDE];
     let stack = [1, 2, STACK + 32, 3, 0, OUTSIDE];

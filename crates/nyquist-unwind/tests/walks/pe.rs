@@ -250,7 +250,7 @@ fn leaf() -> Function {
 }
 
 #[test]
-fn every_instruction_of_prologue_body_and_epilogue() {
+fn all_instructions_have_their_callers() {
     check(&[pushes(), pushes(), leaf()]);
     check(&[frame_pointer(), frame_pointer(), pushes(), leaf()]);
     check(&[large(), frame_pointer(), large(), pushes()]);
@@ -265,7 +265,7 @@ fn a_frame_register_that_rows_do_not_follow() {
 }
 
 #[test]
-fn a_chained_function_has_its_parents_prologue_behind_it() {
+fn a_chained_function_has_its_parents_prologue() {
     // The second part of `pushes` is a function of its own that pushes rbp and is chained to the first.
     let Function { code, info } = pushes();
     let text: Vec<u8> = code.iter().flat_map(|(bytes, _)| bytes.clone()).collect();

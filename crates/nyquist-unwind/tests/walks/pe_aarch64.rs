@@ -275,7 +275,7 @@ fn leaf() -> Function {
 }
 
 #[test]
-fn every_instruction_of_prologue_body_and_epilogue() {
+fn all_instructions_have_their_callers() {
     check(&[chained(), chained(), leaf()]);
     check(&[unchained(), chained(), unchained(), leaf()]);
     check(&[dynamic(), unchained(), dynamic(), dynamic(), leaf()]);
@@ -288,7 +288,7 @@ fn signed_return_addresses() {
 }
 
 #[test]
-fn a_part_of_a_function_has_the_whole_prologue_behind_it() {
+fn a_part_of_a_function_has_the_whole_prologue() {
     let ip = BASE + u64::from(TEXT);
     for entry in [packed(2, 4, 3, 2, 48), Entry::Record(record(4, &[], &[0xe5, 0xe1, 0x83, 0x24, 0xe4]))] {
         let (table, infos) = match entry {

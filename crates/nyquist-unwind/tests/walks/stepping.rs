@@ -129,7 +129,7 @@ fn frames_of_more_than_262_kb() {
 }
 
 #[test]
-fn a_stale_rule_for_the_frame_pointer_leaves_it_alone() {
+fn a_stale_frame_pointer_rule_leaves_it_alone() {
     // After `pop rbp`: CFA = rsp + 8, rbp still said to be saved at CFA - 16, which is below the stack
     // pointer and not part of the copy. The caller's own CFA is by the frame pointer.
     let first = Function { start: 0x100, len: 0x100, instructions: &[0x86, 2] };
@@ -146,7 +146,7 @@ fn a_stale_rule_for_the_frame_pointer_leaves_it_alone() {
 
 /// A frame pointer that is not known is missed only where a step needs it before a frame has saved it.
 #[test]
-fn a_register_that_is_not_known_ends_the_walk_where_it_is_needed() {
+fn a_needed_unknown_register_ends_the_walk() {
     let known = |register: usize| 1_u32 << register;
     let check = |instructions: &[u8], expected: (usize, WalkEnd)| {
         let first = Function { start: 0x100, len: 0x100, instructions };
@@ -188,7 +188,7 @@ impl nyquist_unwind::StackMemory for WithCode<'_> {
 /// An unknown frame pointer is found by the first instructions of the function that needs it, where what it leads to
 /// makes sense.
 #[test]
-fn an_unknown_frame_pointer_is_found_by_the_functions_instructions() {
+fn a_prologue_finds_an_unknown_frame_pointer() {
     // push rbp; mov rbp, rsp; sub rsp, 16
     let prologue = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10];
     let check = |instructions: &[u8], stack: &[u64], expected: (usize, WalkEnd)| {
@@ -215,7 +215,7 @@ fn an_unknown_frame_pointer_is_found_by_the_functions_instructions() {
 
 /// A walk whose second frame needs a register that only a full evaluation of the first one restores.
 #[test]
-fn registers_of_outer_frames_are_had_by_repeating_the_walk() {
+fn repeating_the_walk_gives_outer_registers() {
     // rbx is saved at CFA - 16 in the first frame, and the second one's CFA is rbx + 8.
     let first = Function { start: 0x100, len: 0x100, instructions: &[0x0e, 16, 0x83, 2] };
     let second = Function { start: 0x200, len: 0x100, instructions: &[0x0c, 3, 8] };
@@ -252,7 +252,7 @@ fn signal_frames_by_their_registers() {
 }
 
 #[test]
-fn signal_frames_without_unwind_information_by_their_instructions() {
+fn signal_frames_are_walked_by_instructions() {
     let mut text = vec![0x90; CODE_LEN as usize];
     text[0x300..0x309].copy_from_slice(&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05]);
     let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
@@ -345,7 +345,7 @@ fn uncovered_code_by_frame_pointers() {
 }
 
 #[test]
-fn uncovered_prologues_and_epilogues_by_their_instructions() {
+fn prologues_and_epilogues_walk_by_instructions() {
     let mut text = vec![0x90; CODE_LEN as usize];
     text[0x300..0x306].copy_from_slice(&[0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3]);
     // The call in the outermost function, whose instructions are known too where nothing covers it.
@@ -385,7 +385,7 @@ impl ByteSource for Noted {
 }
 
 #[test]
-fn tables_of_jumps_are_read_without_the_code_around_them() {
+fn jump_tables_are_read_without_code_around_them() {
     const TABLE: Range<u64> = 0x800..0x820;
     let mut text = vec![0xf4; CODE_LEN as usize];
     // push GOT[1]; jmp *GOT[2]; nopl. And for one function: jmp *GOT[3]; push 0; jmp to the first.
@@ -498,7 +498,7 @@ fn made_code_by_the_section_behind_it() {
 }
 
 #[test]
-fn a_caller_that_nothing_describes_by_its_instructions() {
+fn an_undescribed_caller_is_walked_by_its_code() {
     // sub rsp, 8; call rdi; add rsp, 8; ret. Then a call from which nothing returns.
     let trampoline = [0x48, 0x83, 0xec, 8, 0xff, 0xd7, 0x48, 0x83, 0xc4, 8, 0xc3, 0xff, 0xd7];
     let start = 0x7f00_0000_1000;
@@ -520,7 +520,7 @@ fn a_caller_that_nothing_describes_by_its_instructions() {
 }
 
 #[test]
-fn a_piece_of_made_code_need_not_begin_with_a_function() {
+fn made_code_need_not_begin_with_a_function() {
     // push rax; call rdi; call rdi. Were that a function's beginning, its caller would be two words further out.
     let piece = [0x50, 0xff, 0xd7, 0xff, 0xd7];
     let start = 0x7f00_0000_1000;

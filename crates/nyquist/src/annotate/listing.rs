@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_around_those_that_take_time_are_shown_once() {
+    fn lines_around_hot_ones_are_shown_once() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/annotate/listing.rs");
         let path = path.to_str().unwrap();
         let text = SourceText::read(&SourceFiles::default(), path, 0, || Some(path.to_owned())).unwrap();

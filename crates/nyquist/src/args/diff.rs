@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn two_files_are_a_side_each_and_more_need_a_word_between() {
+    fn two_files_are_a_side_each_and_more_need_after() {
         assert_eq!(sides(&["a", "b"]), Some((1, 1)));
         assert_eq!(sides(&["a", "b", "--after", "c", "d", "e"]), Some((2, 3)));
         assert_eq!(sides(&["a", "--after", "b"]), Some((1, 1)));

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_cargo_nyquist_is_its_own_to_tell() {
+    fn cargo_nyquist_tells_its_own_version() {
         let Command::Cargo { words } = command(&["cargo", "--version"]).unwrap() else { panic!() };
         assert_eq!(words, ["--version"]);
         let version = cargo::CargoCli::command().render_version();

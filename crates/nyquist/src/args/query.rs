@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_have_the_names_that_the_command_line_takes() {
+    fn questions_are_named_as_on_the_command_line() {
         for question in Question::value_variants() {
             let name = question.to_possible_value().unwrap();
             assert_eq!(question.name(), name.get_name());

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn several_processes_are_named_in_one_word_or_in_many() {
+    fn several_processes_fit_in_one_word_or_in_many() {
         assert_eq!(record(&["-p", "1,2", "-p", "3"]).unwrap().target.pid, [1, 2, 3]);
         for wrong in ["x", "1,x", "1.5", "99999999999"] {
             let said = record(&["-p", wrong]).unwrap_err().to_string();

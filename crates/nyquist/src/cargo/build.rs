@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn launches_and_programs_are_found_among_cargos_messages() {
+    fn launches_and_programs_are_in_cargos_messages() {
         let mut built = Built::default();
         built.take(br#"{"reason":"compiler-artifact","target":{"name":"a","kind":["lib"]},"profile":{"opt_level":"3"},"executable":null}"#);
         built.take(br#"{"reason":"compiler-artifact","target":{"name":"b","kind":["bin"]},"profile":{"opt_level":"0"},"executable":"/t/b"}"#);

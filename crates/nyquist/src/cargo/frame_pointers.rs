@@ -88,7 +88,7 @@ mod tests {
     const ALONE: &str = r#"["-Cforce-frame-pointers=yes"]"#;
 
     #[test]
-    fn without_any_configuration_the_flag_is_for_all_builds() {
+    fn without_configuration_the_flag_is_for_all() {
         check(&json!({}), &[("build.rustflags", ALONE)]);
     }
 

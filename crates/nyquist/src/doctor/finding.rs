@@ -183,7 +183,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn people_read_a_line_a_finding_and_what_mends_it() {
+    fn a_finding_is_a_line_and_its_remedy() {
         let check =
             |verbose, expected: &str| assert_eq!(report().text(Screen::PLAIN, verbose).as_str(), expected);
         let head = "This machine\n  ok       it is fine\n";

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn where_both_are_refused_nothing_can_be_recorded() {
+    fn with_both_refused_nothing_can_be_recorded() {
         let machine = Machine { perf: Err(refusal("no")), ptrace: Err(refusal("no")), ..plain() };
         check(&machine, "recording", Level::Problem, &["nothing can be recorded", "do this"]);
         assert!(!can_record(&machine));
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_kernel_addresses_count_where_kernel_code_is_sampled() {
+    fn hidden_addresses_count_with_kernel_samples() {
         let perf = events(Trigger::Cycles, Coverage::Group);
         let machine = Machine { perf: Ok(perf), ..plain() };
         let hidden = Settings { kptr_restrict: Some(1), ..machine.settings };

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_pointers_are_told_and_lacking_ones_mended() {
+    fn frame_pointers_are_told_and_few_get_a_hint() {
         const FEW: Option<FramePointers> = Some(FramePointers { functions: 25, kept: 1 });
         let of = |contents, level, parts: &[&str]| {
             check(&module(contents, None), "frame_pointers", level, parts);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_code_and_split_debug_info_are_named() {
+    fn foreign_code_and_split_debug_info_are_named() {
         let contents = Contents { architecture: Architecture::X86, split: true, ..NOTHING };
         check(&module(contents, None), "architecture", Level::Problem, &["32-bit x86", "without -m32"]);
         let other = Contents { architecture: Architecture::Other(8), ..NOTHING };

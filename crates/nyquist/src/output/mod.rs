@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_recording_is_kept_and_the_file_is_private() {
+    fn an_earlier_recording_is_kept_privately() {
         let folder = Folder::new("old");
         let path = folder.0.join("p.json.gz");
         save(&path, "one");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_save_leaves_the_earlier_recording_and_nothing_else() {
+    fn a_failed_save_leaves_the_earlier_recording() {
         let folder = Folder::new("failed");
         let path = folder.0.join("p");
         save(&path, "one");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_in_the_folder_that_was_opened() {
+    fn a_save_goes_to_the_folder_that_was_opened() {
         let folder = Folder::new("moved");
         let (before, after) = (folder.0.join("before"), folder.0.join("after"));
         fs::create_dir(&before).unwrap();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_puts_in_its_place_is_not_taken_for_it() {
+    fn anothers_file_in_its_place_is_not_saved() {
         let folder = Folder::new("replaced");
         let path = folder.0.join("p");
         let output = Output::open(&path).unwrap();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_file_is_removed_by_the_next_once_nobody_holds_it() {
+    fn a_temporary_file_nobody_holds_is_removed() {
         let folder = Folder::new("leftover");
         let path = folder.0.join("p");
         let (dead, other) = (folder.0.join(".p.1.tmp"), folder.0.join(".q.1.tmp"));

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_believed_by_its_owner_and_its_folder() {
+    fn a_link_is_believed_by_its_owner_and_folder() {
         const ANN: Callers = Callers { own: 1000, invoking: None };
         const ROOT: Callers = Callers { own: 0, invoking: None };
         const SUDO: Callers = Callers { own: 0, invoking: Some(1000) };

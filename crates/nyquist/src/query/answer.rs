@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn text_says_shares_in_per_cent_and_how_much_is_left_out() {
+    fn text_says_per_cent_and_how_much_is_left_out() {
         let expected = "user share: 25.0%\nfunction name: a_b\nnote: no source\n\nfunctions:\nself_share  function\n     50.0%  a\n     50.0%  b\n(1 more: --limit)\n\n\
                         next:\n  nyquist query p function f-1\n";
         assert_eq!(answer().text(Screen::PLAIN).as_str(), expected);

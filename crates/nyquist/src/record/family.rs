@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_descends_from_a_command_through_a_parent_that_has_ended() {
+    fn a_daemon_descends_through_an_ended_parent() {
         let mut family = Family::default();
         // In whatever order they are heard of; 20 and 21 are somebody else's.
         for event in [fork(12, 11), fork(11, 10), fork(13, 12), fork(21, 20), fork(10, 10)] {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_go_in_circles_are_followed_to_an_end() {
+    fn numbers_in_circles_are_followed_to_an_end() {
         let mut family = Family::default();
         for event in [fork(1, 2), fork(2, 1)] {
             family.notice(&event);

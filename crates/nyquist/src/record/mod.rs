@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_few_descriptors_are_the_reason_that_is_given() {
+    fn too_few_descriptors_are_given_as_the_reason() {
         let failure = check_descriptors(Some(12)).unwrap_err();
         assert!(
             failure.message.contains("12 files") && failure.hints[0].contains("ulimit -n"),

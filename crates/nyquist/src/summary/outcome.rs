@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sampled_is_told_with_what_would_sample_it() {
+    fn what_is_not_sampled_is_told_with_a_remedy() {
         let check = |outcome: &perf::Outcome, line: &str, more: &[&str]| {
             let (told, hint) = (first_line(outcome), what_gives_more(outcome).unwrap_or_default());
             assert!(told.contains(line), "{told}");

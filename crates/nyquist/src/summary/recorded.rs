@@ -304,7 +304,7 @@ mod tests {
     use nyquist_profile::{Meta, Process, ProfileBuilder, Sample, Thread};
 
     #[test]
-    fn whoever_may_look_into_all_processes_needs_no_privilege() {
+    fn a_privilege_is_advised_only_where_missing() {
         assert!(why_mappings_are_unknown(true).contains("had ended"));
         assert!(why_mappings_are_unknown(false).contains("CAP_SYS_PTRACE"));
     }
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_command_used_and_nobody_saw_is_missing() {
+    fn cpu_time_used_unseen_is_missing() {
         let check = |used: u64, recorded: u64, expected: Option<u64>| {
             let told = missing(used * 1_000_000, recorded * 1_000_000);
             assert_eq!(told, expected.map(|expected| expected * 1_000_000), "{recorded} of {used}");

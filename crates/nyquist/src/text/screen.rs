@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_left_out_where_they_are_not_wanted() {
+    fn colours_are_left_out_where_not_wanted() {
         let check = |set: &[_], expected| assert_eq!(wants_colour(variables(set)), expected, "{set:?}");
         check(&[], true);
         check(&[("NO_COLOR", "1")], false);

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chosen_row_is_followed_when_the_order_changes() {
+    fn the_chosen_row_is_followed_in_a_new_order() {
         let mut state = state();
         let before = page(&["a", "b", "c"]);
         assert_eq!(state.selected(&before), Some(0));

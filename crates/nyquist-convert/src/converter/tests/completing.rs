@@ -276,7 +276,7 @@ fn check(what: &str, readings: &[Reading], expected: Result<(), Incomplete>) {
 }
 
 #[test]
-fn a_stack_is_whole_where_readings_before_and_after_it_bear_it_out() {
+fn a_stack_is_whole_if_readings_around_it_agree() {
     let with_gap = |at| Reading { has_gap: true, ..good(at) };
     let from_another = |at| Reading { pid: std::process::id() + 1, ..good(at) };
     check("both", &[good(-1), good(1)], Ok(()));
@@ -288,7 +288,7 @@ fn a_stack_is_whole_where_readings_before_and_after_it_bear_it_out() {
 }
 
 #[test]
-fn one_reading_that_does_not_bear_a_stack_out_is_enough_to_leave_it_cut() {
+fn one_disagreeing_reading_leaves_a_stack_cut() {
     let outer = |third: u64, fourth: u64| [RETURNS[0], RETURNS[1], third, fourth];
     let other_in_copy = [RETURNS[0], returns_to(2, Calls::InnerAgain), RETURNS[2], RETURNS[3]];
     let other = outer(returns_to(3, Calls::InnerAgain), RETURNS[3]);
@@ -324,7 +324,7 @@ fn one_reading_that_does_not_bear_a_stack_out_is_enough_to_leave_it_cut() {
 }
 
 #[test]
-fn all_calls_must_lead_on_where_nothing_else_joins_copy_and_reading() {
+fn unjoined_copy_and_reading_need_matching_calls() {
     let read_from = |first_page: usize, calls: Calls| {
         let returns = [RETURNS[0], RETURNS[1], returns_to(3, calls), RETURNS[3]];
         [-1, 1].map(|at| Reading { returns, pages: first_page..4, ..good(at) })
@@ -337,7 +337,7 @@ fn all_calls_must_lead_on_where_nothing_else_joins_copy_and_reading() {
 }
 
 #[test]
-fn what_was_read_too_long_before_or_after_a_sample_says_nothing_of_it() {
+fn readings_too_far_from_a_sample_do_not_count() {
     check("soon after", &[good(-1), good(10)], Ok(()));
     check("too late", &[good(-1), good(11)], Err(Incomplete::UnreadAfter));
     check("before it waited", &[good(-500), good(1)], Ok(()));
@@ -357,7 +357,7 @@ fn what_was_read_too_long_before_or_after_a_sample_says_nothing_of_it() {
 }
 
 #[test]
-fn a_thread_is_trusted_again_when_twice_as_many_readings_have_agreed() {
+fn trust_returns_after_twice_as_many_agreements() {
     let mut recording = Recording::trusting();
     let both = [good(-1), good(1)];
     let other = [RETURNS[0], RETURNS[1], returns_to(3, Calls::InnerAgain), RETURNS[3]];

@@ -31,7 +31,7 @@ fn stacks_of(events: Vec<EventKind>) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn frame_pointers_are_followed_as_far_as_they_lead_to_code() {
+fn frame_pointers_are_followed_within_known_code() {
     let check = |stack: &[u64], expected: &str| {
         let (stacks, truncated) = stacks_of(vec![
             map_code(1, 0x1000, 0x1000),
@@ -52,7 +52,7 @@ fn frame_pointers_are_followed_as_far_as_they_lead_to_code() {
 }
 
 #[test]
-fn frame_pointers_are_followed_anywhere_where_not_all_code_is_known() {
+fn unknown_code_lets_frame_pointers_go_anywhere() {
     let astray = [0x1234, 0x9999];
     let whole = "0x9998;0x1234 1";
     let cut = "(truncated: return address not in code);0x1234 1";
@@ -84,7 +84,7 @@ fn frame_pointers_are_followed_anywhere_where_not_all_code_is_known() {
 }
 
 #[test]
-fn what_the_old_program_ran_says_nothing_of_the_new_ones_code() {
+fn old_code_says_nothing_of_the_new_programs() {
     let EventKind::Sample(mut during) = by_frame_pointers(1, &[0x5000]) else { unreachable!() };
     during.in_kernel = true;
     let (stacks, truncated) = stacks_of(vec![

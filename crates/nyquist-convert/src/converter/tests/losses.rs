@@ -73,7 +73,7 @@ fn losses_are_shown_with_a_main_thread() {
 }
 
 #[test]
-fn losses_are_shown_with_their_cpu_where_it_has_a_row() {
+fn losses_are_shown_with_their_cpus_row() {
     let mut converter = converter(true).shaped(Shape { cpu_threads: true, ..Shape::default() });
     converter.push(on(3, at(1, sample(1, 1, None, &[1]))));
     converter.push(on(3, lost_at(2, 7)));
@@ -84,7 +84,7 @@ fn losses_are_shown_with_their_cpu_where_it_has_a_row() {
 }
 
 #[test]
-fn losses_that_are_counted_in_the_end_are_not_counted_twice() {
+fn losses_summed_at_the_end_are_counted_once() {
     const TOLD: [&str; 2] = ["Lost samples 3 CPU 3 1-3", "Lost samples 2 CPU 4 5"];
     let check_counts = |counts: &[(Option<u32>, u64)], untold: &[&str], lost: u64| {
         let told = [on(3, at(1, sample(1, 1, None, &[1]))), on(3, lost_at(3, 3)), on(4, lost_at(5, 2))];
@@ -114,7 +114,7 @@ fn losses_that_are_counted_in_the_end_are_not_counted_twice() {
 }
 
 #[test]
-fn losses_that_are_not_wanted_are_counted_and_not_shown() {
+fn unwanted_losses_are_counted_and_not_shown() {
     for selection in [
         Selection { cpus: vec![4], ..Selection::default() },
         Selection { time: Some(0..2 * MS), ..Selection::default() },
@@ -127,7 +127,7 @@ fn losses_that_are_not_wanted_are_counted_and_not_shown() {
 }
 
 #[test]
-fn pauses_last_until_the_cpu_is_sampled_again_or_the_end() {
+fn pauses_last_until_sampling_resumes_or_the_end() {
     check(
         vec![
             on(3, at(1, sample(1, 1, None, &[1]))),
@@ -143,7 +143,7 @@ fn pauses_last_until_the_cpu_is_sampled_again_or_the_end() {
 }
 
 #[test]
-fn time_whose_samples_were_lost_is_not_sampled_and_nobody_elses() {
+fn time_of_lost_samples_is_nobody_elses() {
     let events = |lost: bool| {
         let mut events = vec![
             at(1, sample(1, 1, Some(1), &[1])),
@@ -181,7 +181,7 @@ fn time_whose_samples_were_lost_is_not_sampled_and_nobody_elses() {
 }
 
 #[test]
-fn what_is_left_of_all_cpu_time_is_not_sampled_where_records_were_lost() {
+fn leftover_cpu_time_is_not_sampled_after_losses() {
     let check = |converter: Converter, lost: bool, used_ms: u64, expected: &[&str]| {
         let mut converter = converter;
         converter.push(at(1, sample(1, 1, Some(1), &[1])));
@@ -221,7 +221,7 @@ fn what_is_left_of_all_cpu_time_is_not_sampled_where_records_were_lost() {
 }
 
 #[test]
-fn what_is_left_of_all_cpu_time_is_where_the_last_records_were_lost() {
+fn leftover_cpu_time_is_at_the_last_loss() {
     let mut converter = converter(true);
     converter.push(at(1, sample(1, 1, Some(1), &[1])));
     converter.push(lost_at(8, 7));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_thread_that_has_given_its_number_back_is_the_last_that_ended_there() {
+fn a_nameless_thread_is_the_last_that_ended() {
     let mut converter = converter(true);
     converter.push(exec(1, 7, "seven"));
     converter.push(at(2, sample(u32::MAX, u32::MAX, None, &[1])));
@@ -15,7 +15,7 @@ fn a_thread_that_has_given_its_number_back_is_the_last_that_ended_there() {
 }
 
 #[test]
-fn a_thread_that_has_given_its_number_back_while_others_live_is_no_thread_of_its_own() {
+fn a_nameless_thread_is_no_thread_of_its_own() {
     let mut converter = converter(true);
     converter.push(exec(1, 7, "seven"));
     converter.push(at(2, fork(7, 8, 7)));
@@ -27,7 +27,7 @@ fn a_thread_that_has_given_its_number_back_while_others_live_is_no_thread_of_its
 }
 
 #[test]
-fn a_thread_that_has_given_its_number_back_stays_in_its_process() {
+fn a_nameless_thread_stays_in_its_process() {
     let whose = |events: Vec<Event>| -> Vec<(String, String)> {
         let mut converter = converter(true);
         converter.push(exec(1, 7, "seven"));

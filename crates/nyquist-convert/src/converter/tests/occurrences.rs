@@ -95,7 +95,7 @@ fn those_of_others_are_left_out() {
 }
 
 #[test]
-fn their_short_copies_are_no_reason_for_longer_ones() {
+fn short_copies_of_occurrences_ask_for_no_more() {
     let counts = |beside: bool| {
         let EventKind::Sample(mut sample) = sample(1, 1, None, &[]) else { unreachable!() };
         let mut registers = [0; 17];

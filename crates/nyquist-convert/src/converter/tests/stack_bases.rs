@@ -15,7 +15,7 @@ fn with_root_at(tid: u32, stack_pointer: u64) -> EventKind {
 }
 
 #[test]
-fn the_source_is_told_where_walks_have_come_to_the_root() {
+fn the_source_is_told_the_roots_that_walks_reach() {
     let mut converter = converter(true);
     let mut roots_after = |from: u64, events: Vec<EventKind>| {
         for (time, event) in (from..).zip(events) {
@@ -35,7 +35,7 @@ fn the_source_is_told_where_walks_have_come_to_the_root() {
 }
 
 #[test]
-fn what_looks_like_a_root_in_a_process_of_unknown_mappings_is_none() {
+fn with_unknown_mappings_no_root_is_recognised() {
     let mut converter = converter(true);
     let mapped = super::frame_pointers::map_code(1, 0x8000, 0x1000);
     let events = [vec![with_root_at(1, POINTER), mapped], vec![with_root_at(1, POINTER); 20]].concat();

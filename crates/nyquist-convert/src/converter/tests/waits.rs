@@ -94,7 +94,7 @@ fn a_preempted_or_new_thread_waits_for_a_cpu() {
 }
 
 #[test]
-fn a_thread_that_never_ran_waits_since_it_is_there() {
+fn a_thread_that_never_ran_waits_from_its_start() {
     let profile = profile_of([(3, name(1, 2, "idle", false)), (9, seen(2, 0x20, WaitReason::Events, 5))]);
     let profile_end = profile_of([
         (3, name(1, 2, "idle", false)),

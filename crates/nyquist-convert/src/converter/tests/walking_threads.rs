@@ -183,14 +183,14 @@ fn as_many_threads_as_there_are_come_to_the_same() {
 }
 
 #[test]
-fn where_few_samples_are_wanted_none_is_walked_ahead() {
+fn filters_that_keep_little_walk_nothing_ahead() {
     let mut converter = converter(true);
     converter.keep_only(Filter::Family([Pid(1)].into()));
     assert_eq!(converter.walking_with(4).walking_threads(), 0);
 }
 
 #[test]
-fn stacks_are_walked_before_whoever_converts_them_has_them() {
+fn stacks_are_walked_before_they_are_converted() {
     let mut walkers = Walkers::new(2, ModuleStore::default());
     let map = super::frame_pointers::map_code(1, CODE, 0x1000);
     walkers.follow(at(1, map));

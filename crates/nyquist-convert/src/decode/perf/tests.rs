@@ -90,7 +90,7 @@ fn the_call_chain_is_split_by_its_contexts() {
 }
 
 #[test]
-fn without_a_chain_the_kernels_stack_is_its_instruction() {
+fn without_a_chain_the_kernel_stack_is_its_ip() {
     let mut events = events(SampleType::IP, Architecture::X86_64);
     events.format.sample_type = SampleType::IP.with(SampleType::TID);
     let bytes = record(record::SAMPLE, 1, &[0xf1, pair(11, 12)]);
@@ -167,7 +167,7 @@ fn counters_are_cpu_time() {
 }
 
 #[test]
-fn a_final_count_belongs_to_the_cpu_that_it_was_counted_on() {
+fn a_final_count_belongs_to_its_counters_cpu() {
     let words = [pair(11, 13), 900, 101, pair(11, 13), 1000, 3, 101];
     let events = events(SampleType::default(), Architecture::X86_64);
     let event = read(&events, &record(record::READ, 0, &words)).unwrap();
@@ -245,7 +245,7 @@ fn tasks_and_losses() {
 }
 
 #[test]
-fn sums_of_losses_have_no_time_and_samples_left_out_are_not_lost() {
+fn sums_of_losses_have_no_time() {
     let events = events(SampleType::default(), Architecture::X86_64);
     let summed = read(&events, &record(record::LOST_SAMPLES, 0, &[8, 0, 0, 0, 0])).unwrap();
     assert_eq!((summed.kind, summed.cpu), (EventKind::LostInAll { records: 8 }, None));
@@ -255,7 +255,7 @@ fn sums_of_losses_have_no_time_and_samples_left_out_are_not_lost() {
 }
 
 #[test]
-fn losses_and_pauses_are_on_the_cpu_of_their_event() {
+fn losses_and_pauses_are_on_their_events_cpu() {
     let of_cpu = |format: RecordFormat, kind, fields: &[u64]| {
         let events = PerfEvents { format, ..events(SampleType::default(), Architecture::X86_64) };
         read(&events, &record(kind, 0, fields)).unwrap().cpu
@@ -291,7 +291,7 @@ fn occurrence(event: Option<Event>) -> crate::event::Occurrence {
 }
 
 #[test]
-fn a_sample_of_another_event_is_an_occurrence_with_its_fields() {
+fn a_sample_of_another_event_is_an_occurrence() {
     let events = tracepoint();
     // The length, then 20 bytes: the fields of all tracepoints, the number -2, the text's place 16 and length 3, and the text.
     let text = u64::from(u32::from_le_bytes(*b"ab\0x"));
@@ -305,7 +305,7 @@ fn a_sample_of_another_event_is_an_occurrence_with_its_fields() {
 }
 
 #[test]
-fn data_that_is_too_short_or_points_elsewhere_has_no_values() {
+fn data_too_short_or_misdirected_has_no_values() {
     let events = tracepoint();
     let short = occurrence(sample(&events, 1, &[4]));
     assert_eq!(short.values, [FieldValue::Missing, FieldValue::Missing]);
@@ -326,7 +326,7 @@ fn an_address_is_a_field() {
 }
 
 #[test]
-fn what_another_event_loses_is_no_loss_of_samples() {
+fn another_events_losses_are_no_sample_losses() {
     let events = tracepoint();
     let words = [100, 9, pair(11, 12), 1000, 3, 100];
     let lost = read(&events, &record(record::LOST, 0, &words));

@@ -162,7 +162,7 @@ mod tests {
     use nyquist_symbols::ModuleSymbols;
 
     #[test]
-    fn a_stand_in_is_an_elf_file_that_names_its_functions() {
+    fn a_stand_in_is_an_elf_file_with_its_functions() {
         let names = ["main".to_owned(), "<a::B as C>::d".to_owned()];
         let bytes = file(&names, Some(Architecture::Aarch64));
         let elf = Elf::open(bytes.as_slice()).unwrap();

@@ -185,7 +185,7 @@ fn samples(profile: &Profile) -> Vec<String> {
 }
 
 #[test]
-fn a_written_profile_is_read_with_the_same_samples_names_and_threads() {
+fn a_written_profile_is_read_back_the_same() {
     let folder = Folder::new();
     let profile = profile(&folder.0);
     let (read, _) = written_and_read(&profile, &folder);
@@ -198,7 +198,7 @@ fn a_written_profile_is_read_with_the_same_samples_names_and_threads() {
 }
 
 #[test]
-fn code_is_where_its_binary_has_it_and_the_kernels_in_the_kernel() {
+fn code_is_in_its_binary_or_in_the_kernel() {
     let folder = Folder::new();
     let (read, _) = written_and_read(&profile(&folder.0), &folder);
     let place = |name: &str| {
@@ -226,7 +226,7 @@ fn functions_of_the_kernel_are_in_one_file() {
 }
 
 #[test]
-fn the_file_says_what_the_profile_knows_of_its_recording() {
+fn the_file_says_what_is_known_of_its_recording() {
     let folder = Folder::new();
     let (_, reader) = written_and_read(&profile(&folder.0), &folder);
     let features = reader.features();
@@ -241,7 +241,7 @@ fn the_file_says_what_the_profile_knows_of_its_recording() {
 }
 
 #[test]
-fn an_empty_profile_is_a_recording_without_samples() {
+fn an_empty_profile_is_written_without_samples() {
     let folder = Folder::new();
     let profile = Made::new().builder.finish();
     let (read, _) = written_and_read(&profile, &folder);

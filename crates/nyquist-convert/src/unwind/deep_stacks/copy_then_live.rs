@@ -58,7 +58,7 @@ mod tests {
     use bytes::Bytes;
 
     #[test]
-    fn a_word_behind_the_copy_is_read_where_its_page_was() {
+    fn a_word_behind_the_copy_is_read_from_its_page() {
         let page = |byte: u8| Bytes::from(vec![byte; LiveStack::PAGE]);
         let pages = vec![page(1), page(2), Bytes::new(), page(3)];
         let (pid, tid, read_at, start) = (Pid(1), Tid(1), Timestamp(5), Avma(0x1000));

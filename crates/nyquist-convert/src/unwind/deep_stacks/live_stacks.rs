@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_read_near_a_sample_counts_for_it() {
+    fn only_readings_near_a_sample_count_for_it() {
         let mut stacks = LiveStacks::default();
         for ms in [100, 103, 106, 109, 112] {
             stacks.add(live(1, ms).into());
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_contradicted_itself_is_not_believed_for_longer_and_longer() {
+    fn contradictions_cost_trust_for_ever_longer() {
         let mut stacks = LiveStacks::default();
         stacks.add(live(1, 100).into());
         stacks.contradict(Tid(1), Timestamp(100 * MS));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_is_earned_reading_by_reading_and_lost_at_once() {
+    fn trust_is_earned_slowly_and_lost_at_once() {
         let mut stacks = LiveStacks::default();
         stacks.add(live(1, 100).into());
         let agree = |stacks: &mut LiveStacks, ms: u64| {

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_contradict_each_other_as_far_as_both_were_walked() {
+    fn readings_contradict_only_where_both_walked() {
         let walked = |frames: &[u64], ends_at_gap: bool| Completed {
             frames: frames.iter().map(|frame| FrameAddress::ReturnAddress(Avma(*frame))).collect(),
             ends_at_gap,

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_is_told_of_when_enough_walks_have_come_to_it() {
+    fn a_root_is_published_after_enough_walks() {
         let mut roots = LearnedStackBases::default();
         assert_eq!(note(&mut roots, WALKS - 1, ROOT), []);
         assert_eq!(roots.published(Tid(1)), None);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_moves_too_often_is_not_told_of_any_more() {
+    fn a_root_that_moves_too_often_is_given_up() {
         let mut roots = LearnedStackBases::default();
         assert_eq!(note(&mut roots, 100, ROOT), [Some(ROOT)]);
         assert_eq!(roots.invalidate(Tid(1)), Some(None));

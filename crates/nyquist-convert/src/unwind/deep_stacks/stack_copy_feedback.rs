@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn each_page_is_named_once_and_no_more_than_so_many() {
+    fn each_page_is_named_once_up_to_a_limit() {
         let mut counts = StackCopyFeedback::default();
         counts.note_pages(Tid(1), &[Avma(0x1000), Avma(0x3000), Avma(0x1000)], false);
         counts.note_pages(Tid(2), &[Avma(0x1000)], true);

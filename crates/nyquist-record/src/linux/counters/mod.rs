@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_used_again_is_another_process() {
+    fn a_number_used_again_is_another_process() {
         let mut looks = Looks::default();
         let (mut child, shared) = (sleeper(), Mutex::new(Shared::default()));
         let pid = Pid(child.id());

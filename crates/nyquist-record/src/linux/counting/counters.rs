@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_left_out_step_by_step() {
+    fn refused_features_are_left_out_step_by_step() {
         let events = parse("cycles,cycles:u", &EventSources::in_folders("/no/such".into(), None)).unwrap();
         let user = Less { user_only: true, ..Less::default() };
         assert_eq!(Less::default().after(libc::EACCES, &events[0]), Some(user));

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_of_the_recording_are_read_when_they_are_ready() {
+    fn rings_of_a_recording_are_read_when_ready() {
         let file = control_file(2);
         put_ring(&file, 1, 4096);
         let (mut control, mut rings) = switched_on(&file);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_lies_costs_a_bounded_number_of_looks() {
+    fn a_lying_count_costs_a_bounded_number_of_looks() {
         let file = control_file(0);
         let (mut control, mut rings) = switched_on(&file);
         set_word(&file, control::RINGS, u32::MAX).unwrap();

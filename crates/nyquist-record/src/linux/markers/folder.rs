@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_goes_with_its_files_and_with_nothing_else() {
+    fn the_folder_is_removed_with_its_files_only() {
         let place = Place::new("removal");
         fs::create_dir(place.0.join("canary")).unwrap();
         fs::write(place.0.join("canary/file"), b"").unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_taken_the_folders_place_is_left_alone() {
+    fn what_replaced_the_folder_is_left_alone() {
         let place = Place::new("replaced");
         let replacements: [fn(&Path, &Path) -> io::Result<()>; 2] =
             [|path, canary| symlink(canary, path), |path, _| fs::create_dir(path)];
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_not_the_owners_own_are_not_opened() {
+    fn files_not_the_owners_own_are_not_opened() {
         let place = Place::new("files");
         let folder = Folder::create_in(&place.0, None).unwrap();
         let (mut rings, path) = (Rings::new(&Budget::default()), folder.path().to_owned());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_never_become_rings_are_not_looked_at_all_the_time() {
+    fn files_that_never_become_rings_are_seldom_read() {
         let place = Place::new("many");
         let mut folder = Folder::create_in(&place.0, None).unwrap();
         let mut rings = Rings::new(&Budget::default());

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_our_own_namespace_are_what_they_are() {
+    fn numbers_of_our_own_namespace_stay_the_same() {
         let (mut ids, own) = (Ids::new(), namespace_of("self").unwrap_or_default());
         assert_eq!(ids.process(4711, own), Known::Is(Pid(4711)));
         assert_eq!(ids.process(4711, 0), Known::Is(Pid(4711)));

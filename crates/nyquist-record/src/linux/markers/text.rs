@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_the_program_may_not_read_is_left_alone() {
+    fn a_file_the_program_may_not_read_is_left_alone() {
         let folder = folder("rights");
         let file = folder.join("marker-1.txt");
         fs::write(&file, b"").unwrap();

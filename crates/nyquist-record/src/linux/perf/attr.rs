@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_counts_beside_the_cycles_of_threads_only() {
+    fn a_clock_counts_beside_threads_cycles_only() {
         let group = |(trigger, reach)| {
             let format = common(Features { trigger, ..Features::ALL }, reach).format();
             format.read_format.contains(ReadFormat::GROUP)
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_a_cpu_do_not_say_what_a_thread_has_used() {
+    fn a_cpus_samples_do_not_read_a_threads_time() {
         let reads = |reach| {
             let format = common(Features::ALL, reach).format();
             format.sample_type.contains(SampleType::READ)

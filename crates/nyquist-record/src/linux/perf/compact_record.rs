@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_below_the_stack_pointer_is_another_stacks() {
+    fn a_root_below_the_stack_pointer_is_anothers() {
         let [format, _] = formats();
         let mut whole = sample(&format, 0, true, 32768, 32768);
         let registers_at = whole.len() - 32768 - 16 - 20 * 8;

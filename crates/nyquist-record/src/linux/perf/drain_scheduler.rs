@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_that_hold_more_than_the_pool_are_drained_whole() {
+    fn rings_holding_more_than_the_pool_are_drained() {
         // The first ring has newer records than most of the others.
         let check = |readers: u32, rings_each: u32| {
             let first = |at: u32| if at == 0 { 5_000.. } else { 1 + u64::from(at % 3) * 700.. };
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_of_many_cpus_are_drained_whole_with_little_memory_left() {
+    fn rings_of_many_cpus_drain_with_little_memory() {
         // Each CPU has some of the oldest records, more of them together than the last buffers hold.
         let check = |cpus: u32| {
             let records = (0..100).map(|tick| 1 + 1000 * tick);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_while_rings_are_drained_says_how_far_the_past_is_complete() {
+    fn drained_batches_say_how_far_time_is_complete() {
         let (source, mut kernel) = empty_ring(0);
         let (mut rounds, filled) = rounds(vec![source], 1);
         let mut taker = Taker::default();
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_complete_while_another_reader_keeps_some_of_it_back() {
+    fn nothing_is_complete_while_a_reader_holds_some() {
         const MS: u64 = 1_000_000;
         /// More than is kept until a round ends.
         const BUSY: u64 = 150;

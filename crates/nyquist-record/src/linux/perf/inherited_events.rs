@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_with_events_of_its_own_is_not_sampled_by_those_that_it_inherited() {
+    fn a_thread_with_own_events_drops_inherited_ones() {
         let mut lineage = InheritedEventFilter::new([(100, 1), (200, 2)]);
         assert!(keeps(&mut lineage, 100, 1));
         assert!(keeps(&mut lineage, 200, 2));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_born_from_it_is_sampled_by_one_of_both() {
+    fn a_new_thread_is_sampled_by_one_of_two_events() {
         let mut lineage = InheritedEventFilter::new([(100, 1), (200, 2)]);
         task(&mut lineage, record::FORK, 3, 2);
         assert!(!keeps(&mut lineage, 100, 3));

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn swings_with_samples_come_in_pairs_whatever_rests_between() {
+    fn sampled_swings_come_in_pairs_despite_rests() {
         let mut jitter = Jitter::new(1_000_000, 7);
         let (mut random, mut written) = (Random::new(3), 0);
         let mut sampled: Vec<[i64; 2]> = Vec::new();

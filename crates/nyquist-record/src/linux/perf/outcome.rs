@@ -380,7 +380,7 @@ mod tests {
     use super::Notice;
 
     #[test]
-    fn the_setting_that_hides_the_kernels_addresses_is_named() {
+    fn the_setting_hiding_kernel_addresses_is_named() {
         let check = |kptr_restrict, setting: &str, other: &str| {
             let told = Notice::KernelAddressesHidden { kptr_restrict }.to_string();
             assert!(

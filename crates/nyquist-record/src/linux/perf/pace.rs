@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_are_not_more_than_half_full_after_a_pause_and_find_room() {
+    fn rings_are_at_most_half_full_after_a_pause() {
         let check = |flow: Flow, pause_ms: Option<u64>| {
             let pace = Pace::new(flow);
             assert_eq!(pace.map(|pace| pace.pause_ns / MS), pause_ms, "{flow:?}");

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_told_but_where_something_new_is() {
+    fn gone_mappings_are_told_except_below_new_ones() {
         let mut maps = Maps::default();
         maps.update(Pid(1), b"1000-9000 r-xp 00000000 fe:00 9 /lib/a.so\n");
         let holes = b"0500-1800 r-xp 00000000 fe:00 1 /lib/b.so\n\
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_takes_no_longer_for_each_of_many_mappings() {
+    fn a_look_at_many_mappings_takes_no_longer_each() {
         let text = |first: u64, name: &str| -> String {
             let line =
                 |at: u64| format!("{:x}000-{:x}000 r-xp 00000000 fe:00 9 {name}\n", at * 2, at * 2 + 1);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_is_made_while_a_program_runs_is_no_file() {
+    fn code_made_at_run_time_is_no_file() {
         let mut maps = Maps::default();
         maps.update(Pid(1), b"1000-2000 rwxp 00000000 00:00 0 \n");
         let changes = maps.update(Pid(1), b"1000-3000 rwxp 00000000 00:00 0 \n");

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_nobody_takes_are_dropped_and_counted() {
+    fn samples_nobody_takes_are_dropped_and_counted() {
         let (mut out, chunks) = out();
         for _ in 0..MOST_WAITING {
             out.send(1);

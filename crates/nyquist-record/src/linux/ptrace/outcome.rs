@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_was_not_waited_for_is_not_there() {
+    fn a_zombie_counts_as_no_such_process() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = Pid(child.id());
         while !proc::has_ended(pid.0) {

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_lowers_the_rate_where_many_threads_run() {
+    fn the_budget_lowers_the_rate_of_many_threads() {
         let allowed = |ms: u64| ms * MS;
         assert_eq!(holds_a_second(2, 1), (1000, allowed(50), 0));
         assert_eq!(holds_a_second(2, 2), (2000, allowed(100), 0));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_hold_that_took_long_is_not_paid_for_by_all_that_follow() {
+    fn one_long_hold_is_not_paid_for_by_later_ones() {
         let mut budget = Budget::new(2, 0);
         budget.refill(10 * MS, 1);
         budget.spend(20 * MS, 20 * MS);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_crowd_a_thread_that_waits_to_be_looked_at_costs_nothing() {
+    fn in_a_crowd_awaiting_a_look_costs_nothing() {
         for (running, may_go_on) in [(2, false), (3, true)] {
             let mut budget = Budget::new(2, 0);
             budget.refill(10 * MS, running);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_waited_for_in_sleep_and_so_are_some_after() {
+    fn a_slow_answer_makes_the_next_waits_sleep() {
         let mut alertness = Alertness::default();
         for _ in 0..3 {
             assert_eq!(alertness.begin(), Patience::None);

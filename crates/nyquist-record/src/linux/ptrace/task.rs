@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_thread_that_only_ran_what_it_has_not_used_was_a_hold() {
+    fn a_running_threads_unused_time_was_a_hold() {
         let held = Held { noticed: 10_000, schedule: of(500, 70, 3), at_most_ns: 900, stack_pointer: 0 };
         assert_eq!(held.length_ns(50_000, of(40_200, 70, 4)), 300);
         assert_eq!(held.length_ns(50_000, of(40_200, 90, 4)), 280, "it has waited for a CPU, too");
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_made_again_and_again_has_waited_since_the_last_time() {
+    fn a_repeated_call_has_waited_since_the_last_one() {
         let mut task = Task::new(0, 1, 7_000);
         task.schedule = of(100, 0, 11);
         assert_eq!(task.waited_in_call(of(100, 0, 9), 5, 9_000), 2_000, "since it was looked at");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_was_held_waits_for_a_cpu_until_it_has_got_one() {
+    fn a_held_thread_awaits_a_cpu_until_it_gets_one() {
         let mut task = Task::new(0, 1, 0);
         assert!(!task.awaits_cpu(of(10, 500, 0)), "it was never held");
         task.held = Some(Held { noticed: 0, schedule: of(10, 500, 3), at_most_ns: 0, stack_pointer: 0 });
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_unseen_begins_when_it_is_seen_to_run() {
+    fn unseen_use_begins_when_it_is_seen_to_run() {
         let mut task = Task::new(0, 1, 0);
         task.account(of(300, 0, 1), 1_000);
         assert_eq!(task.unseen_ns(), 300);

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_has_no_such_page_any_more_is_an_error() {
+    fn a_file_without_such_a_page_is_an_error() {
         let file = crate::linux::sys::beneath::memory_file(c"futex").unwrap();
         file.set_len(4096).unwrap();
         assert!(wake(&file, 8).is_ok());

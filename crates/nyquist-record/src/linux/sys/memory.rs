@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_is_written_to_without_a_fault_and_is_what_it_was() {
+    fn given_memory_is_written_without_a_fault() {
         let written_faults = |give: fn(&mut [u8]) -> io::Result<()>| {
             // Never one that was used before: glibc asks the system for each of more than 32 MB.
             let mut buffer = vec![0_u8; 64 << 20];

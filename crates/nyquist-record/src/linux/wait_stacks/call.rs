@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_descriptors_say_of_what_kind_they_are() {
+    fn links_of_descriptors_tell_their_kind() {
         let check = |link: &str, expected| assert_eq!(by_link(Path::new(link)), expected, "{link}");
         check("socket:[123]", Some(WaitReason::Network));
         check("pipe:[4]", Some(WaitReason::Pipe));

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_behind_the_last_end_is_none_of_the_functions() {
+    fn padding_behind_the_last_end_is_ignored() {
         check(&[0x01, 0xe4, 0xe8], &[Operation::Allocate(16), Operation::End]);
         check(&[0xe4, 0xe0, 0x00], &[Operation::End]);
         assert!(decode(&[0xe8]).is_err());

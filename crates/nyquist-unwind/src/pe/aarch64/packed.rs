@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_return_address_is_stored_with_the_last_register() {
+    fn the_return_address_joins_the_last_register() {
         let all = [Op::Allocate(32), Op::pair(21, 30, 16), Op::pushed_pair(19, 20, 32), Op::End];
         check(word(1, 3, 0, 0, 64), &all, &all);
         let all = [Op::pair(30, NONE, 16), Op::pushed_pair(19, 20, 32), Op::End];
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_and_arguments_are_stored_behind_the_registers() {
+    fn vectors_and_arguments_follow_the_registers() {
         let all = [Op::pair(NONE, NONE, 24), Op::pair(NONE, NONE, 8), Op::pushed_pair(19, NONE, 32), Op::End];
         check(word(0, 1, 2, 0, 32), &all, &all);
         let (home, vectors) = (Op::pair(NONE, NONE, 0), Op::pushed_pair(NONE, NONE, 80));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_pushes_nothing_gives_back_and_returns() {
+    fn without_pushes_an_epilogue_frees_and_returns() {
         check(&[], 0x28, &[ADD, RET], &[&[(4, 0)]]);
         check(&[], 0x28, &[NOP, ADD, &[0xf3, 0xc3]], &[&[(5, 0)]]);
         check(&[], 0x28, &[NOP, RET, ADD, NOP], &[]);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_register_without_an_allocation_needs_nothing_given_back() {
+    fn a_frame_register_alone_gives_nothing_back() {
         let steps = [Operation::SetFrame, Operation::Push(5)].map(|operation| Step { offset: 0, operation });
         let pattern = Pattern::new(&Info { steps: steps.to_vec(), ..Info::default() }).unwrap();
         // mov eax, edx; pop rbp; ret
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn stated_epilogues_need_no_instruction_before_them() {
+    fn stated_epilogues_need_no_instruction_before() {
         let steps =
             [Operation::Allocate(8), Operation::Push(3)].map(|operation| Step { offset: 0, operation });
         let info = Info { steps: steps.to_vec(), epilogues: vec![2], epilogue_size: 2, ..Info::default() };

@@ -83,7 +83,7 @@ fn shown_with(snapshot: &Snapshot, keys: &str, width: u16, height: u16, unicode:
 }
 
 #[test]
-fn functions_have_shares_of_the_last_seconds_and_of_all() {
+fn functions_have_shares_of_last_seconds_and_all() {
     let lines = shown("", 80, 24);
     assert_eq!(lines[0], "app (7)  CPU 100.0%  10.0 s watched  10,000 samples");
     assert_eq!(lines[1], " 1 functions  2 tree  3 threads  4 output");
@@ -137,7 +137,7 @@ fn a_shorter_window_has_less() {
 }
 
 #[test]
-fn the_window_is_no_longer_than_what_there_is_of_detail() {
+fn the_window_is_no_longer_than_the_detail() {
     let snapshot = Snapshot { detailed_since: 7_000 * MS, ..snapshot() };
     assert!(shown_with(&snapshot, "", 80, 24, true)[2].starts_with("last 3 s "));
 }
@@ -195,7 +195,7 @@ fn a_function_leads_to_the_stacks_that_it_is_in() {
 }
 
 #[test]
-fn threads_have_their_cpu_time_and_one_can_be_chosen() {
+fn threads_have_cpu_time_and_one_can_be_chosen() {
     let lines = shown("3", 80, 24);
     assert_eq!(
         lines[3..6],
@@ -211,7 +211,7 @@ fn threads_have_their_cpu_time_and_one_can_be_chosen() {
 }
 
 #[test]
-fn what_the_command_prints_cannot_act_on_the_terminal() {
+fn printed_output_cannot_act_on_the_terminal() {
     assert_eq!(shown("4", 80, 24)[4..6], ["hello", "wor\\x1b[31mld"]);
 }
 

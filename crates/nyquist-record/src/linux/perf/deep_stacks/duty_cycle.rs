@@ -68,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_took_long_is_paid_for_little_by_little() {
+    fn a_long_reading_is_paid_for_little_by_little() {
         let costs = (0..).map(|turn| if turn == 3 { 9_000_000 } else { 100_000 });
         let times = readings(costs);
         assert_eq!(longest_between(&times), 9_000_000 + 2_000_000);
     }
 
     #[test]
-    fn long_ones_come_in_rows_and_keep_to_their_part_of_a_cpu() {
+    fn long_readings_come_in_rows_within_their_share() {
         let used = 1_000_000;
         let times = readings(std::iter::repeat(used));
         let useful = times.windows(2).filter(|pair| pair[1] - pair[0] <= USEFUL + used).count();

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inner_part_is_read_and_of_the_rest_the_pages_that_are_known() {
+    fn the_inner_part_and_known_outer_pages_are_read() {
         let check = |pages: &[u64], inner_end: u64, expected: Option<&[Range<u64>]>| {
             let parts = looked_at(pages, 7).parts(&STACK, inner_end, 8);
             assert_eq!(parts.as_deref(), expected, "{pages:x?}");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_read_for_a_while_after_a_gap_and_where_nothing_was_heard_for_long() {
+    fn all_is_read_after_a_gap_or_a_long_silence() {
         let mut looked_at = looked_at(&[0x12_0000], 1000);
         let is_whole = |now: u64| looked_at.parts(&STACK, 0x10_8000, now).is_none();
         assert!(!is_whole(1001));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn where_walks_look_at_more_pages_than_are_remembered_all_are_read() {
+    fn all_is_read_where_walks_need_too_many_pages() {
         let many: Vec<u64> = (0..=MOST as u64).map(|page| STACK.start + page * PAGE).collect();
         assert!(looked_at(&many[1..], 1).parts(&STACK, STACK.start, 2).is_some());
         let mut looked_at = looked_at(&many, 1);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_used_again_when_nobody_has_a_page_of_it() {
+    fn memory_is_reused_once_no_page_of_it_is_held() {
         let mut memory = Memory::new();
         let mut seen = std::collections::BTreeSet::new();
         let mut last = None;

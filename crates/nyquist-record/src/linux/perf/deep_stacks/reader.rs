@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_walks_do_not_look_at_are_left_out_until_one_misses_them() {
+    fn unused_pages_are_left_out_until_one_is_missed() {
         let memory = vec![7_u8; 1 << 20];
         let begin = (memory.as_ptr() as u64).next_multiple_of(PAGE);
         let (mut reader, tell, counts, events) = reader();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_holds_the_root_does_not_end_what_a_deeper_one_has_begun() {
+    fn a_copy_with_its_root_ends_no_deeper_reading() {
         let memory = vec![7_u8; 1 << 20];
         let begin = memory.as_ptr() as u64;
         let (mut reader, tell, _counts, _events) = reader();
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_left_alone_only_where_no_copy_of_it_was_too_small() {
+    fn a_thread_is_left_alone_if_its_copies_fit() {
         let (mut reader, _tell, counts, _events) = reader();
         let send = |whole: &[u32], cut: &[u32]| {
             let tids = |tids: &[u32]| tids.iter().map(|tid| Tid(*tid)).collect();

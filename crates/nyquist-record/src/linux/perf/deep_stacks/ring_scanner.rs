@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_that_may_end_too_early_are_found_once_and_nothing_is_taken() {
+    fn truncated_copies_are_found_once_and_not_taken() {
         let (source, mut kernel) = ring();
         let mut peeks = RingScanner::new([&source].into_iter(), &format(), Arc::default());
         assert_eq!(found(&mut peeks), []);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_is_passed_over_and_a_record_may_go_on_at_the_rings_start() {
+    fn the_scan_wraps_and_skips_records_given_back() {
         let (mut source, mut kernel) = ring();
         let mut peeks = RingScanner::new([&source].into_iter(), &format(), Arc::default());
         for time in 1..50 {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_was_given_back_while_it_was_looked_at_counts_for_nothing() {
+    fn a_record_given_back_during_a_look_is_ignored() {
         let (mut source, mut kernel) = ring();
         write(&mut kernel, &sample(1, 512));
         let peek = ScannedRing { ring: source.ring.view(), seen: 0 };

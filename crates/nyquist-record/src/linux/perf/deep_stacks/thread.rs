@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_thread_that_nobody_has_said_anything_of_all_is_read_up_to_a_near_end() {
+    fn an_unheard_of_thread_is_read_to_a_near_end() {
         let copy = 0x10_0000..0x11_0000;
         let read = |rest: u64, cut_at: u64| {
             let mut thread = Thread { stack: 0x1000..copy.end + rest, cut_at, ..Thread::default() };
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_read_up_to_its_root_where_that_is_known() {
+    fn a_stack_is_read_up_to_its_known_root() {
         let memory = vec![7_u8; 1 << 20];
         let begin = memory.as_ptr() as u64;
         let wanted = |start: u64| Wanted {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_is_on_no_stack_that_was_copied_says_nothing() {
+    fn a_root_outside_the_copied_stack_is_ignored() {
         let stack = 0x10_0000..0x80_0000;
         let outer_end = |root: u64| {
             let thread = Thread { root, stack: stack.clone(), ..Thread::default() };
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_reaches_as_far_in_as_a_little_earlier() {
+    fn readings_reach_as_far_in_as_shortly_before() {
         let mut thread = Thread { stack: 0..1 << 40, ..Thread::default() };
         let mut innermost = |ms: u64, end: u64| {
             let (oldest_ns, newest_ns) = (ms * 1_000_000, ms * 1_000_000);

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_of_a_thread_reaches_from_its_innermost_copy_on() {
+    fn the_wanted_part_begins_at_the_innermost_copy() {
         let check = |cuts: &[TruncatedStack], expected| {
             let mut wanted = HashMap::new();
             for cut in cuts {
