@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let trace = folder.join("trace.json");
     make(&trace, options.megabytes * 1_000_000)?;
-    let measuring = Measuring { folder: &folder, measured: &measured, limit: Duration::from_secs(600) };
+    let measuring = Measuring { folder: &folder, measured: &measured, limit: Duration::from_mins(10) };
     let words: Vec<OsString> =
         vec![nyquist.into(), "report".into(), "--json".into(), trace.clone().into_os_string()];
     println!("\n{} MB of a Chrome trace", options.megabytes);
