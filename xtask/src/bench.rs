@@ -7,6 +7,7 @@ mod cargo;
 mod converting;
 mod cost;
 mod counters;
+mod events;
 mod holds;
 mod measure;
 mod perf_data;
@@ -17,6 +18,7 @@ mod reports;
 mod roots;
 mod samples;
 mod spread;
+mod stat;
 mod trace;
 mod tracing;
 mod unwind;
@@ -50,8 +52,12 @@ enum Subject {
     PerfData(perf_data::Options),
     /// How many samples a second the recorder's converter takes, alone and with threads beside it
     Converting(converting::Options),
+    /// What a tracepoint, a call of a function and a page fault cost a program while they are recorded
+    Events(events::Options),
     /// Every kind of question to a profile of 20 million samples
     Analysis(analysis::Options),
+    /// What `nyquist stat` takes beyond the command that it counts
+    Stat(stat::Options),
     /// Reading a large Chrome trace, beside speedscope
     Trace(trace::Options),
     /// What a context switch costs a program while it is recorded where threads wait
@@ -69,10 +75,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Subject::Record(options) => record::run(options).map(|()| true),
         Subject::Cargo(options) => cargo::run(options).map(|()| true),
         Subject::Counters(options) => counters::run(options).map(|()| true),
+        Subject::Events(options) => events::run(options).map(|()| true),
         Subject::PerfData(options) => perf_data::run(options).map(|()| true),
         Subject::Converting(options) => converting::run(options).map(|()| true),
         Subject::Analysis(options) => analysis::run(options),
         Subject::Waits(options) => waits::run(options).map(|()| true),
+        Subject::Stat(options) => stat::run(options).map(|()| true),
         Subject::Trace(options) => trace::run(options).map(|()| true),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
         Subject::Unwind(options) => unwind::run(options).map(|()| true),

@@ -4,7 +4,6 @@ use crate::id::MarkerSchemaId;
 use crate::marker::{Marker, MarkerValue};
 use crate::measure::{Measure, Unit};
 use crate::profile::Profile;
-use crate::samples::Samples;
 use crate::thread::Sample;
 use crate::well_known;
 
@@ -17,13 +16,23 @@ impl Profile {
         counts.filter_map(|schema| well_known::event_of_schema(&schema.name)).collect()
     }
 
-    /// The same profile with the occurrences of an event in place of the samples, each of which stands for as many events as
-    /// it says. Nothing where no such event was recorded. O(markers).
-    pub fn with_event_as_samples(mut self, event: &str) -> Option<Self> {
-        let name = well_known::event_schema(event);
-        if !self.recorded_events().contains(&event) {
-            return None;
+    /// The recorded event that a name stands for: the whole name, or what is behind its last colon (`malloc` of `libc:malloc`), where
+    /// only one event has that. O(kinds of markers).
+    pub fn recorded_event(&self, name: &str) -> Option<&str> {
+        let events = self.recorded_events();
+        if let Some(event) = events.iter().find(|event| **event == name) {
+            return Some(event);
         }
+        let mut ending =
+            events.into_iter().filter(|event| event.rsplit_once(':').is_some_and(|(_, end)| end == name));
+        ending.next().filter(|_| ending.next().is_none())
+    }
+
+    /// The same profile with the occurrences of an event in place of the samples, each of which stands for as many events as
+    /// it says. Nothing where no such event ([`recorded_event`](Self::recorded_event)) was recorded. O(markers × log markers).
+    pub fn with_event_as_samples(mut self, event: &str) -> Option<Self> {
+        let event = self.recorded_event(event)?.to_owned();
+        let name = well_known::event_schema(&event);
         let schema = self.marker_schemas.iter().position(|schema| schema.name == name)?;
         let schema = MarkerSchemaId::from_index(schema);
         let markers = self.threads.iter().flat_map(|thread| &thread.markers);
@@ -31,16 +40,18 @@ impl Profile {
         // What there is no room for in a weight is said by the interval.
         let interval = most.div_ceil(u32::MAX.into()).max(1);
         for thread in &mut self.threads {
-            let mut samples = Samples::new();
-            for marker in &thread.markers {
-                let Some(count) = count(marker, schema) else { continue };
-                let weight = u32::try_from(count.div_ceil(interval)).unwrap_or(u32::MAX);
-                let time = marker.timing.first();
-                samples.push(Sample { weight, ..Sample::new(time, marker.stack, 0) });
-            }
-            thread.samples = samples;
+            let markers = thread.markers.iter().filter_map(|marker| Some((marker, count(marker, schema)?)));
+            let mut samples: Vec<Sample> = markers
+                .map(|(marker, count)| {
+                    let weight = u32::try_from(count.div_ceil(interval)).unwrap_or(u32::MAX);
+                    Sample { weight, ..Sample::new(marker.timing.first(), marker.stack, 0) }
+                })
+                .collect();
+            // Markers of a file may be in any order, and samples may not.
+            samples.sort_by_key(|sample| sample.time);
+            thread.samples = samples.into_iter().collect();
         }
-        self.meta.measure = Measure { name: event.to_owned(), unit: Unit::Count };
+        self.meta.measure = Measure { name: event, unit: Unit::Count };
         self.meta.interval = interval;
         self.meta.has_cpu_deltas = false;
         self.meta.has_exact_times = false;
@@ -121,6 +132,10 @@ mod tests {
         assert!(!meta.has_cpu_deltas);
         assert_eq!(after.threads()[0].samples.first().unwrap().stack, before.threads()[0].markers[0].stack);
         assert_eq!(samples(&before.clone().with_event_as_samples("a:b").unwrap()), [(11, 9)]);
+        assert_eq!((before.recorded_event("b"), before.recorded_event("a")), (Some("a:b"), None));
+        let mut reversed = before.clone();
+        reversed.threads[0].markers.reverse();
+        assert_eq!(samples(&reversed.with_event_as_samples("faults").unwrap()), [(10, 3), (13, 4)]);
         for unknown in ["other", "", "Event: faults"] {
             assert!(before.clone().with_event_as_samples(unknown).is_none(), "{unknown}");
         }

@@ -5,6 +5,7 @@ use nyquist_server::Refusal;
 use serde::Serialize;
 
 use super::Asked;
+use std::ops::Range;
 
 /// The most parts of a graph.
 const MOST_PARTS: usize = 4096;
@@ -61,24 +62,39 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Counters<'a>, Refusal>
 }
 
 /// The part that a time is in, where it is in one.
-fn part_of(time: u64, times: &std::ops::Range<u64>, parts: usize) -> Option<usize> {
+fn part_of(time: u64, times: &Range<u64>, parts: usize) -> Option<usize> {
     let offset = u128::from(times.contains(&time).then(|| time - times.start)?);
     Some((offset * parts as u128 / u128::from(times.end - times.start)) as usize)
 }
 
-/// What was added in each part. What the first value adds is not known.
-fn sums(counter: &Counter, times: &std::ops::Range<u64>, parts: usize) -> Vec<f64> {
+/// What was added in each part. Each value adds evenly since the one before: counters are looked at now and then, and parts may be
+/// shorter than the time between two looks. What the first value adds is not known. O(values + parts).
+fn sums(counter: &Counter, times: &Range<u64>, parts: usize) -> Vec<f64> {
     let mut sums = vec![0.0; parts];
-    for sample in counter.samples.iter().skip(1).filter(|sample| sample.delta.is_finite()) {
-        if let Some(part) = part_of(sample.time, times, parts) {
-            sums[part] += sample.delta;
+    let part_ns = (times.end - times.start) as f64 / parts as f64;
+    let place = |time: u64| (time as f64 - times.start as f64) / part_ns;
+    for (before, sample) in counter.samples.iter().zip(counter.samples.iter().skip(1)) {
+        if !sample.delta.is_finite() {
+            continue;
+        }
+        if sample.time <= before.time {
+            if let Some(part) = part_of(sample.time, times, parts) {
+                sums[part] += sample.delta;
+            }
+            continue;
+        }
+        let (from, to) = (place(before.time), place(sample.time));
+        let (first, end) = (from.clamp(0.0, parts as f64), to.clamp(0.0, parts as f64));
+        for (part, sum) in sums.iter_mut().enumerate().take(end.ceil() as usize).skip(first as usize) {
+            let overlap = end.min(part as f64 + 1.0) - first.max(part as f64);
+            *sum += sample.delta * overlap / (to - from);
         }
     }
     sums
 }
 
 /// The highest level of each part; where none was told, that of the part before.
-fn levels(counter: &Counter, times: &std::ops::Range<u64>, parts: usize) -> Vec<f64> {
+fn levels(counter: &Counter, times: &Range<u64>, parts: usize) -> Vec<f64> {
     let mut highest: Vec<Option<f64>> = vec![None; parts];
     let (mut level, mut before) = (0.0, 0.0);
     let mut last = vec![None; parts];
