@@ -39,6 +39,7 @@ mod number;
 mod option_reference;
 mod output;
 mod own_code;
+mod packed_file;
 mod page;
 mod perf_data;
 mod perf_tee;

@@ -4,6 +4,7 @@ use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::{Failure, io_reason};
 use crate::identity::{self, Rights};
 use crate::memory;
+use crate::packed_file::{Packing, Unpacked};
 use crate::perf_data;
 use crate::printer::Printer;
 use crate::sys;
@@ -44,11 +45,36 @@ impl Opened {
         let find = || {
             let source = Source::find(path)?;
             let format = source.format(path)?;
-            Ok((source, format))
+            let hidden = source.packing()?.is_some_and(|packing| packing.hides(format));
+            Ok((source, format, hidden))
         };
-        let ((source, format), _) = Rights::to_open(find).map_err(|error| cannot_read(path, &error))?;
-        let kernel = (format == Some(Format::PerfData)).then(KernelFiles::open).flatten();
+        let ((source, format, hidden), _) =
+            Rights::to_open(find).map_err(|error| cannot_read(path, &error))?;
+        let may_be_recording = format == Some(Format::PerfData) || hidden;
+        let kernel = may_be_recording.then(KernelFiles::open).flatten();
         Ok(Self { path: path.to_owned(), source, format, kernel })
+    }
+
+    /// The same of what is inside, where that is compressed as its readers do not know it.
+    fn unpacked(self, printer: Printer) -> Result<Self, Failure> {
+        let Self { path, source, format, kernel } = self;
+        let cannot_read = |error: io::Error| cannot_read(&path, &error);
+        let packing = source.packing().map_err(cannot_read)?.filter(|packing| packing.hides(format));
+        let Some(packing) = packing else { return Ok(Self { path, source, format, kernel }) };
+        let Unpacked { file, cut } = source
+            .bytes()
+            .and_then(|packed| packing.unpack(packed))
+            .map_err(|error| Failure::because(format_args!("cannot unpack {}", path.display()), &error))?;
+        if let Some(error) = cut {
+            printer.warn(format_args!(
+                "{} is cut off or damaged ({error}): what comes before is read",
+                path.display()
+            ));
+        }
+        let source = Source::File(file);
+        // It is called as its parts are: `x.folded.xz`.
+        let format = source.format(&path.with_extension("")).map_err(cannot_read)?;
+        Ok(Self { path, source, format, kernel })
     }
 }
 
@@ -71,7 +97,8 @@ pub(crate) fn read_opened(
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
-    let Opened { path, source, format, kernel } = opened;
+    let _held = memory::hold(&opened.path, symbols.max_memory);
+    let Opened { path, source, format, kernel } = opened.unpacked(printer)?;
     let path = path.as_path();
     let cannot_load = |error: &(dyn std::error::Error + 'static)| {
         Failure::because(format_args!("cannot load {}", path.display()), error)
@@ -82,7 +109,6 @@ pub(crate) fn read_opened(
             "--label is for files of pprof, whose samples have labels; {path} is none"
         )));
     }
-    let _held = memory::hold(path, symbols.max_memory);
     if format == Some(Format::PerfData) {
         sys::map_large_blocks();
         let reader = source.recording().map_err(|error| cannot_load(&error))?;
@@ -208,6 +234,14 @@ impl Source {
         }
     }
 
+    /// How it is compressed, if it is.
+    fn packing(&self) -> io::Result<Option<Packing>> {
+        match self {
+            Self::Folder { .. } => Ok(None),
+            Self::File(_) | Self::Pipe { .. } => Ok(Packing::of(&self.start()?)),
+        }
+    }
+
     /// How the file begins.
     fn start(&self) -> io::Result<Vec<u8>> {
         match self {
@@ -241,7 +275,8 @@ pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failur
         && let Ok(bytes) = std::fs::read(path)
     {
         let start = &bytes[..bytes.len().min(PREFIX_BYTES)];
-        let is_document = matches!(detect(start, ""), None | Some(Format::Firefox));
+        let is_document = matches!(detect(start, ""), None | Some(Format::Firefox))
+            && matches!(Packing::of(start), None | Some(Packing::Gzip));
         if is_document && !nyquist_formats::is_recoded(start) {
             return Ok(bytes);
         }

@@ -22,9 +22,41 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_profile_that_firefox_made_is_read", firefox),
     Test::new("callgrind_shows_the_same_costs", callgrind).parallel(),
     Test::new("a_file_of_callgrind_is_read", callgrind_file).parallel(),
+    Test::new("compressed_files_are_read_as_they_were", compressed).parallel(),
     Test::new("a_closed_pipe_is_no_error", closed_pipe).parallel(),
     Test::new("what_is_no_profile_says_so", no_profile).quick().parallel(),
 ];
+
+/// Profiles, recordings and texts are read through every compression that people use, also by a pipe.
+fn compressed(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let file = recorded.path.display().to_string();
+    let weight = reported_weight(test, &file)?;
+    for name in ["x.json", "x.data", "x.perf"] {
+        let plain = test.path(name).display().to_string();
+        test.nyquist(&["export", &file, "-o", &plain]).run()?.succeeded()?;
+        let weight = if name == "x.json" { weight } else { reported_weight(test, &plain)? };
+        for (program, extension) in [("gzip", "gz"), ("xz", "xz"), ("bzip2", "bz2"), ("zstd", "zst")] {
+            if !has(test, program, "--version") {
+                return skip(format!("{program} is not installed"));
+            }
+            test.program(program).args(&["-k", "-q", "-f", &plain]).run()?.succeeded()?;
+            let packed = format!("{plain}.{extension}");
+            expect_eq(&packed, reported_weight(test, &packed)?, weight)?;
+            let line = format!("cat {packed} | \"$0\" report --json -");
+            let nyquist = test.nyquist_path().display().to_string();
+            let text = test.program("sh").args(&["-c", &line, &nyquist]).run()?.succeeded()?.stdout_text();
+            let json: Value = serde_json::from_str(&text)?;
+            expect_eq(&line, json["weight"].as_u64(), Some(weight))?;
+        }
+    }
+    let cut = test.path("cut.json.xz");
+    let whole = std::fs::read(test.path("x.json.xz"))?;
+    std::fs::write(&cut, &whole[..64])?;
+    let said = test.nyquist(&["report"]).path(&cut).run()?;
+    expect(said.code() != 0, "a file that is cut off at once is read")?;
+    expect_contains("what is said", &said.stderr, "cut.json.xz")
+}
 
 /// The weight of all samples as the report has it.
 fn reported_weight(test: &Context<'_>, file: &str) -> Result<u64, Stop> {

@@ -1,0 +1,178 @@
+//! Files that are compressed as a whole: what their readers cannot read as it is is unpacked into a file without a name.
+
+use bzip2::read::MultiBzDecoder;
+use flate2::read::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use nyquist_formats::Format;
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
+use ruzstd::decoding::StreamingDecoder;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read, Seek as _, Write as _};
+
+/// The most that is unpacked.
+const MOST: u64 = 16 << 30;
+
+/// The most memory, in KiB, that xz may take for its dictionary; `xz -9` asks for 64 MiB.
+const MOST_DICTIONARY_KIB: u32 = 80 << 10;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Gzip,
+    Zstd,
+    Xz,
+    Bzip2,
+}
+
+/// What was unpacked.
+pub(crate) struct Unpacked {
+    /// At its beginning; without a name.
+    pub(crate) file: File,
+    /// Why it is not all, where the packed file is cut off or damaged.
+    pub(crate) cut: Option<io::Error>,
+}
+
+impl Packing {
+    /// How a file is compressed that begins so.
+    pub(crate) fn of(start: &[u8]) -> Option<Self> {
+        match start {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
+            // A block begins with the digits of pi, and a file without any with those of its square root.
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, ..] => Some(Self::Bzip2),
+            _ => None,
+        }
+    }
+
+    /// Whether readers of the format inside cannot read it so. Most know gzip and zstd.
+    pub(crate) fn hides(self, inside: Option<Format>) -> bool {
+        match self {
+            Self::Xz | Self::Bzip2 => true,
+            Self::Zstd => matches!(inside, None | Some(Format::Firefox | Format::PerfData)),
+            Self::Gzip => inside == Some(Format::PerfData),
+        }
+    }
+
+    /// Unpacks a file.
+    ///
+    /// # Errors
+    /// If nothing can be unpacked, it is too much, or there is no room for it.
+    pub(crate) fn unpack(self, packed: impl Read) -> io::Result<Unpacked> {
+        let mut file = nameless()?;
+        let (written, cut) = self.copy(packed, &mut file)?;
+        if written > MOST {
+            return Err(io::Error::other(format!("more than {} GiB are in it", MOST >> 30)));
+        }
+        if let (0, Some(error)) = (written, cut.as_ref()) {
+            return Err(io::Error::new(error.kind(), error.to_string()));
+        }
+        file.rewind()?;
+        Ok(Unpacked { file, cut })
+    }
+
+    /// Copies what is inside: how much that was, and what has ended it before its end.
+    fn copy(self, packed: impl Read, file: &mut File) -> io::Result<(u64, Option<io::Error>)> {
+        let mut packed = BufReader::new(packed);
+        match self {
+            Self::Gzip => copy(MultiGzDecoder::new(packed), file, MOST + 1),
+            Self::Bzip2 => copy(MultiBzDecoder::new(packed), file, MOST + 1),
+            Self::Xz => copy(XzReader::new_mem_limit(packed, true, MOST_DICTIONARY_KIB), file, MOST + 1),
+            Self::Zstd => {
+                let mut written = 0;
+                // Frames follow each other.
+                while written <= MOST && !packed.fill_buf()?.is_empty() {
+                    let frame = match StreamingDecoder::new(&mut packed) {
+                        Ok(frame) => frame,
+                        Err(error) => return Ok((written, Some(io::Error::other(error)))),
+                    };
+                    let (more, cut) = copy(frame, file, MOST + 1 - written)?;
+                    written += more;
+                    if cut.is_some() {
+                        return Ok((written, cut));
+                    }
+                }
+                Ok((written, None))
+            }
+        }
+    }
+}
+
+/// Copies at most so many bytes. What is wrong with the writing is an error, and what is wrong with the reading is told.
+fn copy(mut from: impl Read, to: &mut File, most: u64) -> io::Result<(u64, Option<io::Error>)> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut written = 0;
+    while written < most {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Ok((written, Some(error))),
+        };
+        to.write_all(buffer.get(..count).unwrap_or_default())?;
+        written += count as u64;
+    }
+    Ok((written, None))
+}
+
+/// A new file that nobody else can open: in the folder for temporary files, or in memory where that cannot hold one.
+fn nameless() -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)
+        .or_else(|_| memfd_create("nyquist-unpacked", MemfdFlags::CLOEXEC));
+    Ok(File::from(file?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How a file of `xz` begins.
+    const XZ: &[u8] = &[
+        0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x04, 0xe6, 0xd6, 0xb4, 0x46, 0x02, 0x00, 0x21, 0x01, 0x16,
+        0x00,
+    ];
+
+    #[test]
+    fn packed_files_are_known_by_their_beginnings() {
+        assert_eq!(Packing::of(XZ), Some(Packing::Xz));
+        assert_eq!(Packing::of(b"BZh91AY&SY"), Some(Packing::Bzip2));
+        // Folded stacks may begin so.
+        assert_eq!(Packing::of(b"BZhang;main 3\n"), None);
+        assert_eq!(Packing::of(&[0x1f, 0x8b, 8]), Some(Packing::Gzip));
+        assert_eq!(Packing::of(b"{}"), None);
+    }
+
+    #[test]
+    fn only_what_readers_cannot_read_is_unpacked() {
+        assert!(Packing::Gzip.hides(Some(Format::PerfData)) && !Packing::Gzip.hides(Some(Format::Firefox)));
+        assert!(Packing::Zstd.hides(Some(Format::Firefox)) && !Packing::Zstd.hides(Some(Format::Heaptrack)));
+        assert!(Packing::Xz.hides(Some(Format::Folded)) && Packing::Bzip2.hides(None));
+    }
+
+    #[test]
+    fn what_comes_before_the_damage_is_kept() {
+        let text: Vec<u8> = (0..100_000_u32).flat_map(|number| (number * 7919).to_le_bytes()).collect();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&text).unwrap();
+        let packed = packed.finish().unwrap();
+        let unpacked = |packed: &[u8]| {
+            let Unpacked { mut file, cut } = Packing::Gzip.unpack(packed)?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            io::Result::Ok((bytes, cut.is_some()))
+        };
+        assert_eq!(unpacked(&packed).unwrap(), (text.clone(), false));
+        let (start, is_cut) = unpacked(&packed[..packed.len() / 2]).unwrap();
+        assert!(is_cut && !start.is_empty() && text.starts_with(&start));
+        assert!(unpacked(&packed[..4]).is_err());
+        assert!(Packing::Xz.unpack(XZ).is_err());
+        let mut frames =
+            ruzstd::encoding::compress_to_vec(&*text, ruzstd::encoding::CompressionLevel::Fastest);
+        frames.extend_from_within(..);
+        let mut file = Packing::Zstd.unpack(&*frames).unwrap().file;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes, [&*text, &text].concat());
+    }
+}
