@@ -89,13 +89,13 @@ fn kinds(program: &Path, events: u64) -> [Kind; 3] {
             name: "tracepoint (`syscalls:sys_enter_write`)",
             nyquist: "syscalls:sys_enter_write".to_owned(),
             perf: "syscalls:sys_enter_write",
-            arguments: [0, events, 0],
+            arguments: [0, events, 1],
         },
         Kind {
             name: "call of a function (uprobe)",
             nyquist: format!("{}:{FUNCTION}", program.display()),
             perf: PROBE,
-            arguments: [events / 3, 0, 0],
+            arguments: [events / 3, 0, 1],
         },
         Kind {
             name: "page fault",
