@@ -68,29 +68,34 @@ fn part_of(time: u64, times: &Range<u64>, parts: usize) -> Option<usize> {
 }
 
 /// What was added in each part. Each value adds evenly since the one before: counters are looked at now and then, and parts may be
-/// shorter than the time between two looks. What the first value adds is not known. O(values + parts).
+/// shorter than the time between two looks. What the first value adds is not known. O(values + parts), because the times that
+/// are filled follow each other, whatever order a file has.
 fn sums(counter: &Counter, times: &Range<u64>, parts: usize) -> Vec<f64> {
     let mut sums = vec![0.0; parts];
     let part_ns = (times.end - times.start) as f64 / parts as f64;
     let place = |time: u64| (time as f64 - times.start as f64) / part_ns;
-    for (before, sample) in counter.samples.iter().zip(counter.samples.iter().skip(1)) {
-        if !sample.delta.is_finite() {
-            continue;
-        }
-        if sample.time <= before.time {
-            if let Some(part) = part_of(sample.time, times, parts) {
-                sums[part] += sample.delta;
-            }
-            continue;
-        }
-        let (from, to) = (place(before.time), place(sample.time));
-        let (first, end) = (from.clamp(0.0, parts as f64), to.clamp(0.0, parts as f64));
-        for (part, sum) in sums.iter_mut().enumerate().take(end.ceil() as usize).skip(first as usize) {
-            let overlap = end.min(part as f64 + 1.0) - first.max(part as f64);
-            *sum += sample.delta * overlap / (to - from);
+    let mut samples = counter.samples.iter();
+    let mut latest = samples.next().map_or(0, |first| first.time);
+    for sample in samples.filter(|sample| sample.delta.is_finite()) {
+        if sample.time > latest {
+            spread(&mut sums, place(latest)..place(sample.time), sample.delta);
+            latest = sample.time;
+        } else if let Some(part) = part_of(sample.time, times, parts) {
+            sums[part] += sample.delta;
         }
     }
     sums
+}
+
+/// Adds an amount evenly to the parts that a range covers, which may begin or end outside of them.
+fn spread(sums: &mut [f64], range: Range<f64>, amount: f64) {
+    let count = sums.len() as f64;
+    let (start, end) = (range.start.clamp(0.0, count), range.end.clamp(0.0, count));
+    let (first, last) = (start as usize, end.ceil() as usize);
+    for (part, sum) in sums.iter_mut().enumerate().take(last).skip(first) {
+        let covered = end.min(part as f64 + 1.0) - start.max(part as f64);
+        *sum += amount * covered / (range.end - range.start);
+    }
 }
 
 /// The highest level of each part; where none was told, that of the part before.
@@ -113,4 +118,24 @@ fn levels(counter: &Counter, times: &Range<u64>, parts: usize) -> Vec<f64> {
         shown
     };
     highest.into_iter().zip(last).map(fill).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn an_amount_is_spread_over_what_it_covers() {
+        let spread_over = |range| {
+            let mut sums = [0.0; 4];
+            spread(&mut sums, range, 8.0);
+            sums
+        };
+        assert_eq!(spread_over(0.0..4.0), [2.0; 4]);
+        assert_eq!(spread_over(1.5..3.5), [0.0, 2.0, 4.0, 2.0]);
+        // A part of it is before the first part, or behind the last one.
+        assert_eq!(spread_over(-2.0..2.0), [2.0, 2.0, 0.0, 0.0]);
+        assert_eq!(spread_over(3.0..11.0), [0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(spread_over(9.0..10.0), [0.0; 4]);
+    }
 }
