@@ -126,16 +126,17 @@ mod tests {
 
     #[test]
     fn an_amount_is_spread_over_what_it_covers() {
+        // In hundredths.
         let spread_over = |range| {
             let mut sums = [0.0; 4];
             spread(&mut sums, range, 8.0);
-            sums
+            sums.map(|sum| (sum * 100.0).round() as i64)
         };
-        assert_eq!(spread_over(0.0..4.0), [2.0; 4]);
-        assert_eq!(spread_over(1.5..3.5), [0.0, 2.0, 4.0, 2.0]);
+        assert_eq!(spread_over(0.0..4.0), [200; 4]);
+        assert_eq!(spread_over(1.5..3.5), [0, 200, 400, 200]);
         // A part of it is before the first part, or behind the last one.
-        assert_eq!(spread_over(-2.0..2.0), [2.0, 2.0, 0.0, 0.0]);
-        assert_eq!(spread_over(3.0..11.0), [0.0, 0.0, 0.0, 1.0]);
-        assert_eq!(spread_over(9.0..10.0), [0.0; 4]);
+        assert_eq!(spread_over(-2.0..2.0), [200, 200, 0, 0]);
+        assert_eq!(spread_over(3.0..11.0), [0, 0, 0, 100]);
+        assert_eq!(spread_over(9.0..10.0), [0; 4]);
     }
 }
