@@ -3,9 +3,9 @@
 pub(crate) mod ahead;
 pub(crate) mod copy_walker;
 pub(crate) mod deep_stacks;
-mod entered;
 pub(crate) mod prefetcher;
 pub(crate) mod registers;
 pub(crate) mod stack_walker;
 pub(crate) mod truncation;
+mod uncalled_frames;
 pub(crate) mod walk;

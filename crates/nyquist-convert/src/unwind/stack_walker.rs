@@ -4,10 +4,10 @@ use super::ahead::walk_pool::WalkPool;
 use super::deep_stacks::completer::{Copied, StackCompleter};
 use super::deep_stacks::incomplete::{Incomplete, IncompleteCounts};
 use super::deep_stacks::live_walker::CutSample;
-use super::entered::settle_entered;
 use super::prefetcher::StackPrefetcher;
 use super::registers::unwindable;
 use super::truncation::{Truncation, truncation};
+use super::uncalled_frames::mark_uncalled_frames;
 use super::walk::Walker;
 use crate::event::pre_unwound::Walked;
 use crate::event::{Pid, PreUnwound, Registers, Sample, Timestamp, UserStack};
@@ -126,7 +126,7 @@ impl StackWalker {
                 let process = processes.tracker.process(sample.pid, now);
                 let in_code = process.part_in_code(addresses, sample.in_kernel);
                 self.take_walked(in_code);
-                let reaches_root = settle_entered(&mut self.frames, process, &processes.modules);
+                let reaches_root = mark_uncalled_frames(&mut self.frames, process, &processes.modules);
                 (!reaches_root && in_code.len() < addresses.len())
                     .then_some(Truncation::Walk(unwind::Reason::NotCode))
             }

@@ -1,5 +1,5 @@
-//! Functions that a stack by frame pointers returns to, and that called nothing: the kernel or `makecontext` has laid the
-//! address of their beginning on the stack.
+//! Frames that no call made, in a stack by frame pointers: the kernel or `makecontext` has put the address where a function begins
+//! onto the stack, and that function has called nothing.
 
 use crate::modules::store::ModuleStore;
 use crate::processes::process::Process;
@@ -8,11 +8,10 @@ use nyquist_unwind::FrameAddress;
 /// glibc's functions in assembly are aligned to this (`ENTRY`), which few return addresses are.
 const ALIGNED: u64 = 16;
 
-/// Turns what looks like a return address, and is the beginning of such a function, into an instruction's address. Frames are
-/// innermost first. At the bottom of a coroutine's stack the frame pointer is that of whichever stack made the coroutine:
-/// what a walk found beyond it is dropped, and the answer is whether that was so. O(log n) in the functions of a module for one
-/// address in sixteen.
-pub(super) fn settle_entered(
+/// Marks such frames: their addresses are of instructions, and not of returns. Frames are innermost first. A coroutine's root
+/// ends the stack, because the frame pointer there is that of whichever stack made the coroutine: the frames beyond it are
+/// dropped, and the answer is whether there was one. O(log n) in the functions of a module for one address in sixteen.
+pub(super) fn mark_uncalled_frames(
     frames: &mut Vec<FrameAddress>,
     process: &Process,
     modules: &ModuleStore,
