@@ -4,7 +4,7 @@ use nyquist_convert::perf::{Details, OccurrenceEvent};
 use nyquist_perf::file::TracepointFormat;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_ALIGNMENT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ,
-    PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT,
+    PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_TYPE_SOFTWARE,
 };
 
 use super::event_names::{Event, EventSources, Interval};
@@ -69,18 +69,6 @@ impl RecordedEvent {
             selector.kind == PERF_TYPE_SOFTWARE
                 && faults.iter().any(|fault| u64::from(*fault) == selector.config[0])
         })
-    }
-}
-
-impl Event {
-    /// Whether it is a tracepoint of the kernel.
-    pub fn is_tracepoint(&self) -> bool {
-        self.selectors.iter().any(|selector| selector.kind == PERF_TYPE_TRACEPOINT)
-    }
-
-    /// Whether it is a place in a program (an uprobe, or a USDT probe).
-    pub fn is_probe(&self) -> bool {
-        self.selectors.iter().any(|selector| selector.probe.is_some())
     }
 }
 

@@ -202,17 +202,13 @@ impl Group {
     /// Makes it and takes the command in, where an event needs it.
     fn of(events: &[Event], scope: Scope<'_>) -> Result<Option<Self>, CountError> {
         let Scope::Child(pid) = scope else { return Ok(None) };
-        if !events.iter().any(has_probe) {
+        if !events.iter().any(Event::is_probe) {
             return Ok(None);
         }
         let cpus = cpus::online().map_err(|error| CountError::NoList("the CPUs", error))?;
         let leaf = Leaf::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf)).ok();
         Ok(Some(Self { leaf, cpus }))
     }
-}
-
-fn has_probe(event: &Event) -> bool {
-    event.selectors.iter().any(|selector| selector.probe.is_some())
 }
 
 /// What all counters have in common while they are opened.
@@ -233,7 +229,7 @@ impl Opening<'_> {
         thread: Option<u32>,
     ) -> Result<Row, CountError> {
         let mut less = Less::default();
-        let group = self.group.filter(|_| has_probe(event));
+        let group = self.group.filter(|_| event.is_probe());
         let opened = loop {
             if group.is_some_and(|group| group.leaf.is_none()) {
                 break Err(Missing::NoGroup);
@@ -277,7 +273,7 @@ impl Opening<'_> {
     fn open(&self, event: &Event, threads: &[u32], less: Less) -> io::Result<Vec<OwnedFd>> {
         let mut counters = Vec::new();
         let reach = self.scope.reach();
-        let reach = Reach { inherits: reach.inherits && !has_probe(event), ..reach };
+        let reach = Reach { inherits: reach.inherits && !event.is_probe(), ..reach };
         for selector in &event.selectors {
             let attr = counting(event, selector, reach, less);
             let path = selector.probe.as_ref().map(|probe| &*probe.path);

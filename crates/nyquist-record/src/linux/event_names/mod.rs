@@ -23,6 +23,8 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
+use perf_event_open_sys::bindings::PERF_TYPE_TRACEPOINT;
+
 pub use closest::closest;
 pub use error::EventNameError;
 pub use generic::{Generic, HARDWARE, SOFTWARE};
@@ -47,6 +49,18 @@ pub struct Event {
     pub scale: f64,
     /// What is counted, where it is not times that something happened: `Joules`.
     pub unit: Option<String>,
+}
+
+impl Event {
+    /// Whether it is a tracepoint of the kernel.
+    pub fn is_tracepoint(&self) -> bool {
+        self.selectors.iter().any(|selector| selector.kind == PERF_TYPE_TRACEPOINT)
+    }
+
+    /// Whether it is a place in a program (an uprobe, or a USDT probe).
+    pub fn is_probe(&self) -> bool {
+        self.selectors.iter().any(|selector| selector.probe.is_some())
+    }
 }
 
 /// What the kernel knows something that it can count by.
