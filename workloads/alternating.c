@@ -1,9 +1,10 @@
-// Two deep recursions in turn, each through two functions that call each other, over frames of the same size: so whatever
-// is at a place of the stack in one turn, there is something that looks alike in the other. On top of both stands, if
-// asked for, a third recursion that holds nothing by which they could be told apart; only the innermost function can.
-// What a stack can be is known exactly: `main`, then `first_even`, `first_odd`, `first_even`, ... as deep as asked for, then
-// `common_even`, `common_odd`, ..., then `first_leaf`; or the same of the second. At every return the program holds its own
-// stack of calls against what it does. Arguments: ms, µs a turn, depth of the two, depth of the common one.
+// Two deep recursions in turn, each through two functions that call each other, with frames of the same size.
+// So each place of the stack looks similar in both turns. If asked for, a third recursion is on top of both.
+// Its frames do not distinguish them; only the innermost function does. The possible stacks are known
+// exactly: `main`, then `first_even`, `first_odd`, `first_even`, ... as deep as asked for, then
+// `common_even`, `common_odd`, ..., then `first_leaf`; or the same of the second. At every return the program
+// compares its own list of calls with the actual one. Arguments: ms, µs a turn, depth of the two, depth of
+// the common one.
 #include "work.h"
 
 #define MAX_DEPTH 100000
@@ -14,7 +15,7 @@ static char shadow[MAX_DEPTH];
 static long height;
 static uint64_t first_ns, second_ns;
 
-// About 272 bytes a frame; not optimised to a loop or a jump, for the caller's room is used afterwards.
+// About 272 bytes a frame; not optimised to a loop or a jump, because the caller's frame is used afterwards.
 #define FRAME(letter, call)                                                                                  \
     volatile char room[232];                                                                                 \
     room[0] = (char)level;                                                                                   \

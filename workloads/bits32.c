@@ -1,4 +1,5 @@
-// A 32-bit program without a library, for none need be installed: it works for some CPU time, waits, and ends.
+// A 32-bit program without a library, because none may be installed: it works for some CPU time, waits, and
+// ends.
 struct span {
     int seconds, nanoseconds;
 };

@@ -1,5 +1,5 @@
-// Stops and continues a child of two working threads by each signal of job control, and says what it hears of that, by
-// waitid and by SIGCHLD, and whether the child works meanwhile: child_states ROUNDS.
+// Stops and continues a child of two working threads by each signal of job control, and prints what waitid
+// and SIGCHLD report of that, and whether the child works meanwhile: child_states ROUNDS.
 #include "work.h"
 
 #include <pthread.h>
@@ -23,7 +23,7 @@ static pid_t working_child(void) {
     _exit(0);
 }
 
-// How a change of state is called.
+// The name of a change of state.
 static const char *name_of(int code) {
     switch (code) {
     case CLD_STOPPED: return "stopped";

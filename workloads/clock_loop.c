@@ -1,4 +1,4 @@
-// Asks the time in a loop: most of it is spent in the vdso, code that no file holds. Argument: ms.
+// Asks for the time in a loop. Most of its time is in the vdso, which is code without a file. Argument: ms.
 #include "work.h"
 
 NOINLINE void ask_clock(long ms) {

@@ -1,9 +1,11 @@
-// Many threads that all want a CPU all the time, each of which spends seven parts of ten of its work in heavy and three in light,
-// in turns of changing length. Arguments: the work of each in about a millisecond, how many threads, and `calls`, if light is to
-// call the kernel all the time. Its truth is the CPU time that the threads used themselves.
+// Many threads that all want a CPU all the time. Each spends seven tenths of its work in heavy and three in
+// light, in turns of changing length. Arguments: the work of each in about a millisecond, how many threads,
+// and `calls`, if light is to call the kernel all the time. Its truth is the CPU time that the threads used
+// themselves.
 //
-// How long a turn lasts is counted and not measured: the kernel looks for other threads that want the CPU when a thread asks for
-// its own time, which would then be where it is preempted. All turns of both functions run the same loop.
+// The length of a turn is counted and not measured. When a thread asks for its own time, the kernel looks for
+// other threads that want the CPU, so the thread would be preempted there. All turns of both functions run
+// the same loop.
 #include "work.h"
 #include <pthread.h>
 

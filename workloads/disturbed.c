@@ -1,5 +1,5 @@
 // Works while it is disturbed all the time: by signals that it handles, or by processes that it makes: disturbed MS
-// signals|births. Whoever asks a thread to stop finds it stopped for another reason, sooner or later.
+// signals|births. A tracer that asks a thread to stop finds it stopped for another reason, sooner or later.
 #include "work.h"
 
 #include <signal.h>

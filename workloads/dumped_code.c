@@ -1,4 +1,5 @@
-// Makes a function while it runs, tells of it in a jitdump in the working directory, and works in it. Argument: ms.
+// Makes a function while it runs, describes it in a jitdump in the working directory, and works in it.
+// Argument: ms.
 #include "made.h"
 #include <elf.h>
 
@@ -20,7 +21,7 @@ int main(int argc, char **argv) {
     char path[64];
     snprintf(path, sizeof path, "jit-%u.dump", pid);
     FILE *dump = fopen(path, "w+");
-    // A mapping of code is what tells a profiler of the file.
+    // The mapping of code shows the file to a profiler.
     if (!dump || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED) {
         perror(path);
         return 97;

@@ -1,4 +1,4 @@
-// Burns `ms`, then ends as it is told: `exit CODE` or `signal NUMBER`. Arguments: ms, how, which.
+// Burns `ms`, then ends in the given way: `exit CODE` or `signal NUMBER`. Arguments: ms, how, which.
 #include "work.h"
 #include <signal.h>
 

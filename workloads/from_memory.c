@@ -1,5 +1,6 @@
-// Puts a file into memory and runs it from there. Arguments: `program` and a program with its arguments; or `library`, a library, and a
-// program with its arguments, of which one that is `@` is replaced by the library's path in memory.
+// Puts a file into memory and runs it from there. Arguments: `program` and a program with its arguments. Or
+// `library`, a library, and a program with its arguments; an argument `@` is replaced by the library's path
+// in memory.
 #include "work.h"
 #include <sys/mman.h>
 #include <sys/sendfile.h>

@@ -1,5 +1,6 @@
-// Three threads at a time that work, each for a while and each with a name of its own; each makes others that end at once. Each
-// writes down again and again what CPU time it has used at what time: generations FILE. Ends when it is killed.
+// Three threads at a time that work, each for a while and each with a name of its own; each makes others that
+// end at once. Each writes the time and its CPU time again and again: generations FILE. Ends when it is
+// killed.
 #include "work.h"
 
 #include <pthread.h>

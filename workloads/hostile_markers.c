@@ -1,12 +1,13 @@
-// Offers recorders that attach a control file for markers, and uses what they do with it against them:
-// `hostile_markers WHAT READY [TREE]`. The file READY is made when a recorder can attach; then it works until it is killed.
+// Offers recorders that attach a control file for markers, and abuses their handling of it: `hostile_markers
+// WHAT READY [TREE]`. The file READY is made when a recorder can attach; then it works until it is killed.
 //
 // There are two control files, of the form that names a folder (version 1) and of the one that has the rings itself (version 2).
 // When one of them is switched on, it does WHAT: `cut` makes it shorter, `grow` gives it 16 TB, `holes` frees its memory, `seal` forbids
-// to write to it, `count` says that there are more rings than could be read, `rings` makes many that make no sense. `mount` has entered a
-// mount namespace where /dev/shm is a link to TREE/private, and mounts TREE/files over each folder for markers that it finds or is told
-// of. `fake` has two files that only look like control files: an ordinary one of that name, and one of large pages; READY gets the state of
-// the former again and again.
+// to write to it, `count` claims more rings than could be read, `rings` makes many invalid ones. `mount`
+// enters a mount namespace where /dev/shm is a link to TREE/private. It mounts TREE/files over each folder
+// for markers that it finds or gets from the recorder. `fake` has two files that only look like control
+// files: an ordinary one of that name, and one of large pages. READY gets the state of the former again and
+// again.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -111,7 +112,7 @@ static void enter_namespaces(void) {
     fail("mount");
 }
 
-// Has all else in /dev go, and /dev/shm a link.
+// Removes everything else from /dev, and makes /dev/shm a link.
 static void link_shared_memory(const char *tree) {
   char private[4096];
   snprintf(private, sizeof private, "%s/private", tree);
@@ -127,7 +128,7 @@ static void mount_over(const char *folder, const char *tree) {
 }
 
 static void mount_over_all(const char *tree) {
-  // The path of the folder, as the recorder tells it.
+  // The path of the folder, from the recorder.
   char told[4096] = {0};
   if (pread(controls[0], told, 4095, 16) > 0 && told[0] == '/')
     mount_over(told, tree);

@@ -1,7 +1,7 @@
-// Threads that wait in system calls which a signal would end with EINTR, some for ever and some for a while, beside
-// threads that spin and that wait in short turns. Says how often EINTR came although nobody has sent a signal that is
-// acted on, and how often a wait ended before its time: interrupts MS. With a second argument there is one thread,
-// which waits for an epoll, and gets signals all the while that it ignores by default.
+// Threads that wait in system calls which a signal would end with EINTR, some for ever and some for a while.
+// Other threads spin, or wait in short turns. Prints how often EINTR came although no signal with an effect
+// was sent, and how often a wait ended before its time: interrupts MS. With a second argument there is one
+// thread, which waits for an epoll, and gets signals all the while that it ignores by default.
 #include "work.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static NOINLINE void wait_in_turns(int ms) {
     close(epoll);
 }
 
-// Waits of no time at all, one after the other: whoever sees it run finds it waiting a moment later.
+// Waits of no time at all, one after the other: an observer that sees it run finds it waiting a moment later.
 static void *no_waits(void *unused) {
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event;

@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     int zero = argc > 2 && strcmp(argv[2], "zero") == 0;
     int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     ready();
-    // Asking the clock takes as long as some system calls, and is no part of what the tests look for.
+    // Asking the clock takes as long as some system calls, and is not part of the tested time.
     while (thread_cpu_ns() < goal) {
         for (int i = 0; i < 32; i++) {
             if (zero)

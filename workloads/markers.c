@@ -168,7 +168,7 @@ static void work(void) {
     ;
 }
 
-// Marks until the recording ends: what was marked before it had begun is not in it.
+// Marks until the recording ends, because marks before its begin are not in it.
 static void record_one(uint32_t state) {
   while (__atomic_load_n(&page[STATE], __ATOMIC_ACQUIRE) == state) {
     mark_in_new_ring("parent");

@@ -1,9 +1,9 @@
-// Runs a command and says what it cost. Arguments: the file for the figures, then the command and its arguments.
-// Between a recorder and its command it stands for the command; around a recorder, for all of it.
+// Runs a command and writes its cost. Arguments: the file for the figures, then the command and its
+// arguments. Between a recorder and its command it measures the command; around a recorder, everything.
 #include "work.h"
 #include <sys/wait.h>
 
-// The CPU time of one process without its children, also after its end as long as nobody has waited for it.
+// The CPU time of one process without its children, also after its end, until it is waited for.
 static uint64_t process_cpu_ns(pid_t pid) {
     clockid_t clock;
     return clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;

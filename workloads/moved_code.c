@@ -5,7 +5,7 @@
 
 #define PAGE 4096ul
 
-// What is moved: whole pages.
+// The moved part: whole pages.
 #define MOVED __attribute__((section("moved_code"), aligned(4096), noinline, noipa))
 extern char __start_moved_code[], __stop_moved_code[];
 
@@ -16,7 +16,7 @@ MOVED void outer(long ms) {
     __asm__ volatile("");
 }
 
-// What moves must stay where it is.
+// The code that moves the others must stay in place.
 static __attribute__((section("moving_code"), aligned(4096), noinline, noipa)) int move(void) {
     uintptr_t start = (uintptr_t)__start_moved_code & ~(PAGE - 1);
     uintptr_t end = ((uintptr_t)__stop_moved_code + PAGE - 1) & ~(PAGE - 1);

@@ -16,7 +16,7 @@ static inline __attribute__((always_inline)) uint64_t visit(const char *path, co
     return used;
 }
 
-// Who calls says which library is there.
+// The caller's name says which library is loaded.
 NOINLINE uint64_t visit_plugin(const char *path) { return visit(path, "plugin_inner", 4); }
 NOINLINE uint64_t visit_other(const char *path) { return visit(path, "other_inner", 8); }
 

@@ -1,7 +1,7 @@
 // Many threads that all live at once: each works for so long, and none ends before all have worked. Arguments: ms of
-// CPU time of each, how many, a file. With a file, the second half of the threads is born one by one, for somebody to attach to
-// the process meanwhile; and each thread does one half of its work at once, and the other when that file is there. Its truth is
-// the time that the threads used themselves.
+// CPU time of each, how many, a file. With a file, the second half of the threads is born one by one, so that
+// a recorder can attach to the process meanwhile. Each thread does one half of its work at once, and the
+// other half when that file is there. Its truth is the time that the threads used themselves.
 #include "work.h"
 #include <pthread.h>
 
@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
     for (long i = 0; i < count; i++) {
         pthread_t thread;
         if (pthread_create(&thread, &small, work, (void *)(intptr_t)ms) != 0) return 98;
-        // Who attaches finds some threads there, and others that are born meanwhile.
+        // An attaching recorder finds some threads, and others are born meanwhile.
         if (i == count / 2) ready();
         if (go_on && i >= count / 2) usleep(1000);
     }

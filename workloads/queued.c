@@ -1,5 +1,5 @@
-// Sends a thread that works a thousand real-time signals with values, by pthread_sigqueue and then by sigqueue from a child, and
-// some hundred of a timer; and says which have come, in what order and with what siginfo.
+// Sends a working thread a thousand real-time signals with values, by pthread_sigqueue and then by sigqueue
+// from a child, and some hundred of a timer. Prints which have come, in which order and with which siginfo.
 #include "work.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define COUNT 1000
 #define TIMES 300
 
-// What is expected of the signals that come, and what has come.
+// The expected signals, and those that have come.
 static volatile int code_due;
 static atomic_int pid_due, come, out_of_order, wrong_code, wrong_sender;
 static volatile int over;
@@ -43,7 +43,7 @@ static void begin(int code, pid_t sender) {
     come = out_of_order = wrong_code = wrong_sender = 0;
 }
 
-// What is said is that nothing was wrong, or how much. One that came twice would come a little later.
+// Prints that nothing was wrong, or how many were. One that came twice would come a little later.
 static void tell(const char *how, int sent) {
     for (int ms = 0; come < sent && ms < 10000; ms++) usleep(1000);
     usleep(20000);

@@ -1,6 +1,7 @@
-// Samples itself as `perf record --call-graph dwarf` would on 64-bit ARM, where there may be no perf because it is an emulator
-// that runs the program: `samples_itself FILE` writes a perf.data. Every sample has registers, a copy of the stack, and, as its
-// call chain, the stack as libgcc's unwinder sees it: the truth that the copy's unwinding is held against.
+// Samples itself as `perf record --call-graph dwarf` would on 64-bit ARM, because an emulator that runs the
+// program may have no perf: `samples_itself FILE` writes a perf.data. Every sample has registers, a copy of
+// the stack, and, as its call chain, the stack as libgcc's unwinder sees it: the truth that the copy's
+// unwinding is compared with.
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <math.h>
@@ -73,7 +74,7 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
     return _URC_NO_REASON;
 }
 
-// `from` is the first frame's instruction pointer; what the unwinder sees before `after` is left out.
+// `from` is the first frame's instruction pointer; frames that the unwinder sees before `after` are left out.
 static void put_sample(const uint64_t registers[33], uint64_t after) {
     struct chain chain = {.count = 0};
     _Unwind_Backtrace(add_frame, &chain);
@@ -176,7 +177,7 @@ NOINLINE long recurses(int depth) {
     return below + (depth & 1 ? descending(&depth, &wanted) : 1);
 }
 
-// What is mapped as code.
+// The mappings of code.
 static void put_mappings(void) {
     char line[512], path[300];
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -250,7 +251,8 @@ int main(int argc, char **argv) {
     put_id();
     end(at);
     put_mappings();
-    // The unwinder allocates what it knows of the program at its first use, which must not be in a handler that interrupts malloc.
+    // The unwinder allocates its tables at its first use, which must not be in a handler that interrupts
+    // malloc.
     struct chain chain = {.count = 0};
     _Unwind_Backtrace(add_frame, &chain);
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};

@@ -1,4 +1,5 @@
-// A thread whose stack has pages that nobody has used so far: a function skips them, with an array in its frame. Argument: ms.
+// A thread whose stack has pages that were not used so far: a function skips them, with an array in its
+// frame. Argument: ms.
 #include "work.h"
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
-// Threads that work while others of their process stop all the time, for reasons of their own: one handles signals, one
-// makes processes, one makes threads that end at once: stops MS WORKERS. Whoever traces them has all of these to let go on,
-// and none of the workers is to be forgotten for it.
+// Threads that work while others of their process stop all the time for other reasons. One handles signals,
+// one makes processes, one makes threads that end at once: stops MS WORKERS. A tracer has to let all of these
+// go on, and must not forget a worker meanwhile.
 #include "work.h"
 
 #include <pthread.h>

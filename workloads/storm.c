@@ -1,5 +1,6 @@
 // Many short processes, or one that becomes another program again and again. Arguments: the way (fork, vfork, exec), how
-// many, and with vfork how often each of them works (once). The part `all` is what it used with all of its children.
+// many, and with vfork how often each of them works (once). The part `all` is its CPU time with that of all
+// its children.
 #include "work.h"
 #include <sys/wait.h>
 
@@ -16,7 +17,7 @@ static void tell(void) {
     truth_write("storm");
 }
 
-// Apart, for what is in registers when vfork returns may change under the caller.
+// In a function of its own, because registers may change when vfork returns.
 NOINLINE pid_t start(const char *program, int by_vfork, const char *passes) {
     pid_t child = by_vfork ? vfork() : fork();
     if (child == 0) {
@@ -53,7 +54,7 @@ int main(int argc, char **argv) {
     for (long i = 0; i < count; i++) {
         pid_t child = start(program, strcmp(way, "vfork") == 0, argc > 3 ? argv[3] : "1");
         if (child < 0) return 96;
-        // Who is recorded ends as it would have ended.
+        // A recorded process ends as it would have ended alone.
         int status;
         if (waitpid(child, &status, 0) != child || status != 0) return 95;
     }

@@ -32,7 +32,7 @@ NOINLINE void inner(void) {
     spent_ns += used;
 }
 
-// What comes after the call keeps it from being a jump.
+// The statement after the call keeps it from being a jump.
 NOINLINE void middle(void) {
     to_inner(inner);
     calls++;

@@ -1,5 +1,5 @@
-// SIGTRAP of its own making, by raise and by int3, while it works: handled and counted, with what its siginfo says; or not handled,
-// so that it dies of it: traps [raise|int3].
+// Sends itself SIGTRAP, by raise and by int3, while it works. It handles and counts the signals, and checks
+// their siginfo. Or it does not handle them, and dies: traps [raise|int3].
 #include "work.h"
 
 #include <signal.h>

@@ -1,6 +1,7 @@
-// Uses what counters count. Arguments: a folder for a file, and for how many milliseconds it works while it holds all else.
-// It writes 50 MB to a file (deleted at once), reads 20 MB of them, takes 100 MB of memory, opens 40 files, and makes 5 threads
-// that wait. Then it works alone. A child does nothing but hold 30 MB for as long.
+// Uses the resources that counters measure. Arguments: a folder for a file, and for how many milliseconds it
+// works while it holds all other resources. It writes 50 MB to a file (deleted at once), reads 20 MB of them,
+// takes 100 MB of memory, opens 40 files, and makes 5 threads that wait. Then it works alone. A child does
+// nothing but hold 30 MB for as long.
 #include "work.h"
 #include <pthread.h>
 #include <signal.h>
@@ -32,7 +33,7 @@ static void write_and_read(const char *folder) {
     close(fd);
 }
 
-// Writes to each page: what is written and never read would be optimised away.
+// Writes to each page: a write that is never read would be optimised away.
 static void take_memory(size_t bytes) {
     volatile char *memory = malloc(bytes);
     check(memory != NULL, "malloc");

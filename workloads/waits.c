@@ -1,8 +1,6 @@
-// Waits for signals. Arguments: what to do on SIGINT:
-//   save FILE   writes the file and exits with 3
-//   ignore      goes on
-//   default     nothing is set up
-// It burns a little first, so that a recording of it has samples, and sleeps then.
+// Waits for signals. Arguments: the action on SIGINT: save FILE writes the file and exits with 3 ignore goes
+// on default nothing is set up It burns a little first, so that a recording of it has samples, and sleeps
+// then.
 #include "work.h"
 #include <signal.h>
 

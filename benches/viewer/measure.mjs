@@ -9,6 +9,99 @@ const rounds = Math.max(1, Number(given));
 const { chromium } = createRequire(`${process.env.PLAYWRIGHT_HOME}/package.json`)('playwright-core');
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
 
+const session = await browser.newBrowserCDPSession();
+
+/**
+ * A page of a context of its own that nothing records: Playwright has the browser keep the bodies of all answers in the page's process,
+ * which counts as the page's memory. Speaks the browser's protocol.
+ */
+class BarePage {
+  static async open() {
+    const { browserContextId } = await session.send('Target.createBrowserContext');
+    const { targetId } = await session.send('Target.createTarget', { url: 'about:blank', browserContextId });
+    const page = new BarePage((await session.send('Target.attachToTarget', { targetId, flatten: false })).sessionId);
+    await page.send('Emulation.setDeviceMetricsOverride', { width: 1280, height: 720, deviceScaleFactor: 1, mobile: false });
+    return page;
+  }
+
+  constructor(sessionId) {
+    this.sessionId = sessionId;
+    this.sent = 0;
+    this.waiting = new Map();
+    session.on('Target.receivedMessageFromTarget', (event) => {
+      if (event.sessionId !== sessionId) return;
+      const { id, result, error } = JSON.parse(event.message);
+      const [resolve, reject] = this.waiting.get(id) ?? [];
+      this.waiting.delete(id);
+      if (error) reject?.(new Error(error.message));
+      else resolve?.(result);
+    });
+  }
+
+  send(method, params = {}) {
+    const id = ++this.sent;
+    const message = JSON.stringify({ id, method, params });
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, [resolve, reject]);
+      session.send('Target.sendMessageToTarget', { sessionId: this.sessionId, message }).catch(reject);
+    });
+  }
+
+  async evaluate(run, ...given) {
+    const expression = `(${run})(...${JSON.stringify(given)})`;
+    const { result, exceptionDetails } = await this.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+    return result.value;
+  }
+
+  async goto(url) {
+    await this.send('Page.enable');
+    await this.send('Page.addScriptToEvaluateOnNewDocument', { source: `(${watch})()` });
+    await this.send('Page.navigate', { url });
+    while (!(await this.evaluate(() => window.drawn !== undefined && document.querySelector('[data-panel="timeline"] canvas') !== null)));
+    await this.evaluate(() => window.drawn());
+    await this.settle();
+  }
+
+  settle() {
+    return this.evaluate(() => window.settled());
+  }
+
+  async press(key) {
+    await this.send('Input.dispatchKeyEvent', { type: 'keyDown', key, text: key });
+    await this.send('Input.dispatchKeyEvent', { type: 'keyUp', key });
+    await this.settle();
+  }
+
+  async click(selector) {
+    await this.evaluate((selector) => document.querySelector(selector).click(), selector);
+    await this.settle();
+  }
+
+  async drag(from, to, y) {
+    const at = (type, x, buttons) => this.send('Input.dispatchMouseEvent', { type, x, y, button: 'left', buttons, clickCount: 1 });
+    await at('mouseMoved', from, 0);
+    await at('mousePressed', from, 1);
+    await at('mouseMoved', to, 1);
+    await at('mouseReleased', to, 0);
+    await this.settle();
+  }
+
+  /** What its process has for itself, in MB, once garbage is collected: its own memory and what it shares with the browser to be drawn. */
+  async memory() {
+    await this.send('HeapProfiler.collectGarbage');
+    const renderers = async () => new Map((await session.send('SystemInfo.getProcessInfo')).processInfo.filter(({ type }) => type === 'renderer').map(({ id, cpuTime }) => [id, cpuTime]));
+    const before = await renderers();
+    // Its process is the one that works while the page does.
+    await this.evaluate(() => {
+      for (const start = performance.now(); performance.now() - start < 300;);
+    });
+    const worked = [...(await renderers())].map(([id, time]) => [time - (before.get(id) ?? 0), id]).sort(([a], [b]) => b - a);
+    const status = readFileSync(`/proc/${worked[0][1]}/status`, 'utf8');
+    return ['RssAnon', 'RssShmem'].reduce((sum, key) => sum + Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1] ?? 0), 0) / 1000;
+  }
+}
+
 /** Counts the questions that are not answered yet, and says when all is drawn: two frames without any. */
 const watch = () => {
   const original = window.fetch;
@@ -52,18 +145,25 @@ const step = async (page, what, act) => {
   note(what, (await page.evaluate(() => window.settled())) - start);
 };
 
-const open = async () => {
+/** Opens the page, and notes what that took. */
+const open = async (what) => {
   const page = await (await browser.newContext({ viewport: { width: 1280, height: 720 } })).newPage();
   page.setDefaultTimeout(180_000);
   await page.addInitScript(watch);
   await page.goto(url, { waitUntil: 'commit' });
-  note('opened, until timeline and flame graph are drawn', await page.evaluate(() => window.drawn()));
+  note(what, await page.evaluate(() => window.drawn()));
   await page.evaluate(() => window.settled());
   return page;
 };
 
-for (let round = 1; round < rounds; round++) await (await open()).context().close();
-const page = await open();
+const TABS = [['call-tree', 'call tree'], ['functions', 'functions'], ['stack-chart', 'stack chart'], ['heat-map', 'heat map'], ['flame-graph', 'flame graph']];
+/** The selected range of a round, in parts of the timeline: each round is about another, so that no answer is known. */
+const rangeOf = (round) => [0.1 + (0.3 * round) / rounds, 0.6 + (0.3 * round) / rounds];
+
+const OPENED = 'opened, until timeline and flame graph are drawn';
+await (await open(`${OPENED}, for the first time`)).context().close();
+for (let round = 1; round < rounds; round++) await (await open(OPENED)).context().close();
+const page = await open(OPENED);
 const sizes = await page.evaluate(() => {
   const entries = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
   const sum = (isAnswer) => entries.filter(({ name }) => name.includes('/api/') === isAnswer).reduce((size, { encodedBodySize }) => size + encodedBodySize, 0);
@@ -71,8 +171,7 @@ const sizes = await page.evaluate(() => {
 });
 const box = await page.locator('[data-panel="timeline"] canvas').first().boundingBox();
 for (let round = 0; round < rounds; round++) {
-  // Each round is about another range, so that no answer is known.
-  const [from, to] = [0.1 + (0.3 * round) / rounds, 0.6 + (0.3 * round) / rounds];
+  const [from, to] = rangeOf(round);
   await step(page, 'a range is selected', async () => {
     await page.mouse.move(box.x + box.width * from, box.y + 20);
     await page.mouse.down();
@@ -81,7 +180,7 @@ for (let round = 0; round < rounds; round++) {
   });
   await step(page, 'the flame graph is inverted', () => page.keyboard.press('i'));
   await step(page, 'and back', () => page.keyboard.press('i'));
-  for (const [tab, what] of [['call-tree', 'call tree'], ['functions', 'functions'], ['stack-chart', 'stack chart'], ['heat-map', 'heat map'], ['flame-graph', 'flame graph']]) {
+  for (const [tab, what] of TABS) {
     await step(page, `tab: ${what}`, () => page.locator(`#tab-${tab}`).click());
   }
   await step(page, 'a word is searched', async () => {
@@ -92,13 +191,31 @@ for (let round = 0; round < rounds; round++) {
   await page.keyboard.press('Escape');
   await step(page, 'a step back', () => page.locator('.crumbs-clear').click());
 }
-const { processInfo } = await (await browser.newBrowserCDPSession()).send('SystemInfo.getProcessInfo');
-const resident = ({ id }) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1] ?? 0);
-const memory = Math.max(0, ...processInfo.filter(({ type }) => type === 'renderer').map(resident));
+await page.context().close();
+
+/** The tab's memory beyond an empty page's, once it is drawn and after the same steps. */
+const memoryOf = async () => {
+  // What an empty page has differs with how long its process has waited for it.
+  const empties = [];
+  for (let count = 0; count < 5; count++) empties.push(await (await BarePage.open()).memory());
+  const empty = Math.min(...empties);
+  const bare = await BarePage.open();
+  await bare.goto(url);
+  const drawn = (await bare.memory()) - empty;
+  const { x, y, width } = await bare.evaluate(() => document.querySelector('[data-panel="timeline"] canvas').getBoundingClientRect().toJSON());
+  for (let round = 0; round < rounds; round++) {
+    const [from, to] = rangeOf(round);
+    await bare.drag(x + width * from, x + width * to, y + 20);
+    for (const key of ['i', 'i']) await bare.press(key);
+    for (const [tab] of TABS) await bare.click(`#tab-${tab}`);
+    await bare.click('.crumbs-clear');
+  }
+  return { drawn_mb: drawn, memory_mb: (await bare.memory()) - empty };
+};
 const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
 const rows = [...times].map(([what, list]) => {
   const sorted = [...list].sort((a, b) => a - b);
   return { what, median: at(sorted, 0.5), high: at(sorted, 0.95) };
 });
-console.log(JSON.stringify({ rows, memory_mb: memory / 1000, ...sizes }));
+console.log(JSON.stringify({ rows, ...(await memoryOf()), ...sizes }));
 await browser.close();

@@ -6,6 +6,8 @@
 pub mod elf_image;
 #[path = "../../crates/nyquist-symbols/tests/go_image/mod.rs"]
 pub mod go_image;
+#[path = "../../crates/nyquist-formats/tests/jfr_recording/mod.rs"]
+pub mod jfr_recording;
 pub mod loopback;
 pub mod macho_image;
 #[path = "../../xtask/src/mutation.rs"]

@@ -1,6 +1,8 @@
 //! Writes the first inputs of each target to `corpus/`: object files of small programs by whatever compilers are
 //! there, records, requests and profiles. Nothing of it is kept in the repository.
 
+mod formats;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
@@ -291,81 +293,8 @@ fn write_text_seeds() -> io::Result<()> {
     Ok(())
 }
 
-/// Files of other tools, behind the byte that chooses their format.
-fn write_formats() -> io::Result<()> {
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/nyquist-formats/tests/samples");
-    let files = [(0, "perf-6.1.txt"), (4, "node-20.cpuprofile"), (3, "py-spy-0.4.speedscope.json")];
-    for (number, (choice, name)) in files.into_iter().enumerate() {
-        write("formats", number, &[&[choice], fs::read(samples.join(name))?.as_slice()].concat())?;
-    }
-    let texts: [(u8, &str); 16] = [
-        (
-            22,
-            "heap profile: 1: 2 [3: 4] @ heap/2048\n1: 2 [3: 4] @ 0x1235\n#\t0x1234\tmain.a+0x4\t/g.go:1\nMAPPED_LIBRARIES:\n1000-2000 r-xp 0 00:00 1 /bin/a\n",
-        ),
-        (22, "--- mutex:\ncycles/second=10\nsampling period=2\n7 3 @ 0x10 0x20\n"),
-        (2, "main;work 17\nmain;wait_[k] 3\n"),
-        (
-            5,
-            r#"{"traceEvents":[{"ph":"B","name":"a","pid":1,"tid":2,"ts":1},{"ph":"X","name":"b","pid":1,"tid":2,"ts":2,"dur":3},{"ph":"E","pid":1,"tid":2,"ts":9}]}"#,
-        ),
-        (
-            6,
-            r#"<trace-query-result><node><row><sample-time id="1">1</sample-time><thread id="2" fmt="t 0x1"><tid id="3">1</tid></thread><weight id="4">5</weight><backtrace id="5"><frame id="6" name="f" addr="0x1"/></backtrace></row><row><sample-time>9</sample-time><thread ref="2"/><backtrace ref="5"/></row></node></trace-query-result>"#,
-        ),
-        (
-            7,
-            "pid: 7\ncmd: ./a\npositions: line\nevents: Ir Time_(10ns)\nob=(1) a\nfl=(1) a.c\nfn=(1) main\n1 5 2\ncfi=(2) b.c\ncfn=(2) work\ncalls=3 9\n+2 40\nfl=(2)\nfn=(2)\nfi=(1)\n* 40\n",
-        ),
-        (
-            8,
-            r#"{"head":{"callFrame":{"functionName":"(root)"},"selfSize":0,"children":[{"callFrame":{"functionName":"a","url":"a.js","lineNumber":3},"selfSize":64,"children":[]}]}}"#,
-        ),
-        (9, "# mode: full\nP7;T0:7;a.py:f:3;:GC: 250,0,4096\nP7;T0:9 30,1,-5\n"),
-        (
-            10,
-            r#"{"mode":"cpu","interval":1000,"missed_samples":0,"frames":{"1":{"name":"a","samples":2,"edges":{"2":3}},"2":{"name":"b","file":"b.rb","line":3,"samples":3}},"raw":[1,1,2,2,1,2,3]}"#,
-        ),
-        (11, "{)\x03z\x01ai\x01\0\0\0z\x01f)\x05i\x01\0\0\0r\0\0\0\0g\0\0\0\0\0\0\x10\x40N{00"),
-        (
-            12,
-            r#"{"root_frame":{"function":"a","file_path":"a.py","line_no":1,"time":0.5,"children":[{"function":"b","time":0.25,"children":[]}]}}"#,
-        ),
-        (
-            13,
-            "Analysis of sampling a (pid 7) every 1 millisecond\nCall graph:\n    3 Thread_1: x\n    + 3 f  (in a) + 5  [0x1005]  a.c:3\n    +   1 g  (in b) + 1  [0x9]\n\nBinary Images:\n  0x1000 - 0x1fff +a (1) <AB-CD> /bin/a\n",
-        ),
-        (14, "  a`f+0x3\n  a`main+0x9\n   17\n\n  b`g+0x1\n   2\n"),
-        (15, "@[\n    schedule+35\n, \n    main+1\n, sh, 7]: 2\n@u[\n\t7f00 read+7 (/lib/libc.so.6)\n]: 9\n"),
-        (
-            16,
-            "v 10400 3\nX ./a\ns 1 a\ns 4 main\ns 3 a.c\ni 1000 1 2 3 7 2 3 9\nt 1 0\na 64 1\n+ 0\n+ 0\n- 0\nc 5\n",
-        ),
-        (
-            17,
-            r#"{"dhatFileVersion":2,"cmd":"./a","pid":7,"pps":[{"tb":10,"tbk":1,"fs":[1,0]}],"ftbl":["[root]","0x1: main (a.c:3)"]}"#,
-        ),
-    ];
-    for (number, (choice, text)) in texts.into_iter().enumerate() {
-        write("formats", 3 + number, &[&[choice], text.as_bytes()].concat())?;
-    }
-    let profile = nyquist_formats::read(nyquist_formats::Format::Folded, b"main;work 17\nmain 1\n");
-    let profile = profile.map_err(io::Error::other)?.profile;
-    let mut otlp = vec![19_u8];
-    nyquist_formats::otlp::write(&profile, &nyquist_formats::as_named, &mut otlp)?;
-    let mut perfetto = vec![20_u8];
-    nyquist_formats::perfetto::write(&profile, &nyquist_formats::as_named, &mut perfetto)?;
-    let words = [0, 3, 0, 10_000, 0, 2, 2, 0x1234, 0x1567, 0, 1, 0];
-    let gperftools: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-    let gperftools = [&[21], gperftools.as_slice(), b"1000-2000 r-xp 0 00:00 1 /bin/a\n"].concat();
-    for (number, seed) in [otlp, perfetto, gperftools].iter().enumerate() {
-        write("formats", 19 + number, seed)?;
-    }
-    Ok(())
-}
-
 fn write_profiles() -> io::Result<()> {
-    write_formats()?;
+    formats::write_all()?;
     for (number, version) in VERSIONS.into_iter().enumerate() {
         write("profile_bytes", 2 * number, &sample_document(version, false))?;
         write("profile_bytes", 2 * number + 1, &sample_document(version, true))?;

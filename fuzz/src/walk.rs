@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arbitrary::{Result, Unstructured};
 use nyquist_object::{Architecture, Avma};
-use nyquist_unwind::{AddressSpace, MAX_FRAMES, Module, Registers, StackCopy, Unwinder};
+use nyquist_unwind::{AddressSpace, MAX_FRAMES, Module, Registers, StackCopy, StackMemory, Unwinder};
 
 /// Where the module is mapped.
 const BASE: u64 = 0x5555_0000_0000;
@@ -26,11 +26,28 @@ pub fn walk(
     while input.len() >= 4 {
         stack.extend(place(u64::from(input.arbitrary::<u32>()?)).to_le_bytes());
     }
-    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let memory = WithCalls(StackCopy { start: Avma(STACK), bytes: &stack });
     let mut frames = 0;
     Unwinder::new().walk(&space, &registers, &memory, &mut |_| frames += 1);
     assert!((1..=MAX_FRAMES).contains(&frames));
     Ok(())
+}
+
+/// A stack beside code in which each instruction calls another one near it, as 64-bit ARM does.
+struct WithCalls<'a>(StackCopy<'a>);
+
+impl StackMemory for WithCalls<'_> {
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        self.0.read_u64(address)
+    }
+
+    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
+        for (word, at) in out.chunks_mut(4).zip((address.0..).step_by(4)) {
+            let call = 0x9400_0000 | (at as u32 & 0xfff) << 2;
+            word.copy_from_slice(&call.to_le_bytes()[..word.len()]);
+        }
+        out.len()
+    }
 }
 
 /// Registers of an architecture whose stack pointer is near the stack's start.
@@ -42,7 +59,14 @@ fn registers(architecture: Architecture, input: &mut Unstructured<'_>) -> Result
     let sp = STACK + u64::from(input.arbitrary::<u8>()?);
     if architecture == Architecture::Aarch64 {
         values[31] = sp;
-        return Ok(Registers::Aarch64(values));
+        // Of a thread that waits, little is known.
+        let is_partial = values[0] & 1 != 0;
+        let known = values[1] | 0b11 << 31;
+        return Ok(if is_partial {
+            Registers::Aarch64Partial { values, known }
+        } else {
+            Registers::Aarch64(values)
+        });
     }
     values[7] = sp;
     Ok(Registers::X86_64(std::array::from_fn(|number| values[number])))

@@ -5,7 +5,7 @@
 #include "work.h"
 #include <sys/mman.h>
 
-// Where the function is, so that others can tell of it before it is made.
+// Where the function is, so that it can be described before it is made.
 #define PLACE 0x2000000000
 // How much may hold it.
 #define ROOM 4096

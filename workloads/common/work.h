@@ -32,7 +32,7 @@ static inline uint64_t clock_ns(clockid_t clock) {
 
 static inline uint64_t thread_cpu_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
-// Adds to what is known of a part. Only one thread may write a given program's parts.
+// Adds to the truth about a part. Only one thread may write a given program's parts.
 static inline void truth_part(const char *name, uint64_t ns) {
     for (unsigned i = 0; i < part_count; i++)
         if (strcmp(parts[i].name, name) == 0) {
@@ -47,7 +47,8 @@ static inline void truth_part(const char *name, uint64_t ns) {
 }
 
 // Spins in the calling function itself (hence a macro) until `ms` of this thread's CPU time are used, and
-// leaves in `used` what it really was. The clock is a system call, so it is asked only every 100 microseconds or so.
+// leaves the actual time in `used`. The clock is a system call, so it is asked only every 100 microseconds or
+// so.
 #define SPIN(ms, used)                                                                                       \
     do {                                                                                                     \
         uint64_t began_ = thread_cpu_ns(), goal_ = (uint64_t)(ms) * 1000000u;                                \
@@ -104,7 +105,7 @@ static inline void truth_write(const char *program) {
     close(fd);
 }
 
-// Says that the work begins, where somebody waits for it.
+// Reports that the work begins, if a test waits for it.
 static inline void ready(void) {
     const char *path = getenv("WORKLOAD_READY");
     if (!path) return;
@@ -116,7 +117,7 @@ static inline void ready(void) {
     close(fd);
 }
 
-// The number at `index` of the arguments, or what is usual.
+// The number at `index` of the arguments, or the default.
 static inline long argument(int argc, char **argv, int index, long usual) {
     return argc > index ? strtol(argv[index], NULL, 10) : usual;
 }

@@ -39,7 +39,7 @@ pub fn milliseconds(usual: u64) -> u64 {
     std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(usual)
 }
 
-/// Says that the work begins, where somebody waits for it.
+/// Reports that the work begins, if a test waits for it.
 pub fn ready() {
     if let Some(path) = std::env::var_os("WORKLOAD_READY") {
         std::fs::write(path, "").expect("the ready file");

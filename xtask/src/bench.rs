@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks.md`.
+//! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks`.
 
 mod analysis;
 mod attach;
@@ -31,7 +31,7 @@ use anyhow::Result;
 
 use crate::live::paranoid;
 
-/// What to measure.
+/// The measurement.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -50,7 +50,7 @@ enum Subject {
     Counters(counters::Options),
     /// Reading perf.data, beside samply, perf script and perf report
     PerfData(perf_data::Options),
-    /// How many samples a second the recorder's converter takes, alone and with threads beside it
+    /// How many samples a second the recorder's converter takes
     Converting(converting::Options),
     /// What a tracepoint, a call of a function and a page fault cost a program while they are recorded
     Events(events::Options),

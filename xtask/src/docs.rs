@@ -1,4 +1,4 @@
-//! Runs the commands that the documentation shows: what is printed there must work.
+//! Runs the commands that the documentation shows, because they must work.
 
 use std::fs;
 use std::path::Path;

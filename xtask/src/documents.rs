@@ -1,4 +1,4 @@
-//! What holds for all documents: links between them lead somewhere, and those that are read first are short.
+//! Checks of all documents: links between them are valid, and those that are read first are short.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 const SHORT: &[(&str, usize)] =
     &[("ARCHITECTURE.md", 12_000), ("docs/guide.md", 12_000), ("README.md", 8_000)];
 
-/// What is wrong with the documents below a folder, a line each.
+/// The errors of the documents below a folder, a line each.
 fn faults(root: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for document in documents(root)? {
@@ -63,7 +63,7 @@ fn links(text: &str) -> Vec<String> {
     links
 }
 
-/// What is wrong with a link in a document.
+/// The error of a link in a document.
 fn fault(document: &Path, link: &str) -> Result<Option<&'static str>> {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let target = if path.is_empty() { document.to_owned() } else { document.with_file_name(path) };

@@ -10,19 +10,19 @@ use anyhow::{Context as _, Result, ensure};
 use crate::steps::{cargo, succeeds, succeeds_quietly};
 use crate::sys;
 
-/// The bounds of one input. Whoever claims a length makes no reader take memory for it, and time stays in
-/// proportion to the input, so an input of at most 100 kB needs neither much memory nor seconds. Instrumented code
-/// is several times slower than what is shipped.
+/// The bounds of one input. Readers must not take memory for a claimed length, and their time must be in
+/// proportion to the input. So an input of at most 100 kB needs neither much memory nor seconds. Instrumented
+/// code is several times slower than the shipped code.
 const BOUNDS: [&str; 4] = ["-max_len=100000", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"];
 
 /// The address space of the driver. Some targets have threads, which reserve more than they use.
 const ADDRESS_SPACE: u64 = 3 << 30;
 
-/// How the check of every change tries each target: no more inputs than a run without a fault has had, so that it fails for a change
-/// and not for a faster machine.
+/// The limits for each target in the check of every change. There are no more inputs than a run without a
+/// fault has had, so that a failure comes from a change and not from a faster machine.
 const CHECK: Bounds = Bounds { seconds: 3, seed: 1, inputs: 2000 };
 
-/// How a target is tried: for so long and with so many inputs at most, and what these follow from.
+/// The limits of a target: the time, the number of inputs, and their seed.
 #[derive(Clone, Copy)]
 struct Bounds {
     seconds: u32,
@@ -30,7 +30,7 @@ struct Bounds {
     inputs: u64,
 }
 
-/// What to fuzz, and for how long.
+/// The target to fuzz, and for how long.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The target; all of them when none is named
@@ -81,7 +81,8 @@ pub(crate) fn check() -> Result<bool> {
     run_driver(&driver, all_targets(&driver)?, CHECK)
 }
 
-/// Builds all targets into one program, in the project's own target folder: what the tests have built need not be built again.
+/// Builds all targets into one program, in the project's own target folder, so that crates of the tests need
+/// not be built again.
 fn build_driver() -> Result<PathBuf> {
     let target = crate::target();
     let mut build = cargo(&["build", "--quiet", "--locked", "--bin", "fuzz-driver", "--manifest-path"]);

@@ -1,4 +1,4 @@
-//! What `nyquist record -v` says of how long threads were held to be looked at.
+//! The report of `nyquist record -v` on how long threads were stopped to be looked at.
 
 use anyhow::{Context as _, Result, bail};
 
@@ -13,9 +13,9 @@ pub(crate) struct Holds {
     pub(crate) total_ms: f64,
     /// In microseconds, as the two below.
     pub(crate) median_us: f64,
-    /// What one in a hundred takes longer than.
+    /// The duration that one in a hundred exceeds.
     pub(crate) percentile_99_us: f64,
-    /// What of the budget was used, in milliseconds.
+    /// The used part of the budget, in milliseconds.
     pub(crate) used_ms: f64,
     /// The budget in all, in milliseconds.
     pub(crate) allowed_ms: f64,

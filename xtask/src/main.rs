@@ -1,5 +1,6 @@
 //! The one entry for people and CI: `cargo xtask test | bench | fuzz | mutate`.
 
+mod arm;
 mod bench;
 mod docs;
 #[cfg(test)]

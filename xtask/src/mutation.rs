@@ -18,7 +18,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 where there is none.
+    /// A number below `bound`, or 0 if there is none.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.roll() % (bound as u64).max(1)) as usize
     }
@@ -52,7 +52,8 @@ const EXTREMES: [u64; 16] = [
 /// The most bytes that one change adds.
 const MOST_ADDED: usize = 4096;
 
-/// Changes `bytes` in a few places; `other` is what pieces are taken from. They are not longer than `most` afterwards.
+/// Changes `bytes` in a few places. Pieces are taken from `other`. They are not longer than `most`
+/// afterwards.
 pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], most: usize, dice: &mut Dice) {
     let changes = 1 << dice.below(5);
     for _ in 0..changes {
@@ -111,7 +112,7 @@ fn place(len: usize, dice: &mut Dice) -> usize {
     dice.below(within + 1)
 }
 
-/// Puts an extreme number, or one near to what is there, over what may be a field.
+/// Puts an extreme number, or one near to the present one, over a possible field.
 fn set_number(bytes: &mut [u8], at: usize, dice: &mut Dice) {
     let width = dice.choose(&[1, 2, 4, 8]);
     // Fields are mostly aligned.

@@ -14,7 +14,7 @@ struct Need {
     what: &'static str,
     /// The Debian package that holds it.
     package: &'static str,
-    /// What it is needed for.
+    /// The purpose of the package.
     purpose: &'static str,
 }
 
@@ -41,7 +41,7 @@ const NEEDS: &[Need] = &[
     need("mkfifo", "coreutils", "makes named pipes"),
 ];
 
-/// What some of the oracles need; without it they are skipped.
+/// The packages for some of the oracles, which are skipped without them.
 const ORACLES: &[Need] = &[
     need("clang", "clang", "builds programs for other systems, and with other debug info than gcc's"),
     need("dwz", "dwz", "shares debug info between programs"),
@@ -50,19 +50,40 @@ const ORACLES: &[Need] = &[
     need("llvm-symbolizer", "llvm", "the oracle of functions and lines"),
 ];
 
+/// What builds nyquist for 64-bit ARM, and runs it in a virtual machine.
+const ARM: &[Need] = &[
+    need("/usr/bin/cargo", "cargo-web", "builds nyquist for 64-bit ARM"),
+    need("/usr/bin/rustc", "rustc-web", "the same, with the standard library's source that belongs to it"),
+    need("/usr/lib/rustlib/src/rust/library/std/Cargo.toml", "rust-web-src", "is that source"),
+    need("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "links it, and builds workloads"),
+    need("/usr/aarch64-linux-gnu/lib/libc.a", "libc6-dev-arm64-cross", "is its C library"),
+    need("qemu-system-aarch64", "qemu-system-arm", "is the machine"),
+    need("dpkg-deb", "dpkg", "unpacks the machine's kernel"),
+    need("apt-get", "apt", "gets the machine's kernel"),
+];
+
 /// The browser that the viewer is tested in.
 const BROWSER: &[Need] = &[need("chromium", "chromium", "shows the viewer")];
 
-/// Installs what the oracles lack, as root on Debian. Whatever lacks something after that is skipped, with the reason.
+/// Installs missing packages of the oracles, as root on Debian. Whatever lacks something after that is
+/// skipped, with the reason.
 pub(crate) fn install_oracles() {
     install_if_root(ORACLES);
 }
 
-/// Installs a browser where there is none, as root on Debian. Tests that run at once ask for it: apt-get takes one at a time.
+/// Installs a browser if there is none, as root on Debian. Tests that run at once ask for it: apt-get takes
+/// one at a time.
 pub(crate) fn install_browser() {
     static INSTALLING: Mutex<()> = Mutex::new(());
     let _alone = INSTALLING.lock();
     install_if_root(BROWSER);
+}
+
+/// Installs what nyquist is built with for 64-bit ARM and run by there, as root on Debian. Gives back the packages that are missing
+/// after that.
+pub(crate) fn install_arm() -> Vec<&'static str> {
+    install_if_root(ARM);
+    packages_of(&missing(ARM))
 }
 
 fn install_if_root(needs: &'static [Need]) {
@@ -76,7 +97,8 @@ fn install_if_root(needs: &'static [Need]) {
     }
 }
 
-/// Installs what is missing, as root on Debian; otherwise says what is missing and how to get it, and fails.
+/// Installs missing packages, as root on Debian. Otherwise prints what is missing and how to get it, and
+/// fails.
 pub(crate) fn ensure() -> Result<()> {
     let missing = missing(NEEDS);
     if missing.is_empty() {

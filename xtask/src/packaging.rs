@@ -44,7 +44,7 @@ pub(crate) fn run(ci: bool) -> Result<bool> {
     Ok(all_pass)
 }
 
-/// Removes what earlier packages have left.
+/// Removes the files of earlier packages.
 fn forget(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -59,7 +59,7 @@ fn unpack(folder: &Path) -> Result<Vec<String>> {
     let (mut names, mut manifest) = (Vec::new(), WORKSPACE.to_owned());
     for package in packages(&folder.join("package"))? {
         let mut tar = Command::new("tar");
-        // With the time of now: cargo takes a file that is older than what was made of it for the same.
+        // With the current time, because cargo takes a file that is older than its product for unchanged.
         tar.arg("-xzmf").arg(&package).arg("-C").arg(folder);
         ensure!(succeeds(tar)?, "{} cannot be unpacked", package.display());
         let stem = package.file_stem().context("a package has a name")?.to_string_lossy().into_owned();

@@ -8,7 +8,7 @@ use std::process::Command;
 /// A step, or a topic of live tests, and why it is not part of every run.
 type Part = (&'static str, &'static str);
 
-/// What runs in each turn. Each takes about as long as the others.
+/// The steps of each turn. Each takes about as long as the others.
 pub(crate) const TURNS: [&[Part]; 5] = [
     &[("oracle", "builds other unwinders, symbolizers and readers")],
     &[("samply", "builds programs that read samply's profiles")],
@@ -20,14 +20,17 @@ pub(crate) const TURNS: [&[Part]; 5] = [
         ("deep_stacks", "records many deep stacks"),
         ("walkthrough", "builds and records a program step by step"),
     ],
-    &[("storms", "starts many thousands of processes")],
+    &[
+        ("storms", "starts many thousands of processes"),
+        ("arm_machine", "builds nyquist for another architecture"),
+    ],
 ];
 
 /// A run's turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     index: usize,
-    /// What decided it.
+    /// The source of the turn's number.
     by: String,
 }
 
@@ -57,7 +60,7 @@ impl Turn {
         others.flat_map(|(_, parts)| parts.iter().map(|(name, _)| *name)).collect()
     }
 
-    /// What this turn runs beside what every run does, and what it leaves out.
+    /// The steps of this turn beside those of every run, and the ones that it leaves out.
     pub(crate) fn told(&self) -> String {
         let own: Vec<&str> = TURNS[self.index].iter().map(|(name, _)| *name).collect();
         format!(

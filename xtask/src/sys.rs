@@ -15,7 +15,7 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// How many CPUs the machine has. What this process may use of them, by a quota for one, may be less.
+/// How many CPUs the machine has. This process may be allowed fewer of them, by a quota for example.
 pub(crate) fn cpu_count() -> usize {
     // SAFETY: sysconf takes a plain number.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
@@ -48,7 +48,7 @@ pub(crate) fn open_terminal() -> io::Result<(File, File)> {
     // SAFETY: the descriptor is open, and the call takes a plain number.
     let program = unsafe { libc::ioctl(person.as_raw_fd(), libc::TIOCGPTPEER, flags) };
     check(program)?;
-    // SAFETY: the call succeeded, so it has given an open descriptor that nobody else owns.
+    // SAFETY: the call succeeded, so it has returned an open descriptor that no other code owns.
     Ok((person, File::from(unsafe { OwnedFd::from_raw_fd(program) })))
 }
 
@@ -92,7 +92,8 @@ pub(crate) struct Ended {
     pub(crate) peak_bytes: u64,
 }
 
-/// Waits for a child, which nobody else waits for, and kills it when that takes too long: then there is nothing to tell.
+/// Waits for a child, and kills it when that takes too long. Then there is no result. Nothing else may wait
+/// for the child.
 pub(crate) fn wait_measured(child: &Child, longest: Duration) -> io::Result<Option<Ended>> {
     let end = Instant::now() + longest;
     loop {

@@ -1,4 +1,4 @@
-//! What passed, failed and was skipped, and whether each skip is allowed.
+//! The numbers of passed, failed and skipped tests, and whether each skip is allowed.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     passed: usize,
-    /// What was measured twice, because its first result was off.
+    /// Tests that were measured twice, because the first result was out of bounds.
     measured_again: Vec<String>,
     failed: Vec<String>,
     skipped: Vec<Skip>,
@@ -28,7 +28,7 @@ impl Tally {
         self.passed += 1;
     }
 
-    /// Counts what passed when it was measured anew.
+    /// Counts a test that passed in a new measurement.
     pub(crate) fn pass_again(&mut self, name: impl Into<String>) {
         self.passed += 1;
         self.measured_again.push(name.into());

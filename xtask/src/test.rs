@@ -10,7 +10,7 @@ use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
 use crate::{docs, fuzz, instructions, live, oracle, packages, packaging, workloads};
 
-/// What to run.
+/// The options of the run.
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Options {
@@ -81,7 +81,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
 type Check = fn(&mut Tally, bool) -> Result<bool>;
 
-/// The steps in order: name, whether `--quick` runs it, what it does (told whether this is CI).
+/// The steps in order: name, whether `--quick` runs it, its function (with whether this is CI).
 const STEPS: &[(&str, bool, Check)] = &[
     ("format", true, |_, _| succeeds(cargo(&["fmt", "--all", "--check"]))),
     ("lints", true, |_, _| {

@@ -16,7 +16,7 @@ struct Workload {
     compiler: Compiler,
     /// The sources, in `workloads/`, with the flags of this program alone.
     arguments: &'static str,
-    /// What is done with the built file.
+    /// The treatment of the built file.
     after: After,
 }
 
@@ -120,6 +120,7 @@ const WORKLOADS: &[Workload] = &[
     c("reasons", "-pthread reasons.c"),
     c("switches", "-pthread switches.c"),
     c("uses", "-pthread uses.c"),
+    c("counted_threads", "-pthread counted_threads.c"),
     c("interrupts", "-pthread interrupts.c"),
     c("disturbed", "disturbed.c"),
     c("stops", "-pthread stops.c"),
@@ -166,7 +167,7 @@ const WORKLOADS: &[Workload] = &[
 /// The workloads that are packages of their own.
 const PACKAGES: &[&str] = &["async_server"];
 
-/// Builds what is missing or older than the sources; returns the folder of the built programs.
+/// Builds programs that are missing or older than the sources. Returns the folder of the built programs.
 pub(crate) fn build_all() -> Result<PathBuf> {
     let built = crate::target().join("workloads");
     fs::create_dir_all(&built).with_context(|| format!("cannot create {}", built.display()))?;
@@ -252,7 +253,7 @@ impl Workload {
     }
 }
 
-/// A file's GNU build id in hexadecimal digits, as readelf tells it.
+/// A file's GNU build id in hexadecimal digits, by readelf.
 pub(crate) fn build_id(file: &Path) -> Result<String> {
     let output = Command::new("readelf").arg("--notes").arg(file).output().context("cannot start readelf")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

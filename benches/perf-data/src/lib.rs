@@ -24,15 +24,6 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Took) {
 
 /// The CPU time that this process has used.
 fn cpu_time() -> Duration {
-    clock(ClockId::ProcessCPUTime)
-}
-
-/// The CPU time that the calling thread has used.
-pub fn thread_cpu_time() -> Duration {
-    clock(ClockId::ThreadCPUTime)
-}
-
-fn clock(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
+    let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }

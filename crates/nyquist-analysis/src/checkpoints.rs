@@ -1,5 +1,5 @@
-//! What all threads together have on the CPU up to some moments: what is in a range of time is the difference of two, and
-//! of the few samples between them and its ends.
+//! The CPU time of all threads together up to some moments. That of a range is the difference of two moments,
+//! corrected by the few samples between them and the range's ends.
 
 use nyquist_profile::{Profile, Samples, ThreadIndex};
 
@@ -8,7 +8,8 @@ use crate::parallel;
 use crate::selection::SampleState;
 use crate::sums::Sums;
 
-/// At most so many moments are between the first checkpoint and the last: each takes 16 bytes for each node.
+/// At most this many moments are between the first checkpoint and the last, because each takes 16 bytes for
+/// each node.
 const MOST: usize = 8;
 
 /// So many times are looked at, at least, to find each moment.

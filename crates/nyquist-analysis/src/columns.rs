@@ -1,4 +1,4 @@
-//! Samples in little room: going through part of the time reads as few bytes as possible.
+//! Samples in compact columns, so that reading a part of the time touches as few bytes as possible.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::selection::SampleState;
 #[derive(Debug)]
 pub(crate) enum Column {
     Compact(Vec<CompactSample>),
-    /// Where the figures of one are too great for little room.
+    /// Where the figures of one are too great for the compact form.
     Wide(Vec<WideSample>),
 }
 

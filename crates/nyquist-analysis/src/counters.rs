@@ -122,7 +122,7 @@ mod tests {
         builder.finish()
     }
 
-    fn told(selection: &Selection) -> Vec<(usize, String, CounterFigure)> {
+    fn figures_of(selection: &Selection) -> Vec<(usize, String, CounterFigure)> {
         let profile = profile();
         let index = Index::new(&profile);
         let view = View::new(&index, selection);
@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn levels_have_a_peak_and_sums_a_total() {
         let second = Some(vec![ProcessIndex::from_index(1)]);
-        let found = told(&Selection { processes: second, ..Selection::default() });
+        let found = figures_of(&Selection { processes: second, ..Selection::default() });
         let (level, sum) = ("level".to_owned(), "longer sum".to_owned());
         assert_eq!(found, [(1, sum, CounterFigure::Total(7.0)), (1, level, CounterFigure::Peak(70.0))]);
-        assert_eq!(told(&Selection::default()).len(), 4);
+        assert_eq!(figures_of(&Selection::default()).len(), 4);
     }
 
     #[test]
@@ -144,13 +144,13 @@ mod tests {
         for (range, sum, peak) in
             [(2..3, Some(2.0), 50.0), (4..5, None, 70.0), (5..9, None, 15.0), (3..4, Some(4.0), 70.0)]
         {
-            let found = told(&Selection { range: Some(range.clone()), ..Selection::default() });
+            let found = figures_of(&Selection { range: Some(range.clone()), ..Selection::default() });
             let figures: Vec<_> =
                 found.iter().take_while(|found| found.0 == 0).map(|found| found.2).collect();
             let expected: Vec<_> =
                 sum.map(CounterFigure::Total).into_iter().chain([CounterFigure::Peak(peak)]).collect();
             assert_eq!(figures, expected, "{range:?}");
         }
-        assert!(told(&Selection { range: Some(0..1), ..Selection::default() }).is_empty());
+        assert!(figures_of(&Selection { range: Some(0..1), ..Selection::default() }).is_empty());
     }
 }

@@ -7,7 +7,7 @@ use nyquist_profile::CategoryPair;
 use crate::forest::{self, Forest, NONE};
 use crate::parallel;
 
-/// Fewer nodes than this are gone through by one CPU.
+/// Fewer nodes than this are processed by one CPU.
 const NODES_WORTH_SHARING: usize = 100_000;
 
 /// What becomes of a node.
@@ -47,7 +47,7 @@ impl<'a> Derived<'a> {
         }
     }
 
-    /// Whether the stacks are those of the profile, whatever became of their samples.
+    /// Whether the stacks are those of the profile, even if samples have moved.
     pub(crate) fn is_original(&self) -> bool {
         matches!(self.forest, Cow::Borrowed(_))
     }

@@ -8,8 +8,8 @@ use crate::self_and_total;
 use crate::statistics::{chance_within, deviations_for, normal_of_student, student_of_normal};
 use crate::view::View;
 
-/// How much the same program is assumed to differ from run to run, relative to what a function takes, where there is
-/// one run a side and so no way to know: the layout of memory, the clock of the CPU and its other users do that.
+/// How much the same program is assumed to differ from run to run, relative to a function's time, if there is
+/// one run a side. Reasons are the layout of memory, the clock of the CPU and its other users.
 const ASSUMED_SPREAD: f64 = 0.015;
 
 /// How recordings are compared.
@@ -79,7 +79,7 @@ pub struct Comparison {
     pub change: f64,
     /// The change as a share of the value before; `None` where that is nothing.
     pub relative: Option<f64>,
-    /// The true change is in `change ± margin`, as surely as was asked for.
+    /// The true change is in `change ± margin`, with the requested confidence.
     pub margin: f64,
     /// How sure it is that there is a change, from 0 to 1.
     pub confidence: f64,
@@ -89,10 +89,10 @@ pub struct Comparison {
 
 /// Compares what views of runs have by function. Each side needs a run; one that has none is compared as nothing.
 ///
-/// Two things make runs differ that are the same: sampling, whose noise follows from the number of samples (a function
-/// that has `n` of them has another time `√n`; of a share, a binomial one), and the runs themselves, whose spread
-/// several runs a side tell. Without these 1.5 % is assumed. A function is noise unless its difference is more than both
-/// explain. O(nodes + functions × runs).
+/// Two things make runs of the same program differ. One is sampling, whose noise follows from the number of
+/// samples: `n` samples have a standard deviation of `√n`, and a share has a binomial one. The other is the
+/// runs themselves, whose spread is measured by several runs a side. Without these 1.5 % is assumed. A function
+/// is noise unless its difference is more than both explain. O(nodes + functions × runs).
 pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions) -> Diff<'a> {
     let mut names = Names::default();
     let before: Vec<_> = before.iter().map(|view| names.add_run(view)).collect();

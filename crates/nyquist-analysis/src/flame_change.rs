@@ -8,8 +8,8 @@ use crate::flame_graph::FlameGraph;
 use crate::names::comparable_name;
 
 impl FlameGraph<'_> {
-    /// For each box, the share of `before`'s whole (0 to 1) that the box had there to which callers of the same names lead. Of a
-    /// function that has no name but its address, that is the name. O(boxes of both).
+    /// For each box, the share of `before`'s whole (0 to 1) of the box there that has callers of the same
+    /// names. Of a function that has no name but its address, that is the name. O(boxes of both).
     pub fn shares_in(&self, before: &FlameGraph<'_>) -> Vec<f64> {
         let before = SharesByPath::new(before);
         before.nodes_of(self).into_iter().map(|node| node.map_or(0.0, |node| before.shares[node])).collect()

@@ -20,7 +20,7 @@ impl Default for FlameChartOptions {
     }
 }
 
-/// A box of a flame chart: a call, as far as samples tell.
+/// A box of a flame chart: a call, as far as samples show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlameChartBox<'a> {
     /// The level, from 0.

@@ -38,7 +38,7 @@ pub struct FlameGraph<'a> {
 pub struct FlameBox<'a> {
     /// The level, from 0.
     pub depth: usize,
-    /// The index of the box that it stands on.
+    /// The index of the box that it is on.
     pub parent: Option<usize>,
     /// Where it begins, in weight from the left.
     pub start: u64,
@@ -53,7 +53,7 @@ pub struct FlameBox<'a> {
     /// What it takes itself.
     #[serde(rename = "self")]
     pub self_amount: Amount,
-    /// What it takes with all that stands on it.
+    /// What it takes with all that is on it.
     pub total: Amount,
 }
 

@@ -5,8 +5,9 @@ use nyquist_profile::{CategoryPair, Profile};
 /// A node's index, or what a node's parent is where it has none.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Call nodes, each callers before callees and each subtree in one piece: what comes from a node is `node..end`. Then
-/// sums over subtrees are differences of running sums, and one pass over the nodes knows the path to each.
+/// Call nodes, each callers before callees and each subtree in one piece: what comes from a node is
+/// `node..end`. Then sums over subtrees are differences of running sums, and one pass over the nodes knows the
+/// path to each.
 ///
 /// Siblings may have the same function (at other lines, for example); trees merge them when they are asked for.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +20,7 @@ pub(crate) struct Forest {
     pub(crate) func: Vec<u32>,
     /// The stack of the profile that the node was made of, whose innermost frame is the node's.
     pub(crate) stack: Vec<u32>,
-    /// The category: the frame's own or else that of its callers.
+    /// The category: the frame's own, or that of its callers.
     pub(crate) category: Vec<Option<CategoryPair>>,
 }
 
@@ -138,7 +139,7 @@ impl Iterator for Siblings<'_> {
     }
 }
 
-/// Where the nodes of a forest stand in depth-first order.
+/// Where the nodes of a forest are in depth-first order.
 struct DepthFirst {
     /// The position of each node.
     position: Vec<u32>,
@@ -147,8 +148,8 @@ struct DepthFirst {
 }
 
 impl DepthFirst {
-    /// Orders nodes whose parents precede them, without walking the tree: once the sizes of all subtrees are known,
-    /// each node takes the next free room in that of its parent. O(nodes).
+    /// Orders nodes whose parents precede them, without walking the tree: once the sizes of all subtrees are
+    /// known, each node takes the next free place in the range of its parent. O(nodes).
     fn new(parents: &[u32]) -> Self {
         let mut size = vec![1_u32; parents.len()];
         for (node, &parent) in parents.iter().enumerate().rev() {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::amount::Amount;
 use crate::parallel;
 use crate::prefix_sums::Count;
+use crate::selection::is_of_cpu;
 use crate::self_and_total;
 use crate::view::View;
 
@@ -83,23 +84,33 @@ impl<'a> View<'a> {
     /// What each selected thread takes, the greatest first; idle ones are there too. O(threads × log samples), with filters and
     /// transforms O(samples).
     pub fn by_thread(&self) -> Vec<ThreadRow<'a>> {
-        let profile = self.profile();
-        let row = |&id: &ThreadIndex| {
-            let thread = profile.thread(id);
-            let count = self.count_of(id);
-            ThreadRow {
-                thread: id,
-                name: &thread.name,
-                tid: &thread.tid,
-                process: thread.process,
-                pid: &profile.process(thread.process).pid,
-                amount: count.amount,
-                samples: count.samples,
-            }
-        };
-        let mut rows = parallel::map(&self.chosen.threads, 1, row);
+        let mut rows = parallel::map(&self.chosen.threads, 1, |&thread| self.row_of(thread));
         rows.sort_by(|a, b| b.amount.cmp(&a.amount).then(a.thread.cmp(&b.thread)));
         rows
+    }
+
+    /// What ran on each CPU, if the profile has a thread for each: it repeats what other threads have, and a selection has it only
+    /// if it names it. The times and filters of the selection count, its threads do not. In the order of the CPUs.
+    pub fn by_core(&self) -> Vec<ThreadRow<'a>> {
+        let threads = self.profile().threads().iter().enumerate();
+        // The thread with the number 0 is all CPUs together.
+        let cores = threads.filter(|(_, thread)| thread.tid != "0" && is_of_cpu(self.profile(), thread));
+        let mut rows: Vec<_> = cores.map(|(index, _)| self.row_of(ThreadIndex::from_index(index))).collect();
+        rows.sort_by_key(|row| (row.tid.parse::<u64>().unwrap_or(u64::MAX), row.thread));
+        rows
+    }
+
+    fn row_of(&self, id: ThreadIndex) -> ThreadRow<'a> {
+        let (thread, count) = (self.profile().thread(id), self.count_of(id));
+        ThreadRow {
+            thread: id,
+            name: &thread.name,
+            tid: &thread.tid,
+            process: thread.process,
+            pid: &self.profile().process(thread.process).pid,
+            amount: count.amount,
+            samples: count.samples,
+        }
     }
 
     /// How many samples a thread has, and what they sum to.

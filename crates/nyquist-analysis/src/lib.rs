@@ -1,7 +1,7 @@
 //! Pure functions over a profile: what a report, an export, a server or a viewer asks.
 //!
-//! An [`Index`] is made once for a [`Profile`](nyquist_profile::Profile). A [`Selection`] says what is asked about; a
-//! [`View`] is what it leaves, and answers all questions:
+//! An [`Index`] is made once for a [`Profile`](nyquist_profile::Profile). A [`Selection`] says what is asked
+//! about. A [`View`] is the selected part, and answers all questions:
 //!
 //! ```
 //! use nyquist_analysis::{Index, Pattern, Selection, View};
@@ -23,6 +23,7 @@
 
 mod amount;
 mod call_sites;
+mod category_rows;
 mod checkpoints;
 mod chosen;
 mod columns;
@@ -39,9 +40,11 @@ mod functions;
 mod groups;
 mod index;
 mod indexed_sums;
+mod line_ratios;
 mod markers;
 mod names;
 mod node_sums;
+mod observations;
 mod orders;
 mod own_code;
 mod parallel;
@@ -52,6 +55,7 @@ mod places;
 mod plan;
 mod positions;
 mod prefix_sums;
+mod ratio;
 mod run_time;
 mod runs;
 mod samples;
@@ -82,6 +86,7 @@ pub use function_info::FunctionInfo;
 pub use functions::{Function, FunctionTable};
 pub use groups::{CategoryRow, LibRow, ProcessRow, ThreadRow};
 pub use index::Index;
+pub use line_ratios::{LineRatios, PlaceRatio, line_ratios};
 pub use markers::{Durations, MarkerKind};
 pub use names::{comparable_name, is_only_address, short_name, without_hash};
 pub use own_code::{is_own_code, own_functions};
@@ -89,6 +94,7 @@ pub use pattern::{Pattern, PatternError};
 pub use peek::{Neighbour, Peek};
 pub use places::{LibAddress, PlaceWeight, Places};
 pub use positions::{Code, Instruction, Line};
+pub use ratio::{FunctionRatio, Ratio, Ratios, ratios};
 pub use runs::{Change, Spread};
 pub use samples::{ViewFrame, ViewSample};
 pub use selection::{SampleState, Selection};

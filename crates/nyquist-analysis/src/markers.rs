@@ -116,7 +116,7 @@ fn collect(markers: &[Marker], times: &Range<u64>, kinds: &mut FxHashMap<Kind, C
     }
 }
 
-/// What some durations are like; `None` where there is none. O(durations × log durations).
+/// The statistics of some durations. `None` if there is none. O(durations × log durations).
 pub(crate) fn durations(mut durations: Vec<u64>) -> Option<Durations> {
     durations.sort_unstable();
     // The nearest rank: the least duration that at least that share of them do not exceed.

@@ -1,4 +1,4 @@
-//! The part of a program that its reader has written: its own functions, without what it is built from.
+//! The program's own code: its own functions, without those of the libraries that it is built from.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use crate::names::is_only_address;
 /// How the Firefox Profiler names files of Rust's own source and of crates.
 const OTHERS_SPECIAL_PATHS: [&str; 2] = ["git:github.com/rust-lang/rust:", "cargo:"];
 
-/// Where source lies that was not written for the program: Rust's own, crates of registries and repositories, the system's.
+/// Where source is that was not written for the program: Rust's own, crates of registries and repositories, the
+/// system's.
 const OTHERS_FILES: [&str; 6] =
     ["/rustc/", "/.cargo/registry/", "/.cargo/git/", "/lib/rustlib/", "/usr/include/", "/usr/lib/"];
 
@@ -33,8 +34,8 @@ const OTHERS_NAMES: [&str; 16] = [
     "(truncated",
 ];
 
-/// Whether a function is of a program's own code: it is in the program itself, and its file, or else its name, is none of those
-/// that belong to languages, crates of registries and the system. `program` is the program's file name.
+/// Whether a function is of a program's own code. It is in the program itself, and its file, or otherwise its
+/// name, does not belong to a language, a registry's crate or the system. `program` is the program's file name.
 pub fn is_own_code(name: &str, lib: Option<&str>, file: Option<&str>, program: &str) -> bool {
     // The kernel keeps 15 bytes of the name of a process that is attached to.
     let is_program = |lib: &str| lib == program || program.len() == 15 && lib.starts_with(program);

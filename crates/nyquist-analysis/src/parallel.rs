@@ -1,4 +1,4 @@
-//! Work that is shared out to the CPUs.
+//! Work that is distributed over the CPUs.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -10,8 +10,8 @@ use nyquist_resources::{beside, on_threads};
 /// Fewer rows than this are sorted, or made, by one CPU.
 pub(crate) const ROWS_WORTH_SHARING: usize = 5000;
 
-/// Cuts `0..len` into a piece for each CPU and works on all of them at once; the results in the order of the pieces.
-/// No piece is smaller than `least`: starting a thread takes as long as that much work.
+/// Cuts `0..len` into a piece for each CPU and works on them in parallel. The results are in the order of the
+/// pieces. No piece is smaller than `least`: starting a thread takes as long as that much work.
 pub(crate) fn pieces<T: Send + Sync>(
     len: usize,
     least: usize,
@@ -59,7 +59,7 @@ pub(crate) fn sort<T: Ord + Send>(items: &mut [T]) {
     items.sort();
 }
 
-/// Does two things at once, where that is worth starting a thread.
+/// Does two things in parallel, if that is worth starting a thread.
 pub(crate) fn both<A: Send, B>(
     is_worth_it: bool,
     first: impl FnOnce() -> A + Send,

@@ -1,9 +1,9 @@
-//! Patterns that names are held against: a part of the name, or a regular expression.
+//! Patterns that names are compared with: a part of the name, or a regular expression.
 
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
-/// What a name is held against.
+/// What a name is compared with.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,

@@ -123,7 +123,7 @@ mod tests {
         check(&[], &[], &["A|D"], &[], "A:3,1 .D:2,2", 3);
         check(&[], &[], &[], &["^B$"], "E:4,4 A:3,0 .D:2,2 .C:1,1", 7);
         check(&[], &[], &["A|E"], &["E"], "A:3,3", 3);
-        // A pattern is held against the name of the lib too.
+        // A pattern is compared with the name of the lib too.
         check(&["^lib$"], &[], &[], &[], "E:4,0 .B:4,4", 4);
         check(&["nothing"], &[], &[], &[], "", 0);
     }

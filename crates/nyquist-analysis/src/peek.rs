@@ -1,4 +1,4 @@
-//! Who calls a function and whom it calls: pprof's `peek`.
+//! The callers of a function and the functions that it calls: pprof's `peek`.
 
 use nyquist_profile::FuncId;
 use serde::Serialize;

@@ -12,7 +12,7 @@ use crate::view::View;
 pub struct PlaceWeight {
     /// What it has itself.
     pub own: u64,
-    /// What it has with what is called from there.
+    /// Its amount with that of the functions called from there.
     pub total: u64,
 }
 
@@ -43,10 +43,16 @@ impl View<'_> {
     /// Where the time of some functions is. Stacks are those that samples had before filters and transforms. A place counts
     /// once a sample, however deep the recursion. O(samples + stacks × depth).
     pub fn places(&self, funcs: &BTreeSet<FuncId>) -> Places {
+        self.places_by(funcs, |weight| weight)
+    }
+
+    /// The same for something else that follows from the weight of each sample.
+    pub(crate) fn places_by(&self, funcs: &BTreeSet<FuncId>, value: impl Fn(u64) -> u64) -> Places {
         let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
         for sample in self.samples() {
             if let Some(stack) = sample.sample.stack {
-                *stacks.entry(stack).or_default() += sample.amount.weight;
+                let sum = stacks.entry(stack).or_default();
+                *sum = sum.saturating_add(value(sample.amount.weight));
             }
         }
         places(self.profile(), stacks.into_iter(), funcs)
@@ -154,9 +160,9 @@ impl Places {
     }
 
     fn add(&mut self, found: &Found, weight: u64) {
-        self.function.total += weight;
+        self.function.total = self.function.total.saturating_add(weight);
         if found.is_own {
-            self.function.own += weight;
+            self.function.own = self.function.own.saturating_add(weight);
         }
         add_all(&mut self.lines, &found.lines, found.own_line, weight);
         add_all(&mut self.addresses, &found.addresses, found.own_address, weight);
@@ -171,10 +177,12 @@ fn add_all<K: Ord + Copy>(
     weight: u64,
 ) {
     for &place in all {
-        sums.entry(place).or_default().total += weight;
+        let sum = &mut sums.entry(place).or_default().total;
+        *sum = sum.saturating_add(weight);
     }
     if let Some(place) = own {
-        sums.entry(place).or_default().own += weight;
+        let sum = &mut sums.entry(place).or_default().own;
+        *sum = sum.saturating_add(weight);
     }
 }
 

@@ -11,14 +11,14 @@ use crate::parallel;
 use crate::selection::SampleState;
 use crate::sums::Sums;
 
-/// Fewer samples than this are gone through by one CPU.
+/// Fewer samples than this are processed by one CPU.
 const SAMPLES_WORTH_SHARING: usize = 200_000;
 
 /// Some of a thread's samples.
 type Part = (ThreadIndex, Range<usize>);
 
-/// Where a selection's sums come from. What the index has summed up is taken from it, so that as few samples as possible
-/// are gone through.
+/// Where a selection's sums come from. Sums that the index has are taken from it, so that as few samples as
+/// possible are read.
 pub(crate) struct Plan<'i> {
     index: &'i Index<'i>,
     state: SampleState,
@@ -76,7 +76,7 @@ impl<'i> Plan<'i> {
             && self.removed.is_empty()
     }
 
-    /// The sums. O(nodes + nodes of whole threads + samples gone through).
+    /// The sums. O(nodes + nodes of whole threads + samples read).
     pub(crate) fn sums(&self) -> Sums {
         let nodes = self.index.forest.len();
         let mut sums = match self.between {
@@ -135,7 +135,7 @@ mod tests {
             }
         }
         let profile = test.finish();
-        // More and less than half: what is not chosen is taken away, or what is chosen is added.
+        // More and less than half: samples that are not chosen are subtracted, or chosen ones are added.
         for (end, count) in
             [(COUNT / 2 + 1, COUNT / 2 + 1), (COUNT / 2 - 1, COUNT / 2 - 1), (2 * COUNT, COUNT)]
         {

@@ -35,8 +35,9 @@ impl<'v> Ran<'v> {
         }
     }
 
-    /// How long the thread had run by `time`, in ns: what the spans of its samples sum to, that of the next one as far as
-    /// it reaches. O(log samples since the last time), besides samples off the CPU, which are passed once.
+    /// How long the thread had run by `time`, in ns. It is the sum of its samples' spans, with that of the next
+    /// one up to `time`. O(log samples since the last time), besides samples off the CPU, which are passed
+    /// once.
     pub(crate) fn until(&mut self, time: u64) -> u64 {
         self.block += self.count_until(time);
         let from = self.samples.range(self.block * STEP..self.end);

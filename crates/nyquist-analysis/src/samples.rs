@@ -24,7 +24,7 @@ pub struct ViewSample {
 /// A frame of a stack after filters and transforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewFrame<'a> {
-    /// The function; that of a collapsed lib is none of the profile's.
+    /// The function. That of a collapsed lib is not one of the profile's.
     pub func: FuncId,
     /// The frame in the profile; of a collapsed lib the first of those that are collapsed.
     pub frame: &'a Frame,

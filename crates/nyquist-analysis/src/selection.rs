@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, Sample, Thread, ThreadIndex, well_known};
+use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, Sample, Thread, ThreadIndex};
 
 use crate::pattern::Pattern;
 use crate::transform::Transform;
 
 /// Which part of a profile is asked about. The default is all CPU time.
 ///
-/// A list that is `None` selects everything, one that is empty nothing. A sample has to pass all of them. Patterns
-/// have the meaning that they have in pprof: they are held against the name of a function, the path of its source
-/// file and the name of its lib, and a sample of which no frame is left is left out. They apply before the
+/// A list that is `None` selects everything, one that is empty nothing. A sample has to pass all of them.
+/// Patterns have the same meaning as in pprof. They are matched against the name of a function, the path of its
+/// source file and the name of its lib. A sample without any remaining frame is left out. They apply before the
 /// transforms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
@@ -23,9 +23,9 @@ pub struct Selection {
     pub libs: Option<Vec<LibId>>,
     /// The categories of the samples' innermost frames.
     pub categories: Option<Vec<CategoryId>>,
-    /// The times, in ns since the profile's zero, without the end. A sample is in it if what it stands for ended in it; of
-    /// [exact times](nyquist_profile::Meta::has_exact_times) those are in it that it covers, and
-    /// [`Profile::split_samples`] makes the rest such.
+    /// The times, in ns since the profile's zero, without the end. A sample is in it if its time ended in it. A
+    /// sample of [exact times](nyquist_profile::Meta::has_exact_times) is in it if the range covers all of it,
+    /// and [`Profile::split_samples`] splits those at the range's ends.
     pub range: Option<Range<u64>>,
     /// Whether threads ran.
     pub state: SampleState,
@@ -78,12 +78,9 @@ impl Selection {
     ) -> impl Iterator<Item = (ThreadIndex, &'p Thread)> + use<'p, '_> {
         let ids = (0..).map(ThreadIndex::from_index);
         let unlisted = self.threads.is_none() && self.processes.is_none();
-        let repeats = |thread: &Thread| {
-            let process = profile.process(thread.process);
-            process.pid == well_known::CPU_PROCESS_ID && process.name == well_known::CPU_PROCESS
-        };
-        ids.zip(profile.threads())
-            .filter(move |(id, thread)| self.accepts_thread(*id, thread) && !(unlisted && repeats(thread)))
+        ids.zip(profile.threads()).filter(move |(id, thread)| {
+            self.accepts_thread(*id, thread) && !(unlisted && is_of_cpu(profile, thread))
+        })
     }
 
     fn accepts_thread(&self, id: ThreadIndex, thread: &Thread) -> bool {
@@ -102,11 +99,16 @@ impl Selection {
     }
 }
 
+/// Whether a thread repeats what ran on a CPU, or on all of them.
+pub(crate) fn is_of_cpu(profile: &Profile, thread: &Thread) -> bool {
+    profile.process(thread.process).is_of_cpus()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_profile::TestProfile;
-    use nyquist_profile::Process;
+    use crate::test_profile::{TestProfile, with_view};
+    use nyquist_profile::{Process, well_known};
 
     #[test]
     fn cpu_threads_count_only_where_they_are_listed() {
@@ -125,6 +127,10 @@ mod tests {
         };
         assert_eq!(names(Selection::default()), ["a", "imported"]);
         assert_eq!(names(Selection { processes: Some(vec![cpus]), ..Selection::default() }), ["CPU 0"]);
+        with_view(&profile, &Selection::default(), |view| {
+            assert_eq!(view.by_core().iter().map(|row| row.name).collect::<Vec<_>>(), ["CPU 0"]);
+            assert_eq!(view.by_thread().len(), 2);
+        });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Self and total amounts by whatever frames have in common, each counted once a sample.
+//! Self and total amounts by a common key of frames, each counted once a sample.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::forest::Forest;
 use crate::node_sums::NodeSums;
 use crate::parallel;
 
-/// Fewer nodes than this are gone through by one CPU.
+/// Fewer nodes than this are processed by one CPU.
 const NODES_WORTH_SHARING: usize = 50_000;
 
 /// What frames of one kind take.
@@ -17,9 +17,9 @@ pub(crate) struct SelfAndTotal {
     pub(crate) total: Amount,
 }
 
-/// Sums up samples by a key of their frames (a function, a lib, a line): the self amount is that of samples whose
-/// innermost frame has the key, the total that of samples of which any frame has it, once each.
-/// `keys` is one more than the greatest key. O(nodes + keys).
+/// Sums up samples by a key of their frames (a function, a lib, a line). The self amount is that of samples
+/// whose innermost frame has the key. The total is that of samples with the key in any frame, once each. `keys`
+/// is one more than the greatest key. O(nodes + keys).
 pub(crate) fn by_key(
     sums: NodeSums<'_>,
     keys: usize,
@@ -129,7 +129,7 @@ fn by_key_of_nodes(
     amounts
 }
 
-/// The keys of the frames on the path to a node, while the nodes are gone through in depth-first order.
+/// The keys of the frames on the path to a node, while the nodes are visited in depth-first order.
 struct OpenFrames {
     /// Keys and where their subtrees end.
     path: Vec<(usize, u32)>,

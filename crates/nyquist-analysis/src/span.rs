@@ -18,9 +18,9 @@ pub(crate) struct Span {
 impl Span {
     /// What a sample stands for; `last` is the time of the one before it, 0 for the first.
     ///
-    /// A sample stands for the time before it: a sampler of CPU time takes one when a period of it is over, and it has as
-    /// much as was used since the sample before, up to that sample. Gaps of less than half an interval are noise and
-    /// closed, unless times are exact.
+    /// A sample stands for the time before it. A sampler of CPU time takes one when a period of it is over. The
+    /// sample stands for the CPU time used since the one before. Gaps of less than half an interval are noise
+    /// and closed, unless times are exact.
     pub(crate) fn new(meta: &Meta, sample: &Sample, is_first_of_thread: bool, last: u64) -> Self {
         let ns = length(meta, sample, is_first_of_thread);
         let start = sample.time.saturating_sub(ns);

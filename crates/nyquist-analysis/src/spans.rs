@@ -26,11 +26,16 @@ impl View<'_> {
 
     /// The places in time of a thread's samples that the view has, in order and without overlaps.
     pub(crate) fn spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
+        self.all_spans_of(thread).filter(|span| self.keeps(span.stack))
+    }
+
+    /// The same with those that filters and transforms have dropped.
+    pub(crate) fn all_spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
         let mut last = 0;
-        self.chosen.of_thread(thread).filter_map(move |chosen| {
+        self.chosen.of_thread(thread).map(move |chosen| {
             let span = Span::new(self.profile().meta(), &chosen.sample, chosen.is_first, last);
             last = span.times.end;
-            self.keeps(span.stack).then_some(span)
+            span
         })
     }
 

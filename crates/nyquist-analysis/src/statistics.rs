@@ -1,4 +1,4 @@
-//! The little statistics that a comparison of recordings needs.
+//! The statistics that a comparison of recordings needs.
 
 /// The chance that something normally distributed is no further than `z` standard deviations from its mean.
 ///

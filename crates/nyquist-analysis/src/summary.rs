@@ -26,7 +26,7 @@ pub struct Summary {
     pub total: Amount,
     /// What was in user code.
     pub user: Amount,
-    /// What was in the kernel, with what was not permitted to be sampled.
+    /// Time in the kernel, including the time that was not permitted to be sampled.
     pub kernel: Amount,
     /// What was kernel time that was not permitted to be sampled.
     pub kernel_not_permitted: Amount,
@@ -117,7 +117,7 @@ fn kind(category: &str) -> Kind {
     }
 }
 
-/// What a function's name tells of it.
+/// What a function's name says of it.
 #[derive(Clone, Copy, Default)]
 struct FunctionTraits {
     /// Whether it is the root of stacks that could not be finished.

@@ -9,7 +9,7 @@ use crate::selection::SampleState;
 /// What samples sum to: by node, and without a stack.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
-    /// What each node has itself; then one that is zero, so that [`running`] sums have room for that of all.
+    /// The self amount of each node, then a zero, so that [`running`] sums have a place for the whole.
     pub(crate) own: Vec<Amount>,
     /// What the samples without a stack have.
     pub(crate) stackless: Amount,

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use nyquist_profile::{CategoryColor, CategoryId, ThreadIndex};
+use nyquist_profile::{CategoryColor, CategoryId, FuncId, ThreadIndex};
 use serde::Serialize;
 
+use crate::category_rows::CategoryRows;
 use crate::parallel;
 use crate::run_time::Ran;
 use crate::selection::SampleState;
@@ -76,20 +77,85 @@ impl<'a> View<'a> {
         parts_ns
     }
 
-    /// The time in each category that has any, over time. O(samples + categories × parts).
+    /// The time in each category that has any, over time. O(stacks + samples + categories × parts).
     pub fn category_timeline(&self, parts: usize) -> Timeline<CategoryTimeline<'a>> {
+        self.timeline_by(self.rows_by_category(), parts)
+    }
+
+    /// The same of the samples whose stacks have a function.
+    pub fn category_timeline_with(&self, func: FuncId, parts: usize) -> Timeline<CategoryTimeline<'a>> {
+        self.timeline_by(&CategoryRows::with_function(self.index, &self.derived, func), parts)
+    }
+
+    fn timeline_by(&self, rows: &CategoryRows, parts: usize) -> Timeline<CategoryTimeline<'a>> {
         let scale = Scale::new(self.times(), parts);
-        let categories = self.profile().categories();
         let threads = &self.chosen.threads;
-        let pieces = parallel::pieces(threads.len(), 1, |range| self.by_category_of(&threads[range], &scale));
+        let pieces =
+            parallel::pieces(threads.len(), 1, |range| self.by_category_of(&threads[range], rows, &scale));
         let amounts = pieces.into_iter().reduce(|mut sum, piece| {
-            let parts = sum.iter_mut().flatten().zip(piece.into_iter().flatten());
-            parts.for_each(|(sum, ns)| *sum += ns);
+            sum.iter_mut().zip(piece).for_each(|(sum, parts_ns)| sum.add(parts_ns));
             sum
         });
-        let amounts = amounts.unwrap_or_default();
-        let rows = amounts.into_iter().enumerate().filter(|(_, parts)| parts.iter().any(|&ns| ns > 0));
-        let rows = rows.map(|(index, parts_ns)| {
+        scale.timeline(self.category_rows_of(amounts.unwrap_or_default()))
+    }
+
+    /// The same of some threads, of each alone, whether the selection has them or not. O(stacks + samples of these threads +
+    /// threads × categories × parts).
+    pub fn category_timelines(
+        &self,
+        threads: &[ThreadIndex],
+        parts: usize,
+    ) -> Vec<Timeline<CategoryTimeline<'a>>> {
+        self.timelines_by(self.rows_by_category(), threads, parts)
+    }
+
+    /// The same of the samples whose stacks have a function.
+    pub fn category_timelines_with(
+        &self,
+        func: FuncId,
+        threads: &[ThreadIndex],
+        parts: usize,
+    ) -> Vec<Timeline<CategoryTimeline<'a>>> {
+        self.timelines_by(&CategoryRows::with_function(self.index, &self.derived, func), threads, parts)
+    }
+
+    fn timelines_by(
+        &self,
+        rows: &CategoryRows,
+        threads: &[ThreadIndex],
+        parts: usize,
+    ) -> Vec<Timeline<CategoryTimeline<'a>>> {
+        let scale = Scale::new(self.times(), parts);
+        parallel::map(threads, 1, |thread| {
+            let amounts = self.by_category_of(std::slice::from_ref(thread), rows, &scale);
+            scale.timeline(self.category_rows_of(amounts))
+        })
+    }
+
+    fn rows_by_category(&self) -> &CategoryRows {
+        self.category_rows.get_or_init(|| CategoryRows::new(self.index, &self.derived))
+    }
+
+    /// What some threads have in each category and each part. The row after all categories stands for none.
+    fn by_category_of(&self, threads: &[ThreadIndex], rows: &CategoryRows, scale: &Scale) -> Vec<PartsNs> {
+        let mut amounts = vec![PartsNs::default(); self.profile().categories().len() + 1];
+        for &thread in threads {
+            let mut cursor = scale.cursor();
+            for span in self.all_spans_of(thread) {
+                if let Some(row) = rows.row(span.stack) {
+                    cursor.add(&span, amounts[row].filled(scale.parts()));
+                }
+            }
+        }
+        amounts
+    }
+
+    /// The rows that have any time, with what is known of their categories.
+    fn category_rows_of(&self, amounts: Vec<PartsNs>) -> Vec<CategoryTimeline<'a>> {
+        let categories = self.profile().categories();
+        let rows =
+            amounts.into_iter().enumerate().filter(|(_, PartsNs(parts))| parts.iter().any(|&ns| ns > 0));
+        let rows = rows.map(|(index, PartsNs(parts_ns))| {
             let category = categories.get(index);
             CategoryTimeline {
                 category: category.map(|_| CategoryId::from_index(index)),
@@ -98,23 +164,30 @@ impl<'a> View<'a> {
                 parts_ns,
             }
         });
-        scale.timeline(rows.collect())
+        rows.collect()
+    }
+}
+
+/// The time in each part; nothing at all until there is some, because a profile may have many categories that no thread is in.
+#[derive(Clone, Default)]
+struct PartsNs(Vec<u64>);
+
+impl PartsNs {
+    /// The parts, so many of them.
+    fn filled(&mut self, parts: usize) -> &mut [u64] {
+        if self.0.is_empty() {
+            self.0 = vec![0; parts];
+        }
+        &mut self.0
     }
 
-    /// What some threads have in each category and each part. The row after all categories stands for none.
-    fn by_category_of(&self, threads: &[ThreadIndex], scale: &Scale) -> Vec<Vec<u64>> {
-        let none = self.profile().categories().len();
-        let mut amounts = vec![vec![0; scale.parts()]; none + 1];
-        for &thread in threads {
-            let mut cursor = scale.cursor();
-            for span in self.spans_of(thread) {
-                let category =
-                    self.node_of_span(&span).and_then(|node| self.forest().category[node as usize]);
-                let row = category.map_or(none, |pair| pair.category.index());
-                cursor.add(&span, &mut amounts[row]);
-            }
+    /// Adds as many parts. Sums of hostile figures wrap around.
+    fn add(&mut self, other: Self) {
+        if self.0.is_empty() {
+            *self = other;
+        } else {
+            self.0.iter_mut().zip(other.0).for_each(|(sum, ns)| *sum = sum.wrapping_add(ns));
         }
-        amounts
     }
 }
 

@@ -1,4 +1,4 @@
-//! A view as a profile of its own, so that whatever takes a profile takes a selection of it.
+//! A view as a profile of its own, so that all functions for profiles also work for selections.
 
 use nyquist_profile::{
     CategoryPair, Frame, Func, FuncId, LibId, Marker, MarkerTiming, Profile, ProfileBuilder, Sample, Samples,

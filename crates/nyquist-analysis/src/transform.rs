@@ -18,10 +18,10 @@ pub enum Transform {
     FocusFunction(FuncId),
     /// Keeps the self time of a function, without callers.
     FocusSelf(FuncId),
-    /// Keeps samples whose stack begins with the path, and of their stacks what comes from its last function.
+    /// Keeps samples whose stack begins with the path, and of their stacks the part from its last function on.
     FocusSubtree(Vec<FuncId>),
-    /// Keeps samples whose stack ends with the path, read from the innermost function outwards, and of their stacks
-    /// what comes up to its last function: the subtree of the inverted tree at that path.
+    /// Keeps samples whose stack ends with the path, read from the innermost function outwards. Of their stacks
+    /// it keeps the part up to its last function. This is the subtree of the inverted tree at that path.
     FocusInvertedSubtree(Vec<FuncId>),
     /// Removes the frames of other categories; their self time goes to their callers.
     FocusCategory(CategoryId),

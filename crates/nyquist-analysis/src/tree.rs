@@ -22,7 +22,7 @@ pub struct TreeNode<'v> {
     pub name: &'v str,
     /// The name of its lib.
     pub lib: Option<&'v str>,
-    /// Whether it is inlined into its caller wherever it stands at this path.
+    /// Whether it is inlined into its caller wherever it is at this path.
     pub is_inlined: bool,
     /// What it takes itself, at this path. In an inverted tree only roots have something.
     #[serde(rename = "self")]
@@ -40,7 +40,7 @@ pub struct TreeNode<'v> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Member {
     node: u32,
-    /// What it takes itself; in an inverted tree, what the leaves take that it has called.
+    /// Its self amount. In an inverted tree, the self amount of the leaves that it has called.
     amount: Amount,
 }
 

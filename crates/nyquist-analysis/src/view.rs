@@ -1,10 +1,12 @@
-//! A view of a profile: what a selection leaves of it, and what its samples sum to.
+//! A view of a profile: the selected part, and the sums of its samples.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use nyquist_profile::{FuncId, Profile, ThreadIndex};
 
 use crate::amount::Amount;
+use crate::category_rows::CategoryRows;
 use crate::chosen::{Chosen, ChosenSample};
 use crate::derived::Derived;
 use crate::forest::{Forest, NONE};
@@ -18,8 +20,8 @@ use crate::{patterns, transform};
 
 /// What a selection leaves of a profile. All questions are asked of it.
 ///
-/// Making one is O(stacks + functions × patterns), and where part of a thread's time is chosen, O(samples) of that part
-/// or of the rest of the recording, whichever is less.
+/// Making one is O(stacks + functions × patterns). If part of a thread's time is chosen, it is also O(samples)
+/// of that part or of the remaining recording, whichever is less.
 #[derive(Debug)]
 pub struct View<'a> {
     pub(crate) index: &'a Index<'a>,
@@ -30,6 +32,8 @@ pub struct View<'a> {
     running: Cow<'a, [Amount]>,
     /// What the samples without a stack sum to.
     stackless: Amount,
+    /// Worked out when a time line by category is first asked for.
+    pub(crate) category_rows: OnceLock<CategoryRows>,
 }
 
 impl<'a> View<'a> {
@@ -38,7 +42,8 @@ impl<'a> View<'a> {
         let chosen = Chosen::new(index.profile, selection);
         let derived = derive(index, selection);
         let (running, stackless) = sum_up(index, &chosen, &derived);
-        Self { index, selection: selection.clone(), chosen, running, derived, stackless }
+        let category_rows = OnceLock::new();
+        Self { index, selection: selection.clone(), chosen, running, derived, stackless, category_rows }
     }
 
     /// The profile.
@@ -75,8 +80,7 @@ impl<'a> View<'a> {
         self.selection.patterns().filter(is_unmatched).map(crate::pattern::Pattern::as_str).collect()
     }
 
-    /// What the samples with a stack sum to.
-    /// What the samples sum to whose stacks have one of some functions. O(nodes).
+    /// The sum of the samples whose stacks have one of some functions. O(nodes).
     pub fn total_with(&self, is_wanted: impl Fn(FuncId) -> bool) -> Amount {
         let forest = self.forest();
         let mut has_one: Vec<bool> = Vec::with_capacity(forest.len());
@@ -92,6 +96,7 @@ impl<'a> View<'a> {
         sum
     }
 
+    /// The sum of the samples with a stack.
     pub(crate) fn in_stacks(&self) -> Amount {
         self.running.last().copied().unwrap_or_default()
     }
@@ -160,7 +165,7 @@ fn retain_innermost(index: &Index<'_>, selection: &Selection, derived: &mut Deri
     derived.keeps_stackless = false;
 }
 
-/// The running sums of what the nodes have, and what samples without a stack have.
+/// The running sums of the nodes' amounts, and the amount of samples without a stack.
 fn sum_up<'a>(
     index: &'a Index<'a>,
     chosen: &Chosen<'_>,

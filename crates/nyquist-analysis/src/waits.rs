@@ -1,4 +1,5 @@
-//! Waits by what was waited for: how many there were, how long they took, where, and who held it.
+//! Waits by what the threads waited for: how many there were, how long they took, where, which thread held it,
+//! and which ended the waits.
 
 use nyquist_profile::{Marker, MarkerTiming, MarkerValue, Profile, StackId, StringId, well_known};
 use rustc_hash::FxHashMap;
@@ -21,6 +22,9 @@ pub struct WaitedFor<'a> {
     pub durations: Durations,
     /// The threads that held it and for how long others waited meanwhile, in ns, the longest first.
     pub holders: Vec<(&'a str, u64)>,
+    /// The threads that ended the waits, as far as that is known, and how long these were, in ns, the longest
+    /// first. Interrupts count as one.
+    pub wakers: Vec<(&'a str, u64)>,
     /// Where threads waited, and for how long in all, in ns, the longest first.
     #[serde(skip)]
     pub stacks: Vec<(StackId, u64)>,
@@ -33,12 +37,13 @@ type Key<'a> = (&'a str, Option<StringId>, Option<StringId>);
 struct Collected {
     durations: Vec<u64>,
     holders: FxHashMap<StringId, u64>,
+    wakers: FxHashMap<StringId, u64>,
     stacks: FxHashMap<StackId, u64>,
 }
 
 impl<'a> View<'a> {
-    /// The waits of the selected threads that ended in the selected times, each of which was seen by itself; those that took longest in
-    /// all first. Filters by function do not apply. O(markers × log markers).
+    /// The waits of the selected threads that ended in the selected times, each of which was seen itself. Those
+    /// that took longest in all come first. Filters by function do not apply. O(markers × log markers).
     pub fn waits(&self) -> Vec<WaitedFor<'a>> {
         let profile = self.profile();
         let times = self.selection.times();
@@ -48,9 +53,10 @@ impl<'a> View<'a> {
             for marker in thread.markers.iter().filter(|marker| is_wait(profile, marker)) {
                 let MarkerTiming::Interval(start, end) = marker.timing else { continue };
                 if times.contains(&end) {
-                    let [reason, object, holder] = texts(marker);
+                    let [reason, object, holder, waker] = texts(marker);
                     let key = (&*profile.process(thread.process).name, reason, object);
-                    waits.entry(key).or_default().add(end.saturating_sub(start), holder, marker.stack);
+                    let wait = waits.entry(key).or_default();
+                    wait.add(end.saturating_sub(start), [holder, waker], marker.stack);
                 }
             }
         }
@@ -65,10 +71,13 @@ impl<'a> View<'a> {
 }
 
 impl Collected {
-    fn add(&mut self, length: u64, holder: Option<StringId>, stack: Option<StackId>) {
+    fn add(&mut self, length: u64, [holder, waker]: [Option<StringId>; 2], stack: Option<StackId>) {
         self.durations.push(length);
         if let Some(holder) = holder {
             add(self.holders.entry(holder).or_default(), length);
+        }
+        if let Some(waker) = waker {
+            add(self.wakers.entry(waker).or_default(), length);
         }
         if let Some(stack) = stack {
             add(self.stacks.entry(stack).or_default(), length);
@@ -83,8 +92,11 @@ fn add(time: &mut u64, more: u64) {
 fn row<'a>(profile: &'a Profile, key: Key<'a>, found: Collected) -> Option<WaitedFor<'a>> {
     let (process, reason, object) = key;
     let text = |id: StringId| profile.string(id);
-    let mut holders: Vec<_> = found.holders.into_iter().map(|(holder, time)| (text(holder), time)).collect();
-    holders.sort_unstable_by_key(|(holder, time)| (Reverse(*time), *holder));
+    let threads = |times: FxHashMap<StringId, u64>| {
+        let mut threads: Vec<_> = times.into_iter().map(|(thread, time)| (text(thread), time)).collect();
+        threads.sort_unstable_by_key(|(thread, time)| (Reverse(*time), *thread));
+        threads
+    };
     let mut stacks: Vec<_> = found.stacks.into_iter().collect();
     stacks.sort_unstable_by_key(|(stack, time)| (Reverse(*time), *stack));
     Some(WaitedFor {
@@ -92,7 +104,8 @@ fn row<'a>(profile: &'a Profile, key: Key<'a>, found: Collected) -> Option<Waite
         object: object.map(text),
         process,
         durations: durations(found.durations)?,
-        holders,
+        holders: threads(found.holders),
+        wakers: threads(found.wakers),
         stacks,
     })
 }
@@ -102,7 +115,7 @@ fn is_wait(profile: &Profile, marker: &Marker) -> bool {
 }
 
 /// The values of the fields of a wait that are there.
-fn texts(marker: &Marker) -> [Option<StringId>; 3] {
+fn texts(marker: &Marker) -> [Option<StringId>; 4] {
     std::array::from_fn(|at| match marker.values.get(at) {
         Some(MarkerValue::String(id)) => Some(*id),
         _ => None,
@@ -118,7 +131,7 @@ mod tests {
     use crate::test_profile::{TestProfile, with_view};
 
     /// Adds a wait to a thread, with a function where it waits.
-    fn wait(test: &mut TestProfile, thread: usize, (start, end): (u64, u64), texts: [&str; 3], place: &str) {
+    fn wait(test: &mut TestProfile, thread: usize, (start, end): (u64, u64), texts: [&str; 4], place: &str) {
         let builder = &mut test.builder;
         let schema = builder.profile().marker_schemas().iter().position(|it| it.name == "Wait");
         let schema = match schema {
@@ -129,7 +142,7 @@ mod tests {
                     label: None,
                     format: MarkerFormat::String,
                 };
-                let fields = ["reason", "object", "holder"].map(field).to_vec();
+                let fields = ["reason", "object", "holder", "waker"].map(field).to_vec();
                 builder.add_marker_schema(MarkerSchema { name: "Wait".into(), fields, ..Default::default() })
             }
         };
@@ -156,10 +169,10 @@ mod tests {
         test.thread("1", "a");
         test.sample("user:main", 1);
         test.thread("1", "b");
-        wait(&mut test, 0, (0, 10), ["lock", "0x10", "b (2)"], "push");
-        wait(&mut test, 1, (5, 30), ["lock", "0x10", "a (1)"], "pop");
-        wait(&mut test, 0, (20, 27), ["lock", "0x20", ""], "push");
-        wait(&mut test, 0, (30, 90), ["sleep", "", ""], "idle");
+        wait(&mut test, 0, (0, 10), ["lock", "0x10", "b (2)", "b (2)"], "push");
+        wait(&mut test, 1, (5, 30), ["lock", "0x10", "a (1)", "c (3)"], "pop");
+        wait(&mut test, 0, (20, 27), ["lock", "0x20", "", ""], "push");
+        wait(&mut test, 0, (30, 90), ["sleep", "", "", "an interrupt"], "idle");
         with_view(&test.finish(), &Selection::default(), |view| {
             let rows = view.waits();
             let short = |row: &WaitedFor<'_>| {
@@ -170,17 +183,17 @@ mod tests {
                 let where_: Vec<_> = where_.collect();
                 let Durations { count, total_ns, max_ns, .. } = row.durations;
                 format!(
-                    "{} {:?} {count} {total_ns} {max_ns} {:?} {where_:?}",
-                    row.reason, row.object, row.holders
+                    "{} {:?} {count} {total_ns} {max_ns} {:?} {:?} {where_:?}",
+                    row.reason, row.object, row.holders, row.wakers
                 )
             };
             let rows: Vec<_> = rows.iter().map(short).collect();
             assert_eq!(
                 rows,
                 [
-                    r#"sleep None 1 60 60 [] ["idle 60"]"#,
-                    r#"lock Some("0x10") 2 35 25 [("a (1)", 25), ("b (2)", 10)] ["pop 25", "push 10"]"#,
-                    r#"lock Some("0x20") 1 7 7 [] ["push 7"]"#,
+                    r#"sleep None 1 60 60 [] [("an interrupt", 60)] ["idle 60"]"#,
+                    r#"lock Some("0x10") 2 35 25 [("a (1)", 25), ("b (2)", 10)] [("c (3)", 25), ("b (2)", 10)] ["pop 25", "push 10"]"#,
+                    r#"lock Some("0x20") 1 7 7 [] [] ["push 7"]"#,
                 ]
             );
         });
@@ -190,8 +203,8 @@ mod tests {
     fn waits_belong_to_where_they_ended() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
-        wait(&mut test, 0, (0, 10), ["sleep", "", ""], "idle");
-        wait(&mut test, 0, (12, 40), ["sleep", "", ""], "idle");
+        wait(&mut test, 0, (0, 10), ["sleep", "", "", ""], "idle");
+        wait(&mut test, 0, (12, 40), ["sleep", "", "", ""], "idle");
         let selection = Selection { range: Some(20..50), ..Selection::default() };
         with_view(&test.finish(), &selection, |view| {
             let totals: Vec<_> = view.waits().iter().map(|row| row.durations.total_ns).collect();

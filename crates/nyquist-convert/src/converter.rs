@@ -14,30 +14,28 @@ use crate::recycler::SampleRecycler;
 use crate::selection::Selection;
 use crate::shape::Shape;
 use crate::symbolicate::seen_addresses::AddressSender;
-use crate::unwind::ahead::walkers::Walkers;
 use crate::unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
 use crate::wanted::Wanted;
 use nyquist_object::BuildId;
 use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
+use nyquist_symbols::KernelSymbols;
 
-/// Turns events into a profile, incrementally: [`push`](Self::push) events and say with
-/// [`advance`](Self::advance) how far they are complete; take a [`snapshot`](Self::snapshot) whenever a profile
-/// is wanted; [`evict`](Self::evict) what is too old to be kept.
+/// Turns events into a profile, incrementally: [`push`](Self::push) adds events, and
+/// [`advance`](Self::advance) states how far they are complete. [`snapshot`](Self::snapshot) returns the
+/// profile so far. [`evict`](Self::evict) drops samples that are too old to be kept.
 #[derive(Debug)]
 pub struct Converter {
     order: Order,
     pipeline: Pipeline,
     sender: Option<AddressSender>,
-    /// Who walks stacks, where that is not done as each sample is converted.
-    walkers: Option<Walkers>,
 }
 
 impl Converter {
     /// A converter that has seen nothing.
     pub fn new(options: Options) -> Self {
-        Self { order: Order::default(), pipeline: Pipeline::new(options), sender: None, walkers: None }
+        Self { order: Order::default(), pipeline: Pipeline::new(options), sender: None }
     }
 
     /// Keeps only some of the samples that will come.
@@ -45,7 +43,8 @@ impl Converter {
         self.pipeline.wanted.filter = filter;
     }
 
-    /// Gives the profile another shape than that of one thread for each thread; to be said before anything is pushed.
+    /// Gives the profile another shape than that of one thread for each thread. To be called before anything
+    /// is pushed.
     #[must_use]
     pub fn shaped(mut self, shape: Shape) -> Self {
         self.pipeline.processes.program_arguments.count = shape.program_arguments;
@@ -53,15 +52,15 @@ impl Converter {
         self
     }
 
-    /// Removes each jitdump from its folder when it has been opened; to be said before anything is pushed.
+    /// Removes each jitdump from its folder when it has been opened. To be called before anything is pushed.
     #[must_use]
     pub fn unlinking_jitdumps(mut self, unlink: bool) -> Self {
         self.pipeline.processes.dumps.unlink = unlink;
         self
     }
 
-    /// Names the rows of processes of one name by what differs in their command lines, which are looked at while the processes
-    /// live; to be said before anything is pushed.
+    /// Names the rows of processes of one name by the words in which their command lines differ. The command
+    /// lines are read while the processes live. To be called before anything is pushed.
     #[must_use]
     pub fn telling_rows_apart(mut self) -> Self {
         self.pipeline.processes.program_arguments.tells_apart = true;
@@ -76,10 +75,19 @@ impl Converter {
         self
     }
 
-    /// Names in perf maps and jitdumps take no more memory than that. What is beyond it has none, and is told of.
+    /// Names in perf maps and jitdumps take no more memory than that. Code beyond it has no names, and a
+    /// message says so.
     #[must_use]
     pub fn limiting_side_files(mut self, budget: Budget) -> Self {
         self.pipeline.processes.modules.limit(budget);
+        self
+    }
+
+    /// Finds what threads wait for by the functions of the kernel that they wait in
+    /// ([`EventKind::SwitchStack`]). These are the symbols of the kernel that is recorded.
+    #[must_use]
+    pub fn with_kernel_symbols(mut self, symbols: KernelSymbols) -> Self {
+        self.pipeline.know_kernel(symbols);
         self
     }
 
@@ -90,29 +98,14 @@ impl Converter {
         self
     }
 
-    /// Tells of addresses as they are met, so that their names can be looked up meanwhile.
+    /// Sends each address when it first occurs, so that its name can be looked up meanwhile.
     #[must_use]
     pub fn telling(self, sender: Option<AddressSender>) -> Self {
         Self { sender, ..self }
     }
 
-    /// Has so many more threads walk the stacks of samples whose turn it is, where many of them come at once: the profile is the
-    /// same. To be said when all else about the samples has been said, and before anything is pushed.
-    #[must_use]
-    pub fn walking_with(self, threads: usize) -> Self {
-        if threads == 0 || !self.converts_most() {
-            return self;
-        }
-        let walkers = Some(Walkers::new(threads, self.modules_beside()));
-        Self { walkers, ..self }
-    }
-
-    /// How many more threads walk stacks, where the next events come many at once.
-    pub fn walking_threads(&self) -> usize {
-        self.walkers.as_ref().map_or(0, Walkers::threads)
-    }
-
-    /// Whether most samples are converted whose stacks were copied, and threads are heard of only in ways that others can follow.
+    /// Whether most samples with copied stacks are converted, and threads are known only by events that
+    /// others can follow.
     pub(crate) fn converts_most(&self) -> bool {
         let Wanted { selection, filter, .. } = &self.pipeline.wanted;
         let shape = &self.pipeline.sink.shape;
@@ -140,14 +133,15 @@ impl Converter {
         }
     }
 
-    /// Reads copies of stacks again from these files where they were walked before their turn, and more is known since.
+    /// Reads copies of stacks again from these files if they were walked before their turn, and more is known
+    /// since.
     #[must_use]
     pub(crate) fn with_copies_in(mut self, files: PlacedFiles) -> Self {
         self.pipeline.walker.copies_in = files;
         self
     }
 
-    /// Gives samples back when they are converted, to whoever has made them.
+    /// Returns samples to their source when they are converted.
     pub(crate) fn giving_back(mut self, spent: SampleRecycler) -> Self {
         self.pipeline.spent = Some(spent);
         self
@@ -158,7 +152,7 @@ impl Converter {
         self.pipeline.processes.modules.build_ids()
     }
 
-    /// A store of modules that shares with the converter's own what is opened.
+    /// A store of modules that shares opened files with the converter's own.
     pub(crate) fn modules_beside(&self) -> ModuleStore {
         self.pipeline.processes.modules.beside()
     }
@@ -166,22 +160,12 @@ impl Converter {
     /// Converts all events older than `complete_before`: every one of them has been pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
         self.pipeline.processes.dumps.read_on();
-        match &mut self.walkers {
-            Some(walkers) => {
-                self.order.release(complete_before, |event, _| walkers.follow(event));
-                walkers.give_out(|event| self.pipeline.convert(event));
-                walkers.use_again(&mut self.pipeline.walker.walk_pool);
-                for pid in self.pipeline.drain_stale_processes() {
-                    walkers.leave(pid, complete_before);
-                }
+        self.order.release(complete_before, |event, coming| {
+            if let Some(coming) = coming {
+                self.pipeline.walker.prefetcher.fetch(&coming.kind);
             }
-            None => self.order.release(complete_before, |event, coming| {
-                if let Some(coming) = coming {
-                    self.pipeline.walker.prefetcher.fetch(&coming.kind);
-                }
-                self.pipeline.convert(event);
-            }),
-        }
+            self.pipeline.convert(event);
+        });
         self.pipeline.release_waiting(false);
         self.pipeline.mark_jit_functions(complete_before);
         self.pipeline.sink.place_gaps();
@@ -190,13 +174,20 @@ impl Converter {
         }
     }
 
-    /// Takes note of when the recording ended, where that was later than its last event: of a program that sleeps there
-    /// are none.
+    /// Takes note of when the recording ended, if that was later than its last event. A program that sleeps
+    /// has no events.
     pub fn note_end(&mut self, time: Timestamp) {
         self.pipeline.note_end(time);
     }
 
-    /// The profile of what was converted so far, whose addresses have no names, as those of [`Finished::profile`]. Costs a copy of it.
+    /// Counts the waits that have not ended up to a point in time, which a [`snapshot`](Self::snapshot) has not otherwise.
+    /// Each of them has several markers then, one for each call.
+    pub fn count_lasting_waits(&mut self, until: Timestamp) {
+        self.pipeline.count_lasting_waits(until);
+    }
+
+    /// The profile of all events that were converted so far. Its addresses have no names, like those of
+    /// [`Finished::profile`]. Costs a copy of it.
     pub fn snapshot(&self) -> Profile {
         self.pipeline.named_builder(self.pipeline.sink.builder.clone()).finish()
     }
@@ -214,12 +205,12 @@ impl Converter {
         let statistics = self.statistics();
         let occurrences = std::mem::take(&mut self.pipeline.occurrences);
         let lib_sources = self.pipeline.lib_sources();
-        let side_news = self.pipeline.processes.side_news();
+        let side_file_notes = self.pipeline.processes.side_file_notes();
         let builder =
             std::mem::replace(&mut self.pipeline.sink.builder, ProfileBuilder::new(Meta::default()));
         let profile = self.pipeline.named_builder(builder).finish();
         let libs = Libs { sources: lib_sources, _modules: self.pipeline.processes.modules };
-        Finished { profile, statistics, occurrences, libs, side_news }
+        Finished { profile, statistics, occurrences, libs, side_file_notes }
     }
 
     /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had. Costs as much
@@ -228,14 +219,14 @@ impl Converter {
         self.pipeline.evict(before);
     }
 
-    /// Keeps of everything before a point in time no more than it sums to: of the samples of a thread with the same
-    /// stack one, and no markers. What remains of the past then grows with the variety of stacks, and not with time.
-    /// Costs a look at every sample.
+    /// Keeps only the sums of everything before a point in time: one sample for each stack of a thread, and
+    /// no markers. The size of the past then grows with the variety of stacks, and not with time. Costs a
+    /// look at every sample.
     pub fn condense(&mut self, before: Timestamp) {
         self.pipeline.sink.condense(before);
     }
 
-    /// How many stacks a [`snapshot`](Self::snapshot) has, which is what its size grows with.
+    /// How many stacks a [`snapshot`](Self::snapshot) has. Its size grows with them.
     pub fn stack_count(&self) -> usize {
         self.pipeline.sink.builder.profile().stacks().len()
     }
@@ -246,31 +237,32 @@ impl Converter {
         self.pipeline.lib_sources()
     }
 
-    /// What came of the copies of stacks since this was last called: for a source that can copy more of them.
+    /// The outcome of stack copies since the last call, for a source that can copy more of them.
     pub fn take_copy_counts(&mut self) -> StackCopyFeedback {
         std::mem::take(&mut self.pipeline.walker.deep_stacks.feedback)
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn statistics(&self) -> Statistics {
         Statistics { late: self.order.late(), ..self.pipeline.statistics() }
     }
 }
 
-/// A profile whose frames are addresses, and what is needed to give them names.
+/// A profile whose frames are addresses, and the sources of their names.
 #[derive(Debug)]
 pub struct Finished {
     /// The profile. Addresses in libs have no names: [`symbolicate()`](crate::symbolicate) looks these up, and
     /// [`name_by_address()`](crate::name_by_address) does without.
     pub profile: Profile,
-    /// What was counted.
+    /// The counters.
     pub statistics: Statistics,
-    /// What was recorded of events beside the clock.
+    /// The counts of recorded events beside the clock.
     pub occurrences: OccurrenceCounts,
     /// Where each lib's symbols come from.
     pub libs: Libs,
-    /// What the user should know of perf maps and jitdumps: which were not used, and of which only a part. A sentence each.
-    pub side_news: Vec<String>,
+    /// Messages to the user about perf maps and jitdumps that were not used, or only in part. A sentence
+    /// each.
+    pub side_file_notes: Vec<String>,
 }
 
 /// Where the symbols of the libs of a profile come from. While this lives, the files are held open.

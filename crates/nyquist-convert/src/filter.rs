@@ -1,4 +1,4 @@
-//! Which samples are kept, where a source gives more than what was asked for.
+//! Which samples are kept, if a source gives more than was asked for.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,9 @@ pub enum Filter {
     /// All.
     #[default]
     All,
-    /// All but those of a process before it calls exec: it is no part of the command that it becomes.
+    /// All but those of a process before it calls exec, because until then it is not part of the command.
     FromExec(Pid),
-    /// Those of processes and of all that are born from them; a process of them that has yet to call exec counts from
-    /// then on.
+    /// Those of processes and of their descendants. A process that has yet to call exec counts from then on.
     Family(BTreeSet<Pid>),
     /// Those of processes that have one of these names at the time of the sample.
     Named(Vec<NamePattern>),
@@ -33,7 +32,8 @@ impl Filter {
         }
     }
 
-    /// What was said in words. All samples where they are not understood: more is there then than was wanted, and nothing is lost.
+    /// The filter of these words. If they are not understood, it keeps all samples: more than was wanted, but
+    /// nothing is lost.
     pub fn from_words(words: &[String]) -> Self {
         let pid = |word: &String| word.parse().map(Pid);
         let Some((first, rest)) = words.split_first() else { return Self::All };
@@ -48,7 +48,7 @@ impl Filter {
     }
 }
 
-/// The most patterns that are believed: a file that has more would have each sample compared with all of them.
+/// The most patterns that are used, because each sample is compared with all of them.
 const MOST_NAMES: usize = 1000;
 
 const FROM_EXEC: &str = "from-exec";
@@ -67,7 +67,7 @@ impl NamePattern {
         Self { pattern: pattern.chars().collect() }
     }
 
-    /// Whether a whole name is as the pattern says. Takes time linear in the name's length for each `*`.
+    /// Whether a whole name matches the pattern. Takes time linear in the name's length for each `*`.
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut position) = (0, 0);

@@ -1,11 +1,12 @@
 //! Event records to a profile: order, track, unwind, intern, symbolicate.
 //!
-//! A source of events (a recording backend, a file reader) pushes [`event::Event`]s into a [`Converter`] and need know nothing
-//! else of this crate; what the converter gives is a profile of addresses, to which [`symbolicate()`] gives names.
+//! A source of events (a recording backend, a file reader) pushes [`event::Event`]s into a [`Converter`], and
+//! needs nothing else of this crate. The converter returns a profile of addresses, to which [`symbolicate()`]
+//! gives names.
 //!
 //! Each stage has a folder. `decode` makes events, `order` sorts them by time, and `pipeline` takes each through the others:
-//! `processes` (with `modules` and `jit`, what is mapped in them), `unwind`, `account` and `build`, which holds the profile.
-//! `symbolicate` comes last.
+//! `processes` (with their mappings in `modules` and `jit`), `unwind`, `account` and `build`, which holds the
+//! profile. `symbolicate` comes last.
 
 mod account;
 mod build;
@@ -25,7 +26,6 @@ mod selection;
 mod shape;
 mod symbolicate;
 pub mod sys;
-mod thread_pool;
 mod unwind;
 mod wanted;
 
@@ -48,6 +48,5 @@ pub use symbolicate::seen_addresses::{AddressReceiver, AddressSender};
 pub use symbolicate::{
     LibReport, Progress, Symbolicated, Symbolicator, Symbols, name_by_address, symbolicate,
 };
-pub use thread_pool::ThreadPool;
 pub use unwind::deep_stacks::incomplete::{Incomplete, IncompleteCounts};
 pub use unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;

@@ -1,9 +1,9 @@
-//! What the converter has to know of the recording.
+//! The converter's options: properties of the recording.
 
 use crate::event::Timestamp;
 use nyquist_profile::Meta;
 
-/// What the converter has to know of the recording.
+/// The converter's options: properties of the recording.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The profile's zero: times count from here.
@@ -11,12 +11,13 @@ pub struct Options {
     /// Whether the source may sample the kernel. If not, the CPU time for which there is no sample is shown as
     /// a share of its own.
     pub kernel_permitted: bool,
-    /// What is known of the recording and the machine. The interval is what a sample of weight 1 stands for.
+    /// Properties of the recording and the machine. The interval is the time that a sample of weight 1 stands
+    /// for.
     pub meta: Meta,
 }
 
 impl Options {
-    /// What a sample of weight 1 stands for, in nanoseconds.
+    /// The time that a sample of weight 1 stands for, in nanoseconds.
     pub(crate) fn interval(&self) -> u64 {
         self.meta.interval.max(1)
     }

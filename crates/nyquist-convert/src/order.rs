@@ -2,10 +2,11 @@
 
 use crate::event::{Event, Timestamp};
 
-/// How far ahead an event is shown before its turn: long enough for its memory to be fetched, of which the next one has too little.
+/// How many events ahead an event is shown before its turn: far enough for its memory to be fetched. One
+/// event ahead is too late.
 const AHEAD: usize = 2;
 
-/// Holds events back until nothing older can come any more.
+/// Holds events back until no older ones can come.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     /// Events in the order of arrival; `None` while others are given out.
@@ -30,7 +31,8 @@ impl Order {
     /// one of them. Events of the same time keep the order in which they came. With each comes the one that is given out
     /// [`AHEAD`] later.
     ///
-    /// Sorting what waits costs O(n log n) at worst, and O(n) for the few sorted runs that rings deliver.
+    /// Sorting the waiting events costs O(n log n) at worst, and O(n) for the few sorted runs that rings
+    /// deliver.
     pub(crate) fn release(
         &mut self,
         complete_before: Timestamp,
@@ -52,7 +54,7 @@ impl Order {
                 take(event, coming);
             }
         }
-        // What comes next takes the room of what is gone.
+        // The next events use the memory of the removed ones.
         self.waiting.retain(Option::is_some);
     }
 

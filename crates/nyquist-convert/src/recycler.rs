@@ -1,7 +1,7 @@
 //! Samples that were converted, on their way back to the threads that have made them.
 //!
-//! The C library's allocator has a lock for the memory of each thread. Where one thread frees what another one has allocated, they
-//! wait for each other at that lock, and are woken by system calls.
+//! The C library's allocator has a lock for the memory of each thread. If one thread frees memory that
+//! another one has allocated, they wait for each other at that lock, and are woken by system calls.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -28,18 +28,18 @@ pub(crate) fn recycler() -> (SampleRecycler, RecycledSamples) {
 }
 
 impl SampleRecycler {
-    /// Takes a sample that nobody needs any more.
+    /// Takes a sample that is not needed any more.
     pub(crate) fn take(&mut self, sample: Sample) {
         self.samples.push(sample);
         if self.samples.len() >= AT_ONCE {
-            // Who has gone away needs nothing back.
+            // A thread that has ended needs nothing back.
             let _ = self.back.send(std::mem::take(&mut self.samples));
         }
     }
 }
 
 impl RecycledSamples {
-    /// What has come back so far.
+    /// The samples that have come back so far.
     pub(crate) fn so_far(&self) -> Vec<Vec<Sample>> {
         self.0.try_iter().collect()
     }

@@ -6,7 +6,7 @@ use crate::event::{Pid, Tid};
 
 /// Which samples are wanted. An empty list wants all; of several lists, a sample must be in each.
 ///
-/// What is left out is only samples: the names and mappings of all processes are followed, for those that are wanted
+/// Only samples are left out. The names and mappings of all processes are followed, because wanted processes
 /// inherit them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
@@ -23,18 +23,18 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether a sample of that thread, then and there, may be wanted: all but its name is looked at.
+    /// Whether a sample of that thread, then and there, may be wanted. Everything but its name is checked.
     pub(crate) fn wants(&self, (pid, tid): (Pid, Tid), cpu: Option<u32>, time: u64) -> bool {
         is_in(&self.pids, &pid) && is_in(&self.tids, &tid) && self.wants_moment(cpu, time)
     }
 
-    /// Whether what happens there and then may be wanted, whoever does it.
+    /// Whether events there and then may be wanted, of any thread.
     pub(crate) fn wants_moment(&self, cpu: Option<u32>, time: u64) -> bool {
         (self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
             && self.time.as_ref().is_none_or(|range| range.contains(&time))
     }
 
-    /// Whether names are looked at.
+    /// Whether names are checked.
     pub(crate) fn looks_at_names(&self) -> bool {
         !self.names.is_empty()
     }

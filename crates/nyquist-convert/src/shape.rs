@@ -1,6 +1,7 @@
-//! The shape of a profile: which threads it has, what they are called, and which markers are made for them.
+//! The shape of a profile: its threads, their names, and the markers that are made for them.
 
-/// Which threads a profile has, what they are called, and which markers are made for them. The default is one thread for each thread that was sampled.
+/// The threads of a profile, their names, and the markers that are made for them. The default is one thread
+/// for each thread that was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own, named after what it does")]
 pub struct Shape {
@@ -18,10 +19,10 @@ pub struct Shape {
     /// How many of a program's arguments its process's name has. They are read from `/proc`, which only has those of
     /// processes that live.
     pub program_arguments: usize,
-    /// Each time that a thread was on a CPU is a marker, where the source tells of context switches.
+    /// Each time that a thread was on a CPU is a marker, if the source reports context switches.
     pub switch_markers: bool,
-    /// The time that threads are off the CPU is shown too, where the source tells of context switches: as samples of waiting, and as
-    /// markers where it is long.
+    /// The time that threads are off the CPU is shown too, if the source reports context switches. It becomes
+    /// samples of waiting, and markers if it is long.
     pub waits: bool,
     /// Each function that a just-in-time compiler has noted in a jitdump is a marker on its process's main thread.
     pub jit_markers: bool,

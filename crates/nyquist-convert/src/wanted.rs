@@ -1,4 +1,4 @@
-//! Which events are wanted in the profile, by what the source was asked for and by what whoever converts has selected.
+//! Which events are wanted in the profile, by the source's filter and by the converter's selection.
 
 use crate::event::{Pid, Tid, Timestamp};
 use crate::filter::Filter;
@@ -49,7 +49,7 @@ impl Wanted {
         }
     }
 
-    /// Whether what a thread does then and there is selected.
+    /// Whether events of a thread, then and there, are selected.
     pub(crate) fn selects(
         &self,
         id: (Pid, Tid),

@@ -1,6 +1,6 @@
-//! Cabinets, in which symbol stores keep files compressed (`.pd_`, `.dl_`, `.ex_`): each holds one file. What is not
-//! compressed, MSZIP and LZX are expanded; Quantum, which no symbol store makes, is not
-//! ("Microsoft Cabinet Format" and "MSZIP Data Compression Format", learn.microsoft.com, `[MS-CAB]` and `[MS-MCI]`).
+//! Cabinets, in which symbol stores keep files compressed (`.pd_`, `.dl_`, `.ex_`): each holds one file.
+//! Uncompressed data, MSZIP and LZX are expanded. Quantum is not, because no symbol store makes it ("Microsoft
+//! Cabinet Format" and "MSZIP Data Compression Format", learn.microsoft.com, `[MS-CAB]` and `[MS-MCI]`).
 
 use flate2::{Decompress, FlushDecompress, Status};
 use lzxd::{Lzxd, WindowSize};
@@ -269,8 +269,9 @@ pub(crate) mod tests {
         cabinet(1, &blocks.collect::<Vec<_>>())
     }
 
-    /// A cabinet of a small file, in an uncompressed block of LZX (`[MS-PATCH]`, 2.6): a bit that nothing was translated,
-    /// three for the kind, 24 for the size, in words the highest bit first; then the three last offsets and the bytes.
+    /// A cabinet of a small file, in an uncompressed block of LZX (`[MS-PATCH]`, 2.6). It has a bit that
+    /// nothing was translated, three for the kind, and 24 for the size, in words with the highest bit first.
+    /// Then come the three last offsets and the bytes.
     fn lzx(contents: &[u8]) -> Vec<u8> {
         let bits = 3_u32 << 28 | (contents.len() as u32) << 4;
         let words = [(bits >> 16) as u16, bits as u16].map(u16::to_le_bytes).concat();

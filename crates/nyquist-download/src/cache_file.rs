@@ -34,7 +34,7 @@ impl PendingFile {
         Ok(Self { file, path, target: target.to_owned() })
     }
 
-    /// Gives it its final name, in the place of whatever was there.
+    /// Gives it its final name, and replaces a file of that name.
     pub(crate) fn keep(self, mode: u32) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(mode))?;
         fs::rename(&self.path, &self.target)
@@ -114,7 +114,7 @@ pub(crate) fn remove_empty_folders(path: &Path, top: &Path) {
     }
 }
 
-/// Notes that a file was used, for those who remove what was not.
+/// Notes that a file was used, so that cleaning keeps it.
 pub(crate) fn renew(path: &Path) {
     let times = fs::FileTimes::new().set_accessed(SystemTime::now());
     let _ = File::open(path).and_then(|file| file.set_times(times));
@@ -132,7 +132,7 @@ pub struct Usage {
 /// How deep the files of any cache here are.
 const DEEPEST: usize = 4;
 
-/// What a cache's folder holds; nothing where there is none.
+/// The contents of a cache's folder. Nothing if there is none.
 pub fn usage(folder: &Path) -> io::Result<Usage> {
     let entries = entries(folder, DEEPEST)?;
     Ok(Usage { files: entries.len() as u64, bytes: entries.iter().map(|entry| entry.bytes).sum() })

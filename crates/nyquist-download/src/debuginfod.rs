@@ -1,5 +1,5 @@
-//! The client of debuginfod servers, as elfutils' own is: the same variables, and the same cache, so that what one
-//! program has downloaded serves the others (debuginfod-client-config(7), debuginfod_find_debuginfo(3)).
+//! The client of debuginfod servers. It has the variables and the cache of elfutils' own client, so programs
+//! share their downloads (debuginfod-client-config(7), debuginfod_find_debuginfo(3)).
 
 use crate::cache_file::{self, PendingFile, create_folder, entries, is_abandoned, renew};
 use crate::transfer::{Address, Client, Failure};
@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// For how long it is believed that there is no such file, unless the cache's folder says otherwise.
+/// For how long a file counts as missing, unless the cache's folder says otherwise.
 const MISS_HOLDS: u64 = 600;
 
 /// How often the cache is cleaned, and of what: both in seconds, unless its folder says otherwise.
@@ -173,7 +173,7 @@ impl Debuginfod {
         }
     }
 
-    /// Removes what nobody has used for long, at most once a day.
+    /// Removes files that were not used for long, at most once a day.
     fn clean(&self) -> io::Result<()> {
         let interval = self.cache.join(CLEAN_FILE);
         let every = Duration::from_secs(self.number_in(CLEAN_FILE, CLEAN_EVERY));

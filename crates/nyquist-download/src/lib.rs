@@ -2,8 +2,8 @@
 //! servers, Breakpad symbol files. All of the project's network access is in this crate; [`Downloads`] is what a
 //! [`nyquist_symbols::Finder`] asks. What came in an archive that `perf archive` has made is unpacked by [`PerfArchive`].
 //!
-//! Nothing is asked that the user has not named: no server is known from the start. What comes is bounded in size and
-//! time, is looked into before it is kept, and appears in its cache whole or not at all.
+//! Nothing is asked that the user has not named: no server is known from the start. A download is bounded in
+//! size and time, is checked before it is kept, and appears in its cache whole or not at all.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Whoever watches downloads, and may end them.
+//! The interface for a caller that watches downloads and may end them.
 
 use std::fmt;
 

@@ -12,10 +12,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What the names of archives end in; the first is what perf makes.
+/// The endings of the names of archives. The first is perf's.
 const ENDINGS: [&str; 5] = [".tar.bz2", ".tar.gz", ".tar.zst", ".tar.xz", ".tar"];
 
-/// The files of a build id that are of use.
+/// The files of a build id that are used.
 const KINDS: [&str; 2] = ["elf", "debug"];
 
 /// More than that is not unpacked of an archive: a small one can hold very much.
@@ -27,10 +27,10 @@ const KEEP_UNUSED: Duration = Duration::from_hours(24 * 7);
 /// The file that says that all of an archive is there.
 const COMPLETE: &str = "complete";
 
-/// How deep files lie in the cache: `ARCHIVE/.build-id/xx/yyyy/elf`.
+/// How deep files are in the cache: `ARCHIVE/.build-id/xx/yyyy/elf`.
 const DEPTH: usize = 4;
 
-/// An archive of binaries that lies beside the recording that it belongs to.
+/// An archive of binaries that is beside the recording that it belongs to.
 #[derive(Debug)]
 pub struct PerfArchive {
     path: PathBuf,
@@ -77,7 +77,7 @@ impl PerfArchive {
         self.folder.join(COMPLETE).is_file()
     }
 
-    /// Unpacks it. Each file appears whole; what an archive holds that is damaged further on stays.
+    /// Unpacks it. Each file appears whole. If an archive is damaged, the files before the damage stay.
     pub fn unpack(&self) -> io::Result<()> {
         // A cache that cannot be cleaned can still be used.
         let _ = self.remove_unused();

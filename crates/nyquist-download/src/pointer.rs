@@ -1,5 +1,6 @@
-//! `file.ptr`: what a symbol store has in a file's place where that is elsewhere, or why it is not there
-//! (<https://learn.microsoft.com/windows-hardware/drivers/debugger/symstore-file-pointer>; `symstore /p`, `/h MSG`).
+//! `file.ptr`, which a symbol store has in place of a file. It says where the file is, or why it is missing
+//! (<https://learn.microsoft.com/windows-hardware/drivers/debugger/symstore-file-pointer>; `symstore /p`,
+//! `/h MSG`).
 
 use std::path::PathBuf;
 

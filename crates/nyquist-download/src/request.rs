@@ -1,5 +1,5 @@
-//! One HTTP request on a thread of its own, which says what comes. Whoever does not want to wait any more leaves it:
-//! the thread ends by itself when the server says something, or by its timeout.
+//! One HTTP request on a thread of its own, which reports what it receives. A caller that does not want to wait
+//! any more leaves it. The thread ends when the server sends something, or by its timeout.
 
 use std::io::Read as _;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,7 +9,7 @@ use ureq::http::{HeaderMap, Response};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// How many bytes are handed over at once.
+/// How many bytes are handed over in one piece.
 const CHUNK: usize = 128 << 10;
 
 /// How often a server may send elsewhere.
@@ -21,7 +21,7 @@ const MAX_HEAD: usize = 64 << 10;
 /// What comes of a request.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The server has the file, of this size if it says so. Nothing more comes before it is told to go on.
+    /// The server has the file, of this size if it says so. Nothing more comes before the caller continues it.
     Found(Option<u64>),
     /// Some of the file.
     Bytes(Vec<u8>),
@@ -78,7 +78,7 @@ pub(crate) fn start(
         request = request.header(name, value);
     }
     let run = move || {
-        // Sending fails where nobody waits any more.
+        // Sending fails if no caller waits any more.
         let send = |event| events.send((number, event)).is_ok();
         match request.call() {
             Ok(response) => {
@@ -89,12 +89,13 @@ pub(crate) fn start(
             }
         }
     };
-    // Where no thread can be had, the closure with the sender is dropped, which is seen as a request without an answer.
+    // If no thread can be started, the closure with the sender is dropped, which looks like a request without
+    // an answer.
     let _ = thread::Builder::new().name("download".to_owned()).spawn(run);
     go
 }
 
-/// Hands over an answer. `None` when nobody wants it.
+/// Hands over an answer. `None` if no caller waits for it.
 fn answer(response: Response<Body>, may_go: &Receiver<()>, send: &impl Fn(Event) -> bool) -> Option<()> {
     let refused = match response.status().as_u16() {
         200 => None,

@@ -22,7 +22,7 @@ pub enum PathElement {
     },
 }
 
-/// Reads a symbol path. What is empty is left out, and so is what needs a symbol server of another make.
+/// Reads a symbol path. Empty elements are left out, and so are those that need another kind of symbol server.
 pub fn parse_symbol_path(text: &str) -> Vec<PathElement> {
     text.split(';').map(str::trim).filter(|element| !element.is_empty()).filter_map(element).collect()
 }

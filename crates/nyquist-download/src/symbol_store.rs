@@ -19,7 +19,7 @@ const DEFAULT_QUOTA: u64 = 4 << 30;
 /// How deep the files of a store are: `NAME/ID/FILE`, and one more in a store of two tiers.
 const DEPTH: usize = 3;
 
-/// What stands in the place of a file that is elsewhere.
+/// What is in the place of a file that is elsewhere.
 const POINTER: &str = "file.ptr";
 
 /// How often a connection that broke is tried again.
@@ -62,7 +62,7 @@ pub struct SymbolStores {
     expanded: Option<PathBuf>,
 }
 
-/// What one file is fetched with: how to look into it, whom to tell, and what was tried.
+/// What one file is fetched with: how to check it, where to report progress, and what was tried.
 struct Asking<'a> {
     stored: &'a StoredFile,
     check: &'a dyn Fn(&Path) -> Outcome,
@@ -112,8 +112,9 @@ impl SymbolStores {
         Fetched { path, tried: asking.tried }
     }
 
-    /// Looks for a file in a folder: as a store has it, as one of two tiers has it, and by its name alone; then for its
-    /// compressed form, which is expanded into the folder `expanded`, and for what says where it is.
+    /// Looks for a file in a folder: as a store has it, as one of two tiers has it, and by its name alone. Then
+    /// it looks for its compressed form, which is expanded into the folder `expanded`, and for a pointer to its
+    /// place.
     fn in_folder(&self, folder: &Path, expanded: Option<&Path>, asking: &mut Asking<'_>) -> Option<PathBuf> {
         let stored = asking.stored;
         let mut in_store = vec![folder.join(&stored.path)];

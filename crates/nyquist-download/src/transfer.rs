@@ -96,7 +96,7 @@ impl Client {
         Self { agent, limits, headers, retries, left_out: Mutex::default() }
     }
 
-    /// Asks all servers at once, and writes what the first one gives that has the file.
+    /// Asks all servers at the same time, and writes the answer of the first one that has the file.
     pub(crate) fn get(&self, addresses: &[Address], file: &mut File, observer: &dyn Observer) -> Race {
         let mut failures = Vec::new();
         let mut open: Vec<usize> = Vec::new();
@@ -198,7 +198,7 @@ impl Client {
                         race.failures.push((number, Failure::TooLarge(self.limits.max_bytes)));
                         continue;
                     }
-                    // The others are let go: they end when they find nobody waiting.
+                    // The others are left. They end when they find that no caller waits.
                     waiting.clear();
                     let _ = go.send(());
                     current = Some((number, go, size));

@@ -54,6 +54,8 @@ pub enum Format {
     V8HeapProfile,
     /// Austin's text.
     Austin,
+    /// Austin's binary form.
+    AustinMojo,
     /// stackprof's JSON.
     Stackprof,
     /// What Python's cProfile saves.
@@ -98,6 +100,7 @@ impl fmt::Display for Format {
             Self::Callgrind => "a file of callgrind",
             Self::V8HeapProfile => "a heap profile of V8",
             Self::Austin => "a file of Austin",
+            Self::AustinMojo => "a binary file of Austin",
             Self::Stackprof => "a profile of stackprof",
             Self::Pstats => "a file of Python's cProfile",
             Self::Pyinstrument => "a profile of pyinstrument",
@@ -138,6 +141,7 @@ impl Format {
         Self::Perfetto,
         Self::GperftoolsCpu,
         Self::PprofText,
+        Self::AustinMojo,
     ];
 
     /// Whether samples may have several values, of which [`read_value`](crate::read_value) takes one by its name.
@@ -152,6 +156,7 @@ impl Format {
                 | Self::PprofText
                 | Self::Callgrind
                 | Self::Austin
+                | Self::AustinMojo
                 | Self::Bpftrace
                 | Self::Heaptrack
                 | Self::Dhat
@@ -160,14 +165,20 @@ impl Format {
 
     /// Whether its samples can have labels, by which they are chosen.
     pub fn has_labels(self) -> bool {
-        self == Self::Pprof
+        matches!(self, Self::Pprof | Self::Otlp)
     }
 
     /// Whether its files are no text, which might have another encoding.
     pub(crate) fn is_binary(self) -> bool {
         matches!(
             self,
-            Self::Pprof | Self::Jfr | Self::Otlp | Self::Perfetto | Self::GperftoolsCpu | Self::Pstats
+            Self::Pprof
+                | Self::Jfr
+                | Self::Otlp
+                | Self::Perfetto
+                | Self::GperftoolsCpu
+                | Self::Pstats
+                | Self::AustinMojo
         )
     }
 
@@ -224,6 +235,9 @@ fn by_magic(start: &[u8]) -> Option<Format> {
     }
     if crate::legacy::is_cpu(start) {
         return Some(Format::GperftoolsCpu);
+    }
+    if crate::austin::is_mojo(start) {
+        return Some(Format::AustinMojo);
     }
     // The magic of perf.data is a number: the second is another byte order's.
     if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
@@ -288,6 +302,8 @@ mod tests {
         check(br#"{"dhatFileVersion":2,"mode":"heap","#, "x", Some(Format::Dhat));
         check(b"{)\x03z\x01a", "x", Some(Format::Pstats));
         check(b"# austin: 3.6.0\n# mode: cpu\n\nP7;T0:7;a.py:f:1 250\n", "x", Some(Format::Austin));
+        check(b"MOJ\x03\x01austin\x004.0.0\0", "x", Some(Format::AustinMojo));
+        check(b"MOJO;main 3\n", "x", Some(Format::Folded));
         check(b"Analysis of sampling app (pid 7) every 1 millisecond\n", "x", Some(Format::MacSample));
         check(b"CPU     ID\n\n   app`main+0x1b\n   app`_start+0x83\n   17\n", "x", Some(Format::Dtrace));
         check(b"Attaching 1 probe...\n\n@[\n    main+3\n]: 5\n", "x", Some(Format::Bpftrace));

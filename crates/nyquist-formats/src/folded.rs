@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use nyquist_profile::{Frame, FrameId, Profile, Samples, StackId, ThreadIndex, Unit, well_known};
+use nyquist_profile::{Frame, FrameId, Measure, Profile, Samples, StackId, ThreadIndex, Unit, well_known};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Imported, Note, ReadError};
@@ -149,15 +149,16 @@ fn harmless(name: &str) -> String {
     if name.is_empty() { "(unknown)".into() } else { hidden::escape(&name).into_owned() }
 }
 
-/// Reads folded stacks. There are no times, threads or processes in them: the stacks follow each other on one thread, each
-/// for its count of milliseconds. Lines that are no stack are counted and left out.
+/// Reads folded stacks. There are no times, threads or processes in them: the stacks follow each other on one thread. What their
+/// numbers count is not said: whole ones are taken for samples, and others for milliseconds. Lines that are no stack are counted and left
+/// out.
 ///
 /// # Errors
 /// If no line is a stack.
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let mut importer = Importer::new("Folded stacks", IMPORTED);
-    let mut time = 0_u64;
-    let (mut stacks, mut others) = (0, 0);
+    let mut others = 0;
+    let mut stacks = Vec::new();
     let name = ThreadName { pid: "0", tid: "0", process: "Folded stacks", thread: "Folded stacks" };
     let thread = importer.thread(name);
     for line in bytes.split(|&byte| byte == b'\n') {
@@ -170,13 +171,9 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
             others += 1;
             continue;
         };
-        stacks += 1;
-        let stack = read_stack(&mut importer, frames);
-        let duration = (count * MILLISECOND as f64).round() as u64;
-        importer.span(thread, time, (stack, false), duration);
-        time = time.saturating_add(duration);
+        stacks.push((read_stack(&mut importer, frames), count));
     }
-    if stacks == 0 {
+    if stacks.is_empty() {
         let problem = "no line is a stack and a count".into();
         return Err(ReadError::Malformed { format: FORMAT, problem });
     }
@@ -185,7 +182,18 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
         others -= 1;
     }
     importer.note_left_out(others, "lines that are no stack and a count");
-    Ok(importer.finish(Some(MILLISECOND)))
+    let are_whole = stacks.iter().all(|(_, count)| count.fract() == 0.0);
+    let (name, unit, factor) =
+        if are_whole { ("samples", Unit::Count, 1) } else { ("time", Unit::Time, MILLISECOND) };
+    let measure = Measure { name: name.into(), unit };
+    importer.meta_mut().measure = measure;
+    let mut time = 0_u64;
+    for (stack, count) in stacks {
+        let amount = (count * factor as f64).round() as u64;
+        importer.span(thread, time, (stack, false), amount);
+        time = time.saturating_add(amount);
+    }
+    Ok(importer.finish(Some(factor)))
 }
 
 /// The frames of a line and its count. Of two counts, as `difffolded.pl` writes them, the second is the newer profile's.
@@ -264,6 +272,7 @@ mod tests {
         let read = read(text.as_bytes()).unwrap();
         assert_eq!(read.notes, []);
         assert_eq!(stacks_of(&read.profile).join("\n") + "\n", text);
+        assert_eq!(read.profile.meta().measure, Measure { name: "samples".into(), unit: Unit::Count });
     }
 
     /// What is written of a file of folded stacks.

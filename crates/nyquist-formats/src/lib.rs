@@ -26,6 +26,7 @@ pub mod instruments;
 pub mod jfr;
 mod json;
 mod json_tree;
+mod labels;
 mod layout;
 pub mod legacy;
 pub mod mac_sample;
@@ -113,6 +114,7 @@ pub fn read_wanted(
         Format::Callgrind => callgrind::read_value(&bytes, name),
         Format::V8HeapProfile => v8_heap::read(&bytes),
         Format::Austin => austin::read_value(&bytes, name),
+        Format::AustinMojo => austin::read_mojo(&bytes, name),
         Format::Stackprof => stackprof::read(&bytes),
         Format::Pstats => pstats::read(&bytes),
         Format::Pyinstrument => pyinstrument::read(&bytes),
@@ -124,7 +126,7 @@ pub fn read_wanted(
         Format::GperftoolsCpu => legacy::read_cpu(&bytes),
         Format::PprofText => legacy::read_text(&bytes, name),
         Format::Perfetto => perfetto::read_value(&bytes, name),
-        Format::Otlp => otlp::read_value(&bytes, name),
+        Format::Otlp => otlp::read_labelled(&bytes, name, labels),
         Format::Jfr => jfr::read_value(&bytes, name),
         other => Err(ReadError::Unsupported(other.refusal())),
     }?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use nyquist_profile::{
-    CategoryColor, Frame, Func, Lib, LibId, Meta, NativeSymbol, Process, Profile, ProfileBuilder, Sample,
-    Source, Thread, well_known,
+    CategoryColor, Frame, Func, Lib, LibId, Measure, Meta, NativeSymbol, Process, Profile, ProfileBuilder,
+    Sample, Source, Thread, Unit, well_known,
 };
 
 /// A profile of two threads with libs, an inlined function, a name that is hard to write, and waiting.
@@ -70,6 +70,19 @@ fn frame(
         line: (line > 0).then_some(line),
         ..Frame::label(func)
     })
+}
+
+/// Samples that count page faults.
+pub(crate) fn counted() -> Profile {
+    let measure = Measure { name: "page-faults".into(), unit: Unit::Count };
+    let mut builder = ProfileBuilder::new(Meta { interval: 1, measure, ..Meta::default() });
+    let process = builder.add_process(Process { pid: "7".into(), name: "app".into(), ..Process::default() });
+    let thread = builder.add_thread(Thread::new(process, "7", "app"));
+    for (time, name, weight) in [(1000, "touch", 1), (2000, "fill", 3)] {
+        let stack = builder.intern_label(None, name, None);
+        builder.add_sample(thread, Sample { weight, ..Sample::new(time, Some(stack), 0) });
+    }
+    builder.finish()
 }
 
 /// Fails unless two profiles have the same stacks with the same weights, of as long an interval, from the same time on.

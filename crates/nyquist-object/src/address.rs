@@ -81,12 +81,12 @@ impl RelativeAddress {
         u32::try_from(avma.0.wrapping_sub(base.0)).ok().map(Self)
     }
 
-    /// As [`RelativeAddress::from_avma`], for an address as it stands in the file.
+    /// As [`RelativeAddress::from_avma`], for an address as it is in the file.
     pub fn from_svma(svma: Svma, base: Svma) -> Option<Self> {
         u32::try_from(svma.0.checked_sub(base.0)?).ok().map(Self)
     }
 
-    /// The address as it stands in a file whose image base is `base`.
+    /// The address as it is in a file whose image base is `base`.
     #[must_use]
     pub fn to_svma(self, base: Svma) -> Svma {
         Svma(base.0.wrapping_add(u64::from(self.0)))

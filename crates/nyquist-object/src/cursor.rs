@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes over so many bytes, where they are there.
+    /// Skips that many bytes, if they are there.
     #[inline]
     pub fn skip(&mut self, bytes: u64) -> Option<()> {
         let at = self.at.checked_add(usize::try_from(bytes).ok()?)?;
@@ -137,14 +137,14 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// Passes over a LEB128.
+    /// Skips a LEB128.
     #[inline]
     pub fn skip_leb(&mut self) -> Option<()> {
         while self.u8()? >= 0x80 {}
         Some(())
     }
 
-    /// A string up to its zero, which is passed over.
+    /// A string up to its zero, which is skipped.
     #[inline]
     pub fn string(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;

@@ -11,7 +11,7 @@ const DT_RUNPATH: u64 = 29;
 /// The most entries that are read; real files have some hundred.
 const MAX_ENTRIES: usize = 1 << 16;
 
-/// What a file asks of the dynamic loader. Names and paths are as they stand in the file.
+/// What a file asks of the dynamic loader. Names and paths are as they are in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dynamic {
     /// The libraries that it needs (`DT_NEEDED`), in their order.

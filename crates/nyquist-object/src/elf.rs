@@ -1,4 +1,4 @@
-//! ELF files: headers at once, sections when they are asked for.
+//! ELF files: headers are read first, sections when they are asked for.
 
 pub use crate::Architecture;
 use crate::compression::{Compression, decompress, old_compressed};
@@ -26,7 +26,7 @@ pub struct Segment {
     pub executable: bool,
 }
 
-/// A section header, as it stands in the file.
+/// A section header, as it is in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The name; bytes that are not UTF-8 are replaced.
@@ -242,9 +242,9 @@ impl<S: ByteSource> Elf<S> {
         self.section_data(".gnu_debugaltlink")?.map(|bytes| DebugAltLink::parse(&bytes)).transpose()
     }
 
-    /// A hash of the code that identifies a file which carries no build id: the exclusive or of the 16-byte
+    /// A hash of the code that identifies a file without a build id. It is the exclusive or of the 16-byte
     /// blocks in the first 4096 bytes of `.text`, as Breakpad makes it (`src/common/linux/file_id.cc`,
-    /// `HashElfTextSection`). Where there is no `.text`, the first executable segment stands for it.
+    /// `HashElfTextSection`). If there is no `.text`, the first executable segment replaces it.
     pub fn text_hash(&self) -> Result<[u8; 16], ObjectError> {
         let text = self.section(".text").filter(|section| section.has_bytes());
         let text = text.map(|section| (section.offset, section.size));
@@ -317,7 +317,7 @@ fn read_sections<H: FileHeader<Endian = Endianness>>(
     if offset == 0 {
         return Ok(Vec::new());
     }
-    // With 65,280 sections and more, the counts stand in the null section's header.
+    // With 65,280 sections and more, the counts are in the null section's header.
     let first = read_table::<H::SectionHeader>(source, offset, 1)?;
     let count = match header.e_shnum(endian) {
         0 => usize::try_from(first[0].sh_size(endian).into()).unwrap_or(usize::MAX),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fmt::Write as _;
 
-/// A GNU build id, as it stands in the note: usually the 20 bytes of a SHA-1, never empty.
+/// A GNU build id, as it is in the note: usually the 20 bytes of a SHA-1, never empty.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId(Vec<u8>);
 
@@ -54,14 +54,14 @@ impl DebugId {
         Self { guid, age }
     }
 
-    /// The debug id of an ELF file: the first 16 bytes of the build id (padded with zeros), its first three
-    /// fields read as little-endian numbers when the file is, and age 0. This is how Breakpad derives it
-    /// (`src/common/linux/file_id.cc`, `FileID::ConvertIdentifierToUUIDString`).
+    /// The debug id of an ELF file: the first 16 bytes of the build id (padded with zeros), and age 0. The
+    /// first three fields are little-endian numbers if the file is little-endian. This is how Breakpad derives
+    /// it (`src/common/linux/file_id.cc`, `FileID::ConvertIdentifierToUUIDString`).
     pub fn from_build_id(id: &BuildId, little_endian: bool) -> Self {
         Self::from_identifier(id.as_bytes(), little_endian)
     }
 
-    /// The debug id of a GUID as it stands in a file of Windows, its first three fields little-endian numbers.
+    /// The debug id of a GUID as it is in a file of Windows, its first three fields little-endian numbers.
     pub fn from_guid(guid: [u8; 16], age: u32) -> Self {
         Self { age, ..Self::from_identifier(&guid, true) }
     }
@@ -105,8 +105,8 @@ impl fmt::Debug for DebugId {
     }
 }
 
-/// The id by which the symbol servers of Windows find a PE image: when it was linked (or a hash, in images that are
-/// built reproducibly) and its size in memory.
+/// The id by which the symbol servers of Windows find a PE image: its link time and its size in memory. In
+/// images that are built reproducibly, a hash replaces the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeCodeId {
     /// `TimeDateStamp`.
@@ -181,8 +181,8 @@ impl fmt::Debug for MachUuid {
     }
 }
 
-/// What stands for an identity where a file carries no id: where it was and what it looked like when it was
-/// mapped. A file of which any part differs is another file.
+/// The stand-in for the identity of a file without an id: its place and its properties when it was mapped. A
+/// file of which any part differs is another file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileIdentity {
     /// The device's number, as `stat` gives it.
@@ -211,9 +211,9 @@ pub enum ModuleId {
 }
 
 impl ModuleId {
-    /// The identity that a profile's two ids stand for: of an ELF file where the debug id is the one that is made from
-    /// the build id, of a Mach-O file where both are the same UUID, or the code id is one in groups, and of a PE image
-    /// where the code id has the form of one. `None` where none is so.
+    /// The identity that a profile's two ids stand for. It is an ELF file's if the debug id is the one that is
+    /// made from the build id. It is a Mach-O file's if both are the same UUID, or the code id is a UUID in
+    /// groups. It is a PE image's if the code id has the form of one. `None` where none is so.
     pub fn from_profile(code_id: &str, debug_id: Option<DebugId>) -> Option<Self> {
         let build_id = BuildId::from_hex(code_id);
         let fits = |id: &BuildId| debug_id.is_none_or(|debug| debug == DebugId::from_build_id(id, true));

@@ -1,10 +1,9 @@
-//! The ground that the other crates stand on: the four kinds of address as four types, the identity of a
-//! module, the way from a mapping to a module-relative address, and bounded access to the sections of object
-//! files.
+//! Basic types of the other crates: the four kinds of address, the identity of a module, the translation of
+//! mapped addresses to module-relative ones, and bounded access to the sections of object files.
 //!
-//! Nothing in here trusts its input. A length field is never believed before it has been compared with the
-//! number of bytes that are really there, and a file is read through [`ByteSource`], so that a file that
-//! shrinks while it is read gives an error and not a signal.
+//! Nothing in here trusts its input. A length field is compared with the number of bytes that are really there
+//! before it is used. A file is read through [`ByteSource`], so a file that shrinks while it is read gives an
+//! error and not a signal.
 
 #![forbid(unsafe_code)]
 

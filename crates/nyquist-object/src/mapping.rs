@@ -14,7 +14,7 @@ impl MappedModule {
     /// The place of the image base, given that the bytes of the file from `offset` on were mapped at `start`
     /// as code.
     ///
-    /// Only executable segments are looked at: adjacent segments can share a page of the file, and the first
+    /// Only executable segments count, because adjacent segments can share a page of the file, and the first
     /// one that contains the offset can be the wrong one. `None` where no executable segment has bytes in the
     /// `len` bytes from `offset` on.
     pub fn from_mapping(

@@ -1,4 +1,4 @@
-//! PE images, of 32 and of 64 bits: headers at once, everything else when it is asked for.
+//! PE images, of 32 and of 64 bits: headers are read first, everything else when it is asked for.
 //!
 //! Fields and constants are those of Microsoft's "PE Format" specification; its section is named where they are read.
 
@@ -136,7 +136,7 @@ impl OptionalHeader {
             entry_point: fields.u32(16)?,
             size_of_image: fields.u32(56)?,
             headers_size: fields.u32(60)?,
-            // A directory that the header has no room for is one that is not there.
+            // A directory beyond the header's end does not exist.
             directories: (0..count).map_while(directory).collect(),
         })
     }
@@ -329,8 +329,8 @@ fn section(header: &[u8], source: &impl ByteSource, symbols: coff_symbol::Place)
     })
 }
 
-/// Where in the string table a long section name is: `/` and a decimal number, or, as LLVM writes it where that has
-/// no room, `//` and six base-64 digits.
+/// Where in the string table a long section name is: `/` and a decimal number. If that does not fit, LLVM
+/// writes `//` and six base-64 digits.
 fn name_offset(short: &[u8]) -> Option<u64> {
     let digits = short.strip_prefix(b"/")?;
     match digits.strip_prefix(b"/") {

@@ -10,9 +10,9 @@ const MAX_SIZE: usize = 1 << 30;
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
-/// Makes of a file that was not linked the one that a linker would have made, as far as names and debug info go:
-/// sections that are loaded are where `address` says, by their names, and have no bytes; symbols and debug info, its
-/// relocations applied, say the addresses that this gives. What is in a section without an address is at 0.
+/// Makes of a file that was not linked the one that a linker would have made, as far as names and debug info
+/// go. Loaded sections are where `address` says, by their names, and have no bytes. Symbols and debug info have
+/// the resulting addresses, with relocations applied. What is in a section without an address is at 0.
 ///
 /// It is for 64-bit x86 and Arm. Costs a copy of the symbols and the debug info. (System V gABI, "Relocation"; the psABI of
 /// x86-64, "Relocation Types"; ELF for the Arm 64-bit Architecture, "Static Data relocations".)
@@ -232,7 +232,7 @@ fn section_header(section: &Section, name: u64, address: u64, offset: u64, size:
     ])
 }
 
-/// A segment for each section that is loaded: they lie far apart.
+/// A segment for each section that is loaded, because they are far apart.
 fn program_header(section: &Section, address: u64) -> Vec<u8> {
     let flags = if section.is_code() { 5 } else { 4 };
     words(&[
@@ -247,7 +247,7 @@ fn program_header(section: &Section, address: u64) -> Vec<u8> {
     ])
 }
 
-/// Numbers of so many bytes, one after the other.
+/// Numbers of this many bytes, one after the other.
 fn words(words: &[(usize, u64)]) -> Vec<u8> {
     words.iter().flat_map(|&(size, word)| word.to_le_bytes().into_iter().take(size)).collect()
 }

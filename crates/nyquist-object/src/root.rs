@@ -1,4 +1,4 @@
-//! A root folder that others see: its files are opened as they see them.
+//! The root folder of other processes: its files are opened as these see them.
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
 use rustix::io::Errno;
@@ -8,12 +8,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A root folder that is held open, so that it can be looked into when those who see it have ended.
+/// A root folder that is held open, so that it can still be used when its processes have ended.
 #[derive(Clone, Debug)]
 pub struct OpenRoot {
     path: PathBuf,
     folder: Arc<OwnedFd>,
-    /// What keeps file systems in their places that are mounted in it, as long as this is held.
+    /// Keeps the file systems mounted that are in it, as long as this is held.
     namespace: Option<Arc<OwnedFd>>,
 }
 
@@ -43,7 +43,8 @@ impl OpenRoot {
         &self.path
     }
 
-    /// Opens a regular file in it for reading. Links lead to where they do for those who have this root, and never out of it (openat2(2)).
+    /// Opens a regular file in it for reading. Links lead to the same places as for processes with this root,
+    /// and never out of it (openat2(2)).
     pub fn open_file(&self, inside: &Path) -> io::Result<File> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let look = |flags| openat2(&self.folder, inside, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
@@ -51,7 +52,7 @@ impl OpenRoot {
             FileType::RegularFile => Ok(file),
             _ => Err(Errno::INVAL),
         };
-        // Asked ahead of opening: merely opening a FIFO or a device can wait for ever or have effects.
+        // Checked before opening, because merely opening a FIFO or a device can wait for ever or have effects.
         regular(look(OFlags::PATH)?)?;
         Ok(regular(look(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?)?.into())
     }

@@ -19,8 +19,8 @@ const MOST_PARTS: usize = 1 << 12;
 
 /// Random access to the bytes of an object file.
 ///
-/// Files are read by `pread` and not mapped: a file that is truncated while it is mapped (a rebuild) ends the
-/// process that touches the missing page.
+/// Files are read by `pread` and not mapped. If a mapped file is truncated (a rebuild), access to the missing
+/// page ends the process.
 pub trait ByteSource {
     /// The number of bytes that there are now.
     fn len(&self) -> u64;
@@ -43,7 +43,7 @@ pub trait ByteSource {
         None
     }
 
-    /// Whether so many bytes, made of these, may be in memory for a while.
+    /// Whether that many bytes, made of these, may be in memory for a while.
     ///
     /// # Errors
     /// That they are too many.
@@ -155,12 +155,12 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Takes an open regular file. What is in memory of it comes from what this process may take for all files.
+    /// Takes an open regular file. The memory for it comes from this process's budget for all files.
     pub fn new(file: File) -> Self {
         Self::within(file, of_files())
     }
 
-    /// Takes an open regular file, of which what is in memory comes from this budget.
+    /// Takes an open regular file. The memory for it comes from this budget.
     pub fn within(file: File, budget: Budget) -> Self {
         Self { file, budget }
     }
@@ -172,8 +172,8 @@ impl FileSource {
 }
 
 impl ByteSource for FileSource {
-    /// The size of the file. One that is large and hollow counts as empty: it costs nothing to make, and whoever reads what it
-    /// claims to hold fills memory with zeros.
+    /// The size of the file. A large file of holes counts as empty. It costs nothing to make, and a reader of
+    /// its claimed contents would fill memory with zeros.
     fn len(&self) -> u64 {
         let Ok(metadata) = self.file.metadata() else { return 0 };
         let len = metadata.len();
@@ -204,7 +204,7 @@ pub struct DerivedSource {
 }
 
 impl DerivedSource {
-    /// Takes bytes that were made of those of `origin`; `None` where its budget has no room for them.
+    /// Takes bytes that were made of those of `origin`. `None` if its budget is too small for them.
     pub fn new(bytes: Vec<u8>, origin: &impl ByteSource) -> Option<Self> {
         let charge = origin.budget().map(Budget::charge);
         let has_room = charge.as_ref().is_none_or(|charge| charge.take(bytes.len() as u64));
@@ -226,7 +226,7 @@ impl ByteSource for DerivedSource {
     }
 }
 
-/// Whether at least so many bytes of a file are in no hole.
+/// Whether at least that many bytes of a file are in no hole.
 fn has_bytes(file: &File, len: u64, least: u64) -> bool {
     let (mut at, mut found) = (0, 0);
     for _ in 0..MOST_PARTS {

@@ -1,4 +1,4 @@
-//! The hash of the code that identifies a file which carries no id.
+//! The hash of the code that identifies a file without an id.
 
 use crate::{ByteSource, FileOffset, ObjectError};
 

@@ -75,3 +75,13 @@ pub mod x86 {
     /// gs (`arch/x86/kernel/perf_regs.c`, `REG_NOSUPPORT`).
     pub const ALL_64: u64 = 0xff_0fff;
 }
+
+/// The registers of 64-bit ARM in the order in which a sample's mask counts them (`arch/arm64/include/uapi/asm/perf_regs.h`,
+/// `enum perf_event_arm_regs`): x0 to x30 by their numbers, then these.
+pub mod aarch64 {
+    #![allow(missing_docs, reason = "the names are the kernel's own, and its header documents them")]
+    pub const SP: u32 = 31;
+    pub const PC: u32 = 32;
+    /// All that a user's code has, without the length of vectors, which not all kernels have.
+    pub const ALL_64: u64 = (1 << 33) - 1;
+}

@@ -196,7 +196,7 @@ impl EventAttr {
             "cgroup-switches",
         ];
         let names: &[&str] = match self.kind {
-            // The unit of one kind of core stands in the upper half.
+            // The unit of one kind of core is in the upper half.
             0 => return HARDWARE.get((self.config & 0xffff_ffff) as usize).copied(),
             1 => &SOFTWARE,
             _ => &[],

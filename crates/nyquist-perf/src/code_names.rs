@@ -1,17 +1,17 @@
-//! The names in a perf map, packed: of a large one there are millions.
+//! The names in a perf map, packed, because a large one has millions.
 
 use crate::perf_map::parse_line;
 use nyquist_resources::{Budget, Charge};
 use std::collections::BinaryHeap;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// How much of a file is read at once.
+/// How much of a file is read in one call.
 const PIECE: usize = 1 << 16;
 
 /// The longest line that is read; of a longer one, this much of its beginning.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// How much of a budget is asked for at once, at least.
+/// How much of a budget is reserved in one call, at least.
 const PORTION: usize = 1 << 18;
 
 /// The code that a perf map names, read once.
@@ -48,8 +48,9 @@ pub struct NamedCode<'a> {
 }
 
 impl CodeNames {
-    /// Reads a map piece by piece. Lines that cannot be read are left out; of code that overlaps, what stands later in the
-    /// file counts: it was made later, where the other was. What is beyond the budget is left out. O(n log n).
+    /// Reads a map piece by piece. Lines that cannot be read are left out. If code overlaps, the later line in
+    /// the file counts, because that code was made later in the same place. What is beyond the budget is left
+    /// out. O(n log n).
     ///
     /// # Errors
     /// When the input cannot be read.
@@ -138,7 +139,7 @@ impl Room {
         true
     }
 
-    /// By how many items of that width a list grows that has `len` and needs room for `needed`, if the budget has as much.
+    /// By how many items of that width a list of `len` grows that needs `needed`, if the budget allows it.
     fn more(&mut self, len: usize, needed: usize, width: usize) -> Option<usize> {
         let least = needed.max(PORTION / width);
         // Growing by a share of what is there keeps copying linear; near the budget's end there are few steps left.
@@ -147,7 +148,7 @@ impl Room {
     }
 }
 
-/// Keeps of rows that overlap the one that stands last in the file. Rows are in the order of their addresses.
+/// Of rows that overlap, keeps the last one in the file. Rows are in the order of their addresses.
 fn keep_latest(rows: &mut Vec<Row>) {
     // Of the rows so far that reach to the one at hand, where their names begin and their ends: the later in the file, the higher.
     let mut reaching: BinaryHeap<(u32, u64)> = BinaryHeap::new();
@@ -165,7 +166,8 @@ fn keep_latest(rows: &mut Vec<Row>) {
         if is_replaced {
             continue;
         }
-        // Of the kept ones only the last can reach to here, and it is older: it would be the latest else.
+        // Of the kept ones only the last can reach to here. It is older, because otherwise it would be the
+        // latest.
         if kept > 0 && rows[kept - 1].end > row.start {
             kept -= 1;
         }

@@ -1,4 +1,5 @@
-//! Records made up in the kernel's place, as bytes of an event's layout: what was there before the first record.
+//! Records in place of the kernel's, as bytes of an event's layout. They describe what existed before the first
+//! record.
 
 use crate::abi::{misc, record};
 use crate::file::record as whole_record;

@@ -128,6 +128,12 @@ impl RecordFormat {
     const BRANCH_HW_INDEX: u64 = 1 << 17;
     const BRANCH_COUNTERS: u64 = 1 << 19;
 
+    /// The layout of the same records without the period of samples.
+    #[must_use]
+    pub fn without_period(self) -> Self {
+        Self { sample_type: self.sample_type.without(SampleType::PERIOD), ..self }
+    }
+
     /// Whether a branch stack holds the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
     pub fn has_branch_call_stack(&self) -> bool {
         self.branch_sample_type & Self::BRANCH_CALL_STACK != 0

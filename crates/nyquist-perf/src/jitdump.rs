@@ -120,8 +120,9 @@ impl<'a> JitDumpRecord<'a> {
         if (size as usize) < PREFIX { Err(JitDumpError::RecordSize(size)) } else { Ok(Some(size)) }
     }
 
-    /// Reads a record of `size` bytes that is too large to be read as a whole, by its beginning: of made code that is enough,
-    /// for the code itself stands last. `None` of other records, and where a name does not end in `start`.
+    /// Reads a record of `size` bytes that is too large to be read as a whole, by its beginning. For generated
+    /// code that is enough, because the code itself comes last. `None` of other records, and where a name does
+    /// not end in `start`.
     pub fn parse_start(start: &'a [u8], size: u32) -> Option<Self> {
         let mut cursor = Cursor::new(start, ByteOrder::Little);
         let (kind, _size, time) =
@@ -174,7 +175,7 @@ impl<'a> JitDumpRecord<'a> {
     }
 }
 
-/// What stands before the name of code that was made.
+/// What is before the name of code that was made.
 struct Made {
     address: u64,
     code_size: u64,
@@ -195,7 +196,7 @@ impl Made {
 
 fn load<'a>(cursor: &mut Cursor<'a>, size: u32) -> Result<JitDumpBody<'a>, RecordError> {
     let made = Made::read(cursor)?;
-    // The code is what stands last: a name may hold anything but a zero.
+    // The code comes last, because a name may hold anything but a zero.
     let code = usize::try_from(made.code_size).unwrap_or(usize::MAX);
     let code_size = cursor.split_tail(code, "code")?.remaining() as u32;
     Ok(made.with(cursor.text(), size - code_size, code_size))

@@ -4,9 +4,10 @@
 //! `enum perf_event_type` and `enum perf_event_sample_format`) and the manual page perf_event_open(2), "MMAP
 //! layout". Numbers are read in the order of bytes of the machine that wrote them.
 //!
-//! Beside them stand the two files in which just-in-time compilers name their code for `perf`: jitdump and perf maps.
+//! It also has the two files in which just-in-time compilers name their code for `perf`: jitdumps and perf
+//! maps.
 //!
-//! Parsing borrows from the record's bytes and believes none of them: a count or a length is compared with the
+//! Parsing borrows from the record's bytes and trusts none of them. A count or a length is compared with the
 //! bytes that are there before it is used.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! One record: its header, its body by type, and whom it belongs to.
+//! One record: its header, its body by type, and its process and thread.
 
 use crate::abi::{misc, record};
 use crate::cursor::Cursor;
@@ -85,7 +85,7 @@ pub struct Record<'a> {
 pub enum Body<'a> {
     /// `MMAP` and `MMAP2`: a file or memory was mapped.
     Mmap(Mmap<'a>),
-    /// `LOST`: the ring had no room.
+    /// `LOST`: the ring was full.
     Lost(Lost),
     /// `COMM`: a thread took a name.
     Comm(Comm<'a>),
@@ -124,8 +124,8 @@ pub enum Body<'a> {
 /// Parses the record at the start of `bytes`, which may hold more than it: the record is
 /// [`Header::size`] bytes long.
 ///
-/// `format` must be that of the event that wrote it. Takes constant time but for the lists and texts that are
-/// borrowed.
+/// `format` must be that of the event that wrote it. Takes constant time, except for the lists and texts that
+/// are borrowed.
 pub fn parse_record<'a>(bytes: &'a [u8], format: &RecordFormat) -> Result<Record<'a>, RecordError> {
     let header = Header::parse_in(bytes, format.byte_order)?;
     let body = bytes

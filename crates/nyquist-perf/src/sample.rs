@@ -224,8 +224,8 @@ impl<'a> Counters<'a> {
     }
 
     fn parse_one(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
-        // A single value stands before the times, and what belongs to it after them. So the words are taken
-        // as a whole, and `value_at` knows where the value's own words are.
+        // A single value is before the times, and what belongs to it after them. So the words are taken as a
+        // whole, and `value_at` knows where the value's own words are.
         let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];
         let time_words = times.iter().filter(|bit| format.contains(**bit)).count();
         let values =

@@ -1,16 +1,18 @@
-//! Where single fields of a record are: for whoever reads them where they lie, in a ring, without parsing all of the record.
+//! Where single fields of a record are, for a reader that reads them in a ring without parsing the whole
+//! record.
 //!
 //! The order of a sample's fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. The functions take a
 //! `read` that copies bytes of the record from an offset on: a ring gives no slice of a record that goes on at its start.
 
-use crate::abi::{record, x86};
+use crate::abi::record;
 use crate::{Header, ReadFormat, RecordFormat, SampleType};
 
 /// The registers are those of a 64-bit program (`PERF_SAMPLE_REGS_ABI_64`).
 const BITS_64: u64 = 2;
 
-/// Where a sample's fields are, as far as they are at fixed places: of an event whose samples begin with its number, the
-/// instruction pointer and the thread, and whose last fields are counters, a call chain, raw data, registers and a stack copy.
+/// Where a sample's fields are, as far as they are at fixed places. This is for an event whose samples begin
+/// with its number, the instruction pointer and the thread. Its last fields are counters, a call chain, raw
+/// data, registers and a stack copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
     /// The place of the time.
@@ -29,9 +31,11 @@ pub struct SampleLayout {
     copies: bool,
     /// The bytes of the registers, where there are any.
     register_bytes: usize,
+    /// The place of the stack pointer among the registers, where it is one of them.
+    pointer_at: Option<usize>,
 }
 
-/// A sample's stack copy, which lies at the end of the sample.
+/// A sample's stack copy, which is at the end of the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackPlace {
     /// The place of the size of its room.
@@ -50,8 +54,9 @@ impl SampleLayout {
     /// Where a sample says of which thread it is, after the process.
     pub const THREAD_AT: usize = Header::LEN + 20;
 
-    /// The layout of the records of an event.
-    pub fn new(format: &RecordFormat) -> Self {
+    /// The layout of the records of an event, where the machine's stack pointer is the register of this number (see [`crate::abi`]).
+    pub fn new(format: &RecordFormat, stack_pointer: u32) -> Self {
+        let pointer = 1_u64.checked_shl(stack_pointer).filter(|bit| format.user_registers & bit != 0);
         let words = [
             SampleType::IDENTIFIER,
             SampleType::IP,
@@ -81,6 +86,7 @@ impl SampleLayout {
             copies: format.sample_type.contains(SampleType::CALLCHAIN.with(SampleType::STACK_USER)),
             group: counters && format.read_format.contains(ReadFormat::GROUP),
             register_bytes: 8 * format.user_registers.count_ones() as usize,
+            pointer_at: pointer.map(|bit| 8 * (format.user_registers & (bit - 1)).count_ones() as usize),
         }
     }
 
@@ -138,11 +144,11 @@ impl SampleLayout {
 
     /// The stack pointer from which on a stack was copied; `None` where it is not that of a 64-bit program.
     pub fn stack_pointer(&self, read: &impl Fn(usize, &mut [u8]), stack: &StackPlace) -> Option<u64> {
-        // All registers up to this one are there, and before them is what kind they are.
-        let pointer_at = 8 * x86::SP as usize;
+        let pointer_at = self.pointer_at?;
+        // Before the registers is what kind they are.
         let registers_at =
             stack.size_at.checked_sub(self.register_bytes).filter(|at| *at >= Header::LEN + 8)?;
-        let is_there = self.register_bytes > pointer_at && word(read, registers_at - 8) == BITS_64;
+        let is_there = word(read, registers_at - 8) == BITS_64;
         is_there.then(|| word(read, registers_at + pointer_at))
     }
 }
@@ -151,8 +157,8 @@ impl StackPlace {
     /// Copies the sample into `out`, which has room for all of it, with only the first `len` bytes of its stack copy. Gives back how
     /// long the sample is then.
     ///
-    /// The room is what the stack fills, and one word more where it did not fill all that there was: so that it can still be
-    /// told whether the copy ends because the stack does.
+    /// The size is what the stack fills, and one word more if it did not fill the whole copy. So it is still
+    /// known whether the copy ends because the stack does.
     pub fn copy_shortened(&self, read: impl Fn(usize, &mut [u8]), len: usize, out: &mut [u8]) -> usize {
         let kept = self.room.min((len / 8 + 1) * 8);
         let data_at = self.size_at + 8;
@@ -188,6 +194,7 @@ fn word(read: &impl Fn(usize, &mut [u8]), at: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abi::{aarch64, x86};
     use crate::{Body, Record, parse_record};
 
     fn format(read_format: ReadFormat) -> RecordFormat {
@@ -228,7 +235,7 @@ mod tests {
             (ReadFormat::ID.with(ReadFormat::GROUP), vec![2, 70, 71, 72, 73]),
         ] {
             let format = format(read_format);
-            let layout = SampleLayout::new(&format);
+            let layout = SampleLayout::new(&format, x86::SP);
             let mut words = vec![1, 2, 9 << 32 | 7, 1000, 5, 6];
             words.extend(counters);
             words.extend([2, 0x10, 0x11, BITS_64]);
@@ -254,11 +261,27 @@ mod tests {
     }
 
     #[test]
+    fn each_architecture_has_its_stack_pointer() {
+        let (registers, pointer) = (aarch64::ALL_64, aarch64::SP);
+        let format = RecordFormat { user_registers: registers, ..format(ReadFormat::ID) };
+        let layout = SampleLayout::new(&format, pointer);
+        let mut words = vec![1, 2, 9 << 32 | 7, 1000, 5, 6, 70, 71, 1, 0x10, BITS_64];
+        words.extend(100..100 + u64::from(registers.count_ones()));
+        words.extend([8, 21, 8]);
+        let bytes = record(record::SAMPLE, &words);
+        let read = reader(&bytes);
+        let stack = layout.stack(&read, bytes.len()).unwrap();
+        assert_eq!(layout.stack_pointer(&read, &stack), Some(131));
+        let without = RecordFormat { user_registers: registers & !(1 << pointer), ..format };
+        assert_eq!(SampleLayout::new(&without, pointer).stack_pointer(&read, &stack), None);
+    }
+
+    #[test]
     fn raw_data_and_an_address_are_stepped_over() {
         let plain = format(ReadFormat::ID);
         let sample_type = plain.sample_type.with(SampleType::ADDR).with(SampleType::RAW);
         let format = RecordFormat { sample_type, ..plain };
-        let layout = SampleLayout::new(&format);
+        let layout = SampleLayout::new(&format, x86::SP);
         let mut words = vec![1, 2, 9 << 32 | 7, 1000, 0xaddf, 5, 6, 70, 71, 2, 0x10, 0x11, 12, 99];
         words.push(BITS_64);
         words.extend(100..100 + u64::from(x86::ALL_64.count_ones()));
@@ -272,7 +295,7 @@ mod tests {
         let stack = layout.stack(&read, bytes.len()).unwrap();
         assert_eq!((stack.len, stack.room), (8, 16));
         assert_eq!(layout.stack_pointer(&read, &stack), sample.user_registers.unwrap().get(x86::SP));
-        // A length that is no multiple of a word, or goes beyond the record, is no layout that is known.
+        // A length that is no multiple of a word, or goes beyond the record, has no known layout.
         for wrong in [13_u32, u32::MAX - 3] {
             let mut bytes = bytes.clone();
             bytes[8 + 12 * 8..][..4].copy_from_slice(&wrong.to_le_bytes());
@@ -285,7 +308,7 @@ mod tests {
         let format = format(ReadFormat::ID);
         let bytes = record(record::LOST, &[100, 3, 9 << 32 | 7, 1000, 5, 1]);
         let parsed = parse_record(&bytes, &format).unwrap();
-        let layout = SampleLayout::new(&format);
+        let layout = SampleLayout::new(&format, x86::SP);
         assert_eq!(
             (parsed.id.time, Some(1000)),
             (layout.time(reader(&bytes), parsed.header), parsed.id.time)

@@ -101,9 +101,10 @@ impl<'a> MappedIdentity<'a> {
     }
 }
 
-/// The build id in the identity of a mapped file: a byte of length, one and two reserved ones, and up to 20 bytes, with zeros behind the
-/// id. `None` where these are a device, inode and generation: the kernel writes a record for one event after the other, and once an event
-/// had asked for build ids, it marks those of all that follow alike (`perf_event_mmap_output`).
+/// The build id in the identity of a mapped file: a byte of length, one and two reserved ones, and up to 20
+/// bytes, with zeros behind the id. `None` if these are a device, inode and generation. The kernel writes a
+/// record for one event after the other. Once an event has asked for build ids, it also marks the records of
+/// all events after it (`perf_event_mmap_output`).
 fn build_id(identity: &[u8]) -> Option<&[u8]> {
     let [len, 0, 0, 0, id @ ..] = identity else { return None };
     let (id, rest) = id.split_at_checked(usize::from(*len)).filter(|(id, _)| !id.is_empty())?;
@@ -112,7 +113,7 @@ fn build_id(identity: &[u8]) -> Option<&[u8]> {
     (rest.iter().all(|byte| *byte == 0) && !may_be_device).then_some(id)
 }
 
-/// `LOST`: records that the ring had no room for.
+/// `LOST`: records that did not fit into the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The event's number.

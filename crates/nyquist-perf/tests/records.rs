@@ -64,7 +64,7 @@ fn trailer(body: Bytes) -> Bytes {
     body.u32(11).u32(12).u64(1_000_000).u32(3).u32(0)
 }
 
-/// Checks that a record says who, when and where, and gives its body to `check`.
+/// Checks that a record states its thread, time and CPU, and gives its body to `check`.
 fn with_body(bytes: &[u8], check: impl FnOnce(Body<'_>)) {
     let record = parse_record(bytes, &with_trailer()).unwrap();
     assert_eq!(record.id.task, Some((11, 12)));

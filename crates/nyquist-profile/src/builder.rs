@@ -16,8 +16,9 @@ use crate::marker::{Marker, MarkerSchema, MarkerValue};
 use crate::meta::Meta;
 use crate::profile::Profile;
 use crate::row_index::{RowIndex, hash_of};
+use crate::sample::Sample;
 use crate::stack_index::StackIndex;
-use crate::thread::{Process, Sample, Thread};
+use crate::thread::{Process, Thread};
 use crate::well_known;
 
 /// Builds a [`Profile`]. All ids given to it must be its own; methods that look one up panic otherwise.
@@ -196,8 +197,8 @@ impl ProfileBuilder {
         self.intern_frame(Frame { category: category.map(Into::into), ..Frame::label(func) })
     }
 
-    /// Adds a lib, or finds the one of the same debug name and breakpad id: the front end takes these two for
-    /// its identity.
+    /// Adds a lib, or finds the one of the same debug name and breakpad id, because these two are its identity
+    /// for the front end.
     pub fn add_lib(&mut self, mut lib: Lib) -> LibId {
         if lib.debug_name.contains('/') {
             lib.debug_name = lib.debug_name.replace('/', "_");
@@ -351,8 +352,8 @@ impl ProfileBuilder {
         }
     }
 
-    /// The profile. Samples and markers are put in the order of their times, each process gets exactly one main thread
-    /// (the first that claims it, else its first), and the grey category is added if there is none.
+    /// The profile. Samples and markers are sorted by time. Each process gets exactly one main thread: the
+    /// first one marked as such, otherwise its first. The grey category is added if there is none.
     pub fn finish(mut self) -> Profile {
         self.order_by_time();
         self.settle_main_threads();

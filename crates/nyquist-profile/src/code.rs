@@ -38,8 +38,8 @@ pub struct Source {
 pub struct Func {
     /// Its name, demangled; for an address without a symbol something like `0x12ab`.
     pub name: StringId,
-    /// The lib that its code is in. All frames of a func are in this lib, so that the frames of a lib and
-    /// those of none never share a func (the Firefox Profiler would rename both when it symbolicates one).
+    /// The lib that its code is in. All frames of a func are in this lib, so frames of a lib and frames of none
+    /// never share a func. The Firefox Profiler would rename both when it symbolicates one.
     pub lib: Option<LibId>,
     /// The file that the function is defined in.
     pub source: Option<SourceId>,

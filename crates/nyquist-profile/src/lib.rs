@@ -2,12 +2,12 @@
 //!
 //! A [`Profile`] is what every report, export and viewer reads. It never changes once it is built; a
 //! [`ProfileBuilder`] makes one, interning everything that repeats. The tables are those of the Firefox
-//! Profiler's processed format (version 66): samples name a stack, a stack is a frame and a prefix, a frame
-//! is a position in a function, and all threads share these tables.
+//! Profiler's processed format (version 66). A sample names a stack, a stack is a frame and a prefix, and a
+//! frame is a position in a function. All threads share these tables.
 //!
 //! Times are nanoseconds since the profile's zero, and a sample's weight is the time that ended at it
-//! ([`Sample`]). Addresses are relative addresses (offsets from the image base of their lib), and ids are
-//! indexes into the tables of the profile that gave them: an id of one profile means nothing in another.
+//! ([`Sample`]). Addresses are relative addresses (offsets from the image base of their lib). Ids are indexes
+//! into the tables of the profile that gave them, so an id of one profile means nothing in another.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,9 @@ mod meta;
 mod named;
 mod profile;
 mod recorded_events;
+mod rename;
 mod row_index;
+mod sample;
 mod samples;
 mod split;
 mod stable_numbers;
@@ -44,7 +46,8 @@ pub use marker::{Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema,
 pub use measure::{Measure, Unit};
 pub use meta::{ExtraInfo, Meta};
 pub use profile::Profile;
+pub use sample::Sample;
 pub use samples::Samples;
 pub use stable_numbers::StableNumbers;
 pub use strings::StringTable;
-pub use thread::{Process, Sample, Thread};
+pub use thread::{Process, Thread};

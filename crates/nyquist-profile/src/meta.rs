@@ -7,8 +7,8 @@ use crate::measure::Measure;
 pub struct Meta {
     /// What was recorded, as the title shows it.
     pub product: String,
-    /// The sampling interval in ns: what a sample of weight 1 stands for. Where samples count no time, so many bytes or
-    /// things.
+    /// The sampling interval in ns: what a sample of weight 1 stands for. If samples count no time, it is a
+    /// number of bytes or things.
     pub interval: u64,
     /// What samples count.
     pub measure: Measure,
@@ -16,8 +16,8 @@ pub struct Meta {
     pub start_time: u64,
     /// When sampling began, in ns since the profile's zero.
     pub profiling_start: Option<u64>,
-    /// When sampling ended, in ns since the profile's zero. What lies at this time or later is not in the range that the
-    /// Firefox Profiler shows.
+    /// When sampling ended, in ns since the profile's zero. What is at this time or later is not in the range
+    /// that the Firefox Profiler shows.
     pub profiling_end: Option<u64>,
     /// Whether names are those of symbols. If not, the Firefox Profiler asks a symbol server.
     pub symbolicated: bool,
@@ -53,7 +53,7 @@ pub struct Meta {
 /// A line of the profile's information panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtraInfo {
-    /// The heading under which it stands. Lines of the same heading stand together.
+    /// The heading that it is below. Lines of the same heading are together.
     pub section: String,
     /// What it is.
     pub label: String,

@@ -11,12 +11,13 @@ use crate::id::{
 };
 use crate::marker::MarkerSchema;
 use crate::meta::Meta;
+use crate::samples::Samples;
 use crate::strings::StringTable;
 use crate::thread::{Process, Thread};
 
-/// A profile. Every id in it is a row of its own tables, a stack's prefix comes before the stack, each
-/// thread's samples and markers are ordered by time, each process that has threads has one main thread, and there is a
-/// grey category.
+/// A profile. Every id in it is a row of its own tables, and a stack's prefix comes before the stack. Each
+/// thread's samples and markers are ordered by time. Each process that has threads has one main thread. There
+/// is a grey category.
 ///
 /// Methods that take an id panic on the id of another profile.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,6 +89,18 @@ impl Profile {
         let last = || samples().filter_map(|samples| Some(samples.last()?.time)).max();
         let start = self.meta.profiling_start.or_else(first).unwrap_or(0);
         self.meta.profiling_end.or_else(last).unwrap_or(0).saturating_sub(start)
+    }
+
+    /// The same profile without the samples and markers that are in it a second time, by CPUs. O(samples of CPUs).
+    #[must_use]
+    pub fn without_repetition_by_cpu(mut self) -> Self {
+        for thread in &mut self.threads {
+            if self.processes.get(thread.process.index()).is_some_and(Process::is_of_cpus) {
+                thread.samples = Samples::default();
+                thread.markers = Vec::new();
+            }
+        }
+        self
     }
 
     /// The strings.

@@ -4,7 +4,7 @@ use crate::id::MarkerSchemaId;
 use crate::marker::{Marker, MarkerValue};
 use crate::measure::{Measure, Unit};
 use crate::profile::Profile;
-use crate::thread::Sample;
+use crate::sample::Sample;
 use crate::well_known;
 
 impl Profile {
@@ -37,7 +37,7 @@ impl Profile {
         let schema = MarkerSchemaId::from_index(schema);
         let markers = self.threads.iter().flat_map(|thread| &thread.markers);
         let most = markers.filter_map(|marker| count(marker, schema)).max().unwrap_or(1);
-        // What there is no room for in a weight is said by the interval.
+        // Numbers that do not fit in a weight make the interval larger.
         let interval = most.div_ceil(u32::MAX.into()).max(1);
         for thread in &mut self.threads {
             let markers = thread.markers.iter().filter_map(|marker| Some((marker, count(marker, schema)?)));
@@ -60,7 +60,7 @@ impl Profile {
     }
 }
 
-/// How many events a marker of this kind stands for; `None` where it is of another kind, or says of no number.
+/// How many events a marker of this kind stands for; `None` if it is of another kind, or states no number.
 fn count(marker: &Marker, schema: MarkerSchemaId) -> Option<u64> {
     let first = marker.values.first().filter(|_| marker.schema == Some(schema))?;
     match first {

@@ -57,7 +57,7 @@ impl RowIndex {
         if self.slots.is_empty() { None } else { self.search(hash, is_equal).ok() }
     }
 
-    /// The place of the row, or else the slot where it would be. There must be an empty slot.
+    /// The place of the row, or the slot where it would be. There must be an empty slot.
     fn search(&self, hash: u32, mut is_equal: impl FnMut(usize) -> bool) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;

@@ -1,4 +1,4 @@
-//! The samples of a thread in little room: eight and a half bytes each, where their figures are all the same.
+//! The samples of a thread, compact: eight and a half bytes each if their figures are all the same.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -6,14 +6,14 @@ use std::ops::Range;
 use std::slice;
 
 use crate::id::StackId;
-use crate::thread::Sample;
+use crate::sample::Sample;
 
 /// So many samples count their times from the same one, and have their figures once where these are the same.
 const BLOCK: usize = 32;
 
-/// A thread's samples, one after another. They take 8.5 bytes each instead of the 32 of a [`Sample`], which is what goes in and
-/// comes out, exactly, where they have the weight and the CPU delta of their neighbours, and else 12.5; one of unusual figures
-/// (far from its neighbours in time, or of a great weight or CPU delta) takes 36.
+/// A thread's samples, one after another. What goes in and comes out, exactly, is a [`Sample`] of 32 bytes.
+/// Here a sample takes 8.5 bytes if it has the weight and the CPU delta of its neighbours, and otherwise 12.5.
+/// One of unusual figures (far from its neighbours in time, or of a great weight or CPU delta) takes 36.
 #[derive(Clone, Default)]
 pub struct Samples {
     rows: Vec<Row>,
@@ -21,7 +21,7 @@ pub struct Samples {
     blocks: Vec<Block>,
     /// The figures of each row of those blocks that have not all the same, [`BLOCK`] of them for each.
     figures: Vec<Figures>,
-    /// What there is no room for of some samples.
+    /// The figures of some samples that do not fit.
     large: Vec<Large>,
 }
 
@@ -50,7 +50,7 @@ enum BlockFigures {
     Each(u32),
 }
 
-/// What there is no room for elsewhere.
+/// Figures that do not fit in the other columns.
 #[derive(Clone, Copy)]
 struct Large {
     time: u64,
@@ -65,7 +65,7 @@ impl Samples {
         Self::default()
     }
 
-    /// No samples, and room for so many ordinary ones.
+    /// No samples, with memory for this many ordinary ones.
     pub fn with_capacity(capacity: usize) -> Self {
         let (rows, blocks) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity.div_ceil(BLOCK)));
         Self { rows, blocks, ..Self::default() }
@@ -180,15 +180,15 @@ impl Samples {
         }
     }
 
-    /// Drops so many of the first ones. Linear in what is left.
+    /// Drops this many of the first ones. Linear in what is left.
     pub fn drop_first(&mut self, count: usize) {
         if count > 0 {
             *self = self.range(count..self.len()).collect();
         }
     }
 
-    /// Puts them in the order of time, those of the same time in the order in which they are. O(samples) where that is so
-    /// already, and no memory; else O(samples × log samples).
+    /// Puts them in the order of time, those of the same time in the order in which they are. O(samples) where
+    /// that is so already, and no memory; otherwise O(samples × log samples).
     pub fn sort_by_time(&mut self) {
         if self.iter().is_sorted_by_key(|sample| sample.time) {
             return;
@@ -416,7 +416,7 @@ mod tests {
         check(&[(9, 1 << 25, 1, false), (9, 0, 64, false), (9, u64::MAX, u32::MAX, false)], 3);
         check(&[(9, (1 << 15) - 1, 1, true), (9, 0, (1 << 16) - 1, true)], 0);
         check(&[(9, 1 << 15, 1, true), (9, 0, 1 << 16, true), (9, u64::MAX, u32::MAX, true)], 3);
-        // The greatest figures that would fit stand for those that do not.
+        // The greatest figures that would fit are the mark of those that do not.
         check(&[(9, (1 << 15) - 1, (1 << 16) - 1, true)], 1);
         check(&[(u64::MAX, 1, 1, false), (0, 1, 1, false)], 1);
     }

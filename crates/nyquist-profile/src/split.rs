@@ -1,8 +1,8 @@
-//! Splitting samples of exact times, so that a range of time has the part of them that is in it.
+//! Splitting samples of exact times, so that a range of time contains only its part of them.
 
 use crate::profile::Profile;
+use crate::sample::Sample;
 use crate::samples::Samples;
-use crate::thread::Sample;
 
 impl Profile {
     /// Splits the samples that stand for time before and after one of `times`, in ns since the profile's zero, in two. The

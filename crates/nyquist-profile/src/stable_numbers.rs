@@ -33,7 +33,7 @@ struct ThreadKey {
     tid: Box<str>,
 }
 
-/// Numbers by what rows are known by. Several rows that nothing tells apart are told apart by their order.
+/// Numbers by what rows are known by. Several rows that are otherwise equal are distinguished by their order.
 #[derive(Debug)]
 struct Numbers<K> {
     by_key: FxHashMap<Arc<K>, Known>,
@@ -132,7 +132,7 @@ impl<K: Eq + Hash> Numbers<K> {
         places
     }
 
-    /// The rows, with others in place of those that are gone.
+    /// The rows, with others in place of removed ones.
     fn filled<R>(&self, rows: Vec<Option<R>>, mut gone: impl FnMut(&K) -> R) -> Vec<R> {
         rows.into_iter().zip(&self.keys).map(|(row, key)| row.unwrap_or_else(|| gone(key))).collect()
     }
@@ -144,7 +144,8 @@ mod tests {
     use crate::builder::ProfileBuilder;
     use crate::code::Frame;
     use crate::meta::Meta;
-    use crate::thread::{Process, Sample};
+    use crate::sample::Sample;
+    use crate::thread::Process;
 
     /// A profile with a function of each name, in that order, and a thread of each number, in which a sample is in the first one.
     fn profile(names: &[&str], tids: &[&str]) -> Profile {

@@ -1,11 +1,11 @@
-//! Names that the recorder writes and the analysis knows again.
+//! Names that the recorder writes and the analysis recognises.
 
 /// The category of code of programs and libraries.
 pub const USER: &str = "User";
 /// The category of code of the kernel.
 pub const KERNEL: &str = "Kernel";
-/// The subcategory of [`USER`] of the outer frames of a stack that were not in its copy: they were read from the running program's
-/// memory, some time before and after the sample.
+/// The subcategory of [`USER`] for the outer frames of a stack that were not in its copy. They were read from
+/// the running program's memory, some time before and after the sample.
 pub const COMPLETED: &str = "Completed from memory";
 /// The category of all that has no other.
 pub const OTHER: &str = "Other";
@@ -19,7 +19,8 @@ pub const NOT_SAMPLED: &str = "[not sampled]";
 /// The innermost function of a stack whose thread was ready to run, and other threads had the CPU.
 pub const RUNNABLE: &str = "[waiting for a CPU]";
 
-/// The innermost function of waits that ended before anybody could see where the thread was, or whose stack may not be read.
+/// The innermost function of waits that ended before the recorder looked at the thread, or whose stack may not
+/// be read.
 pub const WAIT_NOT_SEEN: &str = "[waiting: not seen]";
 
 /// The name of the innermost function of a stack whose thread waits for something, as `lock`: `[waiting: lock]`.
@@ -42,8 +43,8 @@ pub const CPU_PROCESS: &str = "CPU";
 /// The number of the process whose threads are the CPUs, which no process has.
 pub const CPU_PROCESS_ID: &str = "0";
 
-/// Why a stack could not be finished whose process's mappings were never told: those of other users' processes may be read by
-/// root alone.
+/// Why a stack could not be finished if its process's mappings are not known. Those of other users' processes
+/// may be read by root alone.
 pub const UNKNOWN_MAPPINGS: &str = "the process's mappings are not known";
 
 /// How the name of the root function of a stack that could not be finished begins.

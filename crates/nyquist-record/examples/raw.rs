@@ -97,6 +97,8 @@ impl Seen {
             }
             EventKind::TotalInAll { .. } => "total in all",
             EventKind::SwitchOut(_) => "switch out",
+            EventKind::SwitchStack(_) => "stack of a switch",
+            EventKind::Wakeup(_) => "wakeup",
             EventKind::SwitchIn { .. } => "switch in",
             EventKind::Descheduled { .. } => "descheduled",
             EventKind::Waiting(_) => "waiting",

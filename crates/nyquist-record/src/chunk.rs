@@ -1,7 +1,6 @@
 //! What a backend hands out: records or events of some stretch of time, and how far the past is complete.
 
 use bytes::Bytes;
-use nyquist_convert::ThreadPool;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_convert::sys::{CACHE_LINE, fetch};
@@ -62,48 +61,8 @@ impl Chunk {
     }
 }
 
-/// Decodes chunks, by several threads where many have come.
-#[derive(Debug)]
-pub struct Decoder {
-    threads: ThreadPool<(Chunk, Vec<Event>), Vec<Event>>,
-    /// The events of each chunk; kept to save their memory.
-    events: Vec<Vec<Event>>,
-}
-
-/// A thread is worth being woken for so many chunks.
-const CHUNKS_EACH: usize = 8;
-/// How many chunks are decoded at once at most: their memory comes back when all of them are converted.
-const MOST_AT_ONCE: usize = 64;
 /// The bytes of a sample before its stack: its fields, and the registers.
 const FIELDS: usize = 384;
-
-impl Decoder {
-    /// With so many threads beside the one that calls.
-    pub fn new(threads: usize) -> Self {
-        Self { threads: ThreadPool::new("nyquist-decoder", threads), events: Vec::new() }
-    }
-
-    /// How many chunks should be decoded at once, where so many are there.
-    pub fn most_at_once(&self) -> usize {
-        if self.threads.most() > 0 { MOST_AT_ONCE } else { 1 }
-    }
-
-    /// The events of each of some chunks, as [`Chunk::decode`] gives them. Whoever takes them leaves the lists to the next ones.
-    pub fn decode(&mut self, chunks: Vec<Chunk>) -> &mut [Vec<Event>] {
-        let count = chunks.len();
-        let mut spare = std::mem::take(&mut self.events);
-        let events = |chunk| (chunk, spare.pop().unwrap_or_default());
-        let jobs = chunks.into_iter().map(events).collect();
-        let decode = |(chunk, mut events): (Chunk, Vec<Event>)| {
-            events.clear();
-            chunk.decode(&mut events);
-            events
-        };
-        self.threads.do_all(jobs, count / CHUNKS_EACH, || decode, decode, |events| self.events.push(events));
-        self.events.append(&mut spare);
-        &mut self.events[..count]
-    }
-}
 
 fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -> u64 {
     let mut not_understood = 0;
@@ -130,33 +89,4 @@ fn fetch_next(bytes: &[u8], len: usize) {
 fn record_len(bytes: &[u8]) -> Option<usize> {
     let len = usize::from(Header::parse(bytes).ok()?.size);
     (Header::LEN..=bytes.len()).contains(&len).then_some(len)
-}
-
-#[cfg(test)]
-mod tests {
-    use nyquist_convert::event::EventKind;
-
-    use super::*;
-
-    fn chunk(number: u64, events: u64) -> Chunk {
-        let kind = EventKind::Lost { records: number };
-        let event = |time| Event { time: Timestamp(time), cpu: None, kind: kind.clone() };
-        Chunk::events((0..events).map(event).collect(), Timestamp(0))
-    }
-
-    #[test]
-    fn each_chunk_keeps_its_events_on_any_decoder() {
-        for threads in [0, 3] {
-            let mut decoder = Decoder::new(threads);
-            for count in [1, 40, 0, 7] {
-                let chunks = (0..count).map(|number| chunk(number, number % 4));
-                let decoded = decoder.decode(chunks.collect());
-                assert_eq!(decoded.len() as u64, count);
-                for (number, events) in (0..count).zip(decoded) {
-                    let kinds = events.drain(..).map(|event| event.kind).collect::<Vec<_>>();
-                    assert_eq!(kinds, vec![EventKind::Lost { records: number }; number as usize % 4]);
-                }
-            }
-        }
-    }
 }

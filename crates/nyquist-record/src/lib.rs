@@ -8,4 +8,4 @@ mod chunk;
 #[cfg(target_os = "linux")]
 pub mod linux;
 
-pub use chunk::{Chunk, Decoder, Source};
+pub use chunk::{Chunk, Source};

@@ -1,4 +1,4 @@
-//! How much memory what is read from files may take, shared by all who read.
+//! How much memory data from files may take, shared by all readers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -30,7 +30,7 @@ impl Budget {
         Charge { budget: self.clone(), taken: AtomicU64::new(0) }
     }
 
-    /// Whether so many bytes could be taken now. For memory that is given back at once.
+    /// Whether that many bytes could be taken now. For memory that is freed immediately.
     pub fn has(&self, bytes: u64) -> bool {
         self.note(bytes <= self.0.left.load(Ordering::Relaxed))
     }
@@ -57,13 +57,13 @@ pub fn limit_files(bytes: u64) {
     let _ = OF_FILES.set(Budget::new(bytes));
 }
 
-/// What the contents of files may take: what [`limit_files`] has said, else any amount.
+/// What the contents of files may take: what [`limit_files`] has said, otherwise any amount.
 pub fn of_files() -> Budget {
     OF_FILES.get().cloned().unwrap_or_else(|| Budget::new(u64::MAX))
 }
 
 impl Default for Budget {
-    /// One of 1 GiB, for whoever does not say.
+    /// One of 1 GiB, the default.
     fn default() -> Self {
         Self::new(1 << 30)
     }
@@ -88,7 +88,7 @@ impl Charge {
         self.budget.note(taken)
     }
 
-    /// Gives all back but so many bytes.
+    /// Gives all back except that many bytes.
     pub fn keep(&mut self, bytes: u64) {
         let taken = self.taken.get_mut();
         let back = taken.saturating_sub(bytes);

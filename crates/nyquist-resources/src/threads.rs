@@ -1,4 +1,5 @@
-//! Threads for work that does not need them: where the system refuses one, the caller does the work itself.
+//! Threads for work that can also be done without them. If the system refuses one, the caller does the work
+//! itself.
 //!
 //! A thread can be refused at any time: by a limit of processes, or of memory, in which its stack counts.
 
@@ -14,8 +15,8 @@ pub fn spawn_helper<'scope, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).ok()
 }
 
-/// Does `work` on so many threads at once, the caller's among them. It must share out what there is to do: where fewer threads can be
-/// started, the others do it all.
+/// Does `work` on that many threads in parallel, including the caller's. It must share out what there is to do:
+/// where fewer threads can be started, the others do it all.
 pub fn on_threads(count: usize, work: impl Fn() + Sync) {
     thread::scope(|scope| {
         for _ in 1..count {
@@ -27,7 +28,8 @@ pub fn on_threads(count: usize, work: impl Fn() + Sync) {
     });
 }
 
-/// Does two things at once, the first on a thread of its own; where that cannot be started, one after the other.
+/// Does two things in parallel, the first on a thread of its own. If that cannot be started, does one after the
+/// other.
 ///
 /// # Panics
 ///

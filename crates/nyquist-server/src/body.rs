@@ -1,4 +1,4 @@
-//! Reading a request's body, within a bound of bytes and of patience.
+//! Reading a request's body, within a limit of bytes and time.
 
 use http_body_util::BodyExt;
 use hyper::StatusCode;
@@ -8,11 +8,12 @@ use tokio::time::timeout;
 use crate::config::Limits;
 use crate::reply::ApiError;
 
-/// How many times the limit is read and thrown away, so that the client of a body that is too long has sent it
-/// and reads the answer, instead of finding the connection reset.
+/// How many times the limit is read and discarded if a body is too long. Then the client has sent all of it and
+/// reads the answer, instead of finding the connection reset.
 const DISCARDED: u64 = 4;
 
-/// Reads the whole body, of at most so many bytes. The bytes that a head promises are not believed: memory grows as they come.
+/// Reads the whole body, of at most so many bytes. Memory is not reserved by the length that a head states. It
+/// grows as bytes come.
 pub(crate) async fn read(mut body: Incoming, most: usize, limits: &Limits) -> Result<Vec<u8>, ApiError> {
     let longest_read = (most as u64).saturating_mul(DISCARDED);
     if body.size_hint().lower() > longest_read {

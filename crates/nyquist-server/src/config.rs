@@ -13,8 +13,9 @@ pub struct Config {
     /// The address of the front end that shows the profile. Of all pages that a browser shows, only its own may read
     /// answers.
     pub front_end: String,
-    /// The number of the user who is served. Only this user's processes and root's may use the one-time link, and their
-    /// connections have places that others' cannot take. `None`: all users' connections are alike, and there is no such link.
+    /// The user id of the served user. Only this user's processes and root's may use the one-time link, and
+    /// their connections have places that others' cannot take. `None`: all users' connections are alike, and
+    /// there is no such link.
     pub user: Option<u32>,
     /// The bounds of what a request may cost.
     pub limits: Limits,
@@ -67,16 +68,16 @@ pub struct Limits {
     /// How long a connection may take to send a request's head; it is also how long an idle one is kept. Unauthenticated have
     /// the shorter [`Limits::unauthenticated_timeout`].
     pub header_timeout: Duration,
-    /// How long a connection may rest in the middle of a body, in either direction.
+    /// How long a connection may be idle in the middle of a body, in either direction.
     pub stall_timeout: Duration,
-    /// How many connections are served at once; more wait to be accepted.
+    /// How many connections are served at the same time. More wait to be accepted.
     pub connections: u16,
     /// How many of them may be unauthenticated: those on which no request with the token has come so far. One more closes the
     /// oldest of them. The served user has this many, and all others together.
     pub unauthenticated: u16,
     /// How long a connection may be unauthenticated, from when it is accepted.
     pub unauthenticated_timeout: Duration,
-    /// How many requests are read and worked on at once; more wait.
+    /// How many requests are read and worked on at the same time. More wait.
     pub lookups: u16,
     /// How long a shutdown waits for answers that are under way.
     pub shutdown_grace: Duration,

@@ -1,6 +1,6 @@
-//! The headers by which a browser lets the pages of another origin read answers. The front end's pages may, and no others:
-//! even one that has come by the token (of a link that was pasted somewhere) gets nothing. Only an answer to a path with
-//! the token carries these headers, so that others do not learn which front end it is.
+//! The headers by which a browser lets the pages of another origin read answers. Only the front end's pages
+//! may. Even a page that has the token (of a link that was pasted somewhere) gets nothing. Only an answer to a
+//! path with the token carries these headers, so that others do not learn which front end it is.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -16,7 +16,8 @@ use crate::reply::Reply;
 const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// Lets pages of this origin read the answer. It is the same whoever asks, so that no cache can mix answers up.
+/// Lets pages of this origin read the answer. It is the same for every request, so that no cache can mix
+/// answers up.
 pub(crate) fn allow_origin(reply: &mut Reply, origin: Option<&HeaderValue>) {
     if let Some(origin) = origin {
         reply.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());

@@ -1,4 +1,4 @@
-//! What can go wrong before and around serving. Nothing that a request does is among it.
+//! Errors before and around serving. Those of single requests are not among them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

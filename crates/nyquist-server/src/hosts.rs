@@ -1,6 +1,6 @@
-//! The names under which the server may be asked. A page of a foreign name that an attacker points at this
-//! machine (DNS rebinding) is of the same origin as its requests, so no cross-origin rule stops it; the name in
-//! its requests does.
+//! The names under which the server may be asked. An attacker can point a foreign name at this machine (DNS
+//! rebinding). A page of that name has the same origin as its requests, so no cross-origin rule stops it. The
+//! name in its requests does.
 
 use std::net::{IpAddr, Ipv6Addr};
 

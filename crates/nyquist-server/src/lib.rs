@@ -1,9 +1,9 @@
 //! The HTTP server that a profile viewer asks for profiles, symbols, source and assembly.
 //!
-//! [`Server::bind`] takes a port and makes up a secret token, [`Server::open_url`] gives the address that opens
-//! the profile in the Firefox Profiler, [`Server::one_time_url`] one that does so once and does not hold the token, and
-//! [`Server::run`] serves until a [`ShutdownHandle`] ends it. Nothing in here prints, opens a browser or ends the
-//! process: that is the caller's.
+//! [`Server::bind`] takes a port and makes a secret token. [`Server::open_url`] gives the address that opens
+//! the profile in the Firefox Profiler. [`Server::one_time_url`] gives one that does so once and does not hold
+//! the token. [`Server::run`] serves until a [`ShutdownHandle`] ends it. Nothing in here prints, opens a
+//! browser or ends the process: that is the caller's.
 //!
 //! | path | method | answer |
 //! |---|---|---|
@@ -19,11 +19,11 @@
 //! What needs binaries comes from a [`SymbolSource`]; [`ProfileSymbols`] is the one over the files of a profile's
 //! libs.
 //!
-//! Who may ask: whoever knows the token, and of pages in a browser only those of the front end, which is what the
-//! cross-origin headers say. A request without the token gets a 404 and one under a foreign host name (DNS rebinding) a
-//! 403, and neither says what this server is. Connections on which no token has come are few and short (`unauthenticated`).
-//! Every error is `{"error": "..."}`, except for bytes that are not HTTP, which the protocol layer
-//! answers with a bare status.
+//! Access: a request needs the token. Of pages in a browser, only those of the front end may read answers, by
+//! the cross-origin headers. A request without the token gets a 404 and one under a foreign host name (DNS
+//! rebinding) a 403, and neither says what this server is. Connections on which no token has come are few and
+//! short (`unauthenticated`). Every error is `{"error": "..."}`, except for bytes that are not HTTP, which the
+//! protocol layer answers with a bare status.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The addresses that are handed to people and browsers.
+//! The addresses for users and browsers.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,8 +13,8 @@ pub(crate) fn origin(bound: SocketAddr) -> String {
     format!("http://{}", SocketAddr::new(ip, bound.port()))
 }
 
-/// The origin of a page's address, as browsers send it (RFC 6454, section 6.2): in lower case, without the port that goes
-/// without saying. Pages from files have the origin `null`.
+/// The origin of a page's address, as browsers send it (RFC 6454, section 6.2): in lower case, without the
+/// default port. Pages from files have the origin `null`.
 pub(crate) fn origin_of(address: &str) -> Option<String> {
     let (scheme, rest) = address.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();

@@ -1,4 +1,5 @@
-//! Code that was made while a program ran: no module's file holds it, and only whoever opens the server knows where it may be.
+//! Code that was made while a program ran. No module's file holds it, and only the server's owner knows where
+//! it may be.
 
 use nyquist_object::RelativeAddress;
 use nyquist_profile::Lib;
@@ -15,8 +16,8 @@ pub trait MadeCode: Send + Sync {
 
 /// The code of a lib that is no file.
 pub trait MadeLib: Send + Sync {
-    /// How the compiler spelled a source file, where it named it; `file` may be its special path. What says so must be of this
-    /// machine and to be believed, because the file is then shown.
+    /// How the compiler spelled a source file, where it named it; `file` may be its special path. The source of
+    /// that statement must be on this machine and trusted, because the file is then shown.
     fn named_source(&self, file: &str) -> Option<String>;
 
     /// The instructions of a range.

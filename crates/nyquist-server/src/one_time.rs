@@ -1,14 +1,15 @@
-//! The link that a browser is opened with: it names a code that is good once, and the answer sends the browser on to the
-//! place whose address holds the token.
+//! The link that a browser is opened with. It names a code that is valid once, and the answer redirects the
+//! browser to the address that holds the token.
 //!
-//! A browser gets its address as an argument, and everybody on a machine can read the arguments of every process, for as
-//! long as it runs. So the token must not be in it. The code is worth nothing after its first use or a minute. Who reads
-//! it in that time and is faster than the browser gets nothing either: the answer is only for connections of the user who
-//! was to open it, and of root, as whom the relay connects that brings browsers outside of a Windows Subsystem for Linux
-//! in. Somebody else's attempt does not use the code up.
+//! A browser gets its address as an argument, and everybody on a machine can read the arguments of every
+//! process, for as long as it runs. So the token must not be in it. The code is worth nothing after its first
+//! use or a minute. Another user who reads it and is faster than the browser gets nothing, either. The answer
+//! is only for connections of the user who was to open it, and of root. Root is needed because the relay for
+//! browsers outside of a Windows Subsystem for Linux connects as root. An attempt of another user does not use
+//! the code up.
 //!
-//! A private file that redirects was the other way. Browsers in a snap or a flatpak read neither `/tmp` nor hidden
-//! folders, so it would have to lie in the user's home, and be removed again.
+//! A private file that redirects was the other way. Browsers in a snap or a flatpak read neither `/tmp` nor
+//! hidden folders, so it would have to be in the user's home, and be removed again.
 //!
 //! Only this link asks for the user. With the token every connection is as good: those through `ssh -L` or the ports of
 //! a container are not the user's own.
@@ -30,7 +31,7 @@ use crate::token::Token;
 /// How long a code is good.
 pub(crate) const LIFETIME: Duration = Duration::from_mins(1);
 
-/// What is told to a browser that cannot have the profile by this link.
+/// The page for a browser that cannot have the profile by this link.
 const ELSEWHERE: &str = "open the link that is printed in the terminal";
 
 /// The code, and where it leads.
@@ -91,7 +92,7 @@ impl OneTimeLink {
     }
 }
 
-/// Whose the connection is, where that can be found out.
+/// The connection's owner, if that can be found out.
 async fn user_between(between: Option<(SocketAddr, SocketAddr)>) -> Option<u32> {
     let (peer, local) = between?;
     // The table has a line for each socket of the machine.

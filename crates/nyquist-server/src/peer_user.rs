@@ -1,7 +1,8 @@
 //! The user whose process is at the other end of a connection from this machine.
 //!
-//! The kernel tells everybody the owners of all TCP sockets of a network namespace: the peer's socket is the one whose own
-//! address is the connection's peer. It answers for one socket at once, where it knows how; it lists all of them everywhere.
+//! Any process may ask the kernel for the owners of all TCP sockets of a network namespace. The peer's socket
+//! is the one whose own address is the connection's peer. Some kernels answer for one socket directly. All of
+//! them can list all sockets.
 
 #[cfg(target_os = "linux")]
 mod socket_query;
@@ -24,7 +25,7 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// `user` is the number of the user who is served.
+    /// `user` is the id of the served user.
     pub(crate) fn new(user: Option<u32>) -> Self {
         Self {
             user,
@@ -53,9 +54,9 @@ impl Owners {
     }
 }
 
-/// The owner of the socket that is at `peer` and connected to `local`; `None` where there is none, because it is not in
-/// this network namespace or not connected any more. O(sockets on this machine) where the kernel answers for no single
-/// socket.
+/// The owner of the socket that is at `peer` and connected to `local`. `None` if there is none, because it is
+/// not in this network namespace or not connected any more. O(sockets on this machine) where the kernel answers
+/// for no single socket.
 pub(crate) fn of(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
     #[cfg(target_os = "linux")]
     if let Some(user) = SocketQuery::open().and_then(|query| query.owner(peer, local)).ok().flatten() {

@@ -21,8 +21,8 @@ use crate::symbol_source::{
     SymbolSource,
 };
 
-/// How many of the files that are not the right ones are told to the viewer.
-const FILES_TOLD: usize = 2;
+/// How many of the wrong files are reported to the viewer.
+const FILES_NAMED: usize = 2;
 
 /// Answers from the files of a profile's libs. A lib's files are looked for and opened when it is first asked
 /// for, and stay open.
@@ -40,7 +40,7 @@ struct LibFiles {
     request: ModuleRequest,
     /// The source files that the profile itself names for the lib, by their special paths where they have them.
     sources: HashSet<Box<str>>,
-    /// The reason is text, for it is told to every request.
+    /// The reason is text, because it is sent to every request.
     module: OnceLock<Result<ModuleSymbols, String>>,
     /// The same of code that was made while the program ran; `None` of all other libs.
     made: OnceLock<Option<Result<Box<dyn MadeLib>, String>>>,
@@ -128,7 +128,7 @@ impl ProfileSymbols {
 }
 
 impl LibFiles {
-    /// Whether there is anything by which a file can be told to be the lib's.
+    /// Whether there is anything that identifies the lib's file.
     fn has_identity(lib: &Lib) -> bool {
         let request = Self::new(lib).request;
         request.id.is_some() || request.debug_id.is_some()
@@ -172,16 +172,16 @@ impl LibFiles {
 }
 
 fn open(finder: &Finder, found: &Found) -> Result<ModuleSymbols, String> {
-    let tried = told(&found.tried);
+    let tried = attempts_text(&found.tried);
     finder.open(found).map_err(|error| format!("{error}{tried}"))
 }
 
 /// The attempts as text, to be put behind an error: the files that are there and were not used. Places without a file, of
 /// which there are many for the kernel, say nothing.
-fn told(attempts: &[Attempt]) -> String {
+fn attempts_text(attempts: &[Attempt]) -> String {
     let there = attempts.iter().filter(|attempt| attempt.outcome != Outcome::Missing);
-    let told = |attempt: &Attempt| format!("; {}: {}", attempt.path.display(), attempt.outcome);
-    there.take(FILES_TOLD).map(told).collect()
+    let text = |attempt: &Attempt| format!("; {}: {}", attempt.path.display(), attempt.outcome);
+    there.take(FILES_NAMED).map(text).collect()
 }
 
 fn key(lib: &Lib) -> LibKey {
@@ -253,8 +253,8 @@ impl SymbolSource for ProfileSymbols {
 
 impl AddressInfo {
     /// `None` where nothing is known. The outermost function of the debug info is the symbol's; its name there
-    /// is the better one. Without a symbol the function's start is not known, and the address stands for it, as
-    /// the API has no way to leave it out.
+    /// is the better one. Without a symbol the function's start is not known. The address replaces it, because
+    /// the API cannot leave it out.
     fn known(address: RelativeAddress, mut info: nyquist_symbols::AddressInfo) -> Option<Self> {
         let outermost = info.frames.pop().unwrap_or_default();
         let symbol = info.symbol;

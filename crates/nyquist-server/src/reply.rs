@@ -31,8 +31,8 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// The request is right, but what it asks for cannot be had. The status is 200, for of an answer with
-    /// another one the front end shows the status alone and throws the message away.
+    /// The request is right, but what it asks for cannot be had. The status is 200, because with another one
+    /// the front end shows only the status and drops the message.
     pub(crate) fn unavailable(message: impl fmt::Display) -> Self {
         Self::new(StatusCode::OK, message)
     }

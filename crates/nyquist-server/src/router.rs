@@ -1,4 +1,4 @@
-//! Who may ask, and which endpoint answers.
+//! Checks who may ask, and chooses the endpoint that answers.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};

@@ -57,7 +57,7 @@ pub enum Page {
 pub struct ShutdownHandle(Arc<watch::Sender<bool>>);
 
 impl ShutdownHandle {
-    /// Makes [`Server::run`] return: at once, or when the answers under way are out and no later than
+    /// Makes [`Server::run`] return: immediately, or when the answers under way are out and no later than
     /// [`crate::Limits::shutdown_grace`]. A server that has not run yet will not. May be called more than once.
     pub fn shut_down(&self) {
         self.0.send_replace(true);
@@ -66,11 +66,11 @@ impl ShutdownHandle {
 
 impl Server {
     /// Takes a port and makes up the token. `profile` is the file as it is stored, compressed or not; it is
-    /// served as it is. Where there is none yet, because it is still recorded, the viewer writes what there is so far:
-    /// its answer to the question `profile.json`.
+    /// served as it is. If there is none yet, because it is still recorded, the viewer writes what was recorded
+    /// so far. That is its answer to the query `profile.json`.
     ///
     /// # Errors
-    /// Where no port can be had, or the system gives no random bytes.
+    /// If there is no free port, or the system gives no random bytes.
     pub fn bind(
         config: Config,
         profile: impl Into<Option<Vec<u8>>>,
@@ -147,9 +147,9 @@ impl Server {
         }
     }
 
-    /// An address for the arguments of a browser, which everybody on this machine can read: it leads to a page that shows the
-    /// profile once, within a minute, and only connections of [`Config::user`]. `None` where no such address can be had.
-    /// There is one of them: asked for again, it leads to the same page.
+    /// An address for the arguments of a browser, which everybody on this machine can read. It leads to a page
+    /// that shows the profile once, within a minute, and only to connections of [`Config::user`]. `None` where
+    /// no such address can be had. There is one of them: asked for again, it leads to the same page.
     pub fn one_time_url(&self, page: Page) -> Option<String> {
         let user = self.user?;
         let link = match self.site.one_time.get() {
@@ -225,8 +225,8 @@ fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
 
-/// Accepts connections for ever, each a task of its own: a panic in one ends that one. Where all places are taken, the
-/// oldest connection that is not authenticated is closed.
+/// Accepts connections for ever. Each is a task of its own, so a panic in one ends only that one. Where all
+/// places are taken, the oldest connection that is not authenticated is closed.
 async fn accept(
     listener: &tokio::net::TcpListener,
     site: &Arc<Site>,
@@ -245,7 +245,8 @@ async fn accept(
         let admission = unauthenticated.admit(owner);
         let Some(permit) = place(connections, &unauthenticated, owner).await else { return };
         tokio::spawn(serve_connection(stream, admission, Arc::clone(site), ended.subscribe(), permit));
-        // What has come on this connection is read before others are accepted, who might make it the oldest.
+        // What has come on this connection is read before others are accepted, because these could make it the
+        // oldest.
         yield_now().await;
     }
 }
@@ -263,7 +264,7 @@ async fn place(
     Arc::clone(connections).acquire_owned().await.ok()
 }
 
-/// Serves one connection to its end. What goes wrong on it is its client's business alone.
+/// Serves one connection to its end. Errors on it concern only its client.
 async fn serve_connection(
     stream: TcpStream,
     admission: Admission,

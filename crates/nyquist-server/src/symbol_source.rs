@@ -5,8 +5,8 @@ use std::fmt;
 use nyquist_object::RelativeAddress;
 use nyquist_symbols::SourceError;
 
-/// Answers for the libs of a profile. Called from several threads at once, and never from the one that talks to
-/// the network, so a call may take its time. A call that panics costs its request a 500 and nothing else.
+/// Answers for the libs of a profile. Called from several threads at the same time, and never from the one that
+/// serves the network, so a call may take long. A call that panics costs its request a 500 and nothing else.
 pub trait SymbolSource: Send + Sync {
     /// Names addresses of a lib: one entry an address, in the order of `addresses`, which is ascending and
     /// without duplicates. `None` where nothing is known of the lib.
@@ -117,7 +117,7 @@ pub enum LookupError {
     /// The profile has no such lib.
     #[error("the profile has no lib {0}")]
     UnknownLib(LibKey),
-    /// The lib's file is not to be had here, or not in the version that was recorded.
+    /// The lib's file is not on this machine, or not in the version that was recorded.
     #[error("the file of lib {lib} cannot be had here: {reason}")]
     NoBinary {
         /// The lib.

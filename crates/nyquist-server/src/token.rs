@@ -26,7 +26,7 @@ impl Token {
         self.equals(token).then_some(rest)
     }
 
-    /// Compares every byte whatever the first difference is, so that the time taken tells nothing of the token.
+    /// Compares every byte, wherever the first difference is, so that the time reveals nothing of the token.
     pub(crate) fn equals(&self, other: &str) -> bool {
         let differences = self.0.bytes().zip(other.bytes()).fold(0, |all, (a, b)| black_box(all | (a ^ b)));
         self.0.len() == other.len() && differences == 0

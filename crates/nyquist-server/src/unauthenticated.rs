@@ -1,6 +1,6 @@
-//! Connections on which no request with the token has come so far. Anybody on this machine can open any number of them,
-//! so they get a small share of all connections and a short time. Those of the user who is served have a share of their own,
-//! which no other user's connection takes: whoever knows the token always finds a place.
+//! Connections on which no request with the token has come so far. Anybody on this machine can open any number
+//! of them, so they get a small share of all connections and a short time. Those of the served user have a
+//! share of their own, which no other user's connection takes. So a client with the token always finds a place.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 pub(crate) enum Owner {
     /// The user who is served, or root.
     Served,
-    /// Another user, or nobody knows whose it is: it comes from another machine or network namespace.
+    /// Another user, or an unknown one, because it comes from another machine or network namespace.
     Other,
 }
 
@@ -53,7 +53,7 @@ impl Evictions {
             return false;
         }
         if let Some((_, evict)) = self.0.pop_first() {
-            // One that has gone already needs no end.
+            // One that is closed already need not be ended.
             let _ = evict.send(());
         }
         true
@@ -109,7 +109,7 @@ impl Admission {
     }
 }
 
-/// What a connection's requests say of who is on it.
+/// What a connection's requests say of its client.
 pub(crate) struct Standing {
     number: u64,
     owner: Owner,

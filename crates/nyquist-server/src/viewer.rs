@@ -11,8 +11,8 @@ pub trait Viewer: Send + Sync {
     /// opens the profile in the Firefox Profiler.
     fn asset(&self, path: &str, front_end: &str) -> Option<Asset>;
 
-    /// Answers a question. Called on a thread of its own, so that it may take its time. A question whose client has gone need
-    /// not be answered.
+    /// Answers a question. Called on a thread of its own, so that it may take its time. A query whose client
+    /// has disconnected need not be answered.
     ///
     /// # Errors
     /// Where there is no such question, or its parameters cannot be understood.
@@ -78,12 +78,12 @@ pub struct Refusal {
 pub struct Client(Arc<AtomicBool>);
 
 impl Client {
-    /// Whether it has gone.
+    /// Whether it has disconnected.
     pub fn has_gone(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// What says that it has gone when it is dropped.
+    /// Reports the disconnection when it is dropped.
     pub(crate) fn presence(&self) -> Presence {
         Presence(Arc::clone(&self.0))
     }

@@ -1,5 +1,5 @@
-//! How much memory the answers of one lookup may take together: hostile debug info gives each address a thousand inlined calls,
-//! and each of them a long name of its own.
+//! How much memory the answers of one lookup may take together. Hostile debug info can give each address a
+//! thousand inlined calls, each with a long name of its own.
 
 use crate::Frame;
 use crate::debug_answer::DebugAnswer;
@@ -33,7 +33,7 @@ impl Allowance {
         charge.take((size_of_val(frames) + texts) as u64)
     }
 
-    /// What was found of an address, or nothing where there is no room for it.
+    /// What was found of an address, or nothing if the allowance is used up.
     pub(crate) fn admitted(&mut self, found: DebugAnswer) -> DebugAnswer {
         if self.admits(&found.frames) { found } else { DebugAnswer::default() }
     }

@@ -88,7 +88,7 @@ pub enum Origin {
 pub enum Reason {
     /// The files that were found hold neither symbols nor debug info.
     NoSymbols,
-    /// The address lies outside of every function that the files name.
+    /// The address is outside of every function that the files name.
     NotCovered,
     /// The work was cancelled before this address's turn, and no symbol table covers it.
     Cancelled,

@@ -1,10 +1,10 @@
-//! Many addresses of many modules at once, every unit of debug info a job of its own.
+//! Looks up many addresses of many modules together. Every unit of debug info is a job of its own.
 
 use crate::allowance::Allowance;
 use crate::dwarf::Scratch;
 use crate::module::{Functions, Place};
 use crate::symbol_table::Function;
-use crate::{AddressInfo, ModuleSymbols, Origin, Reason};
+use crate::{AddressInfo, EarlyAnswer, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
 use nyquist_resources::{Charge, of_files, on_threads};
 use rustc_hash::FxHashMap;
@@ -27,7 +27,7 @@ const UNCOVERED_A_JOB: usize = 1024;
 /// Answers for the addresses of many modules, all units of all modules sharing the threads. `done` counts the
 /// different addresses that have been answered.
 ///
-/// When `cancel` becomes true, the addresses whose turn has not come get what is known without debug info. Addresses of one
+/// When `cancel` becomes true, the remaining addresses get answers without debug info. Addresses of one
 /// function that has no debug info share one answer.
 pub fn symbolicate(
     batches: &[Batch<'_>],
@@ -54,6 +54,40 @@ pub fn symbolicate(
     prepared.into_iter().map(Prepared::into_answers).collect()
 }
 
+impl ModuleSymbols {
+    /// Answers for each of `addresses`, in their order. Equal addresses are looked up once. When `cancel`
+    /// becomes true, the remaining addresses get answers without debug info.
+    pub fn symbolicate(
+        &self,
+        addresses: &[RelativeAddress],
+        threads: NonZeroUsize,
+        cancel: &AtomicBool,
+    ) -> Vec<AddressInfo> {
+        let batch = Batch { module: self, addresses };
+        let answers = symbolicate(&[batch], threads, cancel, &AtomicUsize::new(0)).pop();
+        answers.into_iter().flatten().map(Arc::unwrap_or_clone).collect()
+    }
+
+    /// The answers for ascending addresses that cost the same at any time: kept answers, and those of the
+    /// symbol tables of a module without debug info. Of all others nothing: units of debug info are walked once
+    /// for all of their addresses. New answers are not kept; [`ModuleSymbols::keep`] does that.
+    pub fn symbolicate_ahead(&self, addresses: &[RelativeAddress]) -> Vec<Option<EarlyAnswer>> {
+        let known = self.known(addresses).into_iter();
+        let mut early: Vec<_> = known.map(|info| Some(EarlyAnswer { info: info?, was_kept: true })).collect();
+        let is_open = |(address, early): (&RelativeAddress, &Option<EarlyAnswer>)| {
+            early.is_none().then(|| self.svma(*address).0)
+        };
+        let open: Vec<_> = addresses.iter().zip(&early).filter_map(is_open).collect();
+        if !open.is_empty() && !self.has_debug_info() {
+            let found = answers(&self.functions(), None, &open, &mut Scratch::default());
+            for (early, info) in early.iter_mut().filter(|early| early.is_none()).zip(found) {
+                *early = Some(EarlyAnswer { info, was_kept: false });
+            }
+        }
+        early
+    }
+}
+
 /// A module's addresses, sorted and cut by unit.
 struct Prepared<'a> {
     module: &'a ModuleSymbols,
@@ -61,7 +95,7 @@ struct Prepared<'a> {
     addresses: Vec<RelativeAddress>,
     /// For each address that is asked for, its number among `addresses`.
     numbers: Vec<u32>,
-    /// The answers that were kept from earlier; nothing else is looked up of these addresses.
+    /// The answers that were kept from earlier. Nothing else is looked up for these addresses.
     known: Vec<Option<Arc<AddressInfo>>>,
     units: OnceLock<Vec<UnitWork>>,
     /// The functions around the addresses that are not known.
@@ -126,10 +160,7 @@ impl<'a> Prepared<'a> {
     }
 
     fn functions(&self) -> &Functions<'a> {
-        self.functions.get_or_init(|| {
-            let open: Vec<u64> = self.open().map(|(_, address)| self.module.svma(address).0).collect();
-            self.module.functions_near(&open)
-        })
+        self.functions.get_or_init(|| self.module.functions())
     }
 
     fn find_units(&self) {
@@ -178,7 +209,7 @@ impl<'a> Prepared<'a> {
 }
 
 /// Answers for `wanted`, sorted addresses of the unit or of none.
-pub(crate) fn answers(
+fn answers(
     functions: &Functions<'_>,
     unit: Option<u64>,
     wanted: &[u64],
@@ -221,7 +252,7 @@ impl LastFunction {
     }
 }
 
-/// What is known without debug info of addresses whose turn has not come.
+/// Answers without debug info for the remaining addresses.
 fn cancelled(functions: &Functions<'_>, wanted: &[u64]) -> Vec<Arc<AddressInfo>> {
     let mut answers = answers(functions, None, wanted, &mut Scratch::default());
     for answer in answers.iter_mut().filter(|answer| matches!(answer.origin, Origin::Unknown(_))) {

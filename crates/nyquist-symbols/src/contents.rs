@@ -1,4 +1,4 @@
-//! What a file holds that names and stacks can be had from, by its section headers and a few small sections.
+//! What a file offers for names and stacks, by its section headers and a few small sections.
 
 use crate::frame_pointers::FramePointers;
 use crate::go::{has_tables, is_go};
@@ -34,7 +34,7 @@ pub struct Contents {
     pub debug_link: bool,
     /// The share of `.text`, in per cent, of which `.eh_frame` says how to unwind it: 0 without the section.
     pub unwound_percent: u8,
-    /// What its functions do with the frame pointer; `None` where that is not known.
+    /// What its functions do with the frame pointer. `None` if that is not known.
     pub frame_pointers: Option<FramePointers>,
     /// `.debug_frame`: the same for debuggers.
     pub debug_frame: bool,
@@ -42,7 +42,7 @@ pub struct Contents {
     pub language: Option<Language>,
 }
 
-/// A language whose compiler leaves its mark and whose debug info is had in a way of its own.
+/// A language whose compiler marks its files, and whose debug info has to be asked for in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// Go (`.go.buildinfo`, `.gopclntab`).

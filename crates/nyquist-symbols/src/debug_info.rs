@@ -1,15 +1,16 @@
-//! Debug info of either kind, asked in one way.
+//! Debug info of any kind behind one interface.
 
 use crate::Origin;
 use crate::breakpad::Breakpad;
 use crate::debug_answer::DebugAnswer;
 use crate::dwarf::{Dwarf, Scratch};
 use crate::go::GoTables;
-use crate::macho::ObjectFiles;
+use crate::macho::objects::ObjectFiles;
 use crate::pdb::Pdb;
 
-/// The debug info of one module. A *unit* is what is read at once for all addresses in it: of DWARF a unit, of a PDB an
-/// object file, of a Breakpad file and of Go's tables a function; where it was left in object files, one of these.
+/// The debug info of one module. A *unit* is read once for all addresses in it. It is a unit of DWARF, an
+/// object file of a PDB, or a function of a Breakpad file and of Go's tables. Where debug info was left in
+/// object files, it is one of these.
 #[derive(Debug)]
 pub(crate) enum DebugInfo {
     Dwarf(Box<Dwarf>),

@@ -7,7 +7,7 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::{RelativeAddress, Svma};
 use rustc_hash::FxHashMap;
 
-/// The most code that is taken apart at once.
+/// The most code that is disassembled in one call.
 pub(crate) const MAX_CODE: u32 = 16 << 20;
 
 /// A piece of machine code as text, in Intel syntax.
@@ -65,8 +65,8 @@ impl SymbolResolver for Targets {
     }
 }
 
-/// Takes `code`, which stands at `address`, apart. The last instruction is whole: one that `code` cuts is left
-/// out. `name` names the functions that the code calls or jumps to.
+/// Disassembles `code`, which is at `address`. The last instruction is whole: one that `code` cuts is left out.
+/// `name` names the functions that the code calls or jumps to.
 pub(crate) fn disassemble(
     architecture: Architecture,
     code: &[u8],

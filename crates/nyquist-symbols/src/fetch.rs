@@ -1,15 +1,15 @@
-//! What a caller offers who can get files from elsewhere. This crate asks no network itself.
+//! The interface of a caller that can get files from other machines. This crate asks no network itself.
 
 use crate::Outcome;
 use nyquist_object::{BuildId, DebugId};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Gets files that are not in the usual places of this machine, such as from servers. A [`crate::Finder`] asks it
-/// last, from several threads at once.
+/// Gets files that are not in the usual places of this machine, such as from servers. A [`crate::Finder`] asks
+/// it last, from several threads at the same time.
 pub trait Fetch: fmt::Debug + Send + Sync {
-    /// Gets a file. `check` looks into one that was got and says whether it is the one that is wanted: another one must
-    /// neither be handed out nor kept.
+    /// Gets a file. `check` reads a fetched file and says whether it is the wanted one. Another one must
+    /// neither be returned nor kept.
     fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> Fetched;
 }
 

@@ -15,10 +15,10 @@ const RETURN_ADDRESS: Register = Register(16);
 /// From the frame pointer to the end of the frame: the caller's frame pointer and the return address.
 const RECORD: i64 = 16;
 
-/// So many functions, from all over the file, tell what the others do.
+/// A sample of this many functions, from all over the file, represents the others.
 const MOST_FUNCTIONS: usize = 4096;
 
-/// Entries of unwind information that are larger than those of compilers by far are passed over.
+/// Entries of unwind information that are larger than those of compilers by far are skipped.
 const MAX_ENTRY: usize = 16 << 10;
 
 /// So far into a function the instructions are looked at that set up its frame.
@@ -46,7 +46,7 @@ impl FramePointers {
         (u64::from(self.kept) * 100 / u64::from(self.functions.max(1))) as u8
     }
 
-    /// By what the unwind information says of functions, of which there are so many.
+    /// By the unwind information of functions, of which there are this many.
     pub(crate) fn by_unwind_info<S: ByteSource>(elf: &Elf<S>, count: usize) -> Option<Self> {
         let mut context = UnwindContext::new();
         let (step, mut number, mut found) = (count.div_ceil(MOST_FUNCTIONS).max(1), 0, Self::default());
@@ -82,8 +82,8 @@ impl FramePointers {
     }
 }
 
-/// Whether code at an address is a function of the program's own: not what the linker and the C library add to begin and end it,
-/// nor jumps to other modules.
+/// Whether code at an address is a function of the program's own. Code that the linker and the C library add to
+/// begin and end it is not, and neither are jumps to other modules.
 fn is_function<S: ByteSource>(elf: &Elf<S>, address: Svma) -> bool {
     let is_inside = |section: &&Section| {
         section.is_code()

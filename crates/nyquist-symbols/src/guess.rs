@@ -1,5 +1,5 @@
-//! Stand-ins for the names of a stripped file's functions: where each begins and ends is in the unwind
-//! information, and one of them is the entry point.
+//! Stand-ins for the names of a stripped file's functions. The unwind information says where each begins and
+//! ends, and the header which one is the entry point.
 
 use crate::named_range::NamedRange;
 use crate::section::Source;
@@ -11,12 +11,12 @@ use nyquist_object::{ByteSource, Elf, Svma};
 /// What the code that a program begins with is called by convention (System V gABI, "Process Initialization").
 const ENTRY_POINT: &str = "_start";
 
-/// The functions that `.eh_frame` tells of, named after their relative addresses: `fun_1f40`.
+/// The functions that `.eh_frame` describes, named after their relative addresses: `fun_1f40`.
 pub(crate) fn unnamed_functions(elf: &Elf<Source>) -> Vec<NamedRange> {
     described_code(elf).into_iter().filter_map(|(start, len)| named(elf, start, len)).collect()
 }
 
-/// Where each piece of code begins that `.eh_frame` tells of, and its length.
+/// Where each piece of code begins that `.eh_frame` describes, and its length.
 pub(crate) fn described_code<S: ByteSource>(elf: &Elf<S>) -> Vec<(u64, u64)> {
     let mut functions = Vec::new();
     each_description(elf, |Description { entry, .. }| functions.push((entry.initial_address(), entry.len())));

@@ -1,4 +1,5 @@
-//! The dynamic loader that a program names (elf(5), `PT_INTERP`), without which the kernel says of the program that it is not there.
+//! The dynamic loader that a program names (elf(5), `PT_INTERP`). If it is missing, the kernel reports that the
+//! program itself is missing.
 
 use std::ffi::OsStr;
 use std::fs::File;

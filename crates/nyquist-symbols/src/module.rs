@@ -1,8 +1,7 @@
-//! The symbols of one module: its symbol tables and its debug info joined to answers.
+//! The symbols of one module: answers from its symbol tables and its debug info together.
 
 mod functions;
 
-use crate::batch::answers;
 use crate::cache::{Extent, KeptAnswers, push_unless_covered};
 use crate::debug_answer::DebugAnswer;
 use crate::debug_info::DebugInfo;
@@ -15,14 +14,12 @@ use crate::source_files::special_source_path;
 use crate::stated::StatedModule;
 use crate::symbol_table::SymbolTable;
 use crate::windows::WindowsFiles;
-use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, EarlyAnswer, Found, SymbolsError};
+use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, Found, SymbolsError};
 pub(crate) use functions::{Functions, Place};
 use nyquist_object::elf::Segment;
 use nyquist_object::{Architecture, ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
 use std::borrow::Cow;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 /// The symbols and debug info of one module. Shared by threads freely.
@@ -42,9 +39,8 @@ pub struct ModuleSymbols {
     beside: DwarfBeside,
     tables: OnceLock<Vec<SymbolTable>>,
     /// Whether the tables were read for a few addresses alone.
-    was_read_near: AtomicBool,
-    /// The linkage table, and what the unwind information tells of a stripped file: asked last, and read only when
-    /// an address is in no other table.
+    /// The linkage table, and the functions that the unwind information of a stripped file gives. They are
+    /// asked last, and read only when an address is in no other table.
     fallbacks: OnceLock<Vec<SymbolTable>>,
     /// The answers of earlier times.
     kept: Option<KeptAnswers>,
@@ -157,38 +153,6 @@ impl ModuleSymbols {
         let MachoModule { files, debug_info } = module;
         let image_base = files.image_base();
         Self { image_base, macho: Some(files), debug_info: debug_info.into(), ..Self::default() }
-    }
-
-    /// Answers for each of `addresses`, in their order. Equal addresses are looked up once. When `cancel` becomes
-    /// true, the addresses whose turn has not come get what is known without debug info.
-    pub fn symbolicate(
-        &self,
-        addresses: &[RelativeAddress],
-        threads: NonZeroUsize,
-        cancel: &AtomicBool,
-    ) -> Vec<AddressInfo> {
-        let batch = crate::Batch { module: self, addresses };
-        let answers = crate::symbolicate(&[batch], threads, cancel, &AtomicUsize::new(0)).pop();
-        answers.into_iter().flatten().map(Arc::unwrap_or_clone).collect()
-    }
-
-    /// What can be told of addresses, which ascend, at the same cost for each whenever it is asked for: kept answers, and of a module
-    /// without debug info those of its symbol tables. Of all others nothing: units of debug info are walked once for all of their
-    /// addresses. New answers are not kept; [`ModuleSymbols::keep`] does that.
-    pub fn symbolicate_ahead(&self, addresses: &[RelativeAddress]) -> Vec<Option<EarlyAnswer>> {
-        let known = self.known(addresses).into_iter();
-        let mut early: Vec<_> = known.map(|info| Some(EarlyAnswer { info: info?, was_kept: true })).collect();
-        let is_open = |(address, early): (&RelativeAddress, &Option<EarlyAnswer>)| {
-            early.is_none().then(|| self.svma(*address).0)
-        };
-        let open: Vec<_> = addresses.iter().zip(&early).filter_map(is_open).collect();
-        if !open.is_empty() && !self.has_debug_info() {
-            let found = answers(&self.functions(), None, &open, &mut Scratch::default());
-            for (early, info) in early.iter_mut().filter(|early| early.is_none()).zip(found) {
-                *early = Some(EarlyAnswer { info, was_kept: false });
-            }
-        }
-        early
     }
 
     /// Answers for one address.
@@ -384,8 +348,11 @@ fn unreadable(path: &Path, source: ObjectError) -> SymbolsError {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use super::*;
     use crate::{Finder, ModuleRequest, SearchPaths};
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn kept_answers_need_no_debug_info() {

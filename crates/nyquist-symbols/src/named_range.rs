@@ -1,4 +1,4 @@
-//! Pieces of code that have names, from wherever these are.
+//! Pieces of code with names, from any source.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Names for the entries of the procedure linkage table, which no symbol table names: each jumps through a slot
-//! of the global offset table, and the relocation of that slot names the function.
+//! Names for the entries of the procedure linkage table, which no symbol table names. Each entry jumps through
+//! a slot of the global offset table, and the relocation of that slot names the function.
 
 use crate::named_range::NamedRange;
 use crate::section::{Section as Contents, Source};
@@ -33,7 +33,8 @@ struct Slots {
 impl Slots {
     fn read(elf: &Elf<Source>) -> Self {
         let mut slots = Self::default();
-        // Entries that are bound lazily have relocations of their own; those of `.plt.got` stand among all others.
+        // Entries that are bound lazily have relocations of their own; those of `.plt.got` are among all
+        // others.
         slots.read_relocations(elf, ".rela.plt", true);
         if elf.section(".plt.got").is_some() {
             slots.read_relocations(elf, ".rela.dyn", false);

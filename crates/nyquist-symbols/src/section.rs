@@ -15,17 +15,17 @@ use nyquist_resources::{Budget, Charge};
 /// Any source of bytes that threads can share.
 pub(crate) type Source = Arc<dyn ByteSource + Send + Sync>;
 
-/// How much of a file is fetched at once where single strings and lists are wanted.
+/// How much of a file is read in one call where single strings and lists are needed.
 const BLOCK: u64 = 64 << 10;
 
-/// The largest section that is believed: no linker makes one that is nearly as large.
+/// The largest section that is accepted: no linker makes one that is nearly as large.
 const MAX_SECTION: u64 = 64 << 30;
 
-/// Of how many pieces that are read at once the budget must have room for one: threads read them beside each other, into several
+/// How many times a piece must fit into the budget, because threads read pieces in parallel, into several
 /// buffers each.
 const PIECES: u64 = 8;
 
-/// The longest string that is believed.
+/// The longest string that is accepted.
 const MAX_STRING: u64 = 256 << 10;
 
 /// How many strings are read one by one for each block of a section before blocks are read. A block costs as much as
@@ -36,8 +36,8 @@ const SINGLES_A_BLOCK: usize = 80;
 const SHORT_STRING: usize = 256;
 const LONG_STRING: usize = 4 << 10;
 
-/// A section's contents. Of one that stands uncompressed in a file only those blocks are in memory that were
-/// touched; reading them takes no lock once they are there.
+/// A section's contents. If it is uncompressed in a file, only blocks that were touched are in memory. Reading
+/// them takes no lock once they are there.
 pub(crate) enum Section {
     /// Decompressed, or of an image that is in memory anyway.
     Memory { bytes: Vec<u8>, _charge: Option<Charge> },
@@ -171,7 +171,7 @@ impl Section {
     }
 
     /// The bytes from `offset` on: `want` of them, or fewer where the section ends earlier. They are kept for
-    /// whoever comes next.
+    /// the next reader.
     pub(crate) fn window(&self, offset: u64, want: u64) -> Option<Cow<'_, [u8]>> {
         let end = offset.checked_add(want)?.min(self.len());
         if offset > end {
@@ -256,12 +256,12 @@ impl Section {
     }
 }
 
-/// What was read last of a section, for one who reads on nearby. Nothing else is kept.
+/// What was read last of a section, for readers that go on nearby. Nothing else is kept.
 #[derive(Debug)]
 pub(crate) struct Window<'b> {
     buffer: &'b mut Vec<u8>,
     covered: Range<u64>,
-    /// How much is read at once, at least.
+    /// How much is read in one call, at least.
     ahead: u64,
 }
 

@@ -3,7 +3,7 @@
 mod elf_symbols;
 mod entry;
 mod kept;
-mod near;
+mod row_table;
 mod rows;
 
 use crate::Origin;
@@ -17,10 +17,11 @@ use crate::section::{Section, Source};
 use elf_symbols::ElfSymbols;
 use entry::Entry;
 use kept::KeptRows;
-pub use kept::{read_table, sealed_table};
+pub use kept::sealed_table;
 use nyquist_object::{ByteSource as _, Elf, Svma};
 use nyquist_resources::{Budget, Charge};
-use rows::{KeptTable, Row, RowTable, Rows};
+use row_table::{Row, RowTable};
+use rows::{KeptTable, Rows};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ const MAX_STEPS: usize = 1024;
 /// How many names of one function are compared, in either direction.
 const MAX_ALIASES: usize = 32;
 
-/// A symbol that states no size, as those of Mach-O files.
+/// A symbol that states no size, such as those of Mach-O files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnsizedSymbol {
     pub(crate) start: u64,
@@ -69,20 +70,18 @@ pub(crate) struct Function {
 }
 
 impl SymbolTable {
-    /// Reads the functions of the symbol table in the section of that name; `None` where there are none. Of a large table, where
-    /// it is asked for a few addresses only, which ascend: those that tell of these. Of one that was kept beside a module's
-    /// answers: what is asked for, when it is.
+    /// Reads the functions of the symbol table in the section of that name; `None` where there are none. If the
+    /// table was kept beside a module's answers, rows are read when they are asked for.
     pub(crate) fn read(
         elf: &Elf<Source>,
         name: &'static str,
         origin: Origin,
-        wanted: Option<&[u64]>,
         answers: Option<&KeptAnswers>,
     ) -> Option<Self> {
         let header = elf.section(name)?;
         let strings = elf.sections().get(header.link as usize)?;
         let strings = Section::open(elf, &strings.name).ok()?;
-        let rows = read_rows(elf, name, wanted, answers)?;
+        let rows = read_rows(elf, name, answers)?;
         let charge = elf.source().budget().map(Budget::charge);
         let has_room = charge.as_ref().is_none_or(|charge| charge.take(rows.size()));
         has_room.then_some(Self { rows, has_underscores: false, strings, origin, _charge: charge })
@@ -93,7 +92,7 @@ impl SymbolTable {
         Self::of_ranges(plt_entries(elf), Origin::Plt)
     }
 
-    /// The functions that the unwind information tells of, with stand-ins for names.
+    /// The functions that the unwind information describes, with stand-ins for names.
     pub(crate) fn of_unwind_info(elf: &Elf<Source>) -> Option<Self> {
         Self::of_ranges(unnamed_functions(elf), Origin::UnwindInfo)
     }
@@ -149,8 +148,8 @@ impl SymbolTable {
         reachable.find(|(_, row)| address.0 < row.end()).map(|(index, _)| index)
     }
 
-    /// The addresses around one for which [`SymbolTable::find`] gives the same number, `index`: from the function's start or, where others
-    /// begin before the address, from there, and up to the next one.
+    /// The addresses around one for which [`SymbolTable::find`] gives the same number, `index`. They begin at
+    /// the function's start, or at the last start before the address, and go up to the next one.
     pub(crate) fn extent(&self, index: usize, address: Svma) -> Range<Svma> {
         let after = self.rows.after(address.0);
         let row = self.rows.row(index);
@@ -166,7 +165,7 @@ impl SymbolTable {
         let raw = String::from_utf8_lossy(&raw);
         let plain = match raw.strip_prefix('_').filter(|_| self.has_underscores) {
             Some(plain) => plain,
-            // Microsoft's names are full of the character that stands before a version.
+            // Microsoft's names are full of the character that is before a version.
             None if self.has_underscores || raw.starts_with('?') => &*raw,
             None => without_version(&raw),
         };
@@ -179,8 +178,9 @@ impl SymbolTable {
 }
 
 impl SymbolTable {
-    /// Of the names of one function that are equally good, the one with the fewest underscores in front, then the
-    /// first in the strings. Names are read only here: a library may have more of them than of anything else.
+    /// Of the names of one function that are equally good, the one with the fewest underscores in front, then
+    /// the first in the strings. Names are read only here, because a library may have more of them than of
+    /// anything else.
     fn best_name(&self, index: usize) -> Option<Cow<'_, [u8]>> {
         let start = self.rows.row(index)?.start;
         let same = |index| self.rows.row(index).filter(|row: &Row| row.start == start);
@@ -204,25 +204,16 @@ fn without_version(name: &str) -> &str {
 }
 
 /// The functions of a section's symbols, as [`SymbolTable::read`] reads them.
-fn read_rows(
-    elf: &Elf<Source>,
-    name: &'static str,
-    wanted: Option<&[u64]>,
-    answers: Option<&KeptAnswers>,
-) -> Option<Rows> {
+fn read_rows(elf: &Elf<Source>, name: &'static str, answers: Option<&KeptAnswers>) -> Option<Rows> {
     let symbols = ElfSymbols::open(elf, name)?;
     let largest = kept::largest_file(symbols.count());
     let file = largest.zip(answers).and_then(|(largest, answers)| answers.table_file(elf, name, largest));
     if let Some(kept) = file.as_ref().and_then(|file| open_kept(elf, name, file)) {
         return Some(Rows::Kept(kept));
     }
-    // A table that is read for the second time will be read for a third: then it has paid off to put it in order.
+    // A table that is read for the second time will probably be read for a third. Then sorting it has paid off.
     let keeper = answers.filter(|answers| answers.is_known()).zip(file);
-    let few = wanted.filter(|wanted| keeper.is_none() && near::pays_off(symbols.count(), wanted.len()));
-    let table = match few {
-        Some(wanted) => return Some(Rows::Read(RowTable::of(symbols.near(wanted)?))),
-        None => RowTable::of(symbols.all()),
-    };
+    let table = RowTable::of(symbols.all());
     (table.len() > 0).then_some(())?;
     if let Some((answers, file)) = keeper {
         answers.keep_table(&file, &kept::encode(&table, file.seed));
@@ -243,9 +234,29 @@ fn open_kept(elf: &Elf<Source>, name: &'static str, file: &TableFile) -> Option<
     Some(KeptTable::new(kept, Box::new(remake)))
 }
 
+/// The names of the functions around addresses. `seed` is that of the head's checksum in the kept function
+/// table, and its names are in the strings. `None` where its head is damaged, and of a damaged block no name.
+pub fn read_table(
+    file: Vec<u8>,
+    seed: u64,
+    strings: Vec<u8>,
+    addresses: &[u64],
+) -> Option<Vec<Option<Arc<str>>>> {
+    let kept = KeptRows::open(&(Arc::new(file) as Source), seed)?;
+    let rows = Rows::Kept(KeptTable::new(kept, Box::new(RowTable::default)));
+    let strings = Section::from(strings);
+    let table =
+        SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable, _charge: None };
+    let name = |address: &u64| {
+        let index = table.find(Svma(*address))?;
+        let _ = table.extent(index, Svma(*address));
+        Some(table.function(index)?.name)
+    };
+    Some(addresses.iter().map(name).collect())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::near::Near;
     use super::*;
 
     fn table(symbols: &[(u64, u64, &str, u8)]) -> SymbolTable {
@@ -313,7 +324,7 @@ mod tests {
         check(&table, 0x200, Some(("memcpy", 0x200, 0x210)));
     }
 
-    /// So many entries that overlap, nest, have several names and labels, all near each other; the same for the same seed.
+    /// So many entries that overlap, nest, have several names and labels, close together; the same for the same seed.
     pub(super) fn crowded(seed: u64, count: u32, span: u64) -> Vec<Entry> {
         let mut state = seed;
         let mut below = |limit: u64| {
@@ -327,31 +338,5 @@ mod tests {
             Entry { start, end, name, rank: u8::from(is_sized) << 3 | below(3) as u8, is_sized }
         };
         (1..=count).map(entry).collect()
-    }
-
-    #[test]
-    fn near_entries_answer_as_all_entries_do() {
-        let strings = || Section::from((0..100).map(|byte| byte % 2 * b'f').collect::<Vec<u8>>());
-        for seed in 0..20_000 {
-            let entries = crowded(seed, 3 + seed as u32 % 12, 60);
-            let all = SymbolTable::of_entries(entries.clone(), strings(), Origin::SymbolTable);
-            let wanted: Vec<u64> =
-                (0..110).filter(|address| (address * 7 + seed) % (1 + seed % 9) == 0).collect();
-            let near = Near::find(&wanted, |visit| entries.iter().for_each(visit));
-            let some = entries.into_iter().filter(|entry| near.has(entry)).collect();
-            let some = SymbolTable::of_entries(some, strings(), Origin::SymbolTable);
-            for address in wanted {
-                let of = |table: &SymbolTable| {
-                    let index = table.find(Svma(address))?;
-                    let extent = table.extent(index, Svma(address));
-                    Some((table.function(index)?, table.rows.row(index)?.name, extent))
-                };
-                assert_eq!(of(&some), of(&all), "{address} of table {seed}");
-                let extent = of(&some).map_or(Svma(address)..Svma(address), |(.., extent)| extent);
-                for inside in extent.start.0..extent.end.0 {
-                    assert_eq!(all.find(Svma(inside)), all.find(Svma(address)), "{inside} of table {seed}");
-                }
-            }
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Files that are compressed as a whole, each bounded by what is believed of its size.
+//! Files that are compressed as a whole. The size of each is bounded.
 
 use crate::find::open_regular;
 use lzma_rust2::XzReader;
@@ -12,8 +12,8 @@ const MAX_DICTIONARY_KIB: u32 = 80 << 10;
 /// modules with it some 200.
 const MAX_SIZE: u64 = 256 << 20;
 
-/// What a file holds that is compressed by xz, zstd or gzip, told apart by how it begins; `None` for any other, one that is
-/// damaged, and one that is too large.
+/// The contents of a file that is compressed by xz, zstd or gzip, recognised by how it begins. `None` for any
+/// other file, a damaged one, and one that is too large.
 pub(crate) fn unpack_file(path: &Path) -> Option<Vec<u8>> {
     let mut packed = Vec::new();
     open_regular(path).ok()?.take(MAX_SIZE).read_to_end(&mut packed).ok()?;

@@ -149,7 +149,7 @@ fn known_addresses_are_kept_and_new_ones_added() {
     assert!(!rest.is_empty());
 }
 
-/// What is in the cache is what is answered: the only way to see that it was asked is to put something else there.
+/// A changed answer in the cache must be returned. This is the only way to see that the cache was asked.
 #[test]
 fn a_single_lookup_asks_the_cache_too() {
     let folder = Folder::new("single");
@@ -391,8 +391,8 @@ fn many_inflating_one_file_at_once_keep_it_whole() {
     }
 }
 
-/// A library of so many symbols that their table is kept, without debug info: functions of 8 bytes each, every tenth with a second name,
-/// every hundredth with a label in it.
+/// A library without debug info, of so many symbols that their table is kept. Its functions have 8 bytes each.
+/// Every tenth has a second name, and every hundredth a label in it.
 fn large(folder: &Folder) -> (PathBuf, Vec<RelativeAddress>) {
     let (source, path) = (folder.0.join("large.s"), folder.0.join("large.so"));
     let mut text = String::from(".text\n");
@@ -448,7 +448,7 @@ fn a_large_symbol_table_is_kept_the_second_time() {
     assert_eq!(folder.cache().table_files().unwrap(), (1, whole.len() as u64));
     assert_eq!(folder.cache().modules().unwrap().len(), 1, "it is no module of its own");
 
-    // Damage costs no answer, and is mended by who next needs the table.
+    // Damage costs no answer, and the next reader that needs the table repairs it.
     let [mut of_head, mut of_block] = [whole.clone(), whole.clone()];
     of_head[30] ^= 1;
     of_block[20_000..].iter_mut().for_each(|byte| *byte ^= 1);

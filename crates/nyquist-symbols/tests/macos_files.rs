@@ -53,7 +53,7 @@ impl Drop for Folder {
 }
 
 /// The name, the place in the source, and where the answer is from.
-fn told(info: &AddressInfo) -> (String, String, Origin) {
+fn shown(info: &AddressInfo) -> (String, String, Origin) {
     let frame = info.frames.first().cloned().unwrap_or_default();
     let place = match (frame.file, frame.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),
@@ -63,7 +63,7 @@ fn told(info: &AddressInfo) -> (String, String, Origin) {
 }
 
 fn check(symbols: &ModuleSymbols, address: u32, name: &str, place: &str, origin: Origin) {
-    let found = told(&symbols.lookup(RelativeAddress(address)));
+    let found = shown(&symbols.lookup(RelativeAddress(address)));
     assert_eq!(found, (name.to_owned(), place.to_owned(), origin), "{address:#x}");
 }
 

@@ -1,8 +1,9 @@
-//! Programs by the Rust compiler in the ways in which it writes debug info: a known chain of inlined calls must be
-//! found, with its lines, wherever that debug info is.
+//! Programs of the Rust compiler with debug info of every kind that it writes. A known chain of inlined calls
+//! must be found with its lines, wherever that debug info is.
 
 use nyquist_object::{Elf, FileSource, RelativeAddress, Svma};
 use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, Origin, SearchPaths};
+use std::collections::BTreeSet;
 use std::fs;
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -41,10 +42,14 @@ const CHAIN: [(&str, u32); 3] =
 
 /// Builds the program in an empty folder with the given options.
 fn build(name: &str, options: &[&str]) -> PathBuf {
+    build_source(name, SOURCE, options)
+}
+
+fn build_source(name: &str, source: &str, options: &[&str]) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("nyquist-rust-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("program.rs"), SOURCE).unwrap();
+    fs::write(folder.join("program.rs"), source).unwrap();
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
     command.args(["--edition=2024", "program.rs"]).args(options).current_dir(&folder);
@@ -96,6 +101,26 @@ fn unoptimised() {
 #[test]
 fn optimised() {
     check("release", &["-g", "-Copt-level=3"]);
+}
+
+/// A function whose linkage name is its plain one has none in the debug info.
+#[test]
+fn exported_functions_are_qualified() {
+    let exported = "#[unsafe(no_mangle)]\n    #[inline(never)]\n    pub extern \"C\" fn";
+    let source = SOURCE
+        .replace("#[inline(always)]\n    pub fn innermost<T: Into<u64>>", &format!("{exported} innermost"))
+        .replace("value: T", "value: u32")
+        .replace("value.into()", "u64::from(value)");
+    for (name, options) in [("exported", &["-O", "-g"][..]), ("exported-lto", &["-O", "-g", "-Clto=fat"])] {
+        let program = build_source(name, &source, options);
+        let (symbols, addresses) = (open(&program), code(&program));
+        let answers = symbols.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
+        let frames = answers.iter().flat_map(|info| &info.frames);
+        let names: BTreeSet<_> = frames.filter_map(|frame| frame.function.as_deref()).collect();
+        let of_it: Vec<_> = names.into_iter().filter(|name| name.ends_with("innermost")).collect();
+        assert_eq!(of_it, ["program::inner::innermost"], "{name}");
+        fs::remove_dir_all(program.parent().unwrap()).unwrap();
+    }
 }
 
 #[test]

@@ -37,9 +37,10 @@ where
 
 /// Writes spans and events as markers; made by [`layer`].
 ///
-/// A span is an interval on the thread for each time that it was entered and left. One that was entered more than once,
-/// as those of asynchronous functions are at each poll, is an interval on a line of its own besides, from its creation
-/// to its end, with the time that it was busy and idle; all of its intervals carry the same id.
+/// A span is an interval on the thread for each time that it was entered and left. Spans of asynchronous
+/// functions are entered at each poll. A span that was entered more than once is also an interval on a line of
+/// its own, from its creation to its end, with the time that it was busy and idle. All of its intervals have
+/// the same id.
 #[derive(Debug)]
 pub struct Layer(Spans);
 
@@ -331,8 +332,8 @@ impl Visit for Encoder<'_> {
 
     fn record_debug(&mut self, field: &tracing_core::Field, value: &dyn fmt::Debug) {
         let mut text = Limited(String::new());
-        // An error says that the text is longer than what is kept of it, or that the value cannot show itself: then
-        // what there is of it is kept.
+        // An error says that the text is too long, or that the value cannot be formatted. Then the part that
+        // was written is kept.
         let _ = write!(text, "{value:?}");
         self.0.text(field.index(), &text.0);
     }

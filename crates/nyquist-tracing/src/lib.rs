@@ -13,10 +13,11 @@
 //!
 //! One that does not, marks by hand with [`marker`] and [`instant`].
 //!
-//! Nothing is written, and next to nothing is spent, until a recorder listens: `nyquist record ./app` says so to the
-//! programs that it starts, and `nyquist record -p PID` to the one that it attaches to. Then each thread writes to a
-//! ring of its own, without a lock, a system call or an allocation for each marker; what finds no room is counted. What
-//! was written is read even if the program crashes. [`protocol`] is the rings' layout.
+//! Nothing is written, and a span costs next to nothing, until a recorder listens. `nyquist record ./app`
+//! switches markers on in the programs that it starts, and `nyquist record -p PID` in the one that it attaches
+//! to. Then each thread writes to a ring of its own, without a lock, a system call or an allocation for each
+//! marker; what does not fit is counted. What was written is read even if the program crashes. [`protocol`] is
+//! the rings' layout.
 
 #[cfg(target_os = "linux")]
 mod area;

@@ -1,4 +1,4 @@
-//! What each thread has of its own: the ring that it writes to, and the kinds that are defined in it.
+//! State of each thread: the ring that it writes to, and the kinds that are defined in it.
 
 use crate::protocol::{self, Kind};
 use crate::ring::Ring;
@@ -65,7 +65,7 @@ pub(crate) fn with_writer(write: impl FnOnce(&mut Writer)) {
 impl Writer {
     fn reuse(session: u32) -> Option<Self> {
         let mut unused = UNUSED.try_lock().ok()?;
-        // Those of sessions that are over, as of the parent process, are of no use any more.
+        // Those of ended sessions, such as the parent process's, are not needed any more.
         unused.retain(|writer| writer.session == session);
         let mut writer = unused.pop()?;
         drop(unused);

@@ -1,8 +1,8 @@
 //! The marker files' layout, shared by the program that writes them and the recorder that reads them.
 //!
-//! `docs/markers.md` explains it for writers in any language. All numbers are little-endian. A file is a header and a
-//! ring of records: the program appends and moves [`header::WRITTEN`], the recorder takes out and moves
-//! [`header::READ`]; both count bytes since the file was made and never wrap.
+//! `docs/markers.md` explains it for writers in any language. All numbers are little-endian. A file is a header
+//! and a ring of records. The program appends and moves [`header::WRITTEN`], and the recorder takes out and
+//! moves [`header::READ`]. Both count bytes since the file was made, and never wrap.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,7 @@ pub mod header {
     pub const PID_NAMESPACE: usize = 24;
     /// u64: the number of bytes that were ever written; stored with release order after the bytes.
     pub const WRITTEN: usize = 64;
-    /// u64: the number of records for which there was no room.
+    /// u64: the number of records that did not fit.
     pub const LOST: usize = 72;
     /// u64: the number of bytes that the recorder has taken.
     pub const READ: usize = 128;
@@ -96,7 +96,8 @@ pub mod control {
     pub const MAGIC: [u8; 8] = *b"nyqctrl\x02";
     /// u32, a futex, set by the recorder: [`OFF`], [`STOPPING`], or the number of a recording, which is another one each time.
     pub const STATE: usize = 8;
-    /// The state while nobody records: what the rings have is of no use to anybody, and their memory can be freed.
+    /// The state while there is no recorder. The contents of rings are not needed then, and their memory can be
+    /// freed.
     pub const OFF: u32 = 0;
     /// The state when a recording has ended: the program writes no more, and the recorder reads what is left.
     pub const STOPPING: u32 = 1;
@@ -108,7 +109,8 @@ pub mod control {
     pub const RING_LEN: usize = super::header::LEN + super::CAPACITY;
     /// How many rings of one recording are read.
     pub const MAX_RINGS: u32 = 1 << 14;
-    /// Where the first ring is, and what lies between two rings beside their bytes: any size of a page divides it.
+    /// Where the first ring is, and what is between two rings beside their bytes: any size of a page divides
+    /// it.
     const GAP: u64 = 1 << 16;
     /// How far a ring is from the next one.
     pub const STRIDE: u64 = super::CAPACITY as u64 + GAP;

@@ -26,7 +26,7 @@ impl Ring {
     pub(crate) fn create(place: &Place) -> io::Result<Self> {
         let mut memory = match place {
             Place::Folder(folder) => new_file(folder)?,
-            // Nobody tells the children that this process has forked when the recording has ended.
+            // Forked children of this process do not learn that the recording has ended.
             Place::Area(area, recording) if area.state() == *recording => area.ring()?,
             Place::Area(..) => return Err(io::ErrorKind::NotFound.into()),
         };
@@ -39,7 +39,7 @@ impl Ring {
         Ok(Self { memory, written: 0, read: 0 })
     }
 
-    /// Appends records, all or nothing. Where there is no room the loss is counted. Their length is a multiple of 8.
+    /// Appends records, all or nothing. If they do not fit, the loss is counted. Their length is a multiple of 8.
     pub(crate) fn push(&mut self, records: &[u8]) -> bool {
         let at = (self.written % CAPACITY as u64) as usize;
         let to_end = CAPACITY - at;
@@ -65,7 +65,7 @@ impl Ring {
             return true;
         }
         let read = self.memory.u64_at(header::READ).load(Ordering::Acquire);
-        // Only what can be true is believed.
+        // Only a possible value is used.
         if read >= self.read && read <= self.written {
             self.read = read;
         }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
-/// 0 while no recorder listens, else the number of the session. A session ends when its recorder does, and in a child
-/// process at the fork.
+/// 0 while no recorder listens, otherwise the number of the session. A session ends when its recorder does, and
+/// in a child process at the fork.
 static SESSION: AtomicU32 = AtomicU32::new(0);
 
 /// The number of the last session.
@@ -33,8 +33,8 @@ pub(crate) fn current() -> u32 {
     SESSION.load(Ordering::Relaxed)
 }
 
-/// How often a thread tries to learn where rings are made. The lock is held for a moment, but in the child of a process
-/// whose other threads held it at the fork it is never freed.
+/// How often a thread tries to learn where rings are made. The lock is held only for a moment. But if another
+/// thread held it at a fork, it is never freed in the child.
 const TRIES: u32 = 1000;
 
 /// Where rings are made.
@@ -88,12 +88,12 @@ fn changed() {
     tracing_core::callsite::rebuild_interest_cache();
 }
 
-/// Starts the thread that sleeps until a recorder attaches or goes. Without it (a system that gives no thread or no
-/// memory file) nobody can attach, which is no reason to disturb the program.
+/// Starts the thread that sleeps until a recorder attaches or goes. Without it (a system that gives no thread
+/// or no memory file) no recorder can attach, which is no reason to disturb the program.
 fn listen() {
     let _ = std::thread::Builder::new().name(control::NAME.to_owned()).spawn(|| {
         if let Ok(area) = Area::create() {
-            // The program's children have it, too: it is for ever.
+            // The program's children have it, too, so it is never closed.
             follow_switch(Box::leak(Box::new(area)));
         }
     });

@@ -7,7 +7,7 @@ use crate::sys::SpinLock;
 use tracing_core::Metadata;
 use tracing_core::span::Id;
 
-/// The number of parts of the table: so many that threads hardly ever want the same at once.
+/// The number of parts of the table. With this many, threads hardly ever need the same one at the same time.
 const SHARDS: usize = 1 << 10;
 
 /// What is kept of a span until it ends.

@@ -26,7 +26,8 @@ pub(crate) fn thread_id() -> u32 {
     unsafe { libc::gettid() as u32 }
 }
 
-/// A lock for what takes nanoseconds, which costs half of what a mutex does: nobody sleeps, so nobody need be woken.
+/// A lock for work of nanoseconds, which costs half as much as a mutex. No thread sleeps, so none need be
+/// woken.
 #[cfg(feature = "tracing")]
 #[derive(Debug, Default)]
 pub(crate) struct SpinLock<T> {
@@ -49,8 +50,8 @@ impl<T> SpinLock<T> {
             if tries.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
         }
         let _release = Release(&self.taken);
-        // SAFETY: this thread has changed `taken` to true, which nobody else can before `_release` is dropped, behind
-        // the last use of the reference.
+        // SAFETY: this thread has changed `taken` to true. No other thread can do so before `_release` is
+        // dropped, after the last use of the reference.
         then(unsafe { &mut *self.value.get() })
     }
 }
@@ -80,8 +81,8 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// Gives a file `len` bytes that exist, so that writing to them can never fail, and maps them. They begin at a multiple of
-    /// the page's size, and nobody else has them mapped.
+    /// Gives a file `len` bytes that exist, so that writing to them can never fail, and maps them. They begin
+    /// at a multiple of the page's size, and no other code has them mapped.
     pub(crate) fn map_new(file: &File, at: u64, len: usize) -> io::Result<Self> {
         let end = at.checked_add(len as u64).filter(|end| *end <= file_size_limit());
         // Beyond the limit the kernel would end the program (setrlimit(2), RLIMIT_FSIZE).
@@ -100,10 +101,10 @@ impl Shared {
         Ok(Self { start, len })
     }
 
-    /// Copies bytes to a place in the mapping; what would lie beyond it is left out.
+    /// Copies bytes to a place in the mapping; what would be beyond it is left out.
     pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) {
         if at <= self.len && bytes.len() <= self.len - at {
-            // SAFETY: the place lies in the mapping, as was just checked, and `bytes` cannot overlap it: no
+            // SAFETY: the place is in the mapping, as was just checked. `bytes` cannot overlap it, because no
             // reference into the mapping is ever given out.
             unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(at), bytes.len());
@@ -114,8 +115,8 @@ impl Shared {
     /// The number at a place that is a multiple of 8.
     pub(crate) fn u64_at(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.len, "no aligned place in the mapping");
-        // SAFETY: the place lies in the mapping and is aligned, as was just checked; the mapping lives as long as
-        // `self`, and this program touches the place by atomic operations alone.
+        // SAFETY: the place is in the mapping and aligned, as was just checked. The mapping lives as long as
+        // `self`, and this program accesses the place only by atomic operations.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
@@ -126,7 +127,7 @@ impl Shared {
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
-    /// Sleeps until somebody wakes the number's waiters, if it still is `seen`.
+    /// Sleeps until the number's waiters are woken, if it still is `seen`.
     pub(crate) fn wait(&self, at: usize, seen: u32) {
         let word = self.u32_at(at).as_ptr();
         let forever = std::ptr::null::<libc::timespec>();
@@ -143,13 +144,13 @@ impl Drop for Shared {
     }
 }
 
-/// A file in memory, which goes away with its last descriptor. Nobody can make it shorter: children that have given up rights have
-/// it, too, and the end of what is mapped would be the end of the program.
+/// A file in memory, which goes away with its last descriptor. No process can make it shorter. Children that
+/// have given up rights have it, too, and a missing page of the mapping would end the program.
 pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: `name` is a string that ends with a zero byte; the call gives a descriptor of its own.
     let descriptor = check(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
     // SAFETY: the call takes no memory of ours.
@@ -162,7 +163,8 @@ pub(crate) fn free(file: &File, at: u64, len: u64) -> io::Result<()> {
     let flags = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
     let (at, len) = (at.try_into().map_err(too_large)?, len.try_into().map_err(too_large)?);
-    // SAFETY: the call takes no memory of ours, and of what is mapped nobody has more than atomic numbers.
+    // SAFETY: the call uses none of this program's memory, and of the mapped pages the program has only atomic
+    // numbers.
     check(unsafe { libc::fallocate(file.as_raw_fd(), flags, at, len) }).map(drop)
 }
 

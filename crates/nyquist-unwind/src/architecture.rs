@@ -1,8 +1,8 @@
 //! What walking a stack and compiling tables need to know of an architecture.
 
 use crate::cfi::State;
-use crate::registers::FullRegisters;
 use crate::rule::Rule;
+use crate::space::Mapping;
 use crate::{AddressSpace, FrameAddress, Reason, StackMemory};
 use nyquist_object::Avma;
 use std::fmt::Debug;
@@ -61,11 +61,12 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// The registers that the kernel saved when it delivered a signal, from the frame that it made for that.
     fn signal_context(frame: &Frame<Self>, memory: &impl StackMemory) -> Result<FullRegisters<Self>, Reason>;
 
-    /// Where the kernel tells the thread's stack for signals (`uc_stack`), from the stack pointer of that frame on.
+    /// Where the kernel states the thread's stack for signals (`uc_stack`), from the stack pointer of that
+    /// frame on.
     const SIGNAL_STACK: u64;
 
-    /// Whether the memory at a frame's stack pointer is what the kernel makes to deliver a signal, as far as
-    /// that can be told by the memory alone.
+    /// Whether the memory at a frame's stack pointer looks like the frame that the kernel makes to deliver a
+    /// signal.
     fn is_signal_frame(frame: &Frame<Self>, memory: &impl StackMemory) -> bool;
 
     /// Whether the code at `offset` is the return from a signal handler.
@@ -90,6 +91,24 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// How many bytes above the stack pointer a function's frame pointer is while it makes a call, by its
     /// instructions from the first one on.
     fn frame_pointer_above(code: &[u8]) -> Option<u64>;
+
+    /// The caller of a frame whose return address is in a register that is not known, where that is a matter of the architecture.
+    fn lost_caller(
+        rule: Rule,
+        frame: &Frame<Self>,
+        mappings: &[Mapping],
+        memory: &impl StackMemory,
+        address_bits: u64,
+    ) -> Option<LostCaller<Self>>;
+}
+
+/// The caller of a frame whose return address is not known, found by what it has saved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LostCaller<A: Architecture> {
+    /// Where the caller begins, where that is known. Where it is in its code is not.
+    pub(crate) function: Option<Avma>,
+    /// The frame of the caller's caller.
+    pub(crate) next: Frame<A>,
 }
 
 /// The registers that most steps need.
@@ -142,8 +161,50 @@ impl<A: Architecture> Frame<A> {
     }
 }
 
-/// The reason for a read that failed: what is above the stack pointer was not copied, and what is below it
-/// is no stack.
+/// Registers of which some are not known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FullRegisters<A: Architecture> {
+    values: A::Values,
+    /// A bit for each register whose value is known.
+    known: u64,
+}
+
+impl<A: Architecture> FullRegisters<A> {
+    /// None of them known.
+    pub(crate) fn none() -> Self {
+        Self { values: A::ZEROS, known: 0 }
+    }
+
+    /// All of them known.
+    pub(crate) fn all(values: A::Values) -> Self {
+        Self::some(values, u64::MAX)
+    }
+
+    /// Those known whose bit is set in `known`.
+    pub(crate) fn some(values: A::Values, known: u64) -> Self {
+        Self { values, known }
+    }
+
+    pub(crate) fn get(&self, register: usize) -> Option<u64> {
+        let value = *self.values.as_ref().get(register)?;
+        (self.known >> register & 1 != 0).then_some(value)
+    }
+
+    pub(crate) fn set(&mut self, register: usize, value: Option<u64>) {
+        if let Some(slot) = self.values.as_mut().get_mut(register) {
+            *slot = value.unwrap_or_default();
+            self.known = self.known & !(1 << register) | u64::from(value.is_some()) << register;
+        }
+    }
+
+    /// How many registers there are, known or not.
+    pub(crate) fn len(&self) -> usize {
+        self.values.as_ref().len()
+    }
+}
+
+/// The reason for a read that failed. Memory above the stack pointer was not copied, and memory below it is no
+/// stack.
 pub(crate) fn unreadable(address: u64, sp: u64) -> Reason {
     if address >= sp { Reason::StackCopyEnded } else { Reason::MemoryUnreadable }
 }

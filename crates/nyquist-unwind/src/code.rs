@@ -1,28 +1,21 @@
 //! The instructions of code that no unwind information covers.
 
-use crate::x86_64::instructions;
+use crate::call::Call;
+use crate::{aarch64, x86_64};
 use nyquist_object::elf::{Section, Segment};
-use nyquist_object::{ByteSource, Elf, FileOffset, Pe, Svma};
+use nyquist_object::{Architecture, ByteSource, Elf, FileOffset, Pe, Svma};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A call, as its instruction says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// To an address that is this far from the return address.
-    Direct(i32),
-    /// To an address that is in a register or in memory.
-    Indirect,
-}
-
 impl Call {
-    /// The most bytes that an instruction takes that calls.
-    pub const LONGEST: usize = 7;
-
-    /// The call of 64-bit x86 that a return address comes from, by the last instructions before it: [`LONGEST`](Self::LONGEST) bytes of
-    /// them, or fewer where there are none before. `None` where there is no call.
-    pub fn before(code: &[u8]) -> Option<Self> {
-        instructions::call_at_end(code)
+    /// The call that a return address comes from, by the last instructions before it: [`LONGEST`](Self::LONGEST) bytes of them, or
+    /// fewer where there are none before. `None` where there is no call, or the architecture's instructions are not known here.
+    pub fn before(architecture: Architecture, code: &[u8]) -> Option<Self> {
+        match architecture {
+            Architecture::X86_64 => x86_64::instructions::call_at_end(code),
+            Architecture::Aarch64 => aarch64::instructions::call_at_end(code),
+            Architecture::X86 | Architecture::Other(_) => None,
+        }
     }
 }
 
@@ -35,8 +28,9 @@ fn is_padding(gap: &Range<u32>) -> bool {
     gap.end.saturating_sub(gap.start) < 1 << gap.end.trailing_zeros().min(FUNCTION_ALIGNMENT_BITS)
 }
 
-/// The most bytes of instructions that are kept for a module. Real modules have little uncovered code but for
-/// a few large ones that are built without unwind information; there, the rest goes by frame pointers alone.
+/// The most bytes of instructions that are kept for a module. Real modules have little uncovered code, except
+/// for a few large ones that are built without unwind information. In those, the remaining code is unwound by
+/// frame pointers alone.
 const MAX_KEPT: usize = 32 << 20;
 
 /// The executable segments of a module, relative to its image base.
@@ -46,8 +40,8 @@ pub(crate) struct CodeRange {
     pub(crate) offset: FileOffset,
 }
 
-/// The parts of executable segments that can be executed, where sections say so: segments hold data too, and BOLT, which moves functions to
-/// sections of its own, keeps the code as it was. Without the linkage tables.
+/// The executable parts of executable segments, by the sections. Segments hold data too. BOLT moves functions
+/// to sections of its own, and keeps the old code as it was. Without the linkage tables.
 pub(crate) fn live_code<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange]) -> Vec<CodeRange> {
     let is_live = |section: &Section| section.is_code() && !section.name.starts_with(".bolt.org.");
     let sections = ranges_of(elf, is_live);
@@ -144,17 +138,17 @@ impl AllCode {
         Self(code.iter().map(read).collect())
     }
 
-    /// The bytes of a range that lies in one of them.
+    /// The bytes of a range that is in one of them.
     pub(crate) fn of(&self, range: &Range<u32>) -> Option<&[u8]> {
         let (all, bytes) = self.0.iter().find(|(all, _)| all.contains(&range.start))?;
         bytes.get((range.start - all.start) as usize..range.end.checked_sub(all.start)? as usize)
     }
 }
 
-/// Reads what stands near each other at once.
+/// Reads bytes that are near each other in one call.
 struct ReadAhead<'a, S> {
     source: &'a S,
-    /// Where the bytes at hand stand.
+    /// Where the bytes at hand are.
     at: u64,
     bytes: Vec<u8>,
 }
@@ -184,7 +178,7 @@ impl<S: ByteSource> ReadAhead<'_, S> {
 pub(crate) fn read_gap<S: ByteSource>(source: &S, gap: &CodeRange) -> Option<Vec<u8>> {
     let read = || source.read_range(gap.offset.0, gap.range.len() as u64).ok();
     let code = if is_padding(&gap.range) { None } else { read() };
-    code.filter(|code| !instructions::is_filling(code))
+    code.filter(|code| !x86_64::instructions::is_filling(code))
 }
 
 /// The part of code, in order, that a relative address is in.
@@ -301,7 +295,7 @@ impl UncoveredCode {
         let offset = segment.offset.0 + u64::from(gap.start - segment.range.start);
         // Code that cannot be read is code whose instructions are not known; that is no error.
         let code = source.read(offset, gap.len()).unwrap_or_default();
-        if !instructions::is_filling(code) {
+        if !x86_64::instructions::is_filling(code) {
             self.keep(gap, code);
         }
     }

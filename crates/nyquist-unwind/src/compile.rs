@@ -62,7 +62,7 @@ impl FdePlace {
     }
 }
 
-/// A function that something else than call frame information describes.
+/// A function that is described by something else than call frame information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     /// Its code, relative to the image base. Not empty.
@@ -91,7 +91,7 @@ pub(crate) struct Compiled {
 #[derive(Debug)]
 pub(crate) struct Compiler<'a> {
     pub(crate) image_base: u64,
-    /// Relative addresses of the module's code: what lies outside was discarded by the linker or is a lie.
+    /// Relative addresses of the module's code: what is outside was discarded by the linker or is wrong.
     pub(crate) code: &'a [Range<u32>],
     pub(crate) damage: &'a mut Damage,
 }
@@ -108,8 +108,8 @@ impl Compiler<'_> {
         Compiled { table: self.table::<A>(&pieces, sections, (functions, code)), pieces }
     }
 
-    /// What describes which code, by address. Where two sections describe the same code, the earlier one stands; what `functions`
-    /// describe, no section does. They are in order, and none overlap.
+    /// What describes which code, by address. If two sections describe the same code, the earlier one counts.
+    /// No section counts for code that `functions` describe. They are in order, and none overlap.
     pub(crate) fn all_pieces<A: Architecture>(
         &mut self,
         sections: &[FrameSection],

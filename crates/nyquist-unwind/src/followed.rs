@@ -1,5 +1,5 @@
-//! Functions of ELF files that no unwind information describes, as of C libraries that are built without it: where they begin, and
-//! what their instructions say.
+//! Functions of ELF files that no unwind information describes, such as those of C libraries that are built
+//! without it: where they begin, and what their instructions say.
 
 use crate::code::{AllCode, CodeRange, UncoveredCode};
 use crate::rule::Rule;
@@ -20,10 +20,11 @@ const MOST_CODE: usize = 1 << 20;
 /// Bytes of a symbol.
 const SYMBOL: usize = 24;
 
-/// Symbols are read where they take no more bytes than so many times the uncovered code: else that is what some assembly has left.
+/// Symbols are read if they take no more bytes than this many times the uncovered code. Otherwise the uncovered
+/// code is a small remainder of some assembly.
 const MOST_SYMBOLS: usize = 16;
 
-/// Covered code is read for what it calls where it is no more than so many times the uncovered code.
+/// Covered code is read for its calls if it is no more than this many times the uncovered code.
 const MOST_COVERED: usize = 8;
 
 /// Sections of symbols, and whether all functions are there.
@@ -88,7 +89,7 @@ struct Starts<'a> {
     /// Whether all functions have symbols.
     has_all: bool,
     functions: BTreeSet<u32>,
-    /// Where either functions begin or parts of them that stand elsewhere, as compilers do with what rarely runs.
+    /// Where functions begin, or parts of them that are elsewhere. Compilers move code there that rarely runs.
     local: BTreeSet<u32>,
 }
 

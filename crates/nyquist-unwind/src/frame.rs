@@ -21,8 +21,8 @@ impl FrameAddress {
         }
     }
 
-    /// The address by which to look up the function and the line: for a return address a byte before it, for
-    /// the call can be the last instruction of its function.
+    /// The address by which to look up the function and the line. For a return address it is a byte before it,
+    /// because the call can be the last instruction of its function.
     pub fn lookup_address(self) -> Avma {
         match self {
             Self::InstructionPointer(address) => address,
@@ -46,9 +46,9 @@ pub enum WalkEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The caller's frame lies above the stack memory that is there.
+    /// The caller's frame is above the stack memory that is there.
     StackCopyEnded,
-    /// A signal handler on a stack of its own has interrupted code whose stack is not there.
+    /// A signal handler on a stack of its own has interrupted code whose stack was not copied.
     OtherStack,
     /// Memory that the unwind information names is not part of the stack that is there.
     MemoryUnreadable,

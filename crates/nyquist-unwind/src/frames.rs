@@ -11,7 +11,7 @@ use std::ops::{Range, RangeInclusive};
 pub(crate) enum Frames {
     /// In memory, all of it.
     Read(ReadFrames),
-    /// In the file, of which is read what walks come by.
+    /// In the file, which is read where walks come to.
     Indexed(Indexed),
 }
 

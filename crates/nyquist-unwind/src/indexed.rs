@@ -1,5 +1,5 @@
-//! A large `.eh_frame` that is read where walks come by. The table in its header says where the entry of each function is, and
-//! is what the program's own unwinder goes by (Linux Standard Base 5, section 10.6.2).
+//! A large `.eh_frame` that is read where walks come to. The table in its header says where the entry of each
+//! function is. The program's own unwinder uses it, too (Linux Standard Base 5, section 10.6.2).
 
 use crate::Damage;
 use crate::cfi::{FrameSection, HeaderTable, SectionKind};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// The sections that are read in parts: smaller ones are read in less time than their header's table.
 const SIZES: Range<u64> = 1 << 20..1 << 30;
 
-/// How many bytes are read at once at least: a page.
+/// How many bytes are read in one call at least: a page.
 const BLOCK: usize = 4096;
 
 /// Entries of neighbouring functions are mostly neighbours. Those that are no further apart than this are read together, with what is between.
@@ -24,7 +24,7 @@ const TOGETHER: usize = 64 << 10;
 /// The most bytes of an entry. Where one is larger, the whole section is read.
 const LARGEST_ENTRY: usize = 64 << 10;
 
-/// The most bytes before what tells the size of an entry, and which its common information is.
+/// The most bytes before the fields that state the size of an entry and its common information.
 const LONGEST_HEADER: usize = 20;
 
 /// Entries by the addresses at which they begin to hold, and what was read of their section.
@@ -61,8 +61,8 @@ struct Excerpt {
 type Read = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Send + Sync;
 
 impl Indexed {
-    /// The entries of an ELF file's `.eh_frame`. `None` where it has to be read as a whole: it is small or in no file, something else
-    /// describes code besides it, or its header has no table, or none of the common form.
+    /// The entries of an ELF file's `.eh_frame`. `None` if it has to be read as a whole. Then it is small or in
+    /// no file, something else describes code besides it, or its header has no table of the common form.
     pub(crate) fn of_elf<S: ByteSource + Send + Sync + 'static>(elf: &Arc<Elf<S>>) -> Option<Self> {
         let is_alone = elf.section(".debug_frame").is_none() && elf.section(".zdebug_frame").is_none();
         let is_large = elf.section(".eh_frame").is_some_and(|section| SIZES.contains(&section.size));
@@ -134,8 +134,8 @@ impl Indexed {
         )
     }
 
-    /// The gap between pieces that a relative address is in, from 0 on or up to the last address where there is no piece on that side;
-    /// none where the address is described.
+    /// The gap between pieces that a relative address is in. If there is no piece on one side, it begins at 0
+    /// or ends at the last address. `None` if the address is described.
     pub(crate) fn gap_around(&self, address: u32) -> Result<Option<Range<u32>>, TakesAll> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
         let places = after.saturating_sub(1)..self.entries.len().min(after + 1);
@@ -182,9 +182,10 @@ impl Indexed {
         })
     }
 
-    /// The pieces of entries that follow each other, by address. `None` where it takes the whole section to tell, since the table is not
-    /// all that it should be: it has one entry for each address, and BOLT lists one of no code at all where another one describes a
-    /// function; and where descriptions are in each other, or huge, reading them one by one could take for ever.
+    /// The pieces of entries that follow each other, by address. `None` if the whole section has to be read,
+    /// because the table is not as it should be. It has one entry for each address, and BOLT lists one of no
+    /// code at all where another one describes a function. If descriptions overlap or are huge, reading them
+    /// one by one could take for ever.
     fn pieces(&self, places: Range<usize>, excerpt: &mut Excerpt, damage: &mut Damage) -> Option<Vec<Piece>> {
         if self.all.get().is_some() {
             return None;
@@ -254,8 +255,8 @@ impl Excerpt {
         }
     }
 
-    /// Reads the descriptions at ascending offsets: at once what is between them, where their places are near each other. Returns whether
-    /// none is in another one, and none huge.
+    /// Reads the descriptions at ascending offsets. If their places are near each other, one call also reads
+    /// what is between them. Returns whether none is in another one, and none huge.
     fn fetch_descriptions(&mut self, offsets: &[usize]) -> bool {
         let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else { return true };
         if last - first <= TOGETHER {
@@ -267,8 +268,8 @@ impl Excerpt {
         are_small && offsets.is_sorted_by(|&offset, &next| end(offset) <= next)
     }
 
-    /// Reads a description, and the common information that it names where that is not what the last one has named. Returns whether
-    /// neither is huge.
+    /// Reads a description, and its common information if that differs from the last description's. Returns
+    /// whether neither is huge.
     fn fetch_description(&mut self, offset: usize, last: &mut Option<usize>) -> bool {
         let (is_small, common) = self.fetch_entry(offset);
         match common.filter(|_| common != *last) {

@@ -16,8 +16,8 @@
 //! | signed return addresses | | by the highest address of the process's code, or by a mask that is given |
 //!
 //! # Entry points
-//! - [`Module`]: the unwinding tables of one binary, an ELF file or a PE image, compiled once, as far as it is met, and shared by all threads
-//!   and processes.
+//! - [`Module`]: the unwinding tables of one binary, an ELF file or a PE image, compiled once, as far as walks
+//!   need it, and shared by all threads and processes.
 //! - [`AddressSpace`]: which modules are mapped where in one process.
 //! - [`Unwinder`]: walks stacks; one for each thread that walks.
 //! - [`StackMemory`]: how a walk reads the stack; [`StackCopy`] is one over copied bytes.
@@ -46,7 +46,7 @@
 //!
 //! # The caller's duties
 //! - To map all executable memory of the process, also that which has no file ([`AddressSpace::map_code`]): a
-//!   return address that lies in no mapping ends the walk.
+//!   return address that is in no mapping ends the walk.
 //! - To give the place of the image base, and not that of the mapping; see
 //!   [`MappedModule`](nyquist_object::MappedModule).
 //! - To give memory and registers of the same moment.
@@ -58,15 +58,16 @@
 //! thread to an outer frame as an exception does: registers that no outer step needs are not followed.
 //!
 //! # How it works
-//! The call frame information of a module, or the `UNWIND_INFO` of its functions, is compiled to a [`Table`](table::Table) of
-//! [`Rule`](rule::Rule)s of eight bytes, which say how to find the canonical frame address, the caller's frame
-//! pointer and the return address. A row that says more than a rule can hold is marked, and evaluated with all
-//! registers when it is met: the walk is repeated up to there with all of them, and goes on with three.
-//! Compact unwind information describes the bodies of functions only; their prologues and epilogues are read from the
-//! instructions while it is compiled, to rows of the same table. What is particular to an architecture (which registers a
-//! step follows, how a row becomes a rule and a rule a step, what instructions say) is in a folder each, of the same files.
-//! Nothing is allocated and nothing locked while walking, but where a module's code is met for the first time: what call frame
-//! information says of an ELF file is compiled in parts of 32 kB, and that of a large file is read, when a walk comes to them. Rows that are
+//! The call frame information of a module, or the `UNWIND_INFO` of its functions, is compiled to a
+//! [`Table`](table::Table) of [`Rule`](rule::Rule)s. A rule has eight bytes. It says how to find the canonical
+//! frame address, the caller's frame pointer and the return address. A row that says more than a rule can hold
+//! is marked, and evaluated with all registers when a walk needs it. The walk is repeated up to there with all
+//! of them, and goes on with three. Compact unwind information describes the bodies of functions only; their
+//! prologues and epilogues are read from the instructions while it is compiled, to rows of the same table. Each
+//! architecture has a folder with the same files. They say which registers a step follows, how a row becomes a
+//! rule and a rule a step, and what instructions do. Walking allocates nothing and takes no lock, except when
+//! it comes to a part of a module's code for the first time. The call frame information of an ELF file is
+//! compiled in parts of 32 kB when a walk comes to them. In a large file it is read only then. Rows that are
 //! evaluated in full lock what was read of a large file, and wait while another thread compiles a part of it.
 
 #![forbid(unsafe_code)]
@@ -74,6 +75,7 @@
 mod aarch64;
 mod architecture;
 mod cache;
+mod call;
 mod cfi;
 mod code;
 mod compile;
@@ -97,7 +99,7 @@ mod uncovered;
 mod unwinder;
 mod x86_64;
 
-pub use code::Call;
+pub use call::Call;
 pub use error::{Damage, UnwindError};
 pub use frame::{FrameAddress, Reason, WalkEnd};
 pub use memory::{StackCopy, StackMemory};

@@ -42,8 +42,8 @@ impl Module {
     /// Damage in one entry costs that entry: see [`Module::damage`]. A module without any unwind information
     /// is none the less one: its code is walked by frame pointers.
     ///
-    /// Takes time proportional to the size of the sections `.eh_frame` and `.debug_frame`, of which only where entries are is read
-    /// now; what they say, when it is asked for, or by [`Module::tables`].
+    /// Takes time proportional to the size of the sections `.eh_frame` and `.debug_frame`. Only the places of
+    /// entries are read now. Their contents are read when they are needed, or by [`Module::tables`].
     ///
     /// # Errors
     /// For an architecture that is not supported.
@@ -51,8 +51,9 @@ impl Module {
         Self::from_elf_with_debug::<S, S>(elf, None)
     }
 
-    /// As [`Module::from_elf`], of a file that can be read later, too: instructions that no unwind information covers are read when a
-    /// walk first comes by some, and a large `.eh_frame` where walks come by, as its header says.
+    /// As [`Module::from_elf`], of a file that can be read later, too. Instructions that no unwind information
+    /// covers are read when a walk first comes to some. A large `.eh_frame` is read where walks come to, by its
+    /// header.
     ///
     /// # Errors
     /// For an architecture that is not supported.
@@ -153,8 +154,9 @@ impl Module {
         Ok(Self::of_parts(image_base, tables, uncovered, damage))
     }
 
-    /// Compiles the unwind information of code that was made while the program ran, by a just-in-time compiler: an `.eh_frame` section that was written to stand behind the `code_len` bytes of code, at the next multiple of
-    /// eight, as the jitdump format has it. The image base is the code's first byte.
+    /// Compiles the unwind information of code that a just-in-time compiler made while the program ran. It is
+    /// an `.eh_frame` section that is meant to follow the `code_len` bytes of code, at the next multiple of
+    /// eight, as in the jitdump format. The image base is the code's first byte.
     pub fn from_made_code(architecture: Architecture, code_len: u32, eh_frame: Vec<u8>) -> Self {
         let (kind, address) = (SectionKind::EhFrame, u64::from(code_len).next_multiple_of(8));
         let sections = vec![FrameSection { kind, bytes: eh_frame, address, text: Some(0), got: None }];
@@ -168,16 +170,18 @@ impl Module {
         Self::of_parts(Svma(0), tables, UncoveredCode::default(), damage)
     }
 
-    /// Code that was made while the program ran, and that nothing describes: its instructions say how it is left, as far as
-    /// they go on to a return, as do those of small pieces that only call something else. The image base is the first byte.
+    /// Code that was made while the program ran, and that nothing describes. Its instructions say how it
+    /// returns, as far as they lead to a return. So do those of small pieces that only call something else. The
+    /// image base is the first byte.
     pub fn from_instructions(instructions: Vec<u8>) -> Self {
         let tables = (Tables::default(), Frames::default());
         let uncovered = UncoveredCode::all(instructions);
         Self { may_change: true, ..Self::of_parts(Svma(0), tables, uncovered, Damage::default()) }
     }
 
-    /// What the instructions of an ELF file for 64-bit x86 say alone, as if there were no unwind information: functions are known by
-    /// symbols and by calls. To be held against what unwind information says.
+    /// A module by the instructions of an ELF file for 64-bit x86 alone, as if there were no unwind
+    /// information. Functions are known by symbols and by calls. To be held against what unwind information
+    /// says.
     ///
     /// # Errors
     /// For an architecture that is not supported.
@@ -228,13 +232,13 @@ impl Module {
         Self { uncovered, ..self }
     }
 
-    /// The compiled tables, by address. What nobody has asked for yet is compiled.
+    /// The compiled tables, by address. Parts that were not needed yet are compiled.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         self.tables.all(&self.frames)
     }
 
-    /// What of the unwind information was unusable, as far as it was compiled: all of it, when all [tables](Self::tables) were
-    /// asked for.
+    /// The unusable part of the unwind information, as far as it was compiled. It is complete when all
+    /// [tables](Self::tables) were asked for.
     pub fn damage(&self) -> Damage {
         let mut damage = self.damage.clone();
         damage.merge(self.tables.damage());
@@ -266,7 +270,7 @@ impl Module {
         self.number
     }
 
-    /// The address as it stands in the file.
+    /// The address as it is in the file.
     pub(crate) fn svma(&self, address: RelativeAddress) -> u64 {
         address.to_svma(self.image_base).0
     }
@@ -327,7 +331,8 @@ impl Module {
         Some(CodeAround::new((code, at), self.extent(&(start..start + code.len() as u32))))
     }
 
-    /// The same of a small gap between functions whose unwind information is read where walks come by, of which no more is read.
+    /// The same for a small gap between functions, in a module whose unwind information is read where walks
+    /// come to. No more of it is read.
     fn small_gap_around(&self, address: u32) -> Result<Option<CodeAround<'_>>, TakesAll> {
         let Frames::Indexed(frames) = &self.frames else { return Err(TakesAll) };
         for inside in address.saturating_sub(1)..=address {
@@ -502,7 +507,8 @@ mod tests {
         }
     }
 
-    /// Walks from the first instructions of what the C library's start files have in these sections, which is described by nobody.
+    /// Walks from the first instructions of the C library's start files in these sections, which no unwind
+    /// information describes.
     #[cfg(target_arch = "x86_64")]
     fn expect_start_files_are_left(module: &Arc<Module>) {
         use crate::{AddressSpace, FrameAddress, Registers, StackCopy, Unwinder};

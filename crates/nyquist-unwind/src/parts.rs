@@ -1,5 +1,6 @@
-//! Tables of a module part by part, each compiled when its code is asked for first: a recording of a large program meets some of
-//! its functions, and running the instructions of call frame information is half of the time that compiling all of it takes.
+//! Tables of a module part by part, each compiled when its code is first needed. A recording of a large program
+//! meets some of its functions. Running the instructions of call frame information is half of the time of
+//! compiling all of it.
 
 use std::slice;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -121,7 +122,7 @@ impl Parts {
 /// The rules of a module.
 #[derive(Debug)]
 pub(crate) enum Tables {
-    /// Compiled at once.
+    /// Compiled together.
     Whole(Table),
     /// Compiled on the way.
     Parts(Parts),

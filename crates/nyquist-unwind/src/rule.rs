@@ -5,16 +5,16 @@ use std::fmt;
 /// How to find the canonical frame address (CFA), the caller's frame pointer and the return address from the
 /// stack pointer, the frame pointer and the instruction pointer of a frame.
 ///
-/// The caller's stack pointer is the CFA, but for signal frames and slow rules. On 64-bit x86 the return address is always
-/// in the eight bytes below it.
+/// The caller's stack pointer is the CFA, except for signal frames and slow rules. On 64-bit x86 the return
+/// address is always in the eight bytes below it.
 ///
 /// On 64-bit ARM the return address is in the link register or saved at an offset from the CFA, as the frame pointer is.
 ///
-/// From the lowest bits up: the operand (32 bits, signed), where the caller's frame pointer is saved (16 bits,
-/// signed, in units of eight bytes), a [`Kind`] (8 bits), and what is saved (8 bits): on 64-bit x86 a
-/// [`SavedFramePointer`]; on 64-bit ARM 0 for nothing, 1 for the frame pointer, 2 for the return address, and with the
-/// highest bit set for both, where the others are how far the return address is behind the frame pointer (7 bits,
-/// signed, in units of eight bytes).
+/// From the lowest bits up it has: the operand (32 bits, signed), where the caller's frame pointer is saved (16
+/// bits, signed, in units of eight bytes), a [`Kind`] (8 bits), and what is saved (8 bits). The last is a
+/// [`SavedFramePointer`] on 64-bit x86. On 64-bit ARM it is 0 for nothing, 1 for the frame pointer, and 2 for
+/// the return address. With the highest bit set it means both. Then the other 7 bits (signed, in units of eight
+/// bytes) are how far the return address is behind the frame pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Rule(u64);
@@ -35,8 +35,8 @@ pub enum Kind {
     AtStackPointer = 4,
     /// The word at (frame pointer + low half of the operand), + high half; the halves are signed.
     AtFramePointer = 5,
-    /// The stub of a procedure linkage table: stack pointer + low half of the operand, and eight more where
-    /// the low four bits of the instruction pointer are not below the high half.
+    /// The stub of a procedure linkage table: stack pointer + low half of the operand. It is eight more if the
+    /// low four bits of the instruction pointer are not below the high half.
     LinkageStub = 6,
     /// The frame that the kernel made to deliver a signal: all registers are in the `ucontext` that begins at
     /// the stack pointer.
@@ -166,7 +166,7 @@ impl Rule {
         kind == Kind::StackPointer as u8 || kind == Kind::FramePointer as u8
     }
 
-    /// A number of so many bits that rules rarely have in common.
+    /// A number of this many bits that differs between most rules.
     #[inline]
     pub(crate) fn hash(self, bits: u32) -> usize {
         (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize

@@ -1,8 +1,7 @@
 //! Evaluates a row of call frame information in full: all registers, any expression.
 
-use crate::architecture::{Architecture, unreadable};
+use crate::architecture::{Architecture, FullRegisters, unreadable};
 use crate::cfi::{FrameSection, SectionKind};
-use crate::registers::FullRegisters;
 use crate::{Reason, StackMemory};
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EndianSlice, Evaluation, EvaluationResult,
@@ -46,8 +45,8 @@ impl Evaluator {
         Self { context: Box::new(UnwindContext::new_in()) }
     }
 
-    /// Steps from a frame to its caller by the FDE at `offset` of `section`. `address` is the lookup address
-    /// as it stands in the file.
+    /// Steps from a frame to its caller by the FDE at `offset` of `section`. `address` is the lookup address as
+    /// it is in the file.
     pub(crate) fn step<A: Architecture>(
         &mut self,
         section: &FrameSection,

@@ -68,8 +68,9 @@ impl AddressSpace {
         self.replace(start, len, Some((start, None)));
     }
 
-    /// Says which bits of a return address are an address, where machines sign these (pointer authentication of 64-bit ARM,
-    /// as Linux tells by `NT_ARM_PAC_MASK`). Where nothing is said, they are as many as the highest mapping needs.
+    /// Says which bits of a return address are an address, where machines sign these (pointer authentication of
+    /// 64-bit ARM, which Linux states by `NT_ARM_PAC_MASK`). Where nothing is said, they are as many as the
+    /// highest mapping needs.
     pub fn set_address_mask(&mut self, mask: u64) {
         self.address_mask = Some(mask);
     }

@@ -110,7 +110,8 @@ struct RuleSet {
 const UNCOVERED: u16 = 0;
 const SLOW: u16 = 1;
 const RECENT: usize = 512;
-/// So many rules are looked through one by one: the table of a part of a module mostly has no more, and a map for each part costs more than that.
+/// So many rules are searched one by one. The table of a part of a module mostly has no more, and a map for
+/// each part costs more than the search.
 const FEW: usize = 64;
 
 impl RuleSet {
@@ -164,7 +165,7 @@ impl RuleSet {
     }
 }
 
-/// Makes a table of rows that come by address.
+/// Makes a table of rows in the order of their addresses.
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     table: Table,
@@ -197,7 +198,7 @@ impl TableBuilder {
             self.end_region();
             self.begin_region(start);
         } else if gap >= ALIGNMENT || (gap > 0 && !start.is_multiple_of(ALIGNMENT)) {
-            // A smaller gap before an aligned function is padding, which never runs: no row is spent on it.
+            // A smaller gap before an aligned function is padding, which never runs, so it gets no row.
             self.push_uncovered(self.end);
         }
     }

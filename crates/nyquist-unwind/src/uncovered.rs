@@ -13,7 +13,8 @@ use crate::followed::Followed;
 /// How many small gaps are read one by one before all uncovered code is read, which takes about as long as some thousands of them.
 const MOST_SMALL_GAPS: u32 = 1000;
 
-/// Uncovered code, which may be read when a walk first comes by some: gaps are all over a large library, and mostly nobody asks for them.
+/// Uncovered code, which may be read when a walk first comes to some. A large library has gaps everywhere, and
+/// most are never needed.
 #[derive(Default)]
 pub(crate) struct Uncovered {
     known: OnceLock<Known>,
@@ -24,8 +25,8 @@ pub(crate) struct Uncovered {
     entry: Option<u32>,
     /// How many small gaps were read one by one.
     small_gaps: AtomicU32,
-    /// Where tables of jumps to other modules are, by address. Each of these is a function of its own, known by the
-    /// instructions at hand, and every recording comes by some.
+    /// Where tables of jumps to other modules are, by address. Each of these is a function of its own, known by
+    /// the instructions at hand, and every recording comes to some.
     linkage: Vec<Range<u32>>,
     linkage_code: OnceLock<UncoveredCode>,
 }
@@ -106,7 +107,7 @@ impl Uncovered {
         }
     }
 
-    /// A file's, which is read when a walk comes by it.
+    /// A file's, which is read when a walk comes to it.
     pub(crate) fn later<S: ByteSource + Send + Sync + 'static>(elf: Arc<Elf<S>>) -> Self {
         let code = live_code(&elf, &code_ranges(&elf));
         let linkage = ranges_of(&linkage_tables(&elf));
@@ -115,7 +116,7 @@ impl Uncovered {
         Self { code, entry, linkage, later: Some(Box::new(elf)), ..Self::default() }
     }
 
-    /// What is known; where nothing was read so far, `covered` says what not to read.
+    /// What is known. If nothing was read so far, `covered` says which code to leave out.
     pub(crate) fn get(&self, covered: impl FnOnce() -> Vec<Range<u32>>) -> &Known {
         self.known
             .get_or_init(|| self.later.as_ref().map(|later| later.known(&covered())).unwrap_or_default())

@@ -1,10 +1,9 @@
 //! The walk from the innermost frame to the outermost.
 
 use crate::aarch64::Aarch64;
-use crate::architecture::{Architecture, Frame, UNKNOWN_FRAME_POINTER};
+use crate::architecture::{Architecture, Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
 use crate::cache::RuleCache;
 use crate::code::{CodeAround, Extent};
-use crate::registers::FullRegisters;
 use crate::rule::{Kind, Rule};
 use crate::slow::Evaluator;
 use crate::space::{Mapping, find};
@@ -18,7 +17,7 @@ pub const MAX_FRAMES: usize = 16_384;
 /// How much of a function's beginning is read at most to find its frame pointer.
 const LONGEST_PROLOGUE: usize = 128;
 
-/// Walks stacks. Each thread that walks has one of its own; what they share is only read.
+/// Walks stacks. Each thread that walks has one of its own. Shared data is only read.
 #[derive(Debug)]
 pub struct Unwinder {
     cache: RuleCache,
@@ -76,6 +75,10 @@ impl Unwinder {
             Registers::Aarch64(values) => {
                 self.walk_from(space, FullRegisters::<Aarch64>::all(*values), memory, frames)
             }
+            Registers::Aarch64Partial { values, known } => {
+                let registers = FullRegisters::<Aarch64>::some(*values, *known);
+                self.walk_from(space, registers, memory, frames)
+            }
         }
     }
 
@@ -100,10 +103,17 @@ impl Unwinder {
             steps_since_base: 0,
             begins: false,
             other_stack: false,
+            between: None,
         };
-        for _ in 0..MAX_FRAMES {
+        // A frame more can come without a step.
+        for _ in usize::from(A::KEEPS_RETURN_ADDRESS)..MAX_FRAMES {
             let step = walk.step(frame);
             frames(walk.address_of(&frame));
+            if A::KEEPS_RETURN_ADDRESS
+                && let Some(caller) = walk.between.take()
+            {
+                frames(FrameAddress::InstructionPointer(caller));
+            }
             match step {
                 Ok(next) => frame = next,
                 Err(stop) => return walk.end(stop, frame),
@@ -130,6 +140,8 @@ struct Walk<'a, A: Architecture, M> {
     begins: bool,
     /// Whether a signal handler had a stack of its own, and that of the interrupted code is not there.
     other_stack: bool,
+    /// The caller of the frame at hand, where that is known without where it is in its code.
+    between: Option<Avma>,
 }
 
 impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
@@ -182,7 +194,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
                 self.steps_since_base += 1;
                 match A::apply(rule, frame, self.memory, self.address_bits) {
                     Ok(next) => next,
-                    Err(reason) => self.apply_with_found_frame_pointer(rule, frame, reason)?,
+                    Err(reason) => self.apply_with_found_register(rule, frame, reason)?,
                 }
             }
         };
@@ -300,7 +312,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         }
     }
 
-    /// The rule of a frame of which no instructions tell: by what compilers agree on.
+    /// The rule of a frame without instructions: by the common convention of compilers.
     fn guess_by_convention(&self, frame: &Frame<A>) -> Result<Rule, Reason> {
         if frame.interrupted {
             if self.is_leaf_by_convention(frame.ip) && self.leads_to_call(A::CALLED, frame) {
@@ -363,14 +375,20 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         mapping.module()?.uncovered_around(relative.0)
     }
 
-    /// A step that has failed for a reason: where that was an unknown frame pointer, it is looked for.
+    /// A step that has failed for a reason: where that was an unknown register, what was in it is looked for.
     #[cold]
-    fn apply_with_found_frame_pointer(
+    fn apply_with_found_register(
         &mut self,
         rule: Rule,
         frame: &Frame<A>,
         reason: Reason,
     ) -> Result<Frame<A>, Reason> {
+        if let Some(caller) = A::lost_caller(rule, frame, self.mappings, self.memory, self.address_bits) {
+            self.between = caller.function;
+            self.base = (caller.next.known(), false);
+            self.steps_since_base = 0;
+            return Ok(caller.next);
+        }
         let by_frame_pointer = matches!(rule.kind(), Kind::FramePointer | Kind::AtFramePointer);
         if !by_frame_pointer || frame.fp != UNKNOWN_FRAME_POINTER {
             return Err(reason);

@@ -8,7 +8,7 @@ import { learnNames } from './names.js';
  * @typedef {object} Info
  * @property {string} name
  * @property {string} product
- * @property {{name: string, unit: string}} measure what samples count, and in what
+ * @property {{name: string, unit: string}} measure the quantity that samples count, and its unit
  * @property {number} interval_ns
  * @property {number} start_ns
  * @property {number} end_ns
@@ -17,7 +17,8 @@ import { learnNames } from './names.js';
  * @property {number} counters how many counters there are
  * @property {boolean} has_own_code whether the program's own code can be shown alone
  * @property {{name: string, weight: number, interval_ns: number} | null} before the run that is compared with
- * @property {{until_ns: number} | null} live until when there is all of a recording that is shown while it goes on
+ * @property {Thread[]} cores what ran on each CPU, if the recording has that
+ * @property {{until_ns: number} | null} live the time up to which a running recording is complete
  * @property {{name: string, color: string}[]} categories
  * @property {Thread[]} threads
  */
@@ -69,9 +70,9 @@ export class ApiError extends Error {
 /** How long an answer may take that changes. */
 const PATIENCE_MS = 10_000;
 
-/** How much of recent answers is kept, in characters of JSON. */
+/** How much of recent answers is kept, in characters of JSON: as objects, they would take several times as much. */
 const KEPT_CHARACTERS = 6e6;
-/** @type {Map<string, {answer: any, size: number}>} */
+/** @type {Map<string, string>} */
 const kept = new Map();
 let keptSize = 0;
 /** @type {Map<string, AbortController>} */
@@ -105,7 +106,7 @@ function answerHere(answers, question, params) {
 
 /**
  * The answer to a question.
- * @param {string} panel whose question it is; an older one of the same panel is cancelled
+ * @param {string} panel the panel that asks; an older question of the same panel is cancelled
  * @param {string} question
  * @param {URLSearchParams} params
  * @returns {Promise<any>} rejects with an ApiError, or an AbortError when a newer question has come
@@ -116,14 +117,14 @@ export async function ask(panel, question, params) {
   running.delete(panel);
   const url = addressOf(question, params);
   const known = kept.get(url);
-  if (known) return known.answer;
+  if (known !== undefined) return JSON.parse(known);
   const controller = new AbortController();
   running.set(panel, controller);
   try {
     const text = await fetchText(url, controller.signal);
     const answer = JSON.parse(text);
     learnNames(answer.functions instanceof Object ? answer.functions : undefined);
-    keep(url, answer, text.length);
+    keep(url, text);
     return answer;
   } finally {
     if (running.get(panel) === controller) running.delete(panel);
@@ -175,7 +176,7 @@ export function addressOf(question, params) {
 /**
  * @param {string} url
  * @param {AbortSignal | null} signal
- * @param {Blob} [body] what is sent
+ * @param {Blob} [body] the body of the request
  */
 async function fetchText(url, signal, body) {
   const response = await fetch(url, body ? { method: 'POST', body } : { signal }).catch((error) => {
@@ -202,15 +203,14 @@ function messageOf(text) {
 
 /**
  * @param {string} url
- * @param {any} answer
- * @param {number} size
+ * @param {string} text
  */
-function keep(url, answer, size) {
-  kept.set(url, { answer, size });
-  keptSize += size;
-  for (const [oldest, { size: oldSize }] of kept) {
+function keep(url, text) {
+  kept.set(url, text);
+  keptSize += text.length;
+  for (const [oldest, { length }] of kept) {
     if (keptSize <= KEPT_CHARACTERS || oldest === url) return;
     kept.delete(oldest);
-    keptSize -= oldSize;
+    keptSize -= length;
   }
 }

@@ -1,4 +1,4 @@
-// What every drawing needs: a canvas that is crisp on any screen, the colours of the theme, and text that fits.
+// Common parts of drawings: a canvas that is crisp on any screen, the colours of the theme, text that fits.
 
 import { shorten } from './format.js';
 
@@ -14,8 +14,10 @@ import { shorten } from './format.js';
 const scheme = matchMedia('(prefers-color-scheme: dark)');
 /** @type {Theme | null} */
 let cached = null;
-/** @type {Map<string, number>} */
+/** The widths of characters. @type {Map<string, number>} */
 const widths = new Map();
+/** The most characters whose widths are kept. */
+const MOST_WIDTHS = 5000;
 
 /** The colours of the page, as the style sheet has them. @returns {Theme} */
 export function theme() {
@@ -59,16 +61,27 @@ export function surface(canvas) {
 }
 
 /**
- * The width of a text in the context's font.
+ * The width of a text in the context's font: the sum of its characters'. The browser keeps what it finds out to measure a text, which is
+ * kilobytes for each of thousands of names.
  * @param {CanvasRenderingContext2D} ctx
  * @param {string} text
  */
 function textWidth(ctx, text) {
-  const known = widths.get(text);
+  let sum = 0;
+  for (const character of text) sum += characterWidth(ctx, character);
+  return sum;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {string} character
+ */
+function characterWidth(ctx, character) {
+  const known = widths.get(character);
   if (known !== undefined) return known;
-  if (widths.size > 20000) widths.clear();
-  const width = ctx.measureText(text).width;
-  widths.set(text, width);
+  if (widths.size >= MOST_WIDTHS) widths.clear();
+  const { width } = ctx.measureText(character);
+  widths.set(character, width);
   return width;
 }
 

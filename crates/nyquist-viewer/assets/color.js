@@ -31,7 +31,7 @@ export function categoryBox(name, dark, shade) {
 }
 
 /**
- * The colour of a box that has text on it, by what it belongs to: a module or a lib.
+ * The colour of a box that has text on it, by its group: a module or a lib.
  * @param {string | null} group
  * @param {boolean} dark
  * @param {number} shade
@@ -42,7 +42,8 @@ export function groupBox(group, dark, shade) {
 }
 
 /**
- * The colour of a box by how its share of the whole has changed: red has grown, blue has shrunk; a tenth has the strongest colour.
+ * The colour of a box by the change of its share of the whole: red has grown, blue has shrunk. A tenth has
+ * the strongest colour.
  * @param {number} change
  * @param {boolean} dark
  */
@@ -53,7 +54,8 @@ export function changeBox(change, dark) {
 }
 
 /**
- * What a function belongs to by its name: the crate, namespace or package that its path begins with, else its lib.
+ * The group of a function by its name: the crate, namespace or package that its path begins with, otherwise
+ * its lib.
  * @param {string} name
  * @param {string | null} lib
  */
@@ -94,7 +96,7 @@ function hash(text) {
 }
 
 /**
- * How hot a line is, as the opacity of the heat colour: what takes a tenth is already well seen.
+ * How hot a line is, as the opacity of the heat colour. A line with a tenth is already well visible.
  * @param {number} share 0 to 1
  */
 export function heat(share) {

@@ -1,4 +1,4 @@
-// What every part of the page is given: the store, the profile's description, and what floats above the page.
+// The context of every part of the page: the store, the profile's description, and overlays.
 
 /** @typedef {import('./widgets/menu.js').MenuItem} MenuItem */
 

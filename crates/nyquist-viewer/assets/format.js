@@ -45,7 +45,7 @@ export function formatBytes(bytes) {
 }
 
 /**
- * A point in time on an axis whose ticks are `step` apart: as many digits as tell two ticks apart.
+ * A point in time on an axis whose ticks are `step` apart: as many digits as distinguish two ticks.
  * @param {number} ns
  * @param {number} step
  */
@@ -57,7 +57,7 @@ export function formatTick(ns, step) {
 }
 
 /**
- * A share: `64.2%`. What is there but too small to see is `<0.1%`.
+ * A share: `64.2%`. A part that is too small to see, but not zero, is `<0.1%`.
  * @param {number} part
  * @param {number} whole
  */
@@ -105,7 +105,7 @@ function escapeCharacter(character) {
 }
 
 /**
- * Text of somebody else, made safe to show on one line and cut to a length.
+ * Text from outside, made safe to show on one line and cut to a length.
  * @param {string} text
  * @param {number} [max]
  */
@@ -164,7 +164,7 @@ export function shorten(name, max) {
 }
 
 /**
- * The last segment that says something: a closure is named with what it is in.
+ * The last informative segment: a closure is named with its function.
  * @param {string} name
  * @param {number[]} starts
  */
@@ -177,7 +177,7 @@ function lastUseful(name, starts) {
 }
 
 /**
- * A segment without what is in its brackets: `Vec<…>`, `f()`.
+ * A segment without the contents of its brackets: `Vec<…>`, `f()`.
  * @param {string} segment
  */
 function withoutArguments(segment) {

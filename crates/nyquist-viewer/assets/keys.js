@@ -1,4 +1,4 @@
-// The keyboard: which key does what, wherever the focus is.
+// The keyboard: the actions of keys, wherever the focus is.
 
 /** @typedef {{keys: string[], text: string, run: (key: string) => void}} Key */
 /** @typedef {{title: string, keys: Key[]}} KeyGroup */
@@ -12,7 +12,7 @@ function keyName(event) {
 }
 
 /**
- * Whether a key belongs to what has the focus: a text field takes all but Escape, a button Enter and Space.
+ * Whether a key belongs to the focused element: a text field takes all but Escape, a button Enter and Space.
  * @param {EventTarget | null} target
  * @param {string} key
  */
@@ -24,7 +24,7 @@ function belongsToField(target, key) {
 }
 
 /**
- * Listens for the keys of the groups. What has handled an event before (`preventDefault`) is left alone.
+ * Listens for the keys of the groups. An event that was handled before (`preventDefault`) is ignored.
  * @param {() => KeyGroup[]} groups
  */
 export function listenForKeys(groups) {

@@ -1,4 +1,4 @@
-// Starts the page: reads the address, asks what the profile is, and puts the parts together.
+// Starts the page: reads the address, asks for the profile's description, and puts the parts together.
 
 import { ask } from './api.js';
 import { h } from './dom.js';
@@ -32,7 +32,7 @@ import { createTooltip } from './widgets/tooltip.js';
 /** @typedef {import('./context.js').Context} Context */
 /** @typedef {import('./keys.js').KeyGroup} KeyGroup */
 
-/** What the pointer does, for the list of keys. */
+/** The actions of the pointer, for the list of keys. */
 const POINTER = [
   ['Drag', 'Select a range of the timeline or of the stack chart'], ['Click', 'Select a thread; zoom into a box'],
   ['Ctrl+click', 'Add a thread to the selection'], ['Right click', 'What can be done with a function'],

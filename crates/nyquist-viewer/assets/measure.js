@@ -1,4 +1,5 @@
-// What the samples of the profile count: CPU time, or bytes, objects, events. It is the same for the whole page.
+// The quantity that the samples of the profile count: CPU time, or bytes, objects, events. It is the same for
+// the whole page.
 
 import { formatBytes, formatCount, formatTime } from './format.js';
 
@@ -7,7 +8,7 @@ import { formatBytes, formatCount, formatTime } from './format.js';
 /** @type {Measure} */
 let measure = { name: 'CPU time', unit: 'ns' };
 
-/** Says what is counted; once, when the profile is known. @param {Measure} stated */
+/** Sets the counted quantity; called once, when the profile is known. @param {Measure} stated */
 export function setMeasure(stated) {
   measure = stated;
 }
@@ -18,7 +19,7 @@ export const measureName = () => measure.name;
 export const countsTime = () => measure.unit === 'ns';
 
 /**
- * An amount of what is counted.
+ * An amount of the counted quantity.
  * @param {number} amount
  * @returns {string}
  */

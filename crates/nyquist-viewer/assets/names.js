@@ -1,4 +1,4 @@
-// The names of functions by number, as the answers so far have told them. They are made safe to show when they come in.
+// The names of functions by number, from the answers so far. They are made safe to show when they come in.
 
 import { clean } from './format.js';
 import { moduleOf, shadeOf } from './color.js';
@@ -11,7 +11,7 @@ import { moduleOf, shadeOf } from './color.js';
  * @property {string | null} lib as it is shown
  * @property {number | null} libNumber
  * @property {number | null} category
- * @property {string | null} module the crate, namespace or package, else the lib
+ * @property {string | null} module the crate, namespace or package, otherwise the lib
  * @property {number} shade
  * @property {string | null} place its file and line
  */
@@ -26,7 +26,7 @@ const libs = new Map();
 const listeners = [];
 
 /**
- * Calls back when there are new names: what was drawn before may have shown their numbers.
+ * Calls back when there are new names, because earlier drawings may have shown their numbers.
  * @param {() => void} listener
  */
 export function onNewNames(listener) {

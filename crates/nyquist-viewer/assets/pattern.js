@@ -1,4 +1,4 @@
-// Tells which names a pattern matches, by the rules of the API: a part of a name in any case, or /REGEX/.
+// Finds the names that a pattern matches, by the API's rules: a part of a name in any case, or /REGEX/.
 
 import { nameOf } from './names.js';
 

@@ -15,7 +15,7 @@ export function setProgress(isRunning, untilNs) {
 export const isRunning = () => running;
 
 /**
- * The last seconds of what was recorded so far.
+ * The last seconds of the recording so far.
  * @param {number} seconds
  * @returns {[number, number]}
  */

@@ -25,7 +25,7 @@ export function createQuestion(panel, status) {
     ask(name, params, show) {
       const address = addressOf(name, params);
       if (address === shown) return;
-      // What is shown stays until the answer about the newer profile is there.
+      // The shown answer stays until the one about the newer profile is there.
       const again = shown !== '' && plain === `${name}?${params}`;
       shown = address;
       plain = `${name}?${params}`;

@@ -20,9 +20,9 @@ import { addTransform, removeTransform } from './transforms.js';
  * @property {Tab} tab
  * @property {boolean} inverted callees before callers
  * @property {boolean} icicle the flame graph has its roots on top
- * @property {'module' | 'lib' | 'category' | 'change'} color what the colours of boxes say
+ * @property {'module' | 'lib' | 'category' | 'change'} color the meaning of the colours of boxes
  * @property {'own' | 'total'} sort
- * @property {'ns' | 'share'} unit what is compared with another run
+ * @property {'ns' | 'share'} unit the quantity that is compared with another run
  * @property {string} search
  * @property {number | null} fn the function that is selected
  * @property {string | null} kind the kind of markers that is shown
@@ -61,7 +61,7 @@ export function selectThread(state, thread, more) {
 }
 
 /**
- * A range selected. What is not within the present range replaces it.
+ * A range selected. A range that is not within the present one replaces it.
  * @param {State} state
  * @param {Range} range
  * @returns {State}
@@ -102,7 +102,7 @@ export function remove(state, part, index) {
 }
 
 /**
- * One step back: the last transform, else the last filter, else the last range, else the threads.
+ * One step back: the last transform, or without one the last filter, then the last range, then the threads.
  * @param {State} state
  * @returns {State}
  */

@@ -31,7 +31,8 @@ export function isTransform(text) {
 }
 
 /**
- * The list with one more transform. A subtree of a subtree becomes one step; what is there already is not added again.
+ * The list with one more transform. A subtree of a subtree becomes one step; a transform that is there
+ * already is not added again.
  * @param {readonly Transform[]} list
  * @param {Transform} added
  * @returns {Transform[]}
@@ -61,7 +62,7 @@ export function removeTransform(list, index) {
 }
 
 /**
- * The functions above the root of the tree that is shown, with how to go back to each, from the outermost.
+ * The functions above the root of the shown tree, from the outermost, with the transforms to go back to each.
  * @param {readonly Transform[]} list
  * @param {boolean} inverted
  * @returns {{fn: number, list: Transform[]}[]}

@@ -9,7 +9,7 @@ import { isTransform } from './transforms.js';
 const FILTERS = /** @type {const} */ (['focus', 'ignore', 'show', 'hide']);
 
 /**
- * The query of a state, without what is as it is at the start.
+ * The query of a state, without values that are those of the start.
  * @param {State} state
  */
 export function toQuery(state) {
@@ -35,7 +35,7 @@ export function toQuery(state) {
 }
 
 /**
- * The state that a query says. What it does not say, or says wrongly, is as at the start.
+ * The state that a query says. Missing and invalid values are those of the start.
  * @param {string} text
  * @returns {State}
  */

@@ -1,4 +1,4 @@
-// The answers that a page from a disk has with it, in place of a server: what it shows of the selection that it was made of. Pure.
+// The answers that a page from a disk contains, in place of a server: those about its one selection. Pure.
 
 import { matcher } from '../assets/pattern.js';
 import { layoutOf } from '../assets/panels/flame_graph/layout.js';
@@ -91,9 +91,8 @@ function rootsOf(graphs, params) {
  * @param {URLSearchParams} params
  */
 function timeline(data, params) {
-  const marked = params.getAll('transform').some((transform) => transform.startsWith('focus-function:'));
   const answer = params.has('tracks') ? data.tracks : data.overview;
-  return marked ? { ...answer, tracks: [] } : answer;
+  return params.has('function') ? { ...answer, tracks: [] } : answer;
 }
 
 /**

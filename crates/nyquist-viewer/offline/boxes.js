@@ -99,7 +99,7 @@ export function boxesOf(roots) {
 }
 
 /**
- * What each function takes itself and with all that it calls.
+ * The self and total weight of each function.
  * @param {Roots} roots
  * @returns {[fn: number, own: number, total: number][]}
  */
@@ -132,7 +132,7 @@ export function sumOfMatches(roots, found) {
 }
 
 /**
- * Who calls a function and what it calls, of its outermost calls.
+ * The callers and callees of a function, of its outermost calls.
  * @param {Roots} roots
  * @param {number} fn
  */

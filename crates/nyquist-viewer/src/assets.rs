@@ -1,4 +1,5 @@
-//! The files of the page. They are compressed when they are first asked for.
+//! The files of the page's address: the page, its script and its style sheet. They are compressed when they
+//! are first asked for.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -7,57 +8,39 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use nyquist_server::Asset;
 
-/// The files below `assets/`, by name.
-const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
-
-/// The files below `offline/`, by name.
-const OFFLINE_FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/offline.rs"));
+use crate::bundle;
+use crate::files;
 
 /// The page itself.
 const PAGE: &str = "index.html";
 
-/// What stands in the page for the address that opens the profile in the Firefox Profiler.
+/// Makes a file of those that the page is made of.
+type Make = fn() -> Vec<u8>;
+
+/// The files that the page names.
+const NAMED: [(&str, Make); 3] = [
+    ("page.js", || bundle::script(bundle::SERVED).into_bytes()),
+    ("page.css", || files::styles().into_bytes()),
+    ("icon.svg", || files::contents("icon.svg").unwrap_or_default().to_vec()),
+];
+
+/// The placeholder in the page for the address that opens the profile in the Firefox Profiler.
 const FRONT_END: &str = "{{FIREFOX_URL}}";
 
-/// The files that were asked for, as they are sent.
-static PREPARED: OnceLock<Vec<OnceLock<Asset>>> = OnceLock::new();
+/// The files as they are sent.
+static PREPARED: [OnceLock<Asset>; NAMED.len()] = [const { OnceLock::new() }; NAMED.len()];
 
 /// The file at a path below the token: the page at the empty path, the others below `assets/`.
 pub(crate) fn find(path: &str, front_end: &str) -> Option<Asset> {
     if path.is_empty() {
-        let page = contents(PAGE)?;
+        let page = files::contents(PAGE)?;
         let page = String::from_utf8_lossy(page).replacen(FRONT_END, &escaped(front_end), 1);
         return Some(asset(PAGE, page.as_bytes()));
     }
-    let name = path.strip_prefix("assets/").filter(|name| *name != PAGE)?;
-    let position = FILES.iter().position(|(file, _)| *file == name)?;
-    let prepared = PREPARED.get_or_init(|| FILES.iter().map(|_| OnceLock::new()).collect());
-    Some(prepared.get(position)?.get_or_init(|| asset(name, FILES[position].1)).clone())
-}
-
-/// The text of a module, by its path in this crate: those of the page are in `assets/`, those that only its file has in `offline/`.
-pub(crate) fn script(path: &str) -> Option<&'static str> {
-    if let Some(name) = path.strip_prefix("assets/") {
-        return text(name);
-    }
-    let name = path.strip_prefix("offline/")?;
-    let (_, bytes) = OFFLINE_FILES.iter().find(|(file, _)| *file == name)?;
-    std::str::from_utf8(bytes).ok()
-}
-
-fn text(name: &str) -> Option<&'static str> {
-    contents(name).and_then(|bytes| std::str::from_utf8(bytes).ok())
-}
-
-/// All style sheets, in the order in which the page names them.
-pub(crate) fn styles() -> String {
-    let page = text(PAGE).unwrap_or_default();
-    let named = page.split("href=\"assets/").skip(1).filter_map(|rest| rest.split('"').next());
-    named.filter(|name| name.strip_suffix(".css").is_some()).filter_map(text).collect()
-}
-
-fn contents(name: &str) -> Option<&'static [u8]> {
-    FILES.iter().find(|(file, _)| *file == name).map(|(_, bytes)| *bytes)
+    let name = path.strip_prefix("assets/")?;
+    let position = NAMED.iter().position(|(file, _)| *file == name)?;
+    let (name, made) = NAMED[position];
+    Some(PREPARED[position].get_or_init(|| asset(name, &made())).clone())
 }
 
 fn asset(name: &str, bytes: &[u8]) -> Asset {
@@ -97,7 +80,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What the page may take over the network, in bytes.
+    /// The limit of the page's size over the network, in bytes.
     const PAGE_WEIGHT: usize = 200_000;
 
     #[test]
@@ -114,18 +97,22 @@ mod tests {
 
     #[test]
     fn only_what_is_there_is_served() {
-        assert!(find("assets/main.js", "").is_some());
-        for wrong in ["main.js", "assets/", "assets/../main.js", "assets/index.html", "assets/nothing.js"] {
+        for wrong in ["page.js", "assets/", "assets/../page.js", "assets/index.html", "assets/nothing.js"] {
             assert!(find(wrong, "").is_none(), "{wrong}");
         }
     }
 
     #[test]
-    fn every_file_has_a_type_and_all_are_light() {
-        let mut sum = 0;
-        for (name, bytes) in FILES {
-            assert_ne!(content_type(name), "application/octet-stream", "{name}");
-            sum += asset(name, bytes).gzip.len();
+    fn what_the_page_names_is_there_and_light() {
+        let page = find("", "").unwrap();
+        let mut sum = page.gzip.len();
+        let text = String::from_utf8(page.plain.to_vec()).unwrap();
+        let named: Vec<_> = text.split('"').filter(|value| value.starts_with("assets/")).collect();
+        assert_eq!(named.len(), NAMED.len(), "{named:?}");
+        for path in named {
+            let asset = find(path, "").unwrap();
+            assert_ne!(asset.content_type, "application/octet-stream", "{path}");
+            sum += asset.gzip.len();
         }
         assert!(sum < PAGE_WEIGHT, "the page takes {sum} bytes");
     }

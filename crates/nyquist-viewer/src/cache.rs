@@ -1,4 +1,4 @@
-//! What was worked out for the last questions, for those that follow.
+//! The results of the last questions, for the following ones.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_server::Answer;
 
-/// How many selections are kept: what a person steps back to.
+/// How many selections are kept, for stepping back.
 const MOST_VIEWS: usize = 8;
 
 /// How much memory the kept answers take, in bytes.
@@ -49,12 +49,12 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// What was answered to a question.
+    /// The answer to a question.
     pub(crate) fn get(&self, question: &str) -> Option<&Answer> {
         self.kept.iter().find(|(asked, _)| asked == question).map(|(_, answer)| answer)
     }
 
-    /// Keeps an answer, in place of the oldest ones where there is no room.
+    /// Keeps an answer, and removes the oldest ones if the cache is full.
     pub(crate) fn keep(&mut self, question: String, answer: &Answer) {
         let size = |(question, answer): &(String, Answer)| question.len() + answer.body.len();
         let new = (question, answer.clone());

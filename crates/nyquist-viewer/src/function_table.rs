@@ -30,7 +30,7 @@ impl FunctionCategories {
     }
 }
 
-/// What an answer says of a function.
+/// The description of a function in an answer.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     name: &'a str,
@@ -83,7 +83,7 @@ impl<'a> FunctionTable<'a> {
     }
 }
 
-/// The lib of a function; none of those that stand for collapsed libs.
+/// The lib of a function. `None` for functions that stand for collapsed libs.
 fn lib_of(profile: &Profile, func: FuncId) -> Option<usize> {
     profile.funcs().get(func.index()).and_then(|func| func.lib).map(nyquist_profile::LibId::index)
 }

@@ -1,20 +1,25 @@
-//! The built-in viewer: a page in the browser, and the answers to what it asks.
+//! The built-in viewer: a page in the browser, and the answers to its questions.
 //!
-//! The page (`assets/`) computes nothing: it asks questions about a selection of the profile, and each answer is bounded by
-//! what fits on a screen. The questions are described in `docs/reference/http-api.md`.
+//! The page (`assets/`) computes nothing: it asks questions about a selection of the profile, and each answer
+//! is bounded by the size of a screen. The questions are described in `docs/reference/http-api.md`.
 //!
-//! A thread of its own owns the profile and what is worked out of it once. It answers one question after another, each with all
-//! CPUs. It begins when the first question comes, because many people look at the profile elsewhere.
+//! A thread of its own owns the profile and the data that are computed from it once. It answers one question
+//! after another, each with all CPUs. It begins when the page is asked for, or with [`BuiltinViewer::begin`],
+//! because many people look at the profile elsewhere.
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod answers;
 mod assets;
+mod bundle;
 mod cache;
+mod files;
 mod function_table;
 mod live;
 mod page_file;
 mod parameters;
+mod progress;
 mod refusal;
 mod selection;
 mod translation;
@@ -30,8 +35,8 @@ use nyquist_server::{Answer, Asset, Client, Refusal, SymbolSource, Viewer};
 
 pub use crate::live::ProfileFeed;
 
-use crate::live::Progress;
 use crate::parameters::Parameters;
+use crate::progress::Progress;
 use crate::refusal::bad_request;
 use crate::worker::{Subject, Worker};
 
@@ -41,12 +46,12 @@ pub struct BuiltinViewer {
     worker: Arc<Worker>,
     /// Of a recording that goes on.
     progress: Option<Arc<Progress>>,
-    /// What reads other profiles, where they are shown.
+    /// The reader of other profiles, if they are shown.
     reader: Option<Reader>,
     shows_another: AtomicBool,
 }
 
-/// Reads a profile of any format; where it is none, says so in a sentence.
+/// Reads a profile of any format. If it is no profile, returns a sentence about that.
 pub type ReadProfile = dyn Fn(Vec<u8>) -> Result<Profile, String> + Send + Sync;
 
 struct Reader(Box<ReadProfile>);
@@ -82,7 +87,13 @@ impl BuiltinViewer {
         Self { reader: Some(Reader(read)), ..self }
     }
 
-    /// A viewer of a recording, of which there is nothing yet but what `profile` says of it, and what gives it its profiles.
+    /// Begins to compute the data of all answers, for a page that will be opened.
+    pub fn begin(&self) {
+        self.worker.begin();
+    }
+
+    /// A viewer of a recording that has only the description in `profile` so far, and the feed that gives it
+    /// profiles.
     pub fn live(profile: Profile, symbols: Arc<dyn SymbolSource>) -> (Self, ProfileFeed) {
         let progress = Arc::new(Progress::default());
         let subject = Subject { profile, before: None, until_ns: Some(0) };
@@ -94,6 +105,10 @@ impl BuiltinViewer {
 
 impl Viewer for BuiltinViewer {
     fn asset(&self, path: &str, front_end: &str) -> Option<Asset> {
+        if path.is_empty() {
+            // It works while the page is on its way and begins.
+            self.worker.begin();
+        }
         assets::find(path, front_end)
     }
 
@@ -120,9 +135,9 @@ impl Viewer for BuiltinViewer {
     }
 }
 
-/// Writes a page that shows a whole profile without a server and without a network: the CPU time, or the waiting where there is
-/// nothing else. It has the timeline, the flame graph and the call tree down to boxes of 0.005 % of the whole, the functions with
-/// most time, and the first markers. O(profile).
+/// Writes a page that shows a whole profile without a server and without a network: the CPU time, or the
+/// waiting if there is no CPU time. It has the timeline, the flame graph and the call tree down to boxes of
+/// 0.005 % of the whole, the functions with most time, and the first markers. O(profile).
 ///
 /// # Errors
 /// Where `out` takes no more.

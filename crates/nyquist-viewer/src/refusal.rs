@@ -4,7 +4,7 @@ use std::fmt;
 
 use nyquist_server::Refusal;
 
-/// A parameter cannot be understood, or names what is not there.
+/// A parameter is invalid, or names something that does not exist.
 pub(crate) fn bad_request(message: impl fmt::Display) -> Refusal {
     Refusal { status: 400, message: message.to_string() }
 }

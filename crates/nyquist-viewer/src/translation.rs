@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use nyquist_analysis::{Selection, Transform, comparable_name};
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile};
 
-/// The selection of `to` that means what `selection` means in `from`. Threads and times have nothing to do with those of another
-/// run, so that all are selected. O(functions), where transforms name some.
+/// The selection of `to` that has the same meaning as `selection` in `from`. Threads and times have nothing
+/// to do with those of another run, so that all are selected. O(functions), where transforms name some.
 pub(crate) fn translated(selection: &Selection, from: &Profile, to: &Profile) -> Selection {
     let mut translated = Selection { threads: None, processes: None, range: None, ..selection.clone() };
     if !selection.transforms.is_empty() {
@@ -32,12 +32,12 @@ impl<'a> Names<'a> {
         Self { from, to, functions }
     }
 
-    /// The function of that name; where there is none, one that no stack has.
+    /// The function of that name, or one that no stack has if there is none.
     fn func(&self, func: FuncId) -> FuncId {
         let nowhere = FuncId::from_index(self.to.funcs().len() + self.to.libs().len());
         match self.from.funcs().get(func.index()) {
             Some(known) => self.functions.get(&comparable(self.from.string(known.name))).copied(),
-            // It stands for a collapsed lib.
+            // It is that of a collapsed lib.
             None => {
                 let lib = self.lib(LibId::from_index(func.index() - self.from.funcs().len()));
                 lib.map(|lib| FuncId::from_index(self.to.funcs().len() + lib.index()))

@@ -10,11 +10,12 @@ use nyquist_analysis::{Index, Selection, View};
 use nyquist_profile::Profile;
 use nyquist_server::{Answer, Client, Refusal, SymbolSource};
 
-use crate::answers::{self, Asked};
+use crate::answer::answer;
+use crate::answers::Asked;
 use crate::cache::{Answers, Views};
 use crate::function_table::FunctionCategories;
-use crate::live::Progress;
 use crate::parameters::Parameters;
+use crate::progress::Progress;
 use crate::refusal::internal;
 use crate::selection::{end_of, selection};
 use crate::translation::translated;
@@ -27,18 +28,19 @@ struct Job {
     answer: SyncSender<Result<Answer, Refusal>>,
 }
 
-/// What the thread is told.
+/// The messages to the thread.
 enum Message {
     Question(Job),
-    /// Another profile in the place of the present one; what that took is said.
+    /// Another profile in place of the present one. The reply is the time of that.
     Subject(Box<Subject>, SyncSender<Duration>),
     /// The same of a profile that is compared with the present one, where that is wanted.
     Other(Box<Profile>, bool, SyncSender<Duration>),
-    /// Until when the present profile is known to be all; how long answers took since it was said last is told.
+    /// The time up to which the present profile is complete. The reply is the time of answers since the last
+    /// message.
     Time(u64, SyncSender<Duration>),
 }
 
-/// What is asked about.
+/// The profile of questions.
 pub(crate) struct Subject {
     pub(crate) profile: Profile,
     /// The run that it is compared with.
@@ -47,7 +49,7 @@ pub(crate) struct Subject {
     pub(crate) until_ns: Option<u64>,
 }
 
-/// Where questions are sent. The thread begins with the first one.
+/// Where questions are sent. The thread begins with the first one, or on request.
 pub(crate) struct Worker {
     state: Mutex<State>,
     /// Of a recording that goes on.
@@ -55,7 +57,7 @@ pub(crate) struct Worker {
 }
 
 enum State {
-    /// Nothing was asked so far.
+    /// The thread has not begun.
     Idle(Box<(Subject, Arc<dyn SymbolSource>)>),
     /// The thread works.
     Started(mpsc::Sender<Message>),
@@ -70,13 +72,18 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// Nothing is worked out before the first question.
+    /// Nothing is worked out before the first question, or [`Worker::begin`].
     pub(crate) fn new(
         subject: Subject,
         symbols: Arc<dyn SymbolSource>,
         progress: Option<Arc<Progress>>,
     ) -> Self {
         Self { state: Mutex::new(State::Idle(Box::new((subject, symbols)))), progress }
+    }
+
+    /// Begins to compute the data of all answers, and does not wait for that.
+    pub(crate) fn begin(&self) {
+        let _ = self.sender();
     }
 
     /// Asks, and waits for the answer.
@@ -88,8 +95,8 @@ impl Worker {
         answered.recv().map_err(|_| internal())?
     }
 
-    /// Puts another profile in the place of the present one, and waits until it is there. Gives back what that took, and what
-    /// answers about the one before took.
+    /// Puts another profile in the place of the present one, and waits until it is there. Returns the time of
+    /// that, with the time of answers about the one before.
     pub(crate) fn replace(&self, subject: Subject) -> Duration {
         let sender = {
             let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
@@ -105,30 +112,31 @@ impl Worker {
                 State::Failed => return Duration::ZERO,
             }
         };
-        let (taken, told) = sync_channel(1);
+        let (taken, reply) = sync_channel(1);
         let _ = sender.send(Message::Subject(Box::new(subject), taken));
-        told.recv().unwrap_or_default()
+        reply.recv().unwrap_or_default()
     }
 
     /// Shows another profile in place of the present one, or compared with it, and waits until it is there.
     pub(crate) fn open(&self, profile: Profile, compares: bool) {
         // The thread has the present one.
         let Some(sender) = self.sender() else { return };
-        let (taken, told) = sync_channel(1);
+        let (taken, reply) = sync_channel(1);
         let _ = sender.send(Message::Other(Box::new(profile), compares, taken));
-        let _ = told.recv();
+        let _ = reply.recv();
     }
 
-    /// Says until when the present profile is all that was recorded, and gives back what answers took since something was said.
+    /// Reports the time up to which the present profile is complete, and returns the time of answers since
+    /// the last call.
     pub(crate) fn pass_time(&self, until_ns: u64) -> Duration {
         let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
         match &mut *state {
             State::Idle(owned) => owned.0.until_ns = Some(until_ns),
             State::Started(sender) => {
-                let (taken, told) = sync_channel(1);
+                let (taken, reply) = sync_channel(1);
                 let _ = sender.send(Message::Time(until_ns, taken));
                 drop(state);
-                return told.recv().unwrap_or_default();
+                return reply.recv().unwrap_or_default();
             }
             State::Failed => {}
         }
@@ -154,7 +162,7 @@ impl Worker {
     }
 }
 
-/// Answers until nobody can ask any more, about one profile after another.
+/// Answers until no sender of questions is left, about one profile after another.
 fn work(
     mut subject: Subject,
     symbols: &dyn SymbolSource,
@@ -173,14 +181,15 @@ fn work(
     }
 }
 
-/// What is asked about next.
+/// The profile of the next questions.
 enum Next {
     Subject(Box<Subject>),
     /// A profile, and whether it is compared with the present one.
     Other(Box<Profile>, bool),
 }
 
-/// Answers until there is another profile, and gives that back. `taken` is told how long it took to take this one in.
+/// Answers until there is another profile, and gives that back. `taken` gets the time that taking this one in
+/// has needed.
 fn answer_about(
     subject: &Subject,
     symbols: &dyn SymbolSource,
@@ -239,7 +248,7 @@ fn answer_about(
     }
 }
 
-/// What answering a question needs.
+/// The data for answering a question.
 struct Desk<'a> {
     subject: &'a Subject,
     index: &'a Index<'a>,
@@ -265,7 +274,7 @@ impl Desk<'_> {
             let (index, before) = (&index, None);
             let asked =
                 Asked { index, view: &view, before, parameters: &parameters, categories, symbols, live };
-            return answers::answer(&job.question, &asked);
+            return answer(&job.question, &asked);
         }
         let view = self.views.of(&selection);
         let before = match (&mut self.before, &self.subject.before) {
@@ -276,7 +285,7 @@ impl Desk<'_> {
         };
         let (index, before) = (self.index, before.as_deref());
         let asked = Asked { index, view: &view, before, parameters: &parameters, categories, symbols, live };
-        answers::answer(&job.question, &asked)
+        answer(&job.question, &asked)
     }
 }
 
@@ -285,8 +294,8 @@ fn compares(question: &str) -> bool {
     question.starts_with("diff") || matches!(question, "info" | "flamegraph.svg")
 }
 
-/// The profile whose samples end where the selected range does, where they stand for exact times, of which the range may have a
-/// part: a trace's slices are as long as they are. O(profile).
+/// The profile whose samples end where the selected range does. This is for samples of exact times, as a
+/// trace's slices, which the range may cut. O(profile).
 fn with_parts_of_range(profile: &Profile, selection: &Selection) -> Option<Profile> {
     let range = selection.range.as_ref().filter(|_| profile.meta().has_exact_times)?;
     let mut parts = profile.clone();

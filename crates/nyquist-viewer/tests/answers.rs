@@ -1,4 +1,4 @@
-//! What the viewer answers of a small profile, whose figures can be worked out by hand.
+//! Tests of the viewer's answers about a small profile, whose figures can be worked out by hand.
 
 use std::sync::Arc;
 
@@ -205,7 +205,7 @@ fn boxes_stand_on_their_callers() {
         assert!(boxes.contains(&expected), "{expected} is not in {graph}");
     }
     assert_eq!((&graph["weight"], &graph["depth"]), (&json!(6), &json!(3)));
-    // Of two pixels, what is narrower than a quarter is left out.
+    // With two pixels, boxes narrower than a quarter are left out.
     let narrow = ask(&viewer, "flamegraph", "width=2");
     assert!(narrow["boxes"].as_array().unwrap().iter().all(|one| one[2].as_u64().unwrap() >= 2), "{narrow}");
     let zoomed = ask(&viewer, "flamegraph", &format!("transform=focus-subtree:{start}.{parse}"));
@@ -255,6 +255,12 @@ fn time_is_shown_where_it_was_used() {
     let sum = |track: usize| (0..10).map(|at| part(track, at)).sum::<u64>();
     assert_eq!((sum(1), part(1, 8)), (2 * MS, 0));
     assert!(sum(0) >= 3 * MS && part(0, 6) == 0, "{both}");
+    let whole = ask(&viewer, "timeline", "parts=1");
+    let of = |function: u64| ask(&viewer, "timeline", &format!("parts=1&function={function}"));
+    let functions = ask(&viewer, "functions", "");
+    let ns = |answer: &Value| answer["tracks"][0]["categories"][0]["ns"][0].as_u64().unwrap_or(0);
+    let (start, read) = (of(number(&functions, "start")), of(number(&functions, "read")));
+    assert!(0 < ns(&read) && ns(&read) < ns(&start) && ns(&start) < ns(&whole), "{read} {start} {whole}");
     let chart = ask(&viewer, "chart", "thread=0&width=1000");
     assert_eq!(chart["depth"], 3);
     let markers = ask(&viewer, "markers", "");
@@ -308,8 +314,9 @@ fn what_cannot_be_answered_is_said() {
     check("functions", "sort=name", 400, "sort takes own or total");
     check("tree", "path=1.x", 400, "path takes a number, not \"x\"");
     assert_eq!(refusal("search", "q=/(/").status, 400);
-    let tracks = vec!["0"; 65].join(",");
-    check("timeline", &format!("tracks={tracks}"), 400, "more than 64 tracks");
+    let tracks = vec!["0"; 257].join(",");
+    check("timeline", &format!("tracks={tracks}"), 400, "more than 256 tracks");
+    check("timeline", "function=4294967296", 400, "there is no function 4294967296");
 }
 
 #[test]
@@ -434,10 +441,10 @@ fn counters_are_levels_or_sums_over_time() {
     let viewer = viewer();
     let answer = ask(&viewer, "counters", "parts=5");
     let values = |index: usize| answer["counters"][index]["values"].clone();
-    // The level of a part is its highest; a level stays until another one is told.
+    // The level of a part is its highest. A level stays until the next value.
     assert_eq!((&answer["counters"][0]["label"], &answer["part_ns"]), (&json!("memory"), &json!(2e6)));
     assert_eq!(values(0), json!([1000.0, 1500.0, 800.0, 800.0, 820.0]));
-    // What was added came evenly since the value before.
+    // The added amount is spread evenly since the value before.
     assert_eq!(values(1), json!([500.0, -696.0, 8.0, 8.0, 0.0]));
     let later = ask(&viewer, "counters", "parts=1&range=4000000-6000000");
     assert_eq!(later["counters"][0]["values"], json!([800.0]));

@@ -1,5 +1,6 @@
-// What people do with the viewer, in a real browser: node browser.mjs SCENARIO URL [JSON]. Ends with a status of 1 where something does not
-// hold. CHROMIUM is the browser's path, PLAYWRIGHT_HOME the folder with node_modules/playwright-core.
+// Uses of the viewer in a real browser: node browser.mjs SCENARIO URL [JSON]. Ends with a status of 1 where
+// something does not hold. CHROMIUM is the browser's path, PLAYWRIGHT_HOME the folder with
+// node_modules/playwright-core.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
@@ -16,7 +17,7 @@ const browser = await chromium.launch({
 });
 const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, colorScheme: 'light' });
 
-/** What the browser complains of, and requests to other hosts. */
+/** Errors of the browser, and requests to other hosts. */
 const faults = [];
 const newPage = async (of = context) => {
   const opened = await of.newPage();
@@ -47,6 +48,7 @@ const open = async (to = url) => {
 };
 /** The share of a canvas that is not its most frequent colour. */
 const painted = (selector) => page.locator(selector).first().evaluate((canvas) => {
+  if (canvas.width === 0) return 0;
   const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
   const counts = new Map();
   for (let at = 0; at < data.length; at += 4) {
@@ -55,7 +57,7 @@ const painted = (selector) => page.locator(selector).first().evaluate((canvas) =
   }
   return 1 - Math.max(...counts.values()) / (data.length / 4);
 });
-/** What an item of the share menu saves. */
+/** The file that an item of the share menu saves. */
 const saved = async (item) => {
   await page.getByRole('button', { name: 'Share' }).click();
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: item }).click()]);
@@ -127,6 +129,11 @@ const scenarios = {
     await tab('marker-chart');
     await tab('info');
     await panel('info').getByText(expected.program).first().waitFor();
+    // Pictures are freed while they are hidden.
+    for (const [name, canvas] of [['stack-chart', 'canvas'], ['heat-map', '.heat-canvas'], ['flame-graph', 'canvas'], ['heat-map', '.heat-canvas'], ['stack-chart', 'canvas']]) {
+      await tab(name);
+      await until(`the ${name} is drawn when it is shown again`, async () => (await painted(`[data-panel="${name}"] ${canvas}`)) > 0.005);
+    }
   },
 
   /** A range that is dragged, and the address that brings it back. */
@@ -197,7 +204,7 @@ const scenarios = {
     for (const hidden of expected.hidden) assert.ok(!text.includes(hidden), `${JSON.stringify(hidden)} is in the page as it is`);
   },
 
-  /** What is saved: a picture in two forms, the profile, and a file that shows the selection without a server. */
+  /** Saved files: a picture in two forms, the profile, and a file that shows the selection without a server. */
   async share() {
     await open(`${url}?focus=${expected.leaf}`);
     const svg = await saved('Flame graph as SVG');
@@ -219,9 +226,14 @@ const scenarios = {
     await page.keyboard.type(expected.leaf);
     await page.locator('#search-share').filter({ hasText: '100%' }).waitFor();
     await page.locator('#search').press('Escape');
+    await page.locator('#search-share').filter({ hasText: /^$/ }).waitFor({ state: 'attached' });
     await tab('flame-graph');
+    await until('the flame graph is drawn when it is shown again', async () => (await painted('[data-panel="flame-graph"] canvas')) > 0.05);
     const { x, y, width, height } = await panel('flame-graph').locator('canvas').first().boundingBox();
-    await page.mouse.click(x + width / 2, y + height - 30);
+    await page.mouse.move(x + width / 2, y + height - 30);
+    await page.locator('.tooltip').getByText('total').waitFor();
+    await page.mouse.down();
+    await page.mouse.up();
     await page.locator('[data-crumb=transforms]').waitFor();
   },
 
@@ -236,10 +248,15 @@ const scenarios = {
     const track = panel('timeline').locator('.track[data-thread] canvas').first();
     await until('the track is drawn', async () => (await painted('.track[data-thread] canvas')) > 0.01);
     const box = await track.boundingBox();
-    const info = await api('info');
-    const { frames, functions } = await api(`moment?thread=${info.threads[0].thread}&time=${Math.round((info.start_ns + info.end_ns) / 2)}`);
-    assert.ok(frames.length > 0, 'nothing runs in the middle');
-    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    const { thread } = (await api('info')).threads[0];
+    // On a busy machine the program does not run at every moment.
+    const PARTS = 50;
+    const { tracks, start_ns: zero, part_ns: part } = await api(`timeline?parts=${PARTS}&tracks=${thread}`);
+    const ran = Array.from({ length: PARTS }, (_, at) => tracks[0].categories.reduce((sum, { ns }) => sum + ns[at], 0));
+    const busiest = ran.indexOf(Math.max(...ran)) + 0.5;
+    const { frames, functions } = await api(`moment?thread=${thread}&time=${Math.round(zero + busiest * part)}`);
+    assert.ok(frames.length > 0, 'nothing runs in the busiest part');
+    await page.mouse.move(box.x + (box.width * busiest) / PARTS, box.y + box.height / 2);
     await page.locator('.tooltip').getByText('It runs').waitFor();
     const shown = await page.locator('.tooltip-frame').allTextContents();
     assert.equal(shown.at(-1), functions[frames[Math.min(frames.length, 12) - 1]].name);
@@ -256,7 +273,7 @@ const scenarios = {
     assert.ok(start > 0 && start < 100e6 && end - start > 100e6 && end - start < 320e6, `${start} to ${end}`);
   },
 
-  /** Two runs beside each other: the table has what the API says, and the flame graph the colours of the change. */
+  /** Two runs beside each other: the table has the API's values, and the flame graph the colours of the change. */
   async compare() {
     await open();
     await panel('compare').getByText('Slower', { exact: true }).waitFor();
@@ -293,6 +310,39 @@ const scenarios = {
     await until('the library is one function', async () => (await rowOf(expected.leaf).count()) === 0);
   },
 
+  /** More threads than fit on a screen: each has a track once it is in sight, and no picture while it is not. */
+  async many() {
+    await open();
+    await page.getByRole('button', { name: /^Show \d+ more$/ }).click();
+    const tracks = panel('timeline').locator('.track[data-thread]');
+    while ((await tracks.count()) < expected.threads) await page.getByRole('button', { name: /^Show \d+ more$/ }).click();
+    const picture = (which) => `.track-list .track:${which} canvas`;
+    await tracks.first().scrollIntoViewIfNeeded();
+    await until('the first track is drawn', async () => (await painted(picture('first-child'))) > 0.05);
+    await until('the last track has no picture', async () => (await painted(picture('last-child'))) === 0);
+    assert.equal(await panel('timeline').locator('.overview .track-time').innerText(), 'peak 300 threads');
+    await tracks.last().scrollIntoViewIfNeeded();
+    await until('the last track is drawn', async () => (await painted(picture('last-child'))) > 0.05);
+    await until('the first track has no picture', async () => (await painted(picture('first-child'))) === 0);
+    assert.equal(await panel('timeline').locator('.status:not([hidden])').filter({ hasText: /\w/ }).count(), 0);
+  },
+
+  /** The tracks of the CPUs come first, and one of them can be selected. */
+  async cores() {
+    await open();
+    const { cores } = await api('info');
+    assert.ok(cores.length > 0);
+    const names = await panel('timeline').locator('.track[data-thread] .track-name').allTextContents();
+    assert.deepEqual(names.slice(0, cores.length), cores.map(({ name }) => name));
+    assert.ok(names.slice(0, cores.length).every((name) => /^CPU \d+$/.test(name)), names.join());
+    const busiest = cores.reduce((a, b) => (a.weight >= b.weight ? a : b));
+    await until('a CPU has a picture', async () => (await painted(`.track[data-thread="${busiest.thread}"] canvas`)) > 0.01);
+    await page.locator(`.track[data-thread="${busiest.thread}"] .track-label`).click();
+    await page.locator('[data-crumb=threads]').getByText(busiest.name).first().waitFor();
+    await tab('functions');
+    await rowOf(expected.leaf).waitFor();
+  },
+
   /** Files that are dropped onto the page: one is no profile, one is opened, and one is compared with it. */
   async drop() {
     await open();
@@ -325,7 +375,7 @@ const scenarios = {
     assert.match(await first.innerText(), /slow/);
   },
 
-  /** A program that runs: the page follows it, can be paused, keeps what is selected and open, and says when it has ended. */
+  /** A program that runs: the page follows it, can be paused, keeps its selection and open rows, and shows when it has ended. */
   async live() {
     await open(`${url}?tab=functions`);
     await rowOf(expected.leaf).waitFor();
@@ -396,7 +446,7 @@ try {
   await scenarios[scenario]();
   assert.deepEqual(faults, []);
 } catch (error) {
-  console.error(`${error.stack}\nfaults: ${faults.join('\n')}`);
+  console.error(`${error.stack}\naddress: ${page.url()}\nfaults: ${faults.join('\n')}`);
   status = 1;
 }
 await browser.close();

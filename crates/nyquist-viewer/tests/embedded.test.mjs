@@ -1,4 +1,4 @@
-// What a page from a disk answers by itself, on a tree whose figures can be worked out by hand.
+// The answers of a page from a disk by itself, on a tree whose figures can be worked out by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -52,5 +52,5 @@ test('what the file does not hold is refused with a sentence', () => {
   for (const [question, query] of [['source', 'function=1'], ['functions', 'own=1'], ['timeline', 'range=0-5'], ['flamegraph', 'transform=drop-function:1'], ['flamegraph', 'inverted=1&transform=focus-subtree:1']]) {
     assert.throws(() => ask(question, query), NotInFile);
   }
-  assert.deepEqual(ask('timeline', 'transform=focus-function:2').tracks, []);
+  assert.deepEqual(ask('timeline', 'function=2').tracks, []);
 });

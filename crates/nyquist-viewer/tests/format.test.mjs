@@ -1,4 +1,4 @@
-// What people read: times, shares, counts, and names of any kind.
+// Texts for people: times, shares, counts, and names of any kind.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

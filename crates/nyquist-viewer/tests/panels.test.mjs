@@ -1,4 +1,4 @@
-// The logic of the panels: where boxes are, what rows show, which parts are asked.
+// The logic of the panels: the places of boxes, the contents of rows, the parts that are asked for.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -121,9 +121,13 @@ test('a graph is not asked in more parts than pixels or sampling intervals', () 
 
 test('the busiest tracks are shown, and those that are selected', () => {
   const threads = Array.from({ length: 50 }, (_, i) => ({ thread: i, name: `worker-${i}`, tid: `${100 + i}`, process_name: 'app', pid: '7' }));
-  const { shown, left } = chooseTracks(threads, { search: '', limit: 30, selected: [40] });
+  const { shown, left } = chooseTracks({ threads, cores: [] }, { search: '', limit: 30, selected: [40] });
   assert.deepEqual([shown.length, left, shown.at(-1).thread], [31, 19, 40]);
-  assert.equal(chooseTracks(threads, { search: 'WORKER-49', limit: 30, selected: [] }).shown.length, 1);
+  assert.equal(chooseTracks({ threads, cores: [] }, { search: 'WORKER-49', limit: 30, selected: [] }).shown.length, 1);
+  const cores = [{ thread: 70, name: 'CPU 0', tid: '1', process_name: 'CPU', pid: '0' }];
+  const all = chooseTracks({ threads, cores }, { search: '', limit: 30, selected: [] });
+  assert.deepEqual([all.shown.length, all.left, all.shown[0].name], [31, 20, 'CPU 0']);
+  assert.deepEqual(chooseTracks({ threads, cores }, { search: 'cpu 0', limit: 30, selected: [] }).shown, cores);
 });
 
 test('threads of one name are told apart', () => {

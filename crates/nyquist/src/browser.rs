@@ -1,4 +1,4 @@
-//! Showing a served profile: in a browser where there is one, as a link where there is none.
+//! Showing a served profile: in a browser if there is one, otherwise as a link.
 
 use crate::args::{ServerArgs, Ui};
 use crate::identity;
@@ -14,20 +14,26 @@ use std::time::Duration;
 /// How long the Firefox Profiler may take to accept a connection before the built-in viewer is opened in its place.
 const REACHED_WITHIN: Duration = Duration::from_millis(300);
 
-/// Opens the served profile, and says its addresses, with what else is needed to open them from another machine. The browser
-/// gets another address than the person: everybody on this machine can read its arguments.
-pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs) {
+/// Opens the served profile, and prints its addresses and how to open them from another machine. The browser
+/// gets another address than the person: everybody on this machine can read its arguments. Returns the page
+/// that a browser is about to show.
+pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs) -> Option<Page> {
     let port = server.local_addr().port();
     let ssh = env::var("SSH_CONNECTION").ok();
+    let mut opened = None;
     if let Some(connection) = &ssh {
         let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
         printer.say(format_args!("On your own machine, forward the port and open the link there:"));
         printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
-    } else if !args.no_open && has_display() && open_once(server, chosen_page(args)) {
+    } else if !args.no_open && has_display() {
+        opened = Some(chosen_page(args)).filter(|&page| open_once(server, page));
+    }
+    if opened.is_some() {
         printer.say("Opening the profile in your browser");
     }
     printer.say(format_args!("  Firefox Profiler  {}", server.open_url()));
     printer.say(format_args!("  Built-in viewer   {}", server.viewer_url()));
+    opened
 }
 
 /// The page that a browser is opened with.

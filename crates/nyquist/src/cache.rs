@@ -1,4 +1,4 @@
-//! `nyquist cache`: what is kept on the disk, and removing it.
+//! `nyquist cache`: shows or removes the caches on the disk.
 
 use crate::args::{CacheAction, CacheArgs};
 use crate::failure::{Failure, io_reason};
@@ -52,7 +52,7 @@ struct Caches {
     debuginfod: Option<PathBuf>,
 }
 
-/// What there is.
+/// The contents of the caches.
 struct Contents {
     modules: Vec<CachedModule>,
     /// Debug info that stood compressed in files.
@@ -75,7 +75,7 @@ impl Caches {
             tables: self.answers.table_files().map(usage_of).map_err(unreadable_answers)?,
             downloads: usage(&self.downloads).map_err(|error| unreadable(&self.downloads, &error))?,
             archives: usage(&self.archives).map_err(|error| unreadable(&self.archives, &error))?,
-            // What other programs have made there is theirs.
+            // Files that other programs have made there are not touched.
             debuginfod: debuginfod.and_then(|folder| usage(folder).ok()).unwrap_or_default(),
         })
     }

@@ -1,4 +1,4 @@
-//! What Ctrl-C and SIGTERM do: it depends on what is going on when they come.
+//! The effects of Ctrl-C and SIGTERM, which depend on the current phase.
 
 use nyquist_convert::Progress;
 use nyquist_convert::event::Timestamp;
@@ -10,10 +10,10 @@ use nyquist_server::ShutdownHandle;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is going on.
+/// The current phase.
 #[derive(Default)]
 pub(crate) enum Phase {
-    /// What will be ended is being made ready.
+    /// The recording or server that a request will end is being prepared.
     #[default]
     Starting,
     /// The profile is being made and written, which nothing ends.
@@ -42,7 +42,7 @@ pub(crate) struct Control {
 #[derive(Default)]
 struct State {
     phase: Phase,
-    /// Requests that came when there was nothing to end yet: they are for what follows.
+    /// Requests that came when there was nothing to end yet. They apply to the next phase.
     waiting: Vec<Request>,
     /// When a recording was last asked to end.
     asked_to_end: Option<Timestamp>,
@@ -63,7 +63,7 @@ impl Control {
         control
     }
 
-    /// Says what is going on from now on.
+    /// Sets the current phase.
     pub(crate) fn enter(&self, phase: Phase) {
         let mut state = self.lock();
         state.phase = phase;
@@ -77,7 +77,7 @@ impl Control {
         self.lock().asked_to_end
     }
 
-    /// Ends the recording, if there is one: what it was to last for has ended.
+    /// Ends the recording, if there is one, because the command that limits it has ended.
     pub(crate) fn end_recording(&self) {
         let mut state = self.lock();
         if let Phase::Recording { stop, .. } = &state.phase {
@@ -113,17 +113,17 @@ impl State {
     }
 }
 
-/// The first Ctrl-C is the command's, which may have its own idea of it; the recording goes on until it ends.
-/// The second ends the command. SIGTERM ends the recording, for whoever sends it does not wait for long.
+/// The first Ctrl-C is the command's, which may handle it; the recording goes on until the command ends. The
+/// second ends the command. `Ctrl-\` is the command's alone, however often it comes. SIGTERM ends the recording, because its sender does not wait for long.
 fn end_recording(stop: &StopHandle, command: Option<&Signaller>, request: Request, interrupts: u32) {
     let Some(command) = command else { return stop.stop() };
     let signal = if interrupts > 1 { KILL } else { request.signal.number() };
-    // What is typed on the terminal goes to the command without our help.
+    // The terminal sends its signals to the command itself.
     if !request.typed || signal == KILL {
         // A command that cannot be signalled has ended, or has become another user's: then it is left alone.
         let _ = command.send(signal);
     }
-    if request.signal != EndSignal::Interrupt {
+    if !matches!(request.signal, EndSignal::Interrupt | EndSignal::Quit) {
         stop.stop();
     }
 }

@@ -1,14 +1,14 @@
-//! `nyquist diff`: what got slower and what faster between two sets of runs, and what is noise.
+//! `nyquist diff`: functions that got slower or faster between two sets of runs, and the noise.
 
 use crate::args::DiffArgs;
 use crate::failure::{FAILED, Failure};
 use crate::number::{counted, grouped, percent};
 use crate::printer::Printer;
-use crate::scale::milliseconds;
-use crate::text::{Cell, Column, Names, Screen, Style, Table, Text};
+use crate::scale::amount;
+use crate::text::{Cell, Column, Names, Screen, Style, Table, Text, one_line};
 use crate::{input, page, selection};
 use nyquist_analysis::{Comparison, Diff, DiffOptions, DiffUnit, FunctionDiff, Index, View};
-use nyquist_profile::Profile;
+use nyquist_profile::{Measure, Profile, Unit};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -30,6 +30,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
     for profile in &mut before_profiles {
         selection::split(profile, &args.filter);
     }
+    let measure = common_measure(before.iter().chain(after), &before_profiles)?;
     let after_profiles = before_profiles.split_off(before.len());
     let indexes = |profiles| -> Vec<Index<'_>> { <[Profile]>::iter(profiles).map(Index::new).collect() };
     let (before_indexes, after_indexes) = (indexes(&before_profiles), indexes(&after_profiles));
@@ -43,11 +44,34 @@ pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
         &options,
     );
     if args.format.json {
-        page::print_json(&json(&diff, args))?;
+        page::print_json(&json(&diff, &measure, args))?;
     } else {
-        page::print(text(&diff, args, Screen::of_stdout()))?;
+        page::print(text(&diff, &measure, args, Screen::of_stdout()))?;
     }
     check(&diff, args)
+}
+
+/// What all profiles count.
+///
+/// # Errors
+/// If one counts something else than the first.
+fn common_measure<'f>(
+    mut files: impl Iterator<Item = &'f PathBuf>,
+    profiles: &[Profile],
+) -> Result<Measure, Failure> {
+    let mut sides = files.by_ref().zip(profiles).map(|(file, profile)| (file, &profile.meta().measure));
+    let Some((first, measure)) = sides.next() else { return Ok(Measure::default()) };
+    match sides.find(|(_, other)| *other != measure) {
+        None => Ok(measure.clone()),
+        Some((file, other)) => Err(Failure::new(format!(
+            "cannot compare profiles that count different things: {} counts {}, {} counts {}",
+            first.display(),
+            one_line(&measure.name),
+            file.display(),
+            one_line(&other.name)
+        ))
+        .hint("--event chooses what is counted, where a profile has several values")),
+    }
 }
 
 fn views<'a>(files: &[PathBuf], indexes: &'a [Index<'a>], args: &DiffArgs) -> Result<Vec<View<'a>>, Failure> {
@@ -67,7 +91,7 @@ fn views<'a>(files: &[PathBuf], indexes: &'a [Index<'a>], args: &DiffArgs) -> Re
 fn check(diff: &Diff<'_>, args: &DiffArgs) -> Result<(), Failure> {
     let Some(accepted) = args.fail_above.map(|percent| percent / 100.0) else { return Ok(()) };
     let is_slower = |comparison: &Comparison| {
-        // What was not there before has grown beyond any share.
+        // A function that was not there before has grown by an infinite share.
         comparison.change > 0.0
             && !comparison.is_noise
             && comparison.relative.is_none_or(|share| share > accepted)
@@ -94,7 +118,7 @@ fn check(diff: &Diff<'_>, args: &DiffArgs) -> Result<(), Failure> {
     Err(Failure::new(message).status(FAILED))
 }
 
-/// What the whole takes after, in the unit of the functions.
+/// The whole weight after, in the unit of the functions.
 fn whole_after(diff: &Diff<'_>) -> f64 {
     match diff.unit {
         DiffUnit::Nanoseconds => diff.total.after,
@@ -110,21 +134,38 @@ fn relative(comparison: &Comparison) -> String {
     }
 }
 
-/// A value in its unit.
-fn value(unit: DiffUnit, value: f64) -> String {
-    match unit {
-        DiffUnit::Nanoseconds => milliseconds(value.abs() as u64),
-        DiffUnit::Share => percent(value.abs()),
+/// How values are shown.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// Amounts of what the profiles count.
+    Amounts(Unit),
+    Shares,
+}
+
+impl Shown {
+    fn of(diff: &Diff<'_>, measure: &Measure) -> Self {
+        match diff.unit {
+            DiffUnit::Nanoseconds => Self::Amounts(measure.unit),
+            DiffUnit::Share => Self::Shares,
+        }
+    }
+
+    /// A value in its unit.
+    fn value(self, value: f64) -> String {
+        match self {
+            Self::Amounts(unit) => amount(unit, value.abs() as u64),
+            Self::Shares => percent(value.abs()),
+        }
+    }
+
+    /// A change in the values' unit, with its sign.
+    fn change(self, change: f64) -> String {
+        format!("{}{}", if change < 0.0 { '-' } else { '+' }, self.value(change))
     }
 }
 
-/// A change in the values' unit, with its sign.
-fn change(unit: DiffUnit, change: f64) -> String {
-    format!("{}{}", if change < 0.0 { '-' } else { '+' }, value(unit, change))
-}
-
 /// The diff as text: the whole, then what got slower, then what got faster.
-fn text(diff: &Diff<'_>, args: &DiffArgs, screen: Screen) -> Text {
+fn text(diff: &Diff<'_>, measure: &Measure, args: &DiffArgs, screen: Screen) -> Text {
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let chosen: Vec<_> =
         with_time(diff).filter(|function| args.all || !function.self_time.is_noise).collect();
@@ -135,7 +176,7 @@ fn text(diff: &Diff<'_>, args: &DiffArgs, screen: Screen) -> Text {
         changed.into_iter().partition(|function| function.self_time.change > 0.0);
     let parts = [("Slower", slower), ("Faster", faster), ("Unchanged", same)];
     let shown: usize = parts.iter().map(|(_, functions)| functions.len().min(limit)).sum();
-    let mut text = Text::from(heading(diff));
+    let mut text = Text::from(heading(diff, measure));
     if shown == 0 {
         text.push("No function differs by more than noise.\n");
     }
@@ -143,18 +184,18 @@ fn text(diff: &Diff<'_>, args: &DiffArgs, screen: Screen) -> Text {
         functions.truncate(limit);
         if !functions.is_empty() {
             text = text + "\n" + Style::Bold.paint(title, screen) + "\n";
-            text.push(table(diff.unit, &functions, args.format.names()).render(screen));
+            text.push(table(Shown::of(diff, measure), &functions, args.format.names()).render(screen));
         }
     }
     text + left_out(diff, args, count - shown)
 }
 
-/// The functions that have time of their own, which is what the table compares.
+/// The functions that have self time, because the table compares self times.
 fn with_time<'d, 'a>(diff: &'d Diff<'a>) -> impl Iterator<Item = &'d FunctionDiff<'a>> {
     diff.functions.iter().filter(|function| function.self_time.before > 0.0 || function.self_time.after > 0.0)
 }
 
-/// What is not shown.
+/// The number of changes that are not shown.
 fn left_out(diff: &Diff<'_>, args: &DiffArgs, cut: usize) -> String {
     let mut lines = Vec::new();
     if cut > 0 {
@@ -168,24 +209,28 @@ fn left_out(diff: &Diff<'_>, args: &DiffArgs, cut: usize) -> String {
     lines.concat()
 }
 
-fn heading(diff: &Diff<'_>) -> String {
-    let seconds = |nanoseconds: f64| format!("{:.3} s", nanoseconds / 1e9);
+fn heading(diff: &Diff<'_>, measure: &Measure) -> String {
+    let whole = |value: f64| match measure.unit {
+        Unit::Time => format!("{:.3} s", value / 1e9),
+        unit => amount(unit, value as u64),
+    };
     let runs = |count: usize| {
         if count == 1 { String::new() } else { format!(" (mean of {} runs)", grouped(count as u64)) }
     };
     let noise = if diff.total.is_noise { ", which is noise" } else { "" };
     format!(
-        "CPU time before {}{}, after {}{}: {} ± {}{noise}\n",
-        seconds(diff.total.before),
+        "{} before {}{}, after {}{}: {} ± {}{noise}\n",
+        one_line(&measure.name),
+        whole(diff.total.before),
         runs(diff.runs_before),
-        seconds(diff.total.after),
+        whole(diff.total.after),
         runs(diff.runs_after),
         relative(&diff.total),
         percent(if diff.total.before > 0.0 { diff.total.margin / diff.total.before } else { 0.0 }),
     )
 }
 
-fn table(unit: DiffUnit, functions: &[&FunctionDiff<'_>], names: Names) -> Table {
+fn table(shown: Shown, functions: &[&FunctionDiff<'_>], names: Names) -> Table {
     let mut table = Table::new(vec![
         Column::Number("CHANGE"),
         Column::Number(""),
@@ -205,10 +250,10 @@ fn table(unit: DiffUnit, functions: &[&FunctionDiff<'_>], names: Names) -> Table
         };
         table.add(vec![
             Cell::new(relative(own), style),
-            Cell::new(change(unit, own.change), style),
-            Cell::new(value(unit, own.margin), Style::Dim),
-            value(unit, own.before).into(),
-            value(unit, own.after).into(),
+            Cell::new(shown.change(own.change), style),
+            Cell::new(shown.value(own.margin), Style::Dim),
+            shown.value(own.before).into(),
+            shown.value(own.after).into(),
             Cell::new(if own.is_noise { "noise" } else { "" }, Style::Dim),
             Cell::new(function.lib.unwrap_or_default(), Style::Dim),
             names.show(&function.name).into(),
@@ -218,7 +263,7 @@ fn table(unit: DiffUnit, functions: &[&FunctionDiff<'_>], names: Names) -> Table
 }
 
 /// The object that `docs/report-json.md` describes.
-fn json(diff: &Diff<'_>, args: &DiffArgs) -> Value {
+fn json(diff: &Diff<'_>, measure: &Measure, args: &DiffArgs) -> Value {
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let chosen = diff.functions.iter().filter(|function| args.all || !function.self_time.is_noise);
     let function = |function: &FunctionDiff<'_>| {
@@ -231,7 +276,11 @@ fn json(diff: &Diff<'_>, args: &DiffArgs) -> Value {
     };
     json!({
         "schema": "nyquist-diff/1",
-        "unit": diff.unit,
+        "unit": match diff.unit {
+            DiffUnit::Nanoseconds if measure.unit != Unit::Time => json!(measure.unit.as_str()),
+            unit => json!(unit),
+        },
+        "measure": measure.name,
         "runs_before": diff.runs_before,
         "runs_after": diff.runs_after,
         "whole": diff.total,
@@ -247,9 +296,11 @@ mod tests {
 
     #[test]
     fn changes_have_a_sign_and_a_unit() {
-        let check = |unit, number, expected| assert_eq!(change(unit, number), expected);
-        check(DiffUnit::Nanoseconds, 12_400_000.0, "+12 ms");
-        check(DiffUnit::Nanoseconds, -1_240_000.0, "-1.2 ms");
-        check(DiffUnit::Share, -0.012, "-1.2%");
+        let check = |shown: Shown, number, expected| assert_eq!(shown.change(number), expected);
+        check(Shown::Amounts(Unit::Time), 12_400_000.0, "+12 ms");
+        check(Shown::Amounts(Unit::Time), -1_240_000.0, "-1.2 ms");
+        check(Shown::Amounts(Unit::Count), 3000.0, "+3,000");
+        check(Shown::Amounts(Unit::Bytes), -2048.0, "-2.0 kB");
+        check(Shown::Shares, -0.012, "-1.2%");
     }
 }

@@ -1,5 +1,5 @@
-//! Profiles that a page of the viewer sends, of any format: another process reads them, so that one which takes too much memory, or is
-//! damaged in a way that nobody thought of, ends that one and not the server.
+//! Profiles that a page of the viewer sends, of any format. Another process reads them. So a profile that
+//! takes too much memory, or is damaged in an unexpected way, ends that process and not the server.
 
 use nyquist_profile::Profile;
 use nyquist_profile::firefox;
@@ -10,10 +10,10 @@ use std::thread;
 /// The largest that a profile may be as JSON, in bytes.
 const MOST_JSON: u64 = 2 << 30;
 
-/// How much is read of what the other process says.
+/// How much is read of the other process's messages.
 const MOST_SAID: u64 = 64 << 10;
 
-/// Reads a profile, as `nyquist load` does. Where it is none, or too large, says so in a sentence.
+/// Reads a profile, as `nyquist load` does. If it is no profile, or too large, returns a sentence about that.
 pub(crate) fn read(bytes: Vec<u8>) -> Result<Profile, String> {
     let failed = |error: &io::Error| format!("the profile could not be read: {error}");
     let mut child = start().map_err(|error| failed(&error))?;

@@ -1,4 +1,5 @@
-//! How a recording has ended, as far as its profile does not tell: who runs on, and why there is nothing where there is nothing.
+//! The end of a recording, as far as it is not in its profile: processes that run on, and why a profile is
+//! empty.
 
 use nyquist_record::linux::process_state;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 pub(crate) struct Ending<'a> {
     /// The CPU time that the command used, by the kernel's account, where all of it was to be recorded.
     pub(crate) used: Option<Duration>,
-    /// The processes that descend from what was recorded, and run on.
+    /// The descendants of the recorded processes that run on.
     pub(crate) living: &'a [u32],
     /// The processes that were attached to.
     pub(crate) attached: &'a [u32],
@@ -17,14 +18,14 @@ pub(crate) struct Ending<'a> {
 const MOST_NAMED: usize = 12;
 
 impl Ending<'_> {
-    /// Says that processes run on, and what records them.
+    /// The line about processes that run on, and how to record them.
     pub(crate) fn line(&self) -> String {
-        let told = "Processes that were started in the recording run on, and are no longer recorded";
+        let notice = "Processes that were started in the recording run on, and are no longer recorded";
         if self.living.is_empty() {
-            return told.to_owned();
+            return notice.to_owned();
         }
         let all = if self.living.len() > MOST_NAMED { " some of" } else { "" };
-        format!("{told}: `nyquist record -p {}` records{all} them", pid_list(self.living))
+        format!("{notice}: `nyquist record -p {}` records{all} them", pid_list(self.living))
     }
 
     /// Why a profile is empty.
@@ -55,7 +56,7 @@ impl Ending<'_> {
         if used_ns == 0 && !self.attached.is_empty() {
             return "it slept all the time".to_owned();
         }
-        // The kernel's account of a command has what it took to start it, too.
+        // The kernel's account of a command includes the time to start it.
         if used_ns < 2 * interval_ns {
             return "it used less CPU time than a sampling interval".to_owned();
         }

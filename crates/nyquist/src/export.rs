@@ -42,6 +42,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         selection::part_of(input::read(&args.file, &args.filter, &args.symbols, printer)?, &args.filter)?;
     if format == ExportFormat::Firefox {
         name_specially(&mut profile);
+    } else {
+        profile = profile.without_repetition_by_cpu();
     }
     let Some(destination) = destination else {
         return page::write_file_with(format.is_json(), |out| write(&profile, format, options, out));
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return export_perf_data::run(&profile, output, &args.symbols, printer).map_err(refused);
     }
     match output.save(|out| write(&profile, format, options, out)) {
-        // Whoever reads the pipe has seen enough.
+        // The reader of the pipe has closed it early.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(cannot_write(&error)),
         Ok(_) => {
@@ -96,7 +98,7 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
     }
 }
 
-/// What some of the formats can be given.
+/// The options of some formats.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
     /// Threads' names behind those of processes (folded).
@@ -132,7 +134,7 @@ pub(crate) fn write(
             firefox::write(profile, WriteOptions { version: options.version, gzip: options.gzip }, out)
         }
         ExportFormat::PerfScript => perf_script::write(profile, &mut out),
-        // What has to be a file is not written here.
+        // Formats that have to be files are not written here.
         ExportFormat::PerfData => Err(io::ErrorKind::Unsupported.into()),
         ExportFormat::Callgrind => callgrind::write(profile, &paths, &mut out),
         ExportFormat::Csv => write_csv(profile, &paths, &mut out),

@@ -1,4 +1,4 @@
-//! What the user is told when something cannot be done: one sentence, what to do about it, an exit status.
+//! The message to the user when something fails: one sentence, hints, an exit status.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) struct Failure {
     /// One sentence without a full stop.
     pub(crate) message: String,
-    /// What to do about it, a line each.
+    /// The hints, a line each.
     pub(crate) hints: Vec<String>,
     /// The exit status.
     pub(crate) status: u8,
@@ -39,7 +39,7 @@ impl Failure {
         Self::new(message)
     }
 
-    /// Adds a line on what to do.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
@@ -53,7 +53,7 @@ impl Failure {
     }
 }
 
-/// What to do where a limit of this process is the reason.
+/// The hint if a limit of this process is the reason.
 fn limit_hint(message: &str) -> Option<&'static str> {
     let reasons = [
         ("oo many open files", "raise the limit of open files (`ulimit -n 1024`)"),
@@ -73,7 +73,7 @@ pub(crate) fn without_error_numbers(message: String) -> String {
     }
 }
 
-/// What went wrong with a file, in the words of a shell.
+/// The error of a file, in the words of a shell.
 pub(crate) fn io_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

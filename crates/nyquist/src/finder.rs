@@ -1,5 +1,4 @@
-//! The finder of binaries and debug files that every command uses: which folders it looks into, which servers it asks,
-//! and what it keeps.
+//! The finder of binaries and debug files that every command uses: its folders, its servers and its caches.
 
 use crate::args::SymbolArgs;
 use crate::folders::UserFolders;
@@ -10,11 +9,11 @@ use nyquist_download::{
 use nyquist_symbols::{AnswerCache, Finder, SearchPaths, SourceFiles};
 use std::sync::Arc;
 
-/// The finder, which gets from servers what is not on this machine. `observer` shows how far that is.
+/// The finder, which downloads files that are not on this machine. `observer` shows how far that is.
 pub(crate) fn finder(args: &SymbolArgs, observer: Arc<dyn Observer>) -> Finder {
     let folders = UserFolders::of_user();
     let finder = offline_with(args, &folders);
-    // What comes from servers is put where variables and options say.
+    // Downloads are kept in the folders that variables and options name.
     if !has_users_rights() {
         return finder;
     }
@@ -39,7 +38,7 @@ fn offline_with(args: &SymbolArgs, folders: &UserFolders) -> Finder {
     }
 }
 
-/// The cache of what was looked up.
+/// The cache of names that were looked up.
 pub(crate) fn answers(folders: &UserFolders) -> Option<AnswerCache> {
     folders.answers().map(AnswerCache::new)
 }

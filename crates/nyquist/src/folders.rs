@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 /// The environment of the user whose caches are used.
 #[derive(Clone, Debug)]
 pub(crate) struct UserFolders {
-    /// What sudo has set to root's.
+    /// Variables that sudo has set to root's.
     changed: Vec<(OsString, OsString)>,
-    /// Whether anything may be kept: only with the user's own rights, for the user decides where the folders lead to.
+    /// Whether anything may be kept: only with the user's own rights, because the user controls where the
+    /// folders lead to.
     keeps: bool,
 }
 
 impl UserFolders {
-    /// Those of the user who runs this. What they keep is for the calling thread and those that it starts.
+    /// Those of the user who runs this. They are valid for the calling thread and those that it starts.
     pub(crate) fn of_user() -> Self {
         let changed = invoking_user().map(|user| invoking_environment(user.uid));
         Self { changed: changed.unwrap_or_default(), keeps: has_users_rights() }
@@ -29,7 +30,8 @@ impl UserFolders {
         changed.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     }
 
-    /// The same for those who keep files where variables say: none of a folder in which nothing may be made.
+    /// The same for programs that keep files in folders of variables. Folders in which no file may be made
+    /// are left out.
     pub(crate) fn var_for_caches(&self, name: &str) -> Option<OsString> {
         let value = self.var(name)?;
         let is_kept_in = match name {
@@ -85,8 +87,8 @@ impl UserFolders {
     }
 }
 
-/// Whether something may be made in a folder: there must be one, and root makes nothing in that of another user, who could lead it
-/// anywhere by links.
+/// Whether files may be made in a folder. The folder must exist. Root makes no files in another user's
+/// folder, because that user could lead it anywhere by links.
 fn takes_files(folder: &Path) -> bool {
     let metadata = fs::metadata(folder).ok().filter(fs::Metadata::is_dir);
     metadata.is_some_and(|folder| folder.uid() == 0 || !has_rights_of(0))

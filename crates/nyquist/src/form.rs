@@ -1,13 +1,17 @@
-//! In which format a file is written: what its name says, so that nothing has the name of another format.
+//! The format in which a file is written. It follows the name, so that no file has the name of another
+//! format.
 
 use crate::args::ExportFormat;
 use crate::failure::Failure;
 use std::path::Path;
 
-/// What names end in whose content is compressed.
+/// The endings of names of compressed files.
 const COMPRESSIONS: [&str; 7] = [".gz", ".zst", ".xz", ".bz2", ".zip", ".lz4", ".br"];
 
-/// What a file's name says of its format.
+/// The endings of pictures that are not written.
+const OTHER_PICTURES: [&str; 6] = ["png", "jpg", "jpeg", "gif", "webp", "pdf"];
+
+/// A file's format by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     /// Nothing that is known.
@@ -26,7 +30,7 @@ impl Named {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let plain = COMPRESSIONS.iter().find_map(|ending| Some((*ending, name.strip_suffix(ending)?)));
         match plain {
-            // These two are written compressed; what else ends in .json has another format's ending before it.
+            // These two are written compressed. Other names in .json have another format's ending before it.
             Some((".gz", plain)) if has_ending(plain, "pb") => Self::Format(ExportFormat::Pprof),
             Some((compression, plain)) => match (ExportFormat::of_name(Path::new(plain)), compression) {
                 (Some(ExportFormat::Firefox), ".gz") => Self::Format(ExportFormat::Firefox),
@@ -37,6 +41,9 @@ impl Named {
                 Self::NotSo("pprof's files are written compressed, which .pb.gz says")
             }
             None if has_ending(&name, "svg") => Self::Picture,
+            None if OTHER_PICTURES.iter().any(|ending| has_ending(&name, ending)) => {
+                Self::NotSo("a flame graph is written as an SVG, which .svg says; the viewer saves PNGs, too")
+            }
             None => ExportFormat::of_name(Path::new(&name)).map_or(Self::Nothing, Self::Format),
         }
     }
@@ -76,7 +83,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// What the name of an output asks for. A name that says nothing is that of a profile.
+    /// The format that the name of an output asks for. A name that says nothing is that of a profile.
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
         match Named::of(path) {
             Named::Nothing => Ok(Self::Profile { gzip: true }),
@@ -156,6 +163,8 @@ mod tests {
             "p.json.zst",
             "p.zip",
             "perf.data.gz",
+            "flames.png",
+            "P.PDF",
         ] {
             let failure = Form::of(Path::new(name)).unwrap_err();
             assert!(failure.message.contains(name) && !failure.hints.is_empty(), "{failure:?}");
@@ -169,7 +178,7 @@ mod tests {
         for name in ["f.svg", "-", "flames", "/dev/stdout"] {
             check(name, true);
         }
-        for name in ["f.html", "p.json.gz", "f.svg.gz", "perf.data"] {
+        for name in ["f.html", "p.json.gz", "f.svg.gz", "perf.data", "f.png"] {
             check(name, false);
         }
     }

@@ -23,7 +23,7 @@ impl Choice<'_> {
         self.funcs[0]
     }
 
-    /// Says which other functions match; `None` where there is none.
+    /// A sentence about other functions that match. `None` if there are none.
     pub(crate) fn others(&self, names: Names) -> Option<String> {
         if self.others.is_empty() {
             return None;

@@ -1,5 +1,5 @@
-//! With whose rights this process works. Under sudo, doas and pkexec it serves the user who typed that: what needs no right of root's is done with
-//! the user's.
+//! With whose rights this process works. Under sudo, doas and pkexec it serves the user who typed that: work
+//! that needs no right of root's is done with the user's rights.
 
 use crate::failure::{Failure, io_reason};
 use nyquist_record::linux::{self, Credentials};
@@ -16,29 +16,31 @@ static SERVED: OnceLock<Option<Credentials>> = OnceLock::new();
 /// How much is being written that root alone may write.
 static KEEPS_ROOT: AtomicUsize = AtomicUsize::new(0);
 
-/// The user who typed sudo, or one of its like, where this process runs as root because of it: also after it has become that user.
+/// The user who typed sudo or a similar command, if this process runs as root because of it. The value stays
+/// after the process has become that user.
 pub(crate) fn invoking_user() -> Option<&'static Credentials> {
     SERVED.get_or_init(linux::invoking_user).as_ref()
 }
 
-/// The user whose browser shows profiles, where it is not the one that this process runs as: root starts none for a user who
-/// typed sudo, whosever the profile is.
+/// The user whose browser shows profiles, if it is not the user of this process. Root does not start a
+/// browser for a user who typed sudo, whoever owns the profile.
 pub(crate) fn user_at_the_browser() -> Option<Credentials> {
     invoking_user().cloned().or_else(linux::invoking_user)
 }
 
-/// Serves root alone, whoever typed sudo (`--as-root`): to be called before anything else here.
+/// Serves only root, and not the user who typed sudo (`--as-root`). To be called before anything else here.
 pub(crate) fn serve_root() {
-    // Who is served already stays it.
+    // A user who is served already is kept.
     let _ = SERVED.set(None);
 }
 
-/// Whether the calling thread has no more rights to files than the user whom this process serves.
+/// Whether the calling thread has no more rights to files than the served user.
 pub(crate) fn has_users_rights() -> bool {
     invoking_user().is_none_or(|user| linux::has_rights_of(user.uid))
 }
 
-/// Does work with the rights of the user who typed sudo, where somebody did. The threads that it starts have them, too.
+/// Does work with the rights of the user who typed sudo, if there is one. The threads that it starts have
+/// them, too.
 pub(crate) fn as_invoking_user<T>(work: impl FnOnce() -> T) -> Result<T, RightsError> {
     match invoking_user() {
         Some(user) => linux::as_user(user, work).map_err(|error| RightsError { uid: user.uid, error }),
@@ -46,8 +48,8 @@ pub(crate) fn as_invoking_user<T>(work: impl FnOnce() -> T) -> Result<T, RightsE
     }
 }
 
-/// Gives up all that the user whom this process serves has not got, for good: root's rights under sudo, and the capabilities that the
-/// program's file has given. Root stays as long as something is written that root alone may write.
+/// Gives up all rights that the served user does not have, permanently: root's rights under sudo, and the
+/// capabilities of the program's file. Root stays as long as something is written that root alone may write.
 pub(crate) fn give_up_privileges() -> Result<(), Failure> {
     match invoking_user() {
         Some(user) if linux::has_rights_of(user.uid) || KEEPS_ROOT.load(Ordering::Relaxed) > 0 => Ok(()),
@@ -57,7 +59,7 @@ pub(crate) fn give_up_privileges() -> Result<(), Failure> {
     }
 }
 
-/// A command that is run as the user whom this process serves.
+/// A command that is run as the served user.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     if let Some(user) = invoking_user() {
@@ -66,7 +68,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// That this process cannot work as the user who typed sudo.
+/// The failure to work as the user who typed sudo.
 #[derive(Debug)]
 pub(crate) struct RightsError {
     uid: u32,
@@ -92,10 +94,10 @@ impl From<RightsError> for io::Error {
     }
 }
 
-/// Whose rights something takes.
+/// The rights that an action needs.
 #[derive(Clone, Debug)]
 pub(crate) enum Rights {
-    /// Those of the user whom this process serves.
+    /// The rights of the served user.
     Users,
     /// Those that this process has beside them, which stay as long as this does.
     Own(Kept),
@@ -137,7 +139,7 @@ impl Refusal for io::Error {
 }
 
 impl Rights {
-    /// Opens what the user has named, with the least rights that suffice.
+    /// Opens a file that the user has named, with the least rights that suffice.
     pub(crate) fn to_open<T, E: Refusal>(open: impl Fn() -> Result<T, E>) -> Result<(T, Self), E> {
         match as_invoking_user(&open)? {
             Err(error) if error.takes_rights() && !has_users_rights() => {

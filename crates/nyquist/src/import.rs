@@ -14,7 +14,7 @@ use crate::serve::{Served, serve};
 use crate::sidecar;
 use nyquist_record::linux::signals::Requests;
 
-/// Runs the subcommand and gives back the exit status.
+/// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     let form = Form::of(&args.output)?;
@@ -22,6 +22,11 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let destination = Destination::find(&args.output).and_then(Destination::kept_for_a_profile);
     let destination = destination.map_err(|refused| refused.failure(&args.output, "-o"))?;
     let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
+    let is_empty = profile.threads().iter().all(|it| it.samples.is_empty() && it.markers.is_empty());
+    if let Some(option) = args.recording.selecting().filter(|_| is_empty) {
+        return Err(Failure::new(format!("{option} leaves nothing of {}", args.file.display()))
+            .hint(format!("`nyquist report --threads {}` shows what is in it", args.file.display())));
+    }
     let output = destination.open().map_err(|refused| refused.failure(&args.output, "-o"))?;
     let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
     if let Some(path) = &saved.path {

@@ -51,7 +51,7 @@ pub(crate) fn read_all<'a>(
     profile_file::open(paths)?.into_iter().map(read).collect()
 }
 
-/// What is wanted of a file where it is asked for an event, or for samples with labels.
+/// The options for reading a file when an event, or samples with labels, are asked for.
 fn of_samples(filter: &FilterArgs) -> RecordingArgs {
     RecordingArgs {
         event: filter.event.iter().cloned().collect(),
@@ -60,7 +60,8 @@ fn of_samples(filter: &FilterArgs) -> RecordingArgs {
     }
 }
 
-/// Reads a profile with its names, and of a recording what is wanted of it. Source files are named as the Firefox Profiler does.
+/// Reads a profile with its names, and the wanted part of a recording. Source files are named as the Firefox
+/// Profiler does.
 pub(crate) fn read_as(
     path: &PathBuf,
     recording: &RecordingArgs,
@@ -82,7 +83,7 @@ fn named(
     printer: Printer,
 ) -> Profile {
     let _held = memory::hold(path, args.max_memory);
-    // What was looked up when it was recorded is looked up again only where there is somewhere new to look.
+    // Names that were looked up at recording are looked up again only if there are new places to look.
     if recording.no_symbols || profile.meta().symbolicated && args.symbol_dir.is_empty() {
         return profile;
     }
@@ -110,8 +111,8 @@ fn named(
     symbolicated.profile
 }
 
-/// The libs of which no address has a name. Only their frames stand for one address each, and not for a function that
-/// is inlined there.
+/// The libs of which no address has a name. Only their frames have one address each, and do not include
+/// inlined functions.
 fn unnamed_libs(profile: &Profile) -> Vec<LibId> {
     let (mut has_addresses, mut has_names) =
         (vec![false; profile.libs().len()], vec![false; profile.libs().len()]);
@@ -125,7 +126,7 @@ fn unnamed_libs(profile: &Profile) -> Vec<LibId> {
     (0..profile.libs().len()).filter(is_unnamed).map(LibId::from_index).collect()
 }
 
-/// Whether a name is none: an address, or one made of it.
+/// Whether a name is only an address, or made of one.
 fn is_stand_in(name: &str) -> bool {
     let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("fun_"));
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))

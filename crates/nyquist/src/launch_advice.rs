@@ -1,11 +1,11 @@
-//! What to do about a command that cannot be started.
+//! Hints for a command that cannot be started.
 
 use nyquist_record::linux::launch::LaunchError;
 use nyquist_symbols::missing_loader;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// A line on what to do, where that can be guessed.
+/// A hint, if the reason can be guessed.
 pub(crate) fn advice(error: &LaunchError) -> Option<String> {
     match error {
         LaunchError::Exec { program, source } => about(program, source.kind(), Path::new(".")),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The kinds of events with what stands above them.
+/// The kinds of events with their headings.
 const GROUPS: [(Group, &str, &str); 6] = [
     (Group::Software, "software", "Software: counted by the kernel"),
     (Group::Hardware, "hardware", "Hardware: counted by the CPU"),
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     page::print(text.trim_end() + "\n")
 }
 
-/// What this process may do with an event.
+/// Whether this process may use an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Usable,
@@ -122,7 +122,8 @@ fn nothing(args: &ListArgs, file: Option<&Path>, all: &[Listed]) -> Failure {
     failure.hint("`nyquist list` lists all events of this machine")
 }
 
-/// Opens each event once on this thread, and tells how that went. Of tracepoints one is tried: they are all alike.
+/// Opens each event once on this thread, and returns the outcome. Of tracepoints one is tried: they are all
+/// alike.
 fn states(events: &[&Listed], sources: &EventSources) -> Vec<State> {
     let mut tracepoints = None;
     let mut state = |event: &Listed| match event.group {
@@ -138,7 +139,7 @@ fn state_of(event: &Listed, sources: &EventSources) -> State {
 }
 
 fn tried(events: &[Event]) -> State {
-    /// What the kernel takes for the calling thread.
+    /// The kernel's value for the calling thread.
     const THIS_THREAD: Pid = Pid(0);
     let Ok(counters) = Counters::open(events, Scope::Child(THIS_THREAD)) else { return State::Unknown };
     match counters.read().first().map(|reading| (reading.count, reading.user_only)) {
@@ -172,7 +173,7 @@ fn tracepoint_groups(events: &[&(&Listed, State)]) -> Text {
     groups.into_iter().map(line).collect::<String>().into()
 }
 
-/// The most that names take of a line before what they count.
+/// The most columns of a line for names, before their descriptions.
 const WIDEST_NAME: usize = 40;
 
 fn rows(events: &[&(&Listed, State)], screen: Screen) -> Text {
@@ -203,7 +204,7 @@ fn rows(events: &[&(&Listed, State)], screen: Screen) -> Text {
     text
 }
 
-/// What is not in the list, and why.
+/// The events that are not in the list, and why.
 fn notes(sources: &EventSources, events: &[(&Listed, State)]) -> Text {
     let mut text = Text::default();
     if let Err(error) = sources.tracepoint_groups() {

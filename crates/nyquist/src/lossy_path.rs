@@ -1,4 +1,4 @@
-//! Files whose names are no UTF-8: a profile has their paths with a mark in place of what is none.
+//! Files whose names are not UTF-8. A profile has their paths with replacement characters for invalid bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 const ENTRIES: usize = 10_000;
 const FOUND: usize = 16;
 
-/// The files that a profile calls by this path, where it is not a file's own: those whose paths read like it once what is no
-/// UTF-8 is replaced. Whoever takes one checks its identity, for there may be several.
+/// The files that a profile may mean by this path, if it has replacement characters. These are the files
+/// whose paths equal it after invalid bytes are replaced. The caller checks their identity, because there may
+/// be several.
 pub(crate) fn files(path: &str) -> Vec<PathBuf> {
     if !path.contains(char::REPLACEMENT_CHARACTER) || !path.starts_with('/') {
         return Vec::new();

@@ -1,9 +1,12 @@
-//! What kind of machine this is, for the profile's information panel.
+//! A description of this machine, for the profile's information panel.
 
+use crate::arm_cores;
 use nyquist_profile::{ExtraInfo, Meta};
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
-/// Fills in what is known of the machine.
+/// Fills in the known properties of the machine.
 pub(crate) fn describe(meta: &mut Meta) {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -20,9 +23,10 @@ pub(crate) fn describe(meta: &mut Meta) {
     meta.extra.extend(system.into_iter().chain([line("Kernel", &format!("Linux {}", kernel.trim()))]));
     meta.platform = Some("Linux".to_owned());
     meta.abi = Some(format!("{}-gcc3", std::env::consts::ARCH));
-    meta.cpu_name = value(&cpus, "model name", ':').map(str::to_owned);
+    meta.cpu_name = value(&cpus, "model name", ':').map(str::to_owned).or_else(|| arm_cores::names(&cpus));
     meta.logical_cpus = u32::try_from(cpus.lines().filter(|line| line.starts_with("processor")).count()).ok();
-    meta.physical_cpus = physical_cpus(&cpus);
+    meta.physical_cpus =
+        physical_cpus(&cpus).or_else(|| physical_cpus_in(Path::new("/sys/devices/system/cpu")));
     meta.main_memory = value(&memory, "MemTotal", ':')
         .and_then(|size| size.strip_suffix(" kB")?.trim().parse::<u64>().ok())
         .map(|kilobytes| kilobytes * 1024);
@@ -47,9 +51,21 @@ fn value<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
 
 /// The number of cores: distinct pairs of package and core.
 fn physical_cpus(cpuinfo: &str) -> Option<u32> {
-    let cores: std::collections::BTreeSet<_> = cpuinfo
+    let cores: BTreeSet<_> = cpuinfo
         .split("\n\n")
         .filter_map(|cpu| Some((value(cpu, "physical id", ':')?, value(cpu, "core id", ':')?)))
+        .collect();
+    u32::try_from(cores.len()).ok().filter(|&count| count > 0)
+}
+
+/// The same by the folders of `/sys/devices/system/cpu`, where `/proc/cpuinfo` does not say it, as on 64-bit ARM.
+fn physical_cpus_in(folder: &Path) -> Option<u32> {
+    let topology = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path().join("topology"));
+    let number = |topology: &Path, name: &str| fs::read_to_string(topology.join(name)).ok();
+    let cores: BTreeSet<_> = topology
+        .filter_map(|at| {
+            Some((number(&at, "physical_package_id")?, number(&at, "cluster_id"), number(&at, "core_id")?))
+        })
         .collect();
     u32::try_from(cores.len()).ok().filter(|&count| count > 0)
 }
@@ -72,6 +88,21 @@ mod tests {
         check("NAME=\"Arch Linux\"\n", "Arch");
         check("NAME=Linux\nVERSION_ID=\n", "Linux");
         check("", "Linux");
+    }
+
+    #[test]
+    fn cores_are_counted_once_in_folders_too() {
+        let root = std::env::temp_dir().join(format!("nyquist-topology-{}", std::process::id()));
+        for (cpu, core) in [("cpu0", "0"), ("cpu1", "0"), ("cpu2", "1")] {
+            let folder = root.join(cpu).join("topology");
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("physical_package_id"), "0\n").unwrap();
+            fs::write(folder.join("core_id"), core).unwrap();
+        }
+        fs::create_dir_all(root.join("cpufreq")).unwrap();
+        let found = physical_cpus_in(&root);
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!((found, physical_cpus_in(&root)), (Some(2), None));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The code that programs made while they ran, for the server: out of the jitdumps and perf maps that still lie on this machine.
+//! The code that programs made while they ran, for the server, from the jitdumps and perf maps that are still
+//! on this machine.
 
 use nyquist_convert::SavedCode;
 use nyquist_object::RelativeAddress;
@@ -52,7 +53,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// What the header below makes of the id.
+    /// The id that results from the header below.
     const ID: &str = "4A49544F0000004D003E0000000000050";
 
     /// A jitdump of process 77 with three instructions of a function in a source file.
@@ -118,7 +119,7 @@ mod tests {
             symbols.source(&request).map_err(|error| error.to_string())
         };
         assert_eq!(source(script).unwrap(), "let spin;\n");
-        // The profile names it, and no file on this machine that is to be believed.
+        // The profile names it, and no trusted file on this machine does.
         let refused = source(other).unwrap_err();
         assert!(refused.contains("no debug info on this machine names it"), "{refused}");
         fs::remove_dir_all(&folder).unwrap();

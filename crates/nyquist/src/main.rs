@@ -1,9 +1,10 @@
 //! `nyquist`, the command: arguments, messages, exit statuses and wiring.
-// What is printed goes through `page` and `printer`, which escape what came from outside (`clippy.toml`).
+// Output goes through `page` and `printer`, which escape text from outside (`clippy.toml`).
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod annotate;
 mod args;
+mod arm_cores;
 mod browser;
 mod cache;
 mod cargo;
@@ -12,6 +13,7 @@ mod diff;
 mod doctor;
 mod dropped;
 mod ending;
+mod event_failure;
 mod export;
 mod export_perf_data;
 mod failure;
@@ -46,6 +48,7 @@ mod perf_tee;
 mod printer;
 mod profile_file;
 mod query;
+mod ratio;
 mod record;
 mod report;
 mod save;
@@ -53,6 +56,7 @@ mod scale;
 mod script;
 mod selection;
 mod serve;
+mod server_config;
 mod setup;
 mod sidecar;
 mod source_paths;
@@ -71,7 +75,7 @@ use failure::Failure;
 use nyquist_record::linux::signals::{on_own_stack, outlive_file_size_limit};
 use std::process::ExitCode;
 
-/// What all work is done with, however little stack the program was given.
+/// The stack of the worker thread, independent of the stack limit of the program.
 const STACK_BYTES: usize = 8 << 20;
 
 fn main() -> ExitCode {
@@ -86,7 +90,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is asked for, in the language of the name that this program was called by.
+/// The arguments, in the syntax of the name by which this program was called.
 fn command_line() -> Result<Cli, Failure> {
     if std::env::args_os().next().is_some_and(|name| args::samply::is_samply(&name)) {
         return args::samply::parse(std::env::args_os());

@@ -1,4 +1,4 @@
-//! The recorded program's own markers: listening for them, and saying what came of it.
+//! The recorded program's own markers: receiving and reporting them.
 
 use crate::number::counted;
 use crate::printer::Printer;
@@ -26,7 +26,7 @@ pub(crate) fn listen(
     })
 }
 
-/// Takes over the last markers, and says what was lost.
+/// Takes over the last markers, and reports losses.
 pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Printer) {
     let mut events = Vec::new();
     let summary = markers.finish(&mut events);

@@ -1,9 +1,9 @@
-//! How much memory what is read may take, and what is said where it takes more.
+//! The limit of memory for reading files, and the message when it is exceeded.
 //!
-//! A small file can hold a large profile: compressed, or in few bytes a row. So what reads files does so under a limit that
-//! the system holds the whole process to, whatever the format is. Where memory is refused, the allocator ends the process with
-//! a sentence. A recorder is never held to it: what it recorded would be lost. What it reads counts its memory itself, and
-//! goes without what is too large: perf maps and jitdumps, and the sections, symbols and names of modules.
+//! A small file can hold a large profile: compressed, or in few bytes a row. So files of all formats are read
+//! under a limit of the system for the whole process. Where memory is refused, the allocator ends the process
+//! with a sentence. A recorder never has this limit, because its recording would be lost. Its readers of perf
+//! maps, jitdumps and modules count their memory themselves, and leave out data that is too large.
 
 use crate::failure::Failure;
 use crate::printer::{self, Printer};
@@ -46,17 +46,19 @@ impl fmt::Display for Bytes {
 /// The smallest limit: the program itself takes some megabytes.
 const LEAST: u64 = 16 << 20;
 
-/// What the command may take: what was asked for, or half of what there is.
+/// The limit of the command: the given one, or half of the available memory.
 fn limit(asked: Option<Bytes>) -> Bytes {
     asked.unwrap_or_else(|| Bytes((available() / 2).max(LEAST)))
 }
 
-/// Of what may be read of a file beside a recording, a quarter of what there is: the recording itself needs memory, too.
+/// The budget for files beside a recording: the given one, or a quarter of the available memory, because the
+/// recording itself needs memory, too.
 pub(crate) fn side_files(asked: Option<Bytes>) -> Budget {
     Budget::new(asked.map_or_else(|| (available() / 4).max(LEAST), |asked| asked.0))
 }
 
-/// Limits what modules and their debug info may take, in a recorder as everywhere: a quarter of what there is.
+/// Limits the memory for modules and their debug info, also in a recorder: the given limit, or a quarter of
+/// the available memory.
 pub(crate) fn limit_modules(asked: Option<Bytes>) {
     nyquist_resources::limit_files(side_files(asked).most());
 }
@@ -72,8 +74,8 @@ pub(crate) fn warn_of_missing_names(printer: Printer) {
     }
 }
 
-/// What holds the process to the limit while it is there: what is read is read under it, and neither what is written, nor what
-/// is served, nor what is started.
+/// A guard that limits the process while it exists. It is in place for reading, but not for writing, for
+/// serving or for started programs.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct MemoryLimit(());
@@ -97,7 +99,8 @@ pub(crate) fn hold(path: &Path, asked: Option<Bytes>) -> MemoryLimit {
     MemoryLimit(())
 }
 
-/// The memory of this machine, of the control group, or of what the address space may be: the least of them.
+/// The least of the memory of this machine, the limit of the control group, and the limit of the address
+/// space.
 fn available() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let group = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| of_group(&text));

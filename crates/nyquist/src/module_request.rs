@@ -7,7 +7,7 @@ use nyquist_profile::Lib;
 use nyquist_symbols::ModuleRequest;
 use std::path::PathBuf;
 
-/// How a lib's files are asked for, by what a saved profile knows of it.
+/// The request for a lib's files, by the identity in a saved profile.
 pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
     // No file holds code that was made while the program ran, and no server is asked for one.
     if SavedCode::is_of(lib) {

@@ -13,7 +13,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A number with what it counts, of which the plural has an `s`.
+/// A number with its noun, whose plural has an `s`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
@@ -21,6 +21,13 @@ pub(crate) fn counted(number: u64, what: &str) -> String {
 /// A share as a percentage with one decimal.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
+}
+
+/// How long something took, in nanoseconds, as people read it: seconds, and milliseconds of what took less than a
+/// tenth of one.
+pub(crate) fn time_span(nanoseconds: u64) -> String {
+    let seconds = nanoseconds as f64 / 1e9;
+    if nanoseconds < 100_000_000 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
 }
 
 #[cfg(test)]
@@ -42,5 +49,11 @@ mod tests {
         check(0, "0 samples");
         check(1, "1 sample");
         check(1000, "1,000 samples");
+    }
+
+    #[test]
+    fn short_times_are_in_milliseconds() {
+        let times = [0, 1_540_000, 99_999_999, 100_000_000, 2_146_000_000];
+        assert_eq!(times.map(time_span), ["0.0 ms", "1.5 ms", "100.0 ms", "0.10 s", "2.15 s"]);
     }
 }

@@ -15,12 +15,12 @@ Every command with its arguments and options, their defaults, and the environmen
 the [guide](../guide.md).
 ";
 
-/// The document that says what the commands take.
+/// The document of all options.
 fn document() -> String {
     let mut document = Document::default();
     document.text.push_str(BEGINNING);
     for mut command in [Cli::command(), CargoCli::command()] {
-        // What several commands share is in each of them from then on, and usages have whole names.
+        // Global options are in each of the commands from then on, and usages have whole names.
         command.build();
         let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
         command.get_subcommands_mut().for_each(|subcommand| document.add_command(&name, subcommand));
@@ -95,7 +95,7 @@ fn row(arg: &Arg) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The names of an argument, with what it takes.
+/// The names of an argument, with its value.
 fn names(arg: &Arg) -> String {
     // One without a long name is shown with its letter already.
     let letters = arg.get_short_and_visible_aliases().filter(|_| arg.get_long().is_some());
@@ -109,7 +109,7 @@ fn code(text: &str) -> String {
     format!("`{text}`")
 }
 
-/// What an argument says of itself, and the values that it takes.
+/// The help text of an argument, and its possible values.
 fn meaning(arg: &Arg) -> String {
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let mut meaning = prose(&help);
@@ -128,7 +128,7 @@ fn meaning(arg: &Arg) -> String {
     meaning
 }
 
-/// Text of a definition on one line, without what Markdown would read as its own.
+/// Text of a definition on one line, with Markdown's special characters escaped.
 fn prose(text: &str) -> String {
     let mut prose = String::new();
     for word in text.split_whitespace() {
@@ -170,5 +170,5 @@ fn an_option_is_shown_with_all_its_definitions() {
         assert!(document.contains(expected), "{expected} is not in\n{document}");
     }
     // A hidden option and a hidden command.
-    assert!(!document.contains("--threads-for") && !document.contains("nyquist launch"));
+    assert!(!document.contains("PROFILER_URL") && !document.contains("nyquist launch"));
 }

@@ -1,4 +1,5 @@
-//! The part of a profile that its reader has written: functions of the program itself, without what it is built from.
+//! The part of a profile that its reader has written: functions of the program itself, without its
+//! dependencies.
 
 use crate::scale::Scale;
 use crate::text::Names;
@@ -15,8 +16,8 @@ const CALLS_ALL: f64 = 0.95;
 /// The least share that is worth a name.
 const WORTH_A_NAME: f64 = 0.01;
 
-/// The functions of the program's own code that take the most with all that they call, and their shares; nothing where there are
-/// none. `program` is what was recorded, by its name.
+/// The functions of the program's own code with the largest total weights, and their shares. It is empty if
+/// there are none. `program` is the name of the recorded program.
 pub(crate) fn hottest(
     functions: &[Function<'_>],
     program: &str,
@@ -58,8 +59,8 @@ mod tests {
     /// A function: its lib, file and name.
     type Named<'a> = (&'a str, &'a str, &'a str);
 
-    /// What is told of stacks of functions, each the outermost first, and of their weights.
-    fn told(stacks: &[(&[Named<'_>], u32)]) -> String {
+    /// The result for stacks of functions, each the outermost first, with their weights.
+    fn shares_text(stacks: &[(&[Named<'_>], u32)]) -> String {
         let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));
@@ -96,7 +97,7 @@ mod tests {
             ("app", "/root/.cargo/registry/src/x/serde.rs", "serde::to"),
         ]);
         let stacks = [(&parse[..], 30), (&malloc[..], 40), (&serde[..], 30)];
-        assert_eq!(told(&stacks), "app::parse 70.0%, app::write 30.0%");
+        assert_eq!(shares_text(&stacks), "app::parse 70.0%, app::write 30.0%");
     }
 
     #[test]
@@ -108,17 +109,17 @@ mod tests {
             "cargo:index.crates.io-1949cf8c6b5b557f:serde-1.0.0:src/lib.rs",
         ];
         for file in others {
-            assert_eq!(told(&[(&with(file), 10)]), "app::main 100.0%", "{file}");
+            assert_eq!(shares_text(&[(&with(file), 10)]), "app::main 100.0%", "{file}");
         }
         let own = "git:github.com/ann/app:src/lib.rs:59807616e1fa";
-        assert_eq!(told(&[(&with(own), 10)]), "other 100.0%, app::main 100.0%");
+        assert_eq!(shares_text(&[(&with(own), 10)]), "other 100.0%, app::main 100.0%");
     }
 
     #[test]
     fn main_is_told_where_nothing_else_is_left() {
         let main = [("app", "/src/main.rs", "app::main"), ("libc.so.6", "", "memcpy")];
-        assert_eq!(told(&[(&main, 10)]), "app::main 100.0%");
-        assert_eq!(told(&[(&[("libc.so.6", "", "memcpy")], 10)]), "");
-        assert_eq!(told(&[(&[("app", "", "fun_12"), ("app", "", "core::fmt::write")], 10)]), "");
+        assert_eq!(shares_text(&[(&main, 10)]), "app::main 100.0%");
+        assert_eq!(shares_text(&[(&[("libc.so.6", "", "memcpy")], 10)]), "");
+        assert_eq!(shares_text(&[(&[("app", "", "fun_12"), ("app", "", "core::fmt::write")], 10)]), "");
     }
 }

@@ -1,4 +1,5 @@
-//! Files that are compressed as a whole: what their readers cannot read as it is is unpacked into a file without a name.
+//! Files that are compressed as a whole. If their readers cannot read the compression, they are unpacked into
+//! a file without a name.
 
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
@@ -24,7 +25,7 @@ pub(crate) enum Packing {
     Bzip2,
 }
 
-/// What was unpacked.
+/// An unpacked file.
 pub(crate) struct Unpacked {
     /// At its beginning; without a name.
     pub(crate) file: File,
@@ -57,7 +58,7 @@ impl Packing {
     /// Unpacks a file.
     ///
     /// # Errors
-    /// If nothing can be unpacked, it is too much, or there is no room for it.
+    /// If nothing can be unpacked, it is too much, or the disk is full.
     pub(crate) fn unpack(self, packed: impl Read) -> io::Result<Unpacked> {
         let mut file = nameless()?;
         let (written, cut) = self.copy(packed, &mut file)?;
@@ -71,7 +72,7 @@ impl Packing {
         Ok(Unpacked { file, cut })
     }
 
-    /// Copies what is inside: how much that was, and what has ended it before its end.
+    /// Copies the contents. Returns their size, and the error that has ended them early.
     fn copy(self, packed: impl Read, file: &mut File) -> io::Result<(u64, Option<io::Error>)> {
         let mut packed = BufReader::new(packed);
         match self {
@@ -98,7 +99,8 @@ impl Packing {
     }
 }
 
-/// Copies at most so many bytes. What is wrong with the writing is an error, and what is wrong with the reading is told.
+/// Copies at most so many bytes. A failure to write is an error, and a failure to read is reported with the
+/// contents so far.
 fn copy(mut from: impl Read, to: &mut File, most: u64) -> io::Result<(u64, Option<io::Error>)> {
     let mut buffer = vec![0; 64 << 10];
     let mut written = 0;
@@ -115,7 +117,8 @@ fn copy(mut from: impl Read, to: &mut File, most: u64) -> io::Result<(u64, Optio
     Ok((written, None))
 }
 
-/// A new file that nobody else can open: in the folder for temporary files, or in memory where that cannot hold one.
+/// A new file that no other process can open: in the folder for temporary files, or in memory where that
+/// cannot hold one.
 fn nameless() -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)

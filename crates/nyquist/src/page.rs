@@ -1,4 +1,5 @@
-//! Results on the standard output, which nothing else writes to. A reader who has seen enough closes the pipe, and that is no error.
+//! Results on the standard output, which nothing else writes to. A reader may close the pipe early, and that
+//! is no error.
 
 use crate::failure::{Failure, io_reason};
 use crate::text::Text;
@@ -8,7 +9,7 @@ use std::io::{self, IsTerminal as _, Stdout, Write};
 
 mod escaping;
 
-/// Writes a text, with what came from outside escaped.
+/// Writes a text, and escapes text from outside in it.
 pub(crate) fn print(text: impl Into<Text>) -> Result<(), Failure> {
     let text = text.into();
     write_with(|out| out.write_all(text.as_str().as_bytes()))
@@ -25,7 +26,7 @@ pub(crate) fn print_completions(
     write_with(|out| out.write_all(&script))
 }
 
-/// Writes a text at once. Says whether somebody reads it.
+/// Writes a text at once. Returns whether it still has a reader.
 pub(crate) fn print_at_once(text: impl Into<Text>) -> Result<bool, Failure> {
     let mut out = stdout().lock();
     match out.write_all(text.into().as_str().as_bytes()).and_then(|()| out.flush()) {
@@ -35,7 +36,7 @@ pub(crate) fn print_at_once(text: impl Into<Text>) -> Result<bool, Failure> {
     }
 }
 
-/// Writes JSON, indented. Hidden characters in strings are escaped as JSON has it, whoever reads it.
+/// Writes JSON, indented. Hidden characters in strings are escaped in JSON's way, for all readers.
 pub(crate) fn print_json(json: &Value) -> Result<(), Failure> {
     write_json_with(|out| writeln!(out, "{json:#}"))
 }
@@ -67,7 +68,7 @@ pub(crate) fn is_terminal() -> bool {
     stdout().is_terminal()
 }
 
-/// The standard output, for those who ask what it is, and for libraries that write nothing of what was recorded.
+/// The standard output, for asking its kind, and for libraries that write no recorded text.
 #[expect(clippy::disallowed_methods, reason = "this is the place that all go through")]
 pub(crate) fn stdout() -> Stdout {
     io::stdout()
@@ -78,7 +79,7 @@ fn write_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()
     let mut out = io::BufWriter::with_capacity(1 << 16, stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            // What is still in the buffer has no reader either.
+            // The rest of the buffer has no reader either.
             let _ = out.into_parts();
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! Recordings of perf: with names, and with a word on what is missing.
+//! Recordings of perf: with names, and with notes about missing parts.
 
 use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
 use crate::failure::{Failure, io_reason};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::UNIX_EPOCH;
 
-/// Reads a recording, gives it names, and says what is less than it could be.
+/// Reads a recording, gives it names, and prints notes about incomplete parts.
 pub(crate) fn read(
     reader: FileReader,
     path: &Path,
@@ -89,7 +89,7 @@ fn aux_folders(path: &Path, args: &RecordingArgs) -> Vec<PathBuf> {
     args.aux_file_dir.iter().cloned().chain(own_folder(path)).collect()
 }
 
-/// Adds the folders of files that came with a recording: its own, where they mostly lie, and that of its archive, which is
+/// Adds the folders of files that came with a recording: its own folder, and that of its archive, which is
 /// unpacked the first time.
 pub(crate) fn with_its_files(path: &Path, symbols: &SymbolArgs, printer: Printer) -> SymbolArgs {
     let mut symbols = symbols.clone();
@@ -97,7 +97,7 @@ pub(crate) fn with_its_files(path: &Path, symbols: &SymbolArgs, printer: Printer
     symbols
 }
 
-/// The folder of what `perf archive` has packed of a recording's binaries, where there is such an archive.
+/// The folder of the binaries that `perf archive` has packed, if there is such an archive.
 fn unpacked(path: &Path, printer: Printer) -> Option<PathBuf> {
     let folders = UserFolders::of_user();
     let archive = PerfArchive::of_recording(path, &folders.archives()?)?;

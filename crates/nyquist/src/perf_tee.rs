@@ -1,4 +1,4 @@
-//! `record --perf-data`: what the kernel gave is kept as a perf.data file, beside the profile.
+//! `record --perf-data`: the kernel's records are kept as a perf.data file, beside the profile.
 
 use crate::failure::{Failure, io_reason};
 use crate::output::{Destination, Output};
@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
-/// What is known of a recording when it has ended.
+/// The facts about a recording at its end.
 pub(crate) struct About<'a> {
     pub(crate) meta: &'a Meta,
     pub(crate) start: Timestamp,
@@ -52,7 +52,7 @@ impl PerfTee {
         Ok(Self { output, state })
     }
 
-    /// Writes a chunk, of which `events` is what it says.
+    /// Writes a chunk. `events` are the events of its records.
     pub(crate) fn write(&mut self, records: Option<&[u8]>, events: &[Event], complete_before: Timestamp) {
         if let Ok(writer) = &mut self.state {
             let written = match records {
@@ -65,19 +65,21 @@ impl PerfTee {
         }
     }
 
-    /// Finishes the file and says so.
-    pub(crate) fn finish(self, about: &About<'_>, printer: Printer) {
+    /// Finishes the file and prints that.
+    ///
+    /// # Errors
+    /// If it could not be written. The profile can be saved all the same.
+    pub(crate) fn finish(self, about: &About<'_>, printer: Printer) -> Result<(), Failure> {
         let path = self.output.name().to_owned();
         let finished = self.state.and_then(|mut writer| {
             writer.note_build_ids(about.build_ids.iter().cloned());
             writer.finish(features(about.meta, about.start))?.flush()
         });
-        match finished.and_then(|()| self.output.appear()) {
-            Ok(()) => printer.say(format_args!("Saved {}", path.display())),
-            Err(error) => {
-                printer.warn(format_args!("cannot write {}: {}", path.display(), io_reason(&error)));
-            }
-        }
+        finished.and_then(|()| self.output.appear()).map_err(|error| {
+            Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)))
+        })?;
+        printer.say(format_args!("Saved {}", path.display()));
+        Ok(())
     }
 }
 
@@ -86,7 +88,7 @@ pub(crate) fn records_of(chunk: &Chunk, tee: Option<&PerfTee>) -> Option<bytes::
     tee.and_then(|_| chunk.raw_records())
 }
 
-/// What the recording says of itself and of the machine. Its zero is that of the profile.
+/// The file's description of the recording and of the machine. Its zero is that of the profile.
 fn features(meta: &Meta, start: Timestamp) -> Features {
     let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).ok();
     let cpus = meta.logical_cpus.unwrap_or(1);

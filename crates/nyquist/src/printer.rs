@@ -1,4 +1,4 @@
-//! What is said on standard error, at the volume that was asked for.
+//! Messages on standard error, at the requested verbosity.
 
 use crate::args::Verbosity;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ impl Printer {
         self.say(format_args!("warning: {text}"));
     }
 
-    /// Something for those who want to know how it came about.
+    /// A detail, for `--verbose`.
     pub(crate) fn detail(self, text: impl Display) {
         if self.verbosity.verbose {
             line(text);
@@ -48,7 +48,7 @@ impl Printer {
     }
 }
 
-/// Prints a result on standard error, where standard output is somebody else's.
+/// Prints a result on standard error, because standard output is the command's.
 pub(crate) fn print_result(text: &Text) {
     // Nothing can be said about a standard error that cannot be written to.
     let _ = stderr().write_all(text.as_str().as_bytes());
@@ -60,8 +60,8 @@ pub(crate) fn print_failure(failure: &Failure) {
     let _ = stderr().write_all(failure_text(failure).as_bytes());
 }
 
-/// What [`print_failure`] prints, for who has no memory left to make it. Each sentence is escaped by itself: a line break in one
-/// begins no other.
+/// The text of [`print_failure`], made in advance for when no memory is left. Each sentence is escaped by
+/// itself: a line break in one begins no other.
 pub(crate) fn failure_text(failure: &Failure) -> String {
     let mut text = format!("{}\n", message(&format!("error: {}", failure.message)).as_str());
     if !failure.hints.is_empty() {
@@ -74,7 +74,7 @@ pub(crate) fn failure_text(failure: &Failure) -> String {
     text
 }
 
-/// Asks something: the text stands in front of what is typed.
+/// Asks a question. The text is in front of the answer.
 pub(crate) fn ask(question: impl Display) -> io::Result<()> {
     let mut out = stderr().lock();
     out.write_all(message(&question.to_string()).as_str().as_bytes())?;
@@ -86,7 +86,7 @@ pub(crate) fn is_terminal() -> bool {
     stderr().is_terminal()
 }
 
-/// The standard error, for those who ask what it is.
+/// The standard error, for asking its kind.
 #[expect(clippy::disallowed_methods, reason = "this is the place that all go through")]
 pub(crate) fn stderr() -> Stderr {
     io::stderr()

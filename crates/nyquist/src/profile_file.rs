@@ -15,6 +15,7 @@ use nyquist_perf::file::{FileError, FileReader};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, WriteOptions};
 use nyquist_symbols::KernelFiles;
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek as _};
@@ -25,12 +26,12 @@ pub(crate) struct Opened {
     pub(crate) path: PathBuf,
     source: Source,
     format: Option<Format>,
-    /// What the kernel tells privileged processes alone, for a recording.
+    /// Facts for a recording that the kernel gives only to privileged processes.
     kernel: Option<KernelFiles>,
 }
 
-/// Opens files, and gives up all rights that the user has not got: a file that root alone can read is opened by root, and what is in it is
-/// read without its rights.
+/// Opens files, and gives up all rights that the user does not have. A file that only root can read is opened
+/// by root, and its contents are read without root's rights.
 pub(crate) fn open<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Vec<Opened>, Failure> {
     let opened = paths.into_iter().map(|path| Opened::open(path)).collect::<Result<_, _>>()?;
     identity::give_up_privileges()?;
@@ -55,7 +56,7 @@ impl Opened {
         Ok(Self { path: path.to_owned(), source, format, kernel })
     }
 
-    /// The same of what is inside, where that is compressed as its readers do not know it.
+    /// The same for the contents, if their compression is not known to their readers.
     fn unpacked(self, printer: Printer) -> Result<Self, Failure> {
         let Self { path, source, format, kernel } = self;
         let cannot_read = |error: io::Error| cannot_read(&path, &error);
@@ -90,7 +91,7 @@ pub(crate) fn read(
     read_opened(opened, recording, symbols, printer)
 }
 
-/// Reads a profile of any format that is known, or a recording with what `recording` wants of it.
+/// Reads a profile of any known format, or the part of a recording that `recording` wants.
 pub(crate) fn read_opened(
     opened: Opened,
     recording: &RecordingArgs,
@@ -106,7 +107,7 @@ pub(crate) fn read_opened(
     if !format.is_some_and(Format::has_labels) && !recording.label.is_empty() {
         let path = path.display();
         return Err(Failure::new(format!(
-            "--label is for files of pprof, whose samples have labels; {path} is none"
+            "--label is for files of pprof and OpenTelemetry, whose samples have labels; {path} is none of them"
         )));
     }
     if format == Some(Format::PerfData) {
@@ -161,9 +162,17 @@ pub(crate) fn read_opened(
             for note in &imported.notes {
                 printer.warn(note);
             }
-            Ok(imported.profile)
+            Ok(demangled(imported.profile))
         }
     }
+}
+
+/// The profile with the names of compiled code as they were written in its source: files of other tools often have those of linkers.
+fn demangled(profile: Profile) -> Profile {
+    profile.with_functions_renamed(|name| match nyquist_symbols::demangle(name) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(demangled) => Some(demangled),
+    })
 }
 
 /// The profile with an event in place of CPU time, where one is wanted.
@@ -186,7 +195,7 @@ enum Source {
     File(File),
     /// A folder of `perf record --threads`, whose files are open where the first of them is a recording's.
     Folder { start: Vec<u8>, recording: Box<Result<FileReader, FileError>> },
-    /// A pipe: how it begins, and what follows.
+    /// A pipe: its first bytes, and the rest.
     Pipe { start: Vec<u8>, rest: Box<dyn Read + Send> },
 }
 
@@ -202,7 +211,7 @@ impl Source {
         Ok(Self::Pipe { start: prefix(io::stdin().lock())?, rest: Box::new(io::stdin()) })
     }
 
-    /// What cannot be read from any place of it is a pipe by name.
+    /// A file that is not a regular one is read like a pipe.
     fn file(file: File) -> io::Result<Self> {
         if file.metadata()?.is_file() {
             return Ok(Self::File(file));
@@ -267,9 +276,10 @@ impl Source {
     }
 }
 
-/// The file's profile as a document of the Firefox Profiler: its bytes if it is one, else `profile` as it was read.
+/// The file's profile as a document of the Firefox Profiler: its bytes if it is one, otherwise `profile` as
+/// it was read.
 pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failure> {
-    // What root alone may read cannot be read any more.
+    // A file that only root may read cannot be read any more.
     if profile.meta().measure.is_cpu_time()
         && path.is_file()
         && let Ok(bytes) = std::fs::read(path)
@@ -287,7 +297,7 @@ pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failur
     Ok(document)
 }
 
-/// The failure of a file that is none that is known, with what to do about it.
+/// The failure of a file of an unknown format, with hints.
 fn unknown(path: &Path, start: &[u8]) -> Failure {
     if start.is_empty() {
         return Failure::new(format!(
@@ -340,7 +350,7 @@ fn prefix(input: impl Read) -> io::Result<Vec<u8>> {
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)));
     match error.kind() {
-        // Nobody has to have typed this name: it is taken where none is given.
+        // The user may not have typed this name, because it is the default.
         io::ErrorKind::NotFound if path == Path::new("profile.json.gz") => {
             failure.hint("record a program first: nyquist record -s ./app")
         }

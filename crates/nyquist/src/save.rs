@@ -1,4 +1,4 @@
-//! Saving a profile: where it was asked for, or, when that fails, wherever there is room.
+//! Saving a profile: at the requested place, or, when that fails, in another folder.
 
 use crate::failure::{Failure, io_reason};
 use crate::form::Form;
@@ -50,7 +50,7 @@ impl Saved {
 
 /// Saves the profile.
 ///
-/// What was recorded is not given up because a disk is full: the user is asked for another place, or, without a
+/// A recording is not lost because a disk is full. The user is asked for another place or, without a
 /// terminal, the folders for temporary files are tried.
 pub(crate) fn save(
     profile: &Profile,

@@ -4,19 +4,19 @@ use crate::number::{grouped, percent};
 use nyquist_analysis::{Summary, View};
 use nyquist_profile::Unit;
 
-/// What weights are measured by.
+/// The unit of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
     /// The weight of all that is asked about.
     pub(crate) total: u64,
-    /// What a weight of 1 stands for.
+    /// The value of a weight of 1.
     pub(crate) interval_ns: u64,
-    /// What that is counted in.
+    /// The unit of that value.
     pub(crate) unit: Unit,
 }
 
 impl Scale {
-    /// The scale of what is asked about.
+    /// The scale of the selected part.
     pub(crate) fn of(view: &View<'_>) -> Self {
         let meta = view.profile().meta();
         Self { total: view.total().weight, interval_ns: meta.interval, unit: meta.measure.unit }
@@ -32,29 +32,33 @@ impl Scale {
         if self.total == 0 { 0.0 } else { weight as f64 / self.total as f64 }
     }
 
-    /// The share of the whole as text; nothing for nothing.
+    /// The share of the whole as text. It is empty for zero.
     pub(crate) fn percent(self, weight: u64) -> String {
         if weight == 0 { String::new() } else { percent(self.share(weight)) }
     }
 
-    /// The time, or what else is counted, as text; nothing for nothing.
+    /// The time, or the number of other units, as text. It is empty for zero.
     pub(crate) fn time(self, weight: u64) -> String {
         if weight == 0 { String::new() } else { self.amount(weight) }
     }
 
-    /// The time, or what else is counted, as text.
+    /// The time, or the number of other units, as text.
     pub(crate) fn amount(self, weight: u64) -> String {
-        let amount = weight.saturating_mul(self.interval_ns);
-        match self.unit {
-            Unit::Time => milliseconds(amount),
-            Unit::Bytes => bytes(amount),
-            Unit::Count => grouped(amount),
-        }
+        amount(self.unit, weight.saturating_mul(self.interval_ns))
     }
 
     /// The least weight that is so many per cent of the whole.
     pub(crate) fn weight_of_percent(self, percent: f64) -> u64 {
         (self.total as f64 * percent / 100.0).ceil() as u64
+    }
+}
+
+/// So many ns, bytes or things as text.
+pub(crate) fn amount(unit: Unit, amount: u64) -> String {
+    match unit {
+        Unit::Time => milliseconds(amount),
+        Unit::Bytes => bytes(amount),
+        Unit::Count => grouped(amount),
     }
 }
 

@@ -9,8 +9,8 @@ use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, ThreadIndex};
 /// How many names are listed where a filter matches none of them.
 const NAMES_LISTED: usize = 8;
 
-/// The selection that the filters make of a profile. A filter that matches nothing of the profile fails, with what
-/// there is to choose from.
+/// The selection that the filters make of a profile. A filter that matches nothing of the profile fails. The
+/// error lists the choices.
 pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection, Failure> {
     Ok(Selection {
         threads: threads(profile, &filter.thread)?,
@@ -27,7 +27,7 @@ pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection
     })
 }
 
-/// Which samples the filters want by what their thread did.
+/// Which samples the filters want, by the state of their thread.
 fn state(filter: &FilterArgs) -> SampleState {
     match (filter.off_cpu, filter.wall) {
         (true, _) => SampleState::OffCpu,
@@ -56,7 +56,7 @@ pub(crate) fn part_of(mut profile: Profile, filter: &FilterArgs) -> Result<Profi
     if view.is_empty() { Err(nothing_selected(&view, filter)) } else { Ok(view.to_profile()) }
 }
 
-/// What is said where samples pass none of the filters, with the reason where one is plain.
+/// The failure when no sample passes the filters, with the reason if it is clear.
 pub(crate) fn nothing_selected(view: &View<'_>, filter: &FilterArgs) -> Failure {
     let profile = view.profile();
     if filter.is_empty() {

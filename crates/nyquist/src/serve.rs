@@ -6,19 +6,19 @@ use crate::control::{Control, Phase};
 use crate::dropped;
 use crate::failure::Failure;
 use crate::finder::{finder, source_files};
-use crate::identity;
 use crate::live_page::GrowingSymbols;
 use crate::made_code::SideFiles;
 use crate::printer::Printer;
+use crate::server_config::server_config;
 use crate::source_paths::name_specially;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
-use nyquist_server::{Config, PortChoice, ProfileSymbols, Server, SymbolSource};
+use nyquist_server::{Page, ProfileSymbols, Server, SymbolSource};
 use nyquist_symbols::StatedAnswers;
 use nyquist_viewer::BuiltinViewer;
 use std::sync::Arc;
 
-/// What is served.
+/// The profile and the symbols that are served.
 pub(crate) struct Served {
     /// The profile as a file.
     pub(crate) bytes: Vec<u8>,
@@ -35,15 +35,6 @@ impl Served {
     pub(crate) fn new(bytes: Vec<u8>, profile: Profile, stated: Option<StatedAnswers>) -> Self {
         Self { bytes, profile, before: None, stated }
     }
-}
-
-/// Where it is served, and whom.
-pub(crate) fn config(args: &ServerArgs) -> Config {
-    let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
-    let front_end = args.profiler_url.clone();
-    let user =
-        identity::user_at_the_browser().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
-    Config { address: args.address, port, front_end, user: Some(user), ..Config::default() }
 }
 
 /// Serves a profile and the viewer of it until Ctrl-C.
@@ -69,12 +60,15 @@ pub(crate) fn serve(
         known.take_libs(&profile);
         Ok(profile)
     }));
-    let server = Server::bind(config(args), bytes, symbols).map_err(|error| {
+    let server = Server::bind(server_config(args), bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;
-    let server = server.with_viewer(Arc::new(viewer));
+    let viewer = Arc::new(viewer);
+    let server = server.with_viewer(Arc::<BuiltinViewer>::clone(&viewer));
     control.enter(Phase::Serving(server.shutdown_handle()));
-    browser::show(printer, &server, args);
+    if browser::show(printer, &server, args) == Some(Page::Viewer) {
+        viewer.begin();
+    }
     printer.say("Serving the profile and its symbols; Ctrl-C ends");
     server.run().map_err(|error| Failure::because("the server failed", &error))
 }

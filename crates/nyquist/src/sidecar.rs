@@ -14,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The answers in the file beside a profile, if there is one. One that cannot be used is told of.
+/// The answers in the file beside a profile, if there is one. If one cannot be used, a message says so.
 pub(crate) fn beside(profile: &Path, args: &SymbolArgs, printer: Printer) -> Option<StatedAnswers> {
     let path = place(profile)?;
     match read(&path, memory::side_files(args.max_memory).most()) {
@@ -36,7 +36,7 @@ fn place(profile: &Path) -> Option<PathBuf> {
     (profile != Path::new("-") && profile.file_name().is_some()).then(|| profile.with_extension("syms.json"))
 }
 
-/// What is in the file; `None` is the reason where there is none.
+/// The contents of the file. The error is the reason why it is not used, or `None` if there is no file.
 fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<String>> {
     let reason = |error: io::Error| (error.kind() != io::ErrorKind::NotFound).then(|| io_reason(&error));
     let not_regular = || Some("it is not a regular file".to_owned());

@@ -1,4 +1,5 @@
-//! Which of their names the source files of a profile have: the Firefox Profiler's in its files, those on this disk for all others.
+//! The names of a profile's source files: the Firefox Profiler's names in its files, the paths on this disk
+//! everywhere else.
 
 use crate::folders::UserFolders;
 use nyquist_profile::Profile;
@@ -12,7 +13,7 @@ pub(crate) struct DiskPaths {
 }
 
 impl DiskPaths {
-    /// As the user who runs this has them.
+    /// The paths of the user who runs this.
     pub(crate) fn of_user() -> Self {
         Self { cargo_home: UserFolders::of_user().cargo_home() }
     }

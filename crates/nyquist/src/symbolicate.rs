@@ -34,12 +34,12 @@ pub(crate) fn symbolicate(
     finish(profile, libs, &mut symbolicator(&finder), printer, &progress)
 }
 
-/// What looks up the names of a recording of this machine.
+/// The symbolicator of a recording of this machine.
 pub(crate) fn symbolicator(finder: &Finder) -> Symbolicator<'_> {
     Symbolicator::new(Symbols { finder, kernel: KernelSymbols::running, threads: threads() })
 }
 
-/// Looks up the names of a recording's frames that are not known yet, and says what is missing.
+/// Looks up the unknown names of a recording's frames, and prints notes about missing ones.
 pub(crate) fn finish(
     profile: Profile,
     libs: &Libs,
@@ -110,7 +110,7 @@ fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {
     bar.finish_and_clear();
 }
 
-/// Says, for those who want to know, where each lib's names come from and where they were looked for.
+/// Prints, with `--verbose`, where each lib's names come from and where they were looked for.
 fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
     for LibReport { lib, symbols_from, tried } in &symbolicated.libs {
         let name = lib_path(&symbolicated.profile, *lib);

@@ -1,5 +1,5 @@
-//! What takes unsafe code: the memory allocator of the C library and the limit that the system holds it to, and descriptors
-//! that are known by their numbers.
+//! The unsafe code: the memory allocator of the C library and the system's limit of it, and descriptors that
+//! are known by their numbers.
 #![allow(unsafe_code)]
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 /// The first descriptor that is not one of the standard streams.
 const FIRST_OTHER: libc::c_int = 3;
 
-/// A second descriptor of what this program was given under a number. The given one, unless it is a standard stream, is not handed
-/// on to other programs any more: a pipe ends when all have closed it.
+/// A duplicate of a descriptor that this program was given, by its number. The given one, unless it is a
+/// standard stream, is not handed on to other programs any more: a pipe ends when all have closed it.
 pub(crate) fn duplicate(number: u32) -> io::Result<File> {
     let number = libc::c_int::try_from(number).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
     // SAFETY: fcntl takes any number, and answers EBADF for one that is not open.
@@ -28,7 +28,7 @@ pub(crate) fn duplicate(number: u32) -> io::Result<File> {
         // SAFETY: the flag has no memory behind it, and keeps the descriptor open here.
         unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
-    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just given us this descriptor, and no other code has its number.
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
@@ -45,14 +45,14 @@ pub(crate) fn map_large_blocks() {
     }
 }
 
-/// How much memory the process may take, and what is said when it would take more.
+/// How much memory the process may take, and the message when it would take more.
 #[derive(Debug)]
 pub(crate) struct DataLimit {
     pub(crate) bytes: u64,
     pub(crate) said: String,
 }
 
-/// What is said when there is no more memory; null while that is not to end the process.
+/// The message when there is no more memory. It is null while that must not end the process.
 static SAID: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether the process is about to end for want of memory.
@@ -73,7 +73,7 @@ pub(crate) fn hold_data(limit: DataLimit) {
     let _ = setrlimit(Resource::Data, Rlimit { current, maximum: old.maximum });
 }
 
-/// Gives back the limit that there was before.
+/// Restores the limit of before.
 pub(crate) fn lift_data() {
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(before) = before.take() {
@@ -88,32 +88,33 @@ pub(crate) fn address_space() -> Option<u64> {
     getrlimit(Resource::As).current
 }
 
-/// The system's allocator. Where it has no more memory while the process is held to a limit, the process says so and ends: who asks
-/// for memory cannot go on without, and the standard library knows nothing but to abort.
+/// The system's allocator. If it has no more memory while the process has a limit, the process prints a
+/// message and ends. The caller cannot go on without memory, and the standard library can only abort.
 struct ReportingAllocator;
 
 #[global_allocator]
 static ALLOCATOR: ReportingAllocator = ReportingAllocator;
 
-// SAFETY: all is passed on to the system's allocator as it came, and given back as that gives it.
+// SAFETY: all arguments are passed on to the system's allocator unchanged, and its results are returned
+// unchanged.
 unsafe impl GlobalAlloc for ReportingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps to what the trait demands.
+        // SAFETY: the caller meets the trait's requirements.
         there(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps to what the trait demands.
+        // SAFETY: the caller meets the trait's requirements.
         there(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller keeps to what the trait demands.
+        // SAFETY: the caller meets the trait's requirements.
         there(unsafe { System.realloc(block, layout, size) })
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps to what the trait demands.
+        // SAFETY: the caller meets the trait's requirements.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -128,7 +129,7 @@ fn there(block: *mut u8) -> *mut u8 {
 
 #[cold]
 fn end_if_held() {
-    // SAFETY: it is null, or comes from a box that is never freed, and whose text nobody changes.
+    // SAFETY: it is null, or comes from a box that is never freed, and whose text is not changed.
     let Some(said) = (unsafe { SAID.load(Ordering::Acquire).as_ref() }) else { return };
     if ENDS.swap(true, Ordering::AcqRel) {
         // Another thread is about to end the process. Without memory this one can only abort it before.
@@ -142,6 +143,6 @@ fn end_if_held() {
     while let Ok(written @ 1..) = rustix::io::write(rustix::stdio::stderr(), rest) {
         rest = &rest[written..];
     }
-    // SAFETY: nothing of this process is used afterwards. What a library does at a regular end may take memory.
+    // SAFETY: nothing of this process is used afterwards. A library's work at a regular exit may need memory.
     unsafe { libc::_exit(crate::failure::FAILED.into()) }
 }

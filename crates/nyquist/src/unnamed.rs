@@ -1,4 +1,4 @@
-//! Code of a recording that has no names, and what would give it some.
+//! Code of a recording that has no names, and how to get them.
 
 use crate::cargo::quoted;
 use crate::scale::Scale;
@@ -21,11 +21,11 @@ struct Runtime {
     advice: &'static str,
     /// The word of a command line that has done so.
     word: &'static str,
-    /// What names the code of one that was told so and has not.
+    /// The fix for a runtime that was asked for names and has not written them.
     instead: &'static str,
 }
 
-/// What is said of runtimes that write a name when they make a piece of code.
+/// The notes about runtimes that write a name when they make a piece of code.
 const NAMED_EARLY: &str = "it was asked for names, and has given none of this code: what it makes later, moves or throws away may have none";
 
 const RUNTIMES: [Runtime; 5] = [
@@ -64,8 +64,9 @@ const RUNTIMES: [Runtime; 5] = [
 /// The function in which Python runs a program's code, and the category of functions that Python has named.
 const PYTHON: (&str, &str) = ("_PyEval_EvalFrameDefault", "Python");
 
-/// A line for the file with the most time in functions without names, one for code that was made while the program ran, and
-/// one for a program that an interpreter has run, where each is worth it. `command_lines` are those of processes that were attached to.
+/// Lines about code without names: the file with the most time, code that was made while the program ran, and
+/// a program that an interpreter has run. Each is included if its share is large enough. `command_lines` are
+/// those of processes that were attached to.
 pub(crate) fn hints(
     profile: &Profile,
     command_lines: &str,
@@ -96,7 +97,7 @@ pub(crate) fn hints(
     in_files.into_iter().chain(made).chain(interpreted).collect()
 }
 
-/// What the functions of a program in Python take, where Python was not asked to name them.
+/// The weight of the functions of a Python program, if Python was not asked to name them.
 fn interpreted(profile: &Profile, functions: &[Function<'_>]) -> Option<u64> {
     let (interpreter, category) = PYTHON;
     if profile.categories().iter().any(|known| known.name == category) {
@@ -121,7 +122,7 @@ fn is_binary(path: &Path) -> bool {
         return false;
     }
     let mut magic = [0; 4];
-    // Should a FIFO have taken the place of the file by now, nobody waits for it.
+    // If a FIFO has replaced the file by now, opening it does not block.
     let mut options = File::options();
     let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let is_read = file.and_then(|mut file| file.read_exact(&mut magic)).is_ok();
@@ -130,8 +131,8 @@ fn is_binary(path: &Path) -> bool {
     is_read && (magic == *b"\x7fELF" || magic.starts_with(b"MZ") || is_macho())
 }
 
-/// How the runtime that is in the profile is made to name its code. What the recording shows to be done already is not
-/// advised again.
+/// How the runtime that is in the profile is made to name its code. A hint is left out if the recording shows
+/// that it is followed already.
 fn advice(profile: &Profile, command_lines: &str, functions: &[Function<'_>]) -> Option<&'static str> {
     let is_there = |runtime: &&Runtime| profile.libs().iter().any(|lib| lib.name == runtime.lib);
     let runtime = RUNTIMES.iter().find(is_there)?;
@@ -145,12 +146,12 @@ fn advice(profile: &Profile, command_lines: &str, functions: &[Function<'_>]) ->
     Some(if was_told || has_named() { runtime.instead } else { runtime.advice })
 }
 
-/// Whether a lib stands for what a jitdump describes.
+/// Whether a lib has the code of a jitdump.
 fn is_jitdump(lib: &Lib) -> bool {
     lib.name.strip_prefix("jit-").is_some_and(|rest| rest.strip_suffix(".dump").is_some())
 }
 
-/// Whether a lib stands for what a process's perf map names, or would name.
+/// Whether a lib has the code that a process's perf map names, or would name.
 fn is_perf_map(lib: &Lib) -> bool {
     lib.name.strip_prefix("perf-").is_some_and(|rest| rest.strip_suffix(".map").is_some())
 }
@@ -191,29 +192,32 @@ mod tests {
 
     #[test]
     fn the_file_with_most_nameless_time_is_told() {
-        let told = hints_of(&[
+        let hints = hints_of(&[
             ("/proc/self/exe", "fun_c230", 30),
             ("/proc/self/exe", "fun_c990", 20),
             ("/usr/lib/libz.so", "fun_12", 15),
             ("/proc/self/exe", "main", 35),
         ]);
         let expected = "50.0% is in functions of exe whose names are not known: `nyquist doctor /proc/self/exe` says what gives them";
-        assert_eq!(told, [expected]);
+        assert_eq!(hints, [expected]);
     }
 
     #[test]
     fn doctor_is_advised_for_files_it_can_look_into() {
         for path in ["/etc/passwd", "/nonexistent", "/dev/zero", "/etc", "[vdso]"] {
-            let told = hints_of(&[(path, "fun_c230", 30)]);
-            assert!(matches!(&*told, [told] if !told.contains("doctor")), "{told:?}");
+            let hints = hints_of(&[(path, "fun_c230", 30)]);
+            assert!(matches!(&*hints, [hints] if !hints.contains("doctor")), "{hints:?}");
         }
     }
 
     #[test]
     fn what_is_done_already_is_not_advised() {
         let node = [("/usr/bin/node", "Builtins_MergeAt", 60), ("", "0x7f5a0800727d", 40)];
-        let check = |told: &[String], expected: &str, not: &str| {
-            assert!(matches!(told, [told] if told.contains(expected) && !told.contains(not)), "{told:?}");
+        let check = |hints: &[String], expected: &str, not: &str| {
+            assert!(
+                matches!(hints, [hints] if hints.contains(expected) && !hints.contains(not)),
+                "{hints:?}"
+            );
         };
         check(&hints_for(("node app.js", ""), &node), "node --perf-basic-prof", "asked");
         check(&hints_for(("node --perf-basic-prof app.js", ""), &node), "asked for names", "--perf");
@@ -232,28 +236,28 @@ mod tests {
 
     #[test]
     fn a_runtime_is_told_how_to_name_what_it_makes() {
-        let told = hints_of(&[
+        let hints = hints_of(&[
             ("/usr/bin/node", "Builtins_MergeAt", 60),
             ("", "0x7f5a0800727d", 10),
             ("", "0x7f5a08007281", 30),
         ]);
         let expected =
             "40.0% is in code that was made while the program ran: node --perf-basic-prof names it";
-        assert_eq!(told, [expected]);
-        let told =
+        assert_eq!(hints, [expected]);
+        let hints =
             hints_of(&[("/usr/lib/jvm/libjvm.so", "JavaMain", 1), ("/tmp/perf-17.map", "0x20f337d8", 1)]);
-        assert!(matches!(told.as_slice(), [told] if told.contains("DumpPerfMapAtExit")), "{told:?}");
+        assert!(matches!(hints.as_slice(), [hints] if hints.contains("DumpPerfMapAtExit")), "{hints:?}");
     }
 
     #[test]
     fn python_is_told_to_name_its_functions() {
-        let told = hints_of(&[
+        let hints = hints_of(&[
             ("/usr/lib/libpython3.12.so", "_PyEval_EvalFrameDefault", 60),
             ("/usr/lib/libc.so.6", "memcpy", 40),
         ]);
         assert!(
-            matches!(told.as_slice(), [told] if told.starts_with("60.0% is in functions of Python")),
-            "{told:?}"
+            matches!(hints.as_slice(), [hints] if hints.starts_with("60.0% is in functions of Python")),
+            "{hints:?}"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Shows downloads while they last, and ends them with what they are for.
+//! Shows downloads while they last, and ends them together with their purpose.
 
 use crate::printer::Printer;
 use crate::text::one_line;
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is over sooner than this is not worth a line.
+/// Downloads that end sooner than this have no line.
 pub(crate) const SHOW_AFTER: Duration = Duration::from_secs(1);
 
 /// All that moves on the terminal, so that one does not overwrite the other.
@@ -21,7 +21,7 @@ pub(crate) static BARS: LazyLock<MultiProgress> =
 #[derive(Debug)]
 pub(crate) struct Watch {
     printer: Printer,
-    /// What the downloads are for.
+    /// The purpose of the downloads.
     work: Option<Arc<Progress>>,
     downloads: Mutex<HashMap<String, Shown>>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 struct Shown {
     since: Instant,
-    /// The bar; without a terminal, a line that is printed once stands for it.
+    /// The bar. Without a terminal it is a line that is printed once.
     bar: Option<ProgressBar>,
 }
 

@@ -6,7 +6,7 @@ use nyquist_formats::hidden::is_hidden;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{
     CategoryColor, Frame, Func, Lib, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema,
-    MarkerTiming, MarkerValue, Meta, Process, ProfileBuilder, Sample, Source, Thread,
+    MarkerTiming, MarkerValue, Meta, Process, ProfileBuilder, Sample, Source, Thread, well_known,
 };
 use std::ffi::OsString;
 use std::fs;
@@ -129,6 +129,24 @@ fn write_profile(path: &Path, is_symbolicated: bool) {
             stack: None,
         };
         builder.add_marker(thread, marker);
+        let event = builder.add_marker_schema(MarkerSchema {
+            name: well_known::event_schema(&hostile("event")),
+            fields: vec![MarkerField {
+                key: well_known::EVENT_COUNT.into(),
+                label: None,
+                format: MarkerFormat::Integer,
+            }],
+            ..MarkerSchema::default()
+        });
+        let occurrence = Marker {
+            name: builder.intern_string(&hostile("event")),
+            timing: MarkerTiming::Instant(2_000_000),
+            category,
+            schema: Some(event),
+            values: vec![MarkerValue::Integer(3)],
+            stack,
+        };
+        builder.add_marker(thread, occurrence);
     }
     let mut bytes = Vec::new();
     let options = WriteOptions { version: FormatVersion::default(), gzip: false };
@@ -170,6 +188,12 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
             "FILE --tree --json",
             "FILE --threads --json",
             "FILE --markers --json",
+            "FILE --event EVENT",
+            "FILE --event HOSTILE",
+            "FILE --ratio EVENT/cpu-time",
+            "FILE --ratio EVENT/cpu-time --json",
+            "FILE --ratio HOSTILE",
+            "FILE --ratio HOSTILE/cpu-time",
             "FILE --columns self,lib,file,handle,name",
             "UNNAMED",
             "UNNAMED -v",
@@ -191,29 +215,11 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
             "function FILE",
             "function FILE --hottest",
             "f-2 FILE -v",
+            "f-2 FILE --ratio EVENT/cpu-time",
+            "f-2 FILE --ratio EVENT/cpu-time --json",
             "HOSTILE FILE",
             "nothing FILE",
             "f-0 UNNAMED",
-        ],
-        "export" => &[
-            "FILE -o - --format folded --with-threads --with-libs",
-            "FILE -o - --format perf-script",
-            "FILE -o - --format csv",
-            "FILE -o - --format speedscope",
-            "FILE -o - --format chrome",
-            "FILE -o - --format html",
-            "FILE -o OUT --format folded",
-            "FILE -o MISSING/x --format csv",
-            "FILE -o HOSTILE",
-        ],
-        "flamegraph" => &[
-            "FILE -o -",
-            "FILE -o OUT",
-            "FILE --json",
-            "FILE --chart -o -",
-            "FILE --before UNNAMED -o -",
-            "FILE --inverted -o -",
-            "FILE -o MISSING/x",
         ],
         "diff" => &[
             "FILE FILE --all",
@@ -224,7 +230,12 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
             "FILE FILE --thread HOSTILE",
         ],
         "script" => &["FILE", "FILE --json", "FILE --limit 2", "FILE --thread none"],
-        "top" => &["--batch -n 1 PROGRAM 0.1", "--batch -n 1 PROGRAM-MISSING", "--batch -p HOSTILE"],
+        "top" => &[
+            "--batch -n 1 PROGRAM 0.1",
+            "--off-cpu --batch -n 1 PROGRAM 0.1",
+            "--batch -n 1 PROGRAM-MISSING",
+            "--batch -p HOSTILE",
+        ],
         "query" => &[
             "FILE summary",
             "FILE functions",
@@ -246,6 +257,33 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
         ],
         // Not in the help: what `cargo nyquist` runs.
         "cargo" => &["run --HOSTILE", "HOSTILE"],
+        _ => calls_that_write(subcommand),
+    }
+}
+
+/// The same of what writes a profile in another form.
+fn calls_that_write(subcommand: &str) -> &'static [&'static str] {
+    match subcommand {
+        "export" => &[
+            "FILE -o - --format folded --with-threads --with-libs",
+            "FILE -o - --format perf-script",
+            "FILE -o - --format csv",
+            "FILE -o - --format speedscope",
+            "FILE -o - --format chrome",
+            "FILE -o - --format html",
+            "FILE -o OUT --format folded",
+            "FILE -o MISSING/x --format csv",
+            "FILE -o HOSTILE",
+        ],
+        "flamegraph" => &[
+            "FILE -o -",
+            "FILE -o OUT",
+            "FILE --json",
+            "FILE --chart -o -",
+            "FILE --before UNNAMED -o -",
+            "FILE --inverted -o -",
+            "FILE -o MISSING/x",
+        ],
         _ => calls_without_profile(subcommand),
     }
 }
@@ -256,6 +294,8 @@ fn calls_without_profile(subcommand: &str) -> &'static [&'static str] {
         "stat" => &[
             "PROGRAM 0.1",
             "--json PROGRAM 0.1",
+            "--per-thread PROGRAM 0.1",
+            "--per-thread --json PROGRAM 0.1",
             "PROGRAM 0.1 --vs PROGRAM 0.1",
             "PROGRAM-MISSING",
             "-e HOSTILE PROGRAM 0.1",
@@ -283,6 +323,9 @@ fn words(call: &str, files: &Files) -> Vec<OsString> {
             "PROGRAM-MISSING" | "MISSING" => missing.into(),
             "MISSING/x" => missing.join("x").into(),
             "PROGRAM/x" => files.program.join("x").into(),
+            "EVENT" => hostile("event").into(),
+            "EVENT/cpu-time" => format!("{}/cpu-time", hostile("event")).into(),
+            "HOSTILE/cpu-time" => OsString::from_vec([HOSTILE.as_bytes(), b"\x9b/cpu-time"].concat()),
             "OUT" => files.folder.join(hostile("out")).into(),
             // Bytes that are no UTF-8, too.
             "HOSTILE" => OsString::from_vec([HOSTILE.as_bytes(), b"\x9b\xff"].concat()),

@@ -5,8 +5,8 @@ use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use nyquist_convert::event::{
     Counter, CounterKind, Event, EventKind, FieldValue, LiveStack, MappedFile, Mapping, Marker,
-    MarkerCategory, MarkerTiming, Occurrence, OccurrenceKind, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
-    WaitReason, Waiting,
+    MarkerCategory, MarkerTiming, Occurrence, OccurrenceCounter, OccurrenceKind, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
+    WaitReason, Waiting, Wakeup,
 };
 use nyquist_convert::{Converter, Options, Shape};
 use crate::sample_profile::check_rewritten;
@@ -83,7 +83,7 @@ fn len(input: &mut Unstructured<'_>) -> Result<u64> {
 }
 
 fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
-    Ok(match input.int_in_range(0..=18)? {
+    Ok(match input.int_in_range(0..=20)? {
         0 => EventKind::Map(mapping(input)?),
         1 => EventKind::Unmap { pid: pid(input)?, start: address(input)?, len: len(input)? },
         2 => {
@@ -107,6 +107,8 @@ fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
         14 => EventKind::SwitchOut(sample(input)?),
         15 => EventKind::Occurrence(Box::new(occurrence(input)?)),
         16 => EventKind::OccurrencesLost { records: len(input)? },
+        17 => EventKind::SwitchStack(sample(input)?),
+        18 => EventKind::Wakeup(Box::new(wakeup(input)?)),
         _ => EventKind::Sample(sample(input)?),
     })
 }
@@ -118,13 +120,22 @@ fn waiting(input: &mut Unstructured<'_>) -> Result<Waiting> {
     Ok(Waiting { sample: sample(input)?, reason, object, holder, looked_before_ns: len(input)? })
 }
 
+fn wakeup(input: &mut Unstructured<'_>) -> Result<Wakeup> {
+    Ok(Wakeup { sample: sample(input)?, woken: tid(input)?, in_interrupt: input.arbitrary()? })
+}
+
 fn occurrence(input: &mut Unstructured<'_>) -> Result<Occurrence> {
     let fields = (0..input.int_in_range(0..=2)?)
         .map(|_| Ok((text(input)?.to_owned(), *input.choose(MarkerFormat::ALL)?)))
         .collect::<Result<Vec<_>>>()?;
     let kind = OccurrenceKind::new(text(input)?, &fields, input.int_in_range(0..=3)?).into();
     let values = (0..input.int_in_range(0..=3)?).map(|_| value(input)).collect::<Result<_>>()?;
-    Ok(Occurrence { kind, sample: sample(input)?, count: len(input)?, values })
+    let counter = match input.int_in_range(0..=2)? {
+        0 => None,
+        1 => Some(OccurrenceCounter { id: 1, tid: None, value: len(input)? }),
+        _ => Some(OccurrenceCounter { id: 2, tid: Some(tid(input)?), value: len(input)? }),
+    };
+    Ok(Occurrence { kind, sample: sample(input)?, count: len(input)?, counter, values })
 }
 
 fn live_stack(input: &mut Unstructured<'_>) -> Result<LiveStack> {
@@ -237,8 +248,9 @@ fn sample(input: &mut Unstructured<'_>) -> Result<Sample> {
 
 fn copied(input: &mut Unstructured<'_>) -> Result<UserStack> {
     let registers = match input.int_in_range(0..=7)? {
-        0 => Registers::X86 { ip: input.arbitrary()? },
+        0 => Registers::Bits32 { ip: input.arbitrary()? },
         1 => Registers::Aarch64(Box::new([input.arbitrary()?; 33])),
+        2 => Registers::Aarch64Partial { values: Box::new([address(input)?.0; 33]), known: input.arbitrary()? },
         _ => {
             let mut values = [0; 17];
             for place in [6, 7, 16] {

@@ -2,14 +2,22 @@
 //! every format.
 
 use nyquist_formats::{
-    Format, as_named, callgrind, chrome, detect, folded, otlp, perf_script, perfetto, pprof, read, speedscope,
+    Format, as_named, callgrind, chrome, detect, folded, otlp, perf_script, perfetto, pprof, read, read_wanted,
+    speedscope,
 };
+
+/// Labels that the seeds have.
+const LABELS: [&str; 2] = ["thread.id", "tid"];
 
 /// Takes one input.
 pub fn run(bytes: &[u8]) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     let _ = detect(bytes, "x");
-    let Ok(imported) = read(Format::READ[usize::from(choice) % Format::READ.len()], bytes) else { return };
+    let format = Format::READ[usize::from(choice) % Format::READ.len()];
+    for label in LABELS.iter().filter(|_| format.has_labels()) {
+        let _ = read_wanted(format, bytes, None, &[(*label).to_owned()]);
+    }
+    let Ok(imported) = read(format, bytes) else { return };
     let profile = imported.profile;
     let mut out = Vec::new();
     let written = pprof::write(&profile, &as_named, &mut out)

@@ -3,19 +3,30 @@
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use nyquist_convert::perf::{
-    CounterMeaning, Details, EventCpus, OccurrenceEvent, Occurrences, PerfEvents, Period,
+    Becomes, BesideEvent, CounterMeaning, Details, EventCpus, EventsBeside, OccurrenceEvent, PerfEvents, Period, SampleFields,
 };
 use nyquist_object::elf::Architecture;
 use nyquist_perf::file::TracepointFormat;
 use nyquist_perf::{Body, ByteOrder, ReadFormat, RecordFormat, Sample, SampleType, parse_record};
 
-/// Events 3 and 4 are no clocks.
-fn occurrences() -> Occurrences {
-    const FORMAT: &str = "name: b\nID: 7\n\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;
+/// Events 3 to 7 are not clocks.
+fn beside() -> EventsBeside {
+    const FORMAT: &str = "name: b\nID: 7\n\tfield:int pid;\toffset:8;\tsize:4;\tsigned:1;
 \tfield:char b[4];\toffset:12;\tsize:4;\tsigned:0;\n\tfield:__data_loc char[] c;\toffset:16;\tsize:4;\tsigned:0;\n";
-    let fields = TracepointFormat::parse("a", FORMAT).map_or(Details::None, Details::Fields);
-    let events = [(3, Details::Address), (4, fields)];
-    events.map(|(id, details)| (id, OccurrenceEvent::new("a:b", details, 10).into())).into_iter().collect()
+    let format = TracepointFormat::parse("a", FORMAT);
+    let occurrences =
+        |details, period| Becomes::Occurrences(OccurrenceEvent::new("a:b", details, period, 10));
+    let fields = format.clone().map_or(Details::None, Details::Fields);
+    let wakeups = format.map_or(Becomes::SwitchStacks, Becomes::Wakeups);
+    let events = [
+        (3, occurrences(Details::Address, Some(1)), SampleFields::Common),
+        (4, occurrences(fields, None), SampleFields::NoPeriod),
+        (5, Becomes::SwitchStacks, SampleFields::NoPeriod),
+        (6, wakeups, SampleFields::NoPeriod),
+        (7, occurrences(Details::None, None), SampleFields::Count),
+    ];
+    let event = |(id, becomes, fields)| (id, BesideEvent { becomes, fields }.into());
+    events.map(event).into_iter().collect()
 }
 
 /// Takes one input.
@@ -37,11 +48,12 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
     let events = PerfEvents {
         format,
         architecture,
+        kernel: input.arbitrary()?,
         period: if input.arbitrary()? { Period::Stated } else { Period::Each(1) },
         cpus: EventCpus::from_iter([(1, 0), (2, 1)]),
         counters: CounterMeaning::CpuTime,
         successors: [2].into_iter().collect(),
-        occurrences: occurrences(),
+        beside: beside(),
     };
     let record = Bytes::copy_from_slice(input.bytes(input.len())?);
     let _ = events.event(&record, &record);

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::reports;
 use crate::steps::{cargo, succeeds};
 
-/// How large the profile is, and what is asked.
+/// The size of the profile, and the questions.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// How many samples the profile has

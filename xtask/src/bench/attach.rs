@@ -22,7 +22,7 @@ const SETTLED: Duration = Duration::from_millis(700);
 /// How many threads are looked at in one look, one after the other: to look at hundreds each time would take a CPU.
 const LOOKED_AT: usize = 16;
 
-/// What attaching took, in milliseconds.
+/// The cost of attaching, in milliseconds.
 struct Attached {
     /// From the recorder's start until its last event was open, or the last thread traced.
     ready: f64,
@@ -150,7 +150,7 @@ impl Tasks {
         Ok(Self { stats, next: 0 })
     }
 
-    /// How many threads are stopped, as far as those tell for all of them whose turn it is.
+    /// How many threads are stopped, estimated from the sampled ones.
     fn stopped(&mut self) -> f64 {
         let (all, looked_at) = (self.stats.len(), self.stats.len().min(LOOKED_AT));
         let turn = (0..looked_at).map(|at| &self.stats[(self.next + at) % all]);

@@ -1,4 +1,5 @@
-//! `cargo xtask bench cargo`: what `cargo nyquist` takes beyond `cargo run` and the recording of its program.
+//! `cargo xtask bench cargo`: the time of `cargo nyquist` beyond `cargo run` and the recording of its
+//! program.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,7 @@ pub(crate) struct Options {
     rounds: u32,
 }
 
-/// What it may take at the median, in milliseconds.
+/// The limit of the median, in milliseconds.
 const LIMIT: f64 = 300.0;
 
 /// Measures and prints the table.

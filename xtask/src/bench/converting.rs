@@ -13,15 +13,15 @@ use super::recorder;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
-/// Where to work, and with what.
+/// The folder to work in, and the programs.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// For the recordings (some 3 GB) and what is compiled while they are made
     #[arg(long, default_value = "target/bench-converting")]
     folder: PathBuf,
-    /// How many threads walk stacks beside the one that converts, one measurement each, after that without any
-    #[arg(long, value_delimiter = ',', default_value = "1,2,4")]
-    threads: Vec<usize>,
+    /// How often each recording is converted
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
 }
 
 /// How many functions the compiler is given, for some seconds.
@@ -30,11 +30,11 @@ const FUNCTIONS: u32 = 1000;
 /// How often `fixed_work` does its work, for some seconds.
 const PASSES: &str = "400000";
 
-/// Records, converts, and prints what that took.
+/// Records, converts, and prints the cost.
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
     let nyquist = crate::target().join("release/nyquist");
-    let converts = build_programs()?.join("walkers");
+    let converts = build_programs()?.join("converting");
     describe(&recorder::all(&nyquist))?;
     fs::create_dir_all(&options.folder)?;
     let source = options.folder.join("generated.rs");
@@ -49,13 +49,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let recording = options.folder.join(format!("{name}.data"));
         keep(&nyquist, rate, &recording, &program)?;
         let mut convert = Command::new(&converts);
-        convert.arg(&recording).args(options.threads.iter().map(usize::to_string));
+        convert.arg(&recording).arg(options.rounds.to_string());
         ensure!(succeeds(convert)?, "the recording cannot be converted");
     }
     Ok(())
 }
 
-/// Records a program, and keeps what the kernel gave.
+/// Records a program, and keeps the kernel's records.
 fn keep(nyquist: &Path, rate: &str, recording: &Path, program: &Command) -> Result<()> {
     let mut record = Command::new(nyquist);
     record.args(["record", "--save-only", "--quiet", "-r", rate, "--output"]);

@@ -1,4 +1,4 @@
-//! What a command costs: time, CPU time, and the memory that no file holds.
+//! The cost of a command: time, CPU time, and the memory without a file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,12 +13,12 @@ use serde_json::Value;
 /// How often memory is looked at.
 const POLL: Duration = Duration::from_millis(3);
 
-/// What a command cost.
+/// The cost of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     /// How long it took, in seconds.
     pub(crate) wall: f64,
-    /// The CPU time that it and what it started used, in seconds.
+    /// The CPU time of it and its children, in seconds.
     pub(crate) cpu: f64,
     /// The most memory that it had at a time which was not a file's, in megabytes.
     pub(crate) anonymous_mb: f64,
@@ -35,7 +35,7 @@ pub(crate) struct Measuring<'a> {
 }
 
 impl Measuring<'_> {
-    /// Runs a command and says what it cost. What it prints is thrown away.
+    /// Runs a command and returns its cost. Its output is dropped.
     pub(crate) fn cost(&self, words: &[OsString]) -> Result<Cost> {
         let figures = self.folder.join("figures.json");
         let errors = self.folder.join("errors.log");

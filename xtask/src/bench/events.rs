@@ -1,4 +1,5 @@
-//! What an event costs a program while it is recorded with its stack, beside perf: a tracepoint, a probe of a function, page faults.
+//! The cost of an event for a program while it is recorded with its stack, beside perf: a tracepoint, a probe
+//! of a function, page faults.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +16,7 @@ use super::spread::cell;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
-/// The function that is called, and what perf calls the probe in it.
+/// The function that is called, and perf's name for the probe in it.
 const FUNCTION: &str = "called_by_name";
 const PROBE: &str = "probe_occurs:called_by_name";
 
@@ -36,7 +37,7 @@ pub(crate) struct Options {
     rounds: u32,
 }
 
-/// A kind of event: how the recorders name it, and what the program does.
+/// A kind of event: its names for the recorders, and the program's work.
 struct Kind {
     name: &'static str,
     nyquist: String,

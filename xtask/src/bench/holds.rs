@@ -32,7 +32,7 @@ pub(crate) fn measure(rounds: u32, seconds: f64, bench: &Bench<'_>, by_ptrace: &
     Ok(())
 }
 
-/// A recording's holds, and what part of the command's time they were.
+/// A recording's holds, and their share of the command's time.
 fn held(bench: &Bench<'_>, by_ptrace: &Recorder, rate: u32, program: &Program) -> Result<(Holds, f64)> {
     let run = bench.recorded(by_ptrace, rate, &program.command)?;
     let told = fs::read_to_string(bench.said()).context("the recorder left no words")?;

@@ -1,4 +1,4 @@
-//! One run of a program, recorded or not, and what it cost.
+//! One run of a program, recorded or not, and its cost.
 //!
 //! The workload `measured` stands twice: around the recorder, and between the recorder and its command. So the command's CPU
 //! time and its end are known exactly, and the recorder's share is the rest.
@@ -15,7 +15,7 @@ use super::recorder::Recorder;
 use super::samples::Samples;
 use crate::live::paranoid::Paranoid;
 
-/// What a run cost. All times are in seconds.
+/// The cost of a run. All times are in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Run {
     /// The CPU time of the command and its descendants.
@@ -28,13 +28,13 @@ pub(crate) struct Run {
     pub(crate) cpu_after: f64,
     /// From the command's end to the recorder's.
     pub(crate) saving: f64,
-    /// What was sampled.
+    /// The samples.
     pub(crate) samples: Samples,
-    /// What naming the functions cost where that is a second step.
+    /// The cost of naming the functions, if that is a second step.
     pub(crate) naming: Option<Step>,
 }
 
-/// What a step after the recording cost, in seconds.
+/// The cost of a step after the recording, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     /// How long it took.
@@ -43,7 +43,7 @@ pub(crate) struct Step {
     pub(crate) cpu: f64,
 }
 
-/// The two places that `measured` stands in, and what it measured there.
+/// The two places of `measured`, and its measurements there.
 struct Figures(Value);
 
 impl Figures {
@@ -70,7 +70,7 @@ pub(crate) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs a command that nobody records.
+    /// Runs a command without a recorder.
     pub(crate) fn unrecorded(&self, command: &[OsString]) -> Result<Run> {
         let figures = self.measure("command", command)?;
         Ok(Run { command_cpu: figures.seconds("cpu_ns"), command_wall: figures.wall(), ..Run::default() })
@@ -90,7 +90,8 @@ impl Bench<'_> {
         Ok(Run { samples, naming, ..cost(&around, &inside)? })
     }
 
-    /// The file of what the last program said, a recorder or what names its recording.
+    /// The file of the last program's messages: the recorder's, or those of the program that names its
+    /// recording.
     pub(crate) fn said(&self) -> PathBuf {
         self.folder.join("errors.log")
     }
@@ -120,11 +121,12 @@ impl Bench<'_> {
     }
 }
 
-/// Tells the recorder's share from the command's.
+/// Separates the recorder's share from the command's.
 fn cost(around: &Figures, inside: &Figures) -> Result<Run> {
     let own = around.seconds("own_cpu_ns");
     let command_cpu = inside.seconds("cpu_ns");
-    // What the recorder's descendants used, if it has waited for them: the command, and `measured` itself.
+    // The CPU time of the recorder's descendants, if it has waited for them: the command, and `measured`
+    // itself.
     let descendants = around.seconds("cpu_ns") - own;
     ensure!(
         (descendants - command_cpu).abs() < 0.02 + 0.02 * command_cpu,

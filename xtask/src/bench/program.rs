@@ -11,7 +11,7 @@ use super::measure::Bench;
 
 /// Work that is recorded.
 pub(crate) struct Program {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub(crate) name: String,
     /// The words that run it.
     pub(crate) command: Vec<OsString>,
@@ -32,7 +32,7 @@ pub(crate) fn fixed_work(bench: &Bench<'_>, build: &str, threads: u32, seconds: 
 
 /// The workload `ticks`, which timers switch on a thousand times a second, for so many seconds of the clock.
 pub(crate) fn ticks(bench: &Bench<'_>, seconds: f64) -> Program {
-    /// What it works of each millisecond.
+    /// Its work in each millisecond.
     const PART: f64 = 0.3;
     let workload = bench.measured.with_file_name("ticks");
     let name = "C, 0.3 ms of work at the beginning of each millisecond".to_owned();

@@ -32,10 +32,10 @@ pub(crate) struct Options {
     only: Vec<Table>,
 }
 
-/// What is measured apart.
+/// The separate measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Table {
-    /// How much slower a busy program gets, and what its recorder uses
+    /// How much slower a busy program gets, and the recorder's CPU time
     Slowdown,
     /// From the command's end to the profile
     Saving,
@@ -74,7 +74,7 @@ impl Table {
 /// How many times as long each of a few threads works as each of two hundred.
 pub(super) const CROWD: f64 = 30.0;
 
-/// One row: a recorder (or none) at a rate, and what came of each round, or why nothing did.
+/// One row: a recorder (or none) at a rate, and the result of each round, or why there is none.
 pub(crate) struct Row<'a> {
     recorder: Option<&'a Recorder>,
     rate: u32,
@@ -102,7 +102,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Table::ALL.into_iter().filter(wanted).try_for_each(|table| table.measure(options, &bench, &recorders))
 }
 
-/// Says on what machine this runs, and beside which versions.
+/// Prints the machine, and the versions of the others.
 pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
     let cpus = fs::read_to_string("/proc/cpuinfo")?;
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -121,10 +121,10 @@ pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
     Ok(())
 }
 
-/// How much slower a busy program gets, and what its recorder uses.
+/// How much slower a busy program gets, and the recorder's CPU time.
 fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     println!("\n## Slowdown and the recorder's CPU time\n");
-    // Built with frame pointers and with unwind tables, so that every mode has what it needs.
+    // Built with frame pointers and with unwind tables, so that every mode works.
     for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / CROWD)] {
         let program = program::fixed_work(bench, "fp", threads, seconds)?;
         let rates = [1000, 10_000];
@@ -206,7 +206,7 @@ fn print_saving(program: &Program, rows: &[Row<'_>]) {
     println!();
 }
 
-/// Gives every row its turn, round after round, so that a busy moment of the machine meets all.
+/// Gives every row its turn, round after round, so that a busy moment of the machine affects all.
 pub(crate) fn take_turns(rounds: u32, bench: &Bench<'_>, program: &Program, rows: &mut [Row<'_>]) {
     for round in 1..=rounds {
         for row in rows.iter_mut() {

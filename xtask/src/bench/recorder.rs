@@ -1,4 +1,4 @@
-//! The recorders that are compared: how each is called, and what its recording is asked.
+//! The recorders that are compared: their command lines, and the queries to their recordings.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use super::samples::{self, Samples};
 /// A recorder, in one of its modes.
 #[derive(Clone)]
 pub(crate) struct Recorder {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub(crate) name: &'static str,
-    /// How it comes by stacks, and whether names are looked up: like is to be compared with like.
+    /// How it comes by stacks, and whether names are looked up: only equal tasks are compared.
     pub(crate) mode: &'static str,
     /// The program; `None` where this machine has none.
     pub(crate) program: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(crate) struct Recorder {
     arguments: &'static [&'static str],
     /// The option that takes the rate.
     rate_option: &'static str,
-    /// What its recordings' names end with.
+    /// The ending of its recordings' names.
     pub(crate) extension: &'static str,
     /// Whether it looks up symbols after the recording by an option of its own.
     pub(crate) presymbolicates: bool,
@@ -134,7 +134,7 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
         mode: "copies",
         program: samply(),
         arguments: &["record", "--save-only", "--no-open"],
-        // It refuses to start where the setting is higher, whoever calls it.
+        // It refuses to start if the setting is higher, for all users.
         paranoid: Some(1),
         ..nyquist.clone()
     };
@@ -161,7 +161,7 @@ pub(super) fn samply() -> Option<PathBuf> {
     ["samply", "bin/samply"].map(|path| folder.join(path)).into_iter().find(|path| path.is_file())
 }
 
-/// samply's arguments when it shall look up symbols itself: the option was once called unstable.
+/// samply's arguments for looking up symbols itself. The option was once called unstable.
 fn presymbolicating(samply: &Recorder) -> &'static [&'static str] {
     let help = samply.program.as_ref().and_then(|samply| said(samply, &["record", "--help"]));
     if help.is_some_and(|help| help.contains("--unstable-presymbolicate")) {
@@ -176,7 +176,7 @@ pub(crate) fn version(recorder: &Recorder) -> Option<String> {
     said(recorder.program.as_ref()?, &["--version"]).map(|text| text.trim().to_owned())
 }
 
-/// What a program prints.
+/// The output of a program.
 pub(super) fn said(program: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::measure::{Bench, Run};
 use crate::workloads;
 
-/// What the profile is called that the benchmark has left in the folder.
+/// The name of the profile that the benchmark has left in the folder.
 pub(super) const PROFILE: &str = "large-profile.json.gz";
 
 /// How long perf records, in ms of CPU time, and how often it looks: as many samples as `perf report` reads in some seconds.
@@ -40,7 +40,7 @@ pub(super) fn run(folder: &Path, nyquist: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and prints what it took, or why it cannot be run here.
+/// Runs a command and prints its cost, or why it cannot be run here.
 fn row(bench: &Bench<'_>, data: &str, words: &[&str]) {
     let command: Vec<OsString> = words.iter().map(Into::into).collect();
     let shown: Vec<_> = words.iter().map(|word| word.rsplit('/').next().unwrap_or(word)).collect();

@@ -15,8 +15,9 @@ const RATE: u32 = 1000;
 /// About how long each program runs, in seconds.
 const SECONDS: f64 = 2.0;
 
-/// Where a thread's stack begins: C, C++, Rust and all that is written in them, and the dynamic linker, which initializes libraries before
-/// the program's `_start`; then Go, whose goroutines and scheduler have stacks of their own.
+/// Where a thread's stack begins: C, C++, Rust and programs that are written in them, and the dynamic linker,
+/// which initializes libraries before the program's `_start`. Then Go, whose goroutines and scheduler have
+/// stacks of their own.
 const ROOTS: &[&str] = &[
     "_start",
     "_dl_start_user",
@@ -39,7 +40,7 @@ const ROOTS: &[&str] = &[
 /// Measures and prints the table.
 pub(crate) fn measure(bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     println!("\n## Stacks that go to their roots, %\n");
-    // Without names nobody can tell where a stack begins; nyquist looks them up in the profiles of others.
+    // Without names the root of a stack is not known. Nyquist looks names up in the profiles of others.
     let recorders: Vec<&Recorder> = recorders.iter().filter(|recorder| !recorder.presymbolicates).collect();
     let names: Vec<&str> = recorders.iter().map(|recorder| recorder.name).collect();
     println!("| program | {} |", names.join(" | "));
@@ -57,7 +58,7 @@ pub(crate) fn measure(bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     Ok(())
 }
 
-/// The programs, or why there is none.
+/// The programs, or why there are none.
 fn programs(bench: &Bench<'_>) -> Vec<(&'static str, Result<Program>)> {
     vec![
         ("rustc", program::rustc(bench, SECONDS)),
@@ -142,7 +143,7 @@ fn musl(bench: &Bench<'_>) -> Result<Program> {
     Ok(words("C, musl", &[&program.display().to_string(), &format!("{}", 1000.0 * SECONDS)]))
 }
 
-/// What part of the samples has a stack that goes to its root.
+/// The share of the samples whose stack goes to its root.
 fn whole_share(bench: &Bench<'_>, recorder: &Recorder, nyquist: &Path, program: &Program) -> Result<f64> {
     recorder.program.as_ref().context("not on this machine")?;
     let mut unnamed = recorder.clone();
@@ -158,8 +159,8 @@ fn whole_share(bench: &Bench<'_>, recorder: &Recorder, nyquist: &Path, program: 
     share_in_script(&String::from_utf8_lossy(&output.stdout)).context("there are no samples")
 }
 
-/// What part of the samples in a script's text has a user's stack with a known root. Those that are in the kernel alone
-/// have none to show.
+/// The share of the samples in a script's text whose user stack has a known root. Those that are in the
+/// kernel alone have none to show.
 fn share_in_script(text: &str) -> Option<f64> {
     let roots = text.split("\n\n").filter_map(|sample| {
         let mut frames =

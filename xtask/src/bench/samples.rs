@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::live::profile::Profile;
 
-/// The samples of a recording. What stands in a profile for time without samples is none.
+/// The samples of a recording. Entries of a profile for time without samples are not counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Samples {
     /// How many were taken.

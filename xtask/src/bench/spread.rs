@@ -1,4 +1,4 @@
-//! The median of several rounds, and how far they lie apart.
+//! The median of several rounds, and their spread.
 
 use std::fmt;
 

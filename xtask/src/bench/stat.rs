@@ -1,4 +1,4 @@
-//! What counting a command's runs takes beyond the command: `nyquist stat -r`, `perf stat -r`, hyperfine.
+//! The cost of counting a command's runs beyond the command: `nyquist stat -r`, `perf stat -r`, hyperfine.
 
 use std::ffi::OsString;
 use std::fs;
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     rounds: u32,
 }
 
-/// Measures and prints a table. Who is not installed has the error in place of figures.
+/// Measures and prints a table. A program that is not installed has the error in place of figures.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().context("no such program")?,

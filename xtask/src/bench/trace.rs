@@ -1,4 +1,4 @@
-//! `cargo xtask bench trace`: what reading a large Chrome trace takes, beside speedscope's importer.
+//! `cargo xtask bench trace`: the cost of reading a large Chrome trace, beside speedscope's importer.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ const THREADS: u64 = 8;
 /// The functions that its events name.
 const FUNCTIONS: u64 = 3000;
 
-/// What is measured.
+/// The measurement.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The size of the trace in MB
@@ -74,8 +74,8 @@ fn print_row(name: &str, measured: &[(f64, f64)]) {
     println!("| {name} | {} | {memory:.0} |", seconds.join(", "));
 }
 
-/// Writes a trace of about so many bytes: calls that follow each other on several threads, one in four within the last one, with
-/// the fields that Chromium's own events have.
+/// Writes a trace of about so many bytes, with the fields of Chromium's own events. Calls follow each other
+/// on several threads, one in four within the last one.
 fn make(path: &Path, bytes: u64) -> Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     let mut state = 1_u64;
@@ -113,7 +113,7 @@ fn make(path: &Path, bytes: u64) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// How many seconds speedscope takes to show a file, and the memory of the browser beyond what it had before.
+/// How many seconds speedscope takes to show a file, and the growth of the browser's memory.
 fn speedscope(package: &Path, trace: &Path) -> Result<(f64, f64)> {
     let playwright = crate::target().join("front-end");
     ensure!(

@@ -1,4 +1,4 @@
-//! What a span costs: each layer over a bare registry, each measured in a process of its own.
+//! The cost of a span: each layer over a bare registry, each measured in a process of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::steps::{cargo, succeeds};
 
-/// What to measure with.
+/// The options of the measurement.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The recorder
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     runs: usize,
 }
 
-/// Measures, and prints the table of `docs/benchmarks.md`.
+/// Measures, and prints the table of `docs/benchmarks/markers.md`.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = crate::root().join("benches/tracing");
     let mut build = cargo(&["build", "--release", "--manifest-path"]);

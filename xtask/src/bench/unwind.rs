@@ -1,4 +1,5 @@
-//! What unwinding takes in instructions, which no busy machine changes: of a released build, on the stacks of a compiler that is recorded here.
+//! The instructions that unwinding takes, which do not depend on the load of the machine. They are those of a
+//! released build, on the stacks of a compiler that is recorded here.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

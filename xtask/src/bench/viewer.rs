@@ -1,4 +1,5 @@
-//! `cargo xtask bench viewer`: how long the built-in viewer takes to be drawn and to follow a click, and what its tab takes.
+//! `cargo xtask bench viewer`: how long the built-in viewer takes to be drawn and to follow a click, and its
+//! tab's memory.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,13 +11,13 @@ use serde_json::Value;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
-/// What the made profile is called that the benchmark of the analysis leaves in the folder.
+/// The name of the made profile that the benchmark of the analysis leaves in the folder.
 const MADE: &str = "large-profile.json.gz";
 
 /// A question of that benchmark's which there is not: it makes the profile only.
 const NO_QUESTION: &str = "(none)";
 
-/// What is measured.
+/// The measurement.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// A release build of nyquist
@@ -87,7 +88,7 @@ impl Drop for Served {
     }
 }
 
-/// Serves a profile, has a browser look at it, and prints what that took.
+/// Serves a profile, opens it in a browser, and prints the cost.
 fn measure(options: &Options, playwright: &Path, name: &str, profile: &Path) -> Result<()> {
     let mut command = Command::new("sh");
     command.args(["-c", r#"exec "$0" load --no-open "$1" 2>&1"#]).arg(&options.nyquist).arg(profile);
@@ -108,7 +109,10 @@ fn measure(options: &Options, playwright: &Path, name: &str, profile: &Path) -> 
         let what = row["what"].as_str().unwrap_or_default();
         println!("| {name} | {what} | {:.0} | {:.0} |", number(&row["median"]), number(&row["high"]));
     }
-    println!("| {name} | memory of the tab, MB | {:.0} | |", number(&measured["memory_mb"]));
+    for (what, member) in [("once it is drawn", "drawn_mb"), ("at the end", "memory_mb")] {
+        let megabytes = number(&measured[member]);
+        println!("| {name} | the tab's memory {what}, MB more than an empty page's | {megabytes:.0} | |");
+    }
     println!("| {name} | the page, kB | {:.0} | |", number(&measured["page_kb"]));
     println!("| {name} | answers until it is drawn, kB | {:.0} | |", number(&measured["answers_kb"]));
     Ok(())

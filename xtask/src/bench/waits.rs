@@ -1,4 +1,4 @@
-//! What a context switch costs a program while it is recorded where threads wait, beside perf.
+//! The cost of a context switch for a program while its waits are recorded, beside perf.
 
 use std::ffi::OsString;
 use std::fs;
@@ -37,7 +37,7 @@ struct Way {
     words: Vec<OsString>,
 }
 
-/// What a run cost, in nanoseconds a switch.
+/// The cost of a run, in nanoseconds a switch.
 struct Figures {
     /// How long the program took.
     wall: f64,

@@ -1,5 +1,6 @@
-//! Recordings of 64-bit ARM: a program samples itself in an emulator, and what `nyquist import` makes of its stacks is held against
-//! what libgcc's unwinder saw in the program, frame by frame. Needs Debian's `gcc-aarch64-linux-gnu` and `qemu-user-static`.
+//! Recordings of 64-bit ARM: a program samples itself in an emulator. The stacks of `nyquist import` are
+//! compared with those of libgcc's unwinder in the program, frame by frame. Needs Debian's
+//! `gcc-aarch64-linux-gnu` and `qemu-user-static`.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -26,10 +27,11 @@ pub(super) const TESTS: &[Test] = &[
 /// Where a program that is not position-independent is.
 const IMAGE_BASE: u64 = 0x40_0000;
 
-/// Words of a call chain from here on say whose the addresses behind them are.
+/// Words of a call chain from here on state the context of the addresses behind them.
 const CONTEXT: u64 = -4095_i64 as u64;
 
-/// Builds the workload and lets it sample itself, at every instruction. Gives back the program and the recording.
+/// Builds the workload and lets it sample itself, at every instruction. Returns the program and the
+/// recording.
 fn record(test: &Context<'_>, flags: &[&str]) -> Result<(PathBuf, PathBuf), Stop> {
     let (program, recording) = (test.fresh("samples_itself"), test.fresh("arm.data"));
     let source = crate::root().join("workloads/samples_itself.c");
@@ -60,7 +62,8 @@ fn chains(recording: &Path) -> Result<Vec<Vec<u64>>, Stop> {
         if kind == SAMPLE {
             let words = (1..=word(at + CHAIN) as usize).map(|number| word(at + CHAIN + 8 * number));
             let words: Vec<_> = words.filter(|word| *word < CONTEXT).collect();
-            // Behind the emulator's own code is what a signal has interrupted, which is no return address.
+            // Behind the emulator's own code is the address that a signal has interrupted, which is no return
+            // address.
             let is_call = |depth: usize| depth > 0 && words[depth - 1] < 1 << 32;
             let addresses = words.iter().enumerate();
             chains.push(addresses.map(|(depth, address)| address - u64::from(is_call(depth))).collect());
@@ -99,7 +102,8 @@ fn stacks(test: &Context<'_>, flags: &[&str]) -> Verdict {
         let root = stack.first().map(|frame| frame.function.as_str());
         expect(root == Some("_start"), format_args!("the root of sample {number} is {root:?}"))?;
         let (found, mut wanted) = (in_program(&addresses), in_program(chain));
-        // libgcc ends in the stubs of the linker, which have no unwind information: what lies behind is not held.
+        // libgcc ends in the stubs of the linker, which have no unwind information: frames behind them are
+        // not compared.
         if wanted.last().is_some_and(|last| stubs.contains(last)) {
             let behind = found.get(wanted.len()..).unwrap_or_default();
             wanted.extend_from_slice(behind);

@@ -31,7 +31,6 @@ const ALONE: &[(&str, &str)] = &[
     ("job_control", MEASURES),
     ("leaks", MEASURES),
     ("losses", MEASURES),
-    ("many_cpus", MEASURES),
     ("markers", MEASURES),
     ("names", MEASURES),
     ("options", GLOBAL),

@@ -45,7 +45,7 @@ fn source(test: &Context<'_>) -> Verdict {
     expect(!text.contains("add "), format_args!("instructions, though only source was asked for:\n{text}"))
 }
 
-/// The lines of a file in the JSON, with what each takes itself and in all.
+/// The lines of a file in the JSON, with the self and total weight of each.
 fn lines_of(json: &Value, file: &str) -> Vec<(u64, u64, u64)> {
     let files = json["files"].as_array().into_iter().flatten();
     let of_file = files.filter(|it| it["file"].as_str().is_some_and(|path| path.ends_with(file)));
@@ -69,7 +69,7 @@ fn inlined(test: &Context<'_>) -> Verdict {
     expect_eq("the call of deepest_inline", total("// line: deepest_inline")?, whole)?;
     let spin = total("// line: spin")?;
     expect(spin * 10 > whole * 9 && spin <= whole, format_args!("the loop has {spin} of {whole}"))?;
-    // What the loop itself is made of is in the standard library's files, and has the time.
+    // The code of the loop itself is in the standard library's files, and has the time.
     let own: u64 = json["files"]
         .as_array()
         .into_iter()
@@ -92,7 +92,7 @@ fn instructions(test: &Context<'_>) -> Verdict {
     let json: Value = serde_json::from_str(&annotate(test, &["alpha", "--json"], &recorded.path)?)?;
     let instructions = json["code"][0]["instructions"].as_array().cloned().unwrap_or_default();
     let own: u64 = instructions.iter().filter_map(|one| one["self"].as_u64()).sum();
-    // What is inlined into a function is its lines' and its instructions', and not its own.
+    // Code that is inlined into a function counts for its lines and its instructions, and not as its own.
     let files = json["files"].as_array().cloned().unwrap_or_default();
     let lines = files.iter().filter_map(|file| file["lines"].as_array()).flatten();
     let of_lines: u64 = lines.filter_map(|line| line["self"].as_u64()).sum();

@@ -56,7 +56,7 @@ fn attach<'a>(
     test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(output).args(options)
 }
 
-/// That a process is there, and not a zombie.
+/// Checks that a process is there, and not a zombie.
 fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
@@ -201,7 +201,8 @@ fn gdb_callers(text: &str, function: &str) -> Vec<String> {
     names.into_iter().skip_while(|name| name != function).collect()
 }
 
-/// A C function's name without what only one of two symbol tables adds: `@version` and glibc's `_impl`.
+/// A C function's name without suffixes that only one of two symbol tables adds: `@version` and glibc's
+/// `_impl`.
 fn plain(name: &str) -> &str {
     let name = name.split('@').next().unwrap_or(name);
     name.strip_suffix("_impl").unwrap_or(name)
@@ -371,7 +372,7 @@ fn own_as_plain_user(test: &Context<'_>) -> Verdict {
     recorder.wait()?.succeeded()?;
     end(target)?;
     let profile = Profile::read(&output)?;
-    // What the kernel does in its time is much where many others want the CPU.
+    // The kernel's part of its time is large if many others want the CPU.
     let share = profile.total_share("main_loop") / (1.0 - profile.total_share("[kernel: not permitted]"));
     expect_measured(share > 0.9, format_args!("main_loop has {share:.3} of {} samples", profile.total()))
 }
@@ -417,10 +418,10 @@ fn raised_descriptors(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Whoever waits goes on waiting while it is attached to, and let go.
+/// A waiting thread goes on waiting while it is attached to, and released.
 fn interrupts_nobody(test: &Context<'_>) -> Verdict {
     for options in [&[][..], &["--backend", "ptrace"]] {
-        let target = super::targets::working(test, &["interrupts", "1500"])?;
+        let target = super::running_targets::working(test, &["interrupts", "1500"])?;
         let pid = target.pid().to_string();
         while is_alive(target.pid()) {
             let output = test.fresh("profile.json.gz");

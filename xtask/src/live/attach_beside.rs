@@ -8,9 +8,8 @@ use super::expect::{Stop, Verdict, expect, expect_eq, expect_measured, need_root
 use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::profile::Profile;
-use super::targets::{
-    WORK, end, expect_due, expect_not_started, is_alive, process_cpu_ms, weight_of, working,
-};
+use super::running_targets::{WORK, end, expect_due, is_alive, process_cpu_ms, weight_of, working};
+use super::targets::expect_not_started;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("one_process_ends_and_the_other_is_recorded_on", one_of_two),
@@ -28,7 +27,7 @@ fn let_work(recorder: &Running<'_>, pid: u32) -> Verdict {
     Ok(recorder.wait_until("the process to work", has_worked)?)
 }
 
-/// Ends a process and gives back what it has used of the CPU in all, in milliseconds, which is known until it is waited for.
+/// Ends a process and returns its whole CPU time in milliseconds, which is known until it is waited for.
 fn end_after(target: Running<'_>) -> Result<f64, Stop> {
     target.signal(libc::SIGKILL)?;
     let state = || fs::read_to_string(format!("/proc/{}/stat", target.pid())).unwrap_or_default();
@@ -38,7 +37,7 @@ fn end_after(target: Running<'_>) -> Result<f64, Stop> {
     Ok(used)
 }
 
-/// The recording ends by itself when the second one has ended, too, and has of each what it is due.
+/// The recording ends by itself when the second one has ended, too, and has the CPU time of each.
 fn one_of_two(test: &Context<'_>) -> Verdict {
     for backend in BACKENDS {
         let targets = [working(test, &["endless", "1"])?, working(test, &["endless", "1"])?];
@@ -70,7 +69,7 @@ fn one_of_two(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// What a process has of samples after the last one of another.
+/// The samples of a process after the last one of another.
 fn weight_after_end(profile: &Profile, ended: u32, pid: u32) -> f64 {
     let samples = |pid: u32| {
         let of = move |thread: &&super::profile::Thread| thread.pid == pid.to_string();
@@ -80,7 +79,7 @@ fn weight_after_end(profile: &Profile, ended: u32, pid: u32) -> f64 {
     samples(pid).filter(|sample| sample.time > last).map(|sample| sample.weight).sum()
 }
 
-/// The command is told by SIGTERM, and its status is not the recorder's then.
+/// The command gets SIGTERM, and its status is not the recorder's then.
 fn ends_command(test: &Context<'_>) -> Verdict {
     for backend in BACKENDS {
         let target = working(test, &["endless", "1"])?;

@@ -112,7 +112,7 @@ fn speedscope(frames: usize) -> String {
     )
 }
 
-/// Who types what perf takes is told what to type.
+/// A user who types perf's options gets a hint.
 fn behind_an_option(test: &Context<'_>) -> Verdict {
     for command in ["report", "load", "import", "script", "export", "flamegraph"] {
         let finished = test.nyquist(&[command, "-i", "perf.data"]).run()?;
@@ -201,7 +201,8 @@ fn words(test: &Context<'_>) -> Verdict {
     }
     let usage = [
         "usage: nyquist record [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]",
-        "usage: nyquist record [OPTIONS] (-p PID,... | --name NAME,... | -a | --cgroup PATH) [COMMAND [ARGS...]]",
+        "usage: nyquist record [OPTIONS] -p PID,...|--name NAME,... [COMMAND [ARGS...]]",
+        "usage: nyquist record [OPTIONS] -a|--cgroup PATH [COMMAND [ARGS...]]",
     ];
     for (line, sentence, hints, help) in [
         ("record", "'<COMMAND>...' is missing", &usage[..], "nyquist record"),
@@ -265,7 +266,7 @@ fn words_under_other_names(test: &Context<'_>) -> Verdict {
     expect_not_understood(samply()?.args(&["record"]), "'<COMMAND>...' is missing", &[], "samply record")
 }
 
-/// What is asked for and no error goes to the standard output.
+/// Output that was asked for, and is no error, goes to the standard output.
 fn help(test: &Context<'_>) -> Verdict {
     for (words, part) in [
         (&["--help"][..], "Usage: nyquist <COMMAND>"),

@@ -1,4 +1,4 @@
-//! A headless Chromium that is told what to do over a pipe, by the DevTools protocol
+//! A headless Chromium that is controlled over a pipe, by the DevTools protocol
 //! (<https://chromedevtools.github.io/devtools-protocol/>).
 
 use std::fs;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The names that the program has.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// A browser's program; a skip where there is none.
+/// A browser's program, or a skip if there is none.
 pub(super) fn program() -> Result<&'static str, Stop> {
     match PROGRAMS.into_iter().find(|program| Command::new(program).arg("--version").output().is_ok()) {
         Some(program) => Ok(program),
@@ -109,8 +109,9 @@ impl Page {
         Ok(())
     }
 
-    /// Moves the mouse to the middle of what an expression gives, an element of the page, and clicks there if asked to. What
-    /// is out of sight is scrolled to first: how tall a picture is depends on the stacks that happened to be sampled.
+    /// Moves the mouse to the middle of the element that an expression returns, and clicks there if asked to.
+    /// An element out of sight is scrolled to first, because the height of a picture depends on the sampled
+    /// stacks.
     pub(super) fn point(&mut self, element: &str, clicks: bool) -> Result<(), Stop> {
         let middle = format!(
             "(() => {{ const element = {element}; \

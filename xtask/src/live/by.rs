@@ -11,7 +11,7 @@ pub(crate) enum By {
     Ptrace,
 }
 
-/// What is to hold either way.
+/// The check, which must hold either way.
 pub(crate) const BOTH: [By; 2] = [By::Best, By::Ptrace];
 
 impl By {

@@ -1,4 +1,4 @@
-//! `cargo nyquist`: what is built and how, which target is taken, and what is recorded, held against `cargo` itself.
+//! `cargo nyquist`: the build, the chosen target and the recorded program, compared with `cargo` itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -160,7 +160,7 @@ fn test_surroundings(test: &Context<'_>) -> Verdict {
     same_lines(&own_lines(&found), &own_lines(&wanted))
 }
 
-/// What the test itself printed, without what libtest prints around it and what a build's names change.
+/// The test's own output, without libtest's output around it and without names that change by build.
 fn own_lines(finished: &Finished) -> String {
     let text = finished.stdout_text();
     let own =

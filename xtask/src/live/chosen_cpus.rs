@@ -1,4 +1,5 @@
-//! `--cpu LIST` of what runs already: of the machine, of processes and of a control group only these CPUs are sampled.
+//! `--cpu LIST` for running targets: only these CPUs of the machine, of processes or of a control group are
+//! sampled.
 
 use super::context::Context;
 use super::control_groups::Group;
@@ -6,7 +7,7 @@ use super::expect::{Verdict, expect, expect_eq, expect_measured, need_root, skip
 use super::harness::Test;
 use super::invocation::Running;
 use super::profile::Thread;
-use super::targets::{OfRunning, WORK, end, record_working, weight_of};
+use super::running_targets::{OfRunning, WORK, end, record_working, weight_of};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("of_the_whole_system", |test| sampled(test, &["-a"])),
@@ -25,7 +26,8 @@ fn pinned<'a>(test: &'a Context<'a>) -> Result<[Running<'a>; 2], anyhow::Error> 
     Ok([start("0")?, start("1")?])
 }
 
-/// Records two programs by each of two lists of CPUs: who runs on one that is not in the list has no samples.
+/// Records two programs by each of two lists of CPUs: a program on a CPU that is not in the list has no
+/// samples.
 fn expect_sampled(test: &Context<'_>, options: &[&str], targets: &[Running<'_>; 2]) -> Verdict {
     let pids = targets.each_ref().map(Running::pid);
     for (list, sampled) in [("0", [true, false]), ("1", [false, true]), ("0-1", [true, true])] {

@@ -42,7 +42,7 @@ fn library(test: &Context<'_>) -> Verdict {
     BOTH.into_iter().try_for_each(|by| expect_library(test, by, false))
 }
 
-/// Who may not follow what `/proc` says of mappings.
+/// Users who may not follow the links of `/proc` to mappings.
 fn plain_user(test: &Context<'_>) -> Verdict {
     let program = test.workload("shares").display().to_string();
     let recording = test.record(&["from_memory", "program", &program, "500"]).by_plain_user();

@@ -1,4 +1,4 @@
-//! What every test is given: a folder of its own, the programs, and the means to run and to end them.
+//! The context of every test: a folder of its own, the programs, and functions to run and to end them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ const MARK: &str = "NYQUIST_LIVE_TEST";
 /// So long it is waited for the end of processes that were killed. One that the kernel holds for ever is no test's business.
 const LONGEST_END: Duration = Duration::from_secs(10);
 
-/// What all tests share: copies of the programs that any user may run.
+/// Shared by all tests: copies of the programs that any user may run.
 pub(crate) struct Ground {
     /// A folder outside the repository, which a plain user may enter.
     folder: PathBuf,
@@ -42,7 +42,7 @@ impl Ground {
         let nyquist = folder.join("nyquist");
         fs::copy(&plan.nyquist, &nyquist)
             .with_context(|| format!("cannot copy {}", plan.nyquist.display()))?;
-        // What cargo runs for `cargo nyquist` is installed beside it.
+        // The program that cargo runs for `cargo nyquist` is installed beside it.
         let cargo_nyquist = plan.nyquist.with_file_name("cargo-nyquist");
         fs::copy(&cargo_nyquist, folder.join("cargo-nyquist"))
             .with_context(|| format!("cannot copy {}", cargo_nyquist.display()))?;
@@ -144,7 +144,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What was run, the last commands only.
+    /// The last commands that were run.
     pub(crate) fn history(&self) -> String {
         let history = self.history.lock().map(|history| history.clone()).unwrap_or_default();
         history[history.len().saturating_sub(4)..].concat()
@@ -184,7 +184,7 @@ impl<'a> Context<'a> {
             if left.is_empty() || Instant::now() > late {
                 return;
             }
-            // Who has ended by now is not there, which is as good.
+            // A process that has ended by now is not there, which is equally good.
             for pid in left {
                 drop(sys::signal_process(pid, libc::SIGKILL));
             }

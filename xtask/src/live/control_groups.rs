@@ -1,19 +1,21 @@
-//! `--cgroup PATH`: groups below it, those that are born later, those of a plain user, and what is no group.
+//! `--cgroup PATH`: groups below it, groups that are made later, those of a plain user, and paths without a
+//! group.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_measured, expect_within, need_root};
+use super::group_folders::own_group;
 use super::harness::Test;
 use super::invocation::{Invocation, PLAIN_USER, Running};
 use super::permissions::at_paranoid;
 use super::profile::{Profile, Thread};
 use super::recorded::Truth;
-use super::targets::{
-    OfRunning, WORK, end, expect_due, expect_not_started, expect_refused, own_group, process_cpu_ms,
-    record_working, weight_of, working,
+use super::running_targets::{
+    OfRunning, WORK, end, expect_due, process_cpu_ms, record_working, weight_of, working,
 };
+use super::targets::{expect_not_started, expect_refused};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("groups_below_it_are_recorded", nested),
@@ -85,7 +87,7 @@ fn nested(test: &Context<'_>) -> Verdict {
     targets.into_iter().chain([outside]).try_for_each(end)
 }
 
-/// The group and the process in it come when the recording has begun, so that it begins with a group of nobody.
+/// The group and the process in it come when the recording has begun, so that it begins with an empty group.
 fn born_later(test: &Context<'_>) -> Verdict {
     need_root()?;
     let group = Group::create("later")?;
@@ -114,7 +116,7 @@ fn born_later(test: &Context<'_>) -> Verdict {
     expect_measured(share > 0.3, format_args!("alpha has a share of {share:.3}"))
 }
 
-/// A group that is the user's own does not make what runs in it observable, but where everybody may sample whole CPUs.
+/// A group of the user's own does not make its processes observable, unless everybody may sample whole CPUs.
 fn delegated(test: &Context<'_>) -> Verdict {
     let held = at_paranoid(2)?;
     let group = Group::create("delegated")?;

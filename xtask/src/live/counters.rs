@@ -1,4 +1,4 @@
-//! Counters: what a program used of memory, files, threads and the CPU is in its profile.
+//! Counters: a program's use of memory, files, threads and the CPU is in its profile.
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured};
@@ -104,7 +104,7 @@ fn reported(test: &Context<'_>) -> Verdict {
     expect(written["value"].as_f64() >= Some(50.0 * MB), format_args!("{written} was written"))
 }
 
-/// What a process used before is not of the recording, but the memory that it has is.
+/// Earlier use of a process is not part of the recording, but its present memory is.
 fn attached(test: &Context<'_>) -> Verdict {
     let (ready, output) = (test.fresh("ready"), test.fresh("profile.json.gz"));
     let program = test.program(test.workload("uses")).path(&test.path("")).args(&["60000"]);

@@ -1,5 +1,5 @@
-//! Stacks that are deeper than what is copied of them: larger copies, outer frames from the running program's memory, and
-//! the options that say how callers are found.
+//! Stacks that are deeper than their copies: larger copies, outer frames from the running program's memory,
+//! and the options for finding callers.
 
 use super::context::Context;
 use super::expect::{
@@ -10,9 +10,9 @@ use super::perf_data::expect_kept;
 use super::permissions::at_paranoid;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
+use super::running_targets::{end, process_cpu_ms, working};
 use super::spare::{Watched, watched, with_spare_time};
 use super::stacks::{begins_at_start, in_order, is_truncated};
-use super::targets::{end, process_cpu_ms, working};
 use crate::bench::write_functions;
 
 pub(super) const TESTS: &[Test] = &[
@@ -38,9 +38,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("stack_options_that_make_no_sense_are_refused", refused).quick().parallel(),
 ];
 
-/// What is said with -v when larger copies are made.
+/// The message with -v when larger copies are made.
 const DEEPENED: &str = "More of each stack was copied";
-/// What is said of stacks that were completed.
+/// The message about stacks that were completed.
 const COMPLETED: &str = "completed from the running program's memory";
 
 /// Whether a stack of the workload `recursion` has all levels.
@@ -84,7 +84,8 @@ fn deepened_at_high_rate(test: &Context<'_>) -> Verdict {
     expect_deepened(&watched, 10_000.0)
 }
 
-/// Two processes, whose events are inherited. A plain user's rings have room for larger copies at a low rate only.
+/// Two processes, whose events are inherited. A plain user's rings are large enough for larger copies at a
+/// low rate only.
 fn deepened_for_plain_user(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
     let program = test.workload("recursion").display().to_string();
@@ -125,7 +126,7 @@ fn deepened_while_it_runs(test: &Context<'_>, system: bool) -> Verdict {
     end(target)?;
     let profile = Profile::read(&output)?;
     expect_contains("stderr", &finished.stderr, DEEPENED)?;
-    // Of whole CPUs, intervals that lie across a switch are whose they end with.
+    // When whole CPUs are recorded, intervals across a switch count for the thread at their end.
     let tolerance = if system { 0.15 } else { 0.02 };
     let due = RECORDED_MS * (1.0 - tolerance) - 5.0..most * (1.0 + tolerance) + 5.0;
     let total = profile.total();
@@ -137,8 +138,8 @@ fn deepened_while_it_runs(test: &Context<'_>, system: bool) -> Verdict {
     )
 }
 
-/// What of the stacks must be whole: nearly all are where whoever reads them gets a CPU at once, but what is read late on a busy machine
-/// is not believed.
+/// The share of stacks that must be whole. It is nearly all if the reader gets a CPU at once, but late
+/// readings on a busy machine are not trusted.
 fn least_from_memory(had_spare_time: bool, of_idle: f64) -> f64 {
     if had_spare_time { of_idle } else { 0.05 }
 }
@@ -153,8 +154,8 @@ fn from_memory_far(test: &Context<'_>) -> Verdict {
     expect_from_memory(test, 1500, 0.5)
 }
 
-/// 1.1 MB of stack: what takes so long to read is read less often. How often depends on the machine: of 1.6 MB a tenth of the stacks
-/// were whole on one where it was half on another.
+/// 1.1 MB of stack: a stack that takes so long to read is read less often. How often depends on the machine:
+/// of 1.6 MB a tenth of the stacks were whole on one where it was half on another.
 fn from_memory_farthest(test: &Context<'_>) -> Verdict {
     expect_from_memory(test, 4200, 0.15)
 }
@@ -201,12 +202,13 @@ const COMPILED_FUNCTIONS: u32 = 10;
 /// Where a thread's stack begins: the program's first one, and others.
 const ROOTS: [&str; 3] = ["_start", "clone3", "__clone3"];
 
-/// Half a megabyte of stack in hundreds of thousands of functions: what is read from the running program adds to what copies hold.
+/// Half a megabyte of stack in hundreds of thousands of functions: readings of the running program are added
+/// to the copies.
 fn compiler(test: &Context<'_>) -> Verdict {
     let source = test.path("generated.rs");
     write_functions(&source, COMPILED_FUNCTIONS)?;
     let (source, output) = (source.display().to_string(), test.path("generated.rlib").display().to_string());
-    // As cargo itself says, for a proxy of it may look for its settings in the home folder.
+    // The path in cargo's own variable, because a proxy of it may look for its settings in the home folder.
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let rustc = std::path::Path::new(&cargo).with_file_name("rustc").display().to_string();
     let words = [&rustc, "--crate-type=lib", "-O", "-Cdebuginfo=2", "-o", &output, &source];
@@ -221,7 +223,8 @@ fn compiler(test: &Context<'_>) -> Verdict {
     println!("        {whole:.3} of {samples} stacks reach their roots, {copied:.3} of what is only copied");
     expect_measured(samples > 1000.0, format_args!("there are only {samples} samples"))?;
     expect_measured(whole > 0.75, format_args!("only {whole:.3} of the stacks reach their roots"))?;
-    // What is read completes a quarter at least of what copies leave cut; most of it where the machine has time.
+    // Readings complete at least a quarter of the stacks that copies leave truncated, and most of them if the
+    // machine has time.
     let least = copied + 0.25 * (1.0 - copied) - tolerance(copied, samples);
     expect_measured(
         whole >= least,
@@ -229,7 +232,7 @@ fn compiler(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// What the recorder reads, the program has: from then on the kernel can copy it.
+/// Pages that the recorder reads are in memory: from then on the kernel can copy them.
 fn skipped_page(test: &Context<'_>) -> Verdict {
     let by = |how: &str| test.record(&["skipped_page", "800"]).options(&["--call-graph", how]).run_well();
     let is_whole = |stack: &[&Frame]| {

@@ -6,7 +6,7 @@ use super::harness::Test;
 use super::losses::in_all;
 use super::markers::markers;
 use super::profile::{Profile, Thread};
-use super::targets::end;
+use super::running_targets::end;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_command_loses_no_samples_by_larger_copies", launched),

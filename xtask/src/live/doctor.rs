@@ -1,5 +1,5 @@
-//! `nyquist doctor` and `nyquist setup`: what the machine, a program or a process lacks is found, and only what was agreed
-//! to is changed.
+//! `nyquist doctor` and `nyquist setup`: deficiencies of the machine, a program or a process are found, and
+//! only confirmed changes are made.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a terminal shows of what was written to it: as much of ECMA-48 as programs that draw by cells use.
+//! The screen of a terminal after output: the part of ECMA-48 that programs which draw by cells use.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -31,7 +31,8 @@ pub(super) fn screen(written: &str) -> Vec<String> {
     cells.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned()).collect()
 }
 
-/// Goes over a control sequence behind its ESC. Gives back where "cursor position" goes to; others change no text.
+/// Goes over a control sequence behind its ESC. Returns the target of "cursor position". Others change no
+/// text.
 fn sequence(chars: &mut Peekable<Chars<'_>>) -> Option<(usize, usize)> {
     chars.next_if_eq(&'[')?;
     let mut parameters = String::new();

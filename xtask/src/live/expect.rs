@@ -1,4 +1,4 @@
-//! What a test says: its verdict, expectations with a message, and honest tolerances.
+//! The verdict of a test, expectations with a message, and derived tolerances.
 
 use std::fmt::Display;
 
@@ -7,7 +7,8 @@ use std::fmt::Display;
 pub(crate) enum Stop {
     /// Something did not hold.
     Failed(String),
-    /// A number that was measured once lies off: a defect does that, and so does a machine that stalls meanwhile.
+    /// A number that was measured once is out of bounds: because of a defect, or because the machine stalled
+    /// meanwhile.
     Off(String),
     /// This machine cannot do it.
     Skipped(String),
@@ -39,7 +40,7 @@ pub(crate) fn expect_eq<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wa
     expect(found == wanted, format_args!("{what}: found {found:?}, wanted {wanted:?}"))
 }
 
-/// Adds to a failure what helps to understand it.
+/// Adds details to a failure.
 pub(crate) fn with_note(verdict: Verdict, note: impl Display) -> Verdict {
     verdict.map_err(|stop| match stop {
         Stop::Failed(what) => Stop::Failed(format!("{what}; {note}")),
@@ -58,7 +59,7 @@ pub(crate) fn skip<T>(why: impl Display) -> Result<T, Stop> {
     Err(Stop::Skipped(why.to_string()))
 }
 
-/// How far a share that was measured with `samples` samples may lie from the true one: four standard deviations of the
+/// How far a share of `samples` samples may be from the true one. It is four standard deviations of the
 /// binomial distribution, and one sample for each end of the interval.
 pub(crate) fn tolerance(share: f64, samples: f64) -> f64 {
     4.0 * (share * (1.0 - share) / samples).sqrt() + 2.0 / samples
@@ -69,7 +70,7 @@ pub(crate) fn need_root() -> Verdict {
     if crate::sys::is_root() { Ok(()) } else { skip("needs root") }
 }
 
-/// Fails unless a share lies within the tolerance that the number of samples allows.
+/// Fails unless a share is within the tolerance that the number of samples allows.
 pub(crate) fn expect_share(what: &str, found: f64, wanted: f64, samples: f64) -> Verdict {
     let allowed = tolerance(wanted, samples);
     let holds = (found - wanted).abs() <= allowed;
@@ -81,7 +82,7 @@ pub(crate) fn expect_share(what: &str, found: f64, wanted: f64, samples: f64) ->
     )
 }
 
-/// Fails unless a number lies within a relative distance of the wanted one.
+/// Fails unless a number is within a relative distance of the wanted one.
 pub(crate) fn expect_within(what: &str, found: f64, wanted: f64, relative: f64) -> Verdict {
     let holds = (found - wanted).abs() <= wanted * relative;
     expect_measured(

@@ -23,7 +23,7 @@ impl FileServer {
             let length = bytes.len();
             let head =
                 format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-            // Whoever goes away before the end does not want it.
+            // A client that closes early does not want the rest.
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(bytes));
         })
     }

@@ -19,7 +19,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_page_sorts_its_functions", page_in_browser).parallel(),
 ];
 
-/// A box of a picture: its level, its share of the width, and what is said of it.
+/// A box of a picture: its level, its share of the width, and its title.
 struct Drawn {
     level: u64,
     share: f64,
@@ -112,7 +112,7 @@ fn page(test: &Context<'_>) -> Verdict {
     expect_contains("the picture", &page, "<title>alpha (")
 }
 
-/// Names of what is looked at in the pictures, for the browser.
+/// Names of the tested elements of the pictures, for the browser.
 const HELPERS: &str = "
     window.svg = document.querySelector('svg.flame');
     window.boxes = Array.from(svg.querySelectorAll('.boxes > g'));
@@ -189,7 +189,7 @@ fn fits(test: &Context<'_>) -> Verdict {
         }
         let axis = page.evaluate("svg.querySelectorAll('.axis text').length")?.as_u64().unwrap_or(0);
         expect_eq("an axis of times", axis > 0, options == ["--chart"])?;
-        // However far down, what is said of a box is in sight.
+        // The title of a box is in sight, however far down the box is.
         page.resize(800, 100)?;
         page.evaluate("window.scrollTo(0, 10000)")?;
         page.wait_until("Math.abs(svg.querySelector('.title').getBoundingClientRect().y) < 20")?;

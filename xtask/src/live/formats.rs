@@ -11,6 +11,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("exports_are_read_back_with_their_functions", read_back).parallel(),
     Test::new("pprof_shows_the_same_functions", go_pprof).parallel(),
     Test::new("perf_script_text_is_read", perf_script).parallel(),
+    Test::new("mangled_names_are_read_as_they_were_written", mangled).quick().parallel(),
     Test::new("a_cpu_profile_of_node_is_read", node).parallel(),
     Test::new("a_heap_profile_of_node_is_read", node_heap).parallel(),
     Test::new("a_profile_of_cprofile_is_read", python).parallel(),
@@ -152,7 +153,7 @@ fn go_pprof(test: &Context<'_>) -> Verdict {
     expect_contains("pprof -raw", &raw, "thread:[shares]")
 }
 
-/// What `callgrind_annotate` says that a function costs, by the name behind its file.
+/// The cost of a function by `callgrind_annotate`, by the name behind its file.
 fn annotated(test: &Context<'_>, file: &str, function: &str, inclusive: &str) -> Result<u64, Stop> {
     let inclusive = format!("--inclusive={inclusive}");
     let words = ["--threshold=100", "--auto=no", &inclusive, file];
@@ -192,7 +193,7 @@ fn callgrind(test: &Context<'_>) -> Verdict {
     expect_eq("the weight that is read again", reported_weight(test, &out)? > 0, true)
 }
 
-/// What callgrind itself writes: the program's functions have the costs that its own tool says.
+/// Files of callgrind itself: the program's functions have the costs that its own tool prints.
 fn callgrind_file(test: &Context<'_>) -> Verdict {
     if !has(test, "valgrind", "--version") {
         return skip("valgrind is not installed");
@@ -243,6 +244,20 @@ fn perf_script(test: &Context<'_>) -> Verdict {
     let heads = script.stdout_text().lines().filter(|line| line.contains("cpu-clock")).count() as u64;
     expect_eq("samples", reported_weight(test, &file)?, heads)?;
     expect_contains("the report", &table, "alpha")
+}
+
+/// Names of linkers in texts of perf and in folded stacks.
+fn mangled(test: &Context<'_>) -> Verdict {
+    let (cpp, rust) = ("_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE");
+    let perf = format!("a 7 1.000000: 250000 cpu-clock: \n\t 10 {cpp}+0x1 (/a)\n\t 20 {rust}+0x2 (/a)\n\n");
+    for (name, text) in [("x.perf", perf), ("x.folded", format!("{rust};{cpp} 3\n"))] {
+        let file = test.path(name);
+        std::fs::write(&file, text)?;
+        let table = test.nyquist(&["report", "--full-names"]).path(&file).run()?.succeeded()?.stdout_text();
+        expect_contains(name, &table, "std::vector<int, std::allocator<int> >::push_back(int&&)")?;
+        expect_contains(name, &table, "core::fmt::Formatter::pad")?;
+    }
+    Ok(())
 }
 
 fn node(test: &Context<'_>) -> Verdict {
@@ -328,7 +343,7 @@ fn reported_ms(test: &Context<'_>, file: &str, function: &str, share: &str) -> R
     Ok((time / 1e6).round() as u64)
 }
 
-/// What Go's own profiler writes: pprof of the producer that made the format.
+/// Files of Go's own profiler: pprof of the producer that made the format.
 fn go_profile(test: &Context<'_>) -> Verdict {
     if !has(test, "go", "version") {
         return skip("go is not installed");
@@ -392,7 +407,8 @@ fn go_text(test: &Context<'_>) -> Verdict {
     expect(of_text.abs_diff(of_pprof) <= 20, format_args!("{of_text} and {of_pprof} thousandths"))
 }
 
-/// What the JDK's own recorder writes: as many samples of execution as its tool counts, and its other events by their names.
+/// Files of the JDK's own recorder: as many samples of execution as its tool counts, and its other events by
+/// their names.
 fn java_recording(test: &Context<'_>) -> Verdict {
     if !has(test, "java", "-version") || !has(test, "jfr", "--version") {
         return skip("java is not installed");

@@ -1,4 +1,5 @@
-//! The front end's own code agrees: it shows what the profile says, and gets names, sources and assembly from our server.
+//! The front end's own code agrees: it shows the profile's data, and gets names, sources and assembly from
+//! our server.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -62,7 +63,7 @@ fn report_functions(test: &Context<'_>, path: &Path) -> Result<Functions> {
     functions_of(&report["functions"], ["function", "lib", "self", "total"])
 }
 
-/// What the tests' own reader finds in a thread.
+/// The result of the tests' own reader for a thread.
 fn true_functions(thread: &Thread) -> Functions {
     let mut functions = Functions::new();
     for (stack, weight) in thread.stacks() {
@@ -134,7 +135,7 @@ fn expect_head(session: &Session<'_>, profile: &Profile) -> Verdict {
         let value = system.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
         value.trim_matches('"').to_owned()
     };
-    // The title of the page has little room: `Debian 12`.
+    // The title of the page is short: `Debian 12`.
     let name = value("NAME=").split(' ').next().unwrap_or_default().to_owned();
     let system = format!("{name} {}", value("VERSION_ID="));
     expect_contains("the platform", &text(&info["platform"]), system.trim_end())?;
@@ -175,7 +176,7 @@ fn expect_threads(session: &Session<'_>, profile: &Profile) -> Verdict {
     Ok(())
 }
 
-/// The nodes of a call tree, with what the front end says of their being inlined.
+/// The nodes of a call tree, and whether the front end shows them as inlined.
 fn inline_statuses(tree: &Value) -> BTreeMap<String, String> {
     let mut statuses = BTreeMap::new();
     let mut open = vec![tree];
@@ -320,8 +321,8 @@ fn of_files(functions: Functions) -> Functions {
     functions.into_iter().filter(|((_, lib), _)| !lib.starts_with('[') && !lib.is_empty()).collect()
 }
 
-/// As the front end shows functions after it has asked a symbol server: what has an address for its name, for nobody
-/// knows another, is then called unknown.
+/// The functions as the front end shows them after it has asked a symbol server. A function whose only name
+/// is an address is then called unknown.
 fn asked_for(functions: Functions) -> Functions {
     let shown = |name: String| if name.starts_with("0x") { format!("<unknown at {name}>") } else { name };
     functions.into_iter().map(|((name, lib), time)| ((shown(name), lib), time)).collect()

@@ -1,5 +1,5 @@
-//! Go programs without debug info and symbol table: names, lines and inlined calls from Go's own tables, compared with
-//! what Go's own tools say.
+//! Go programs without debug info and symbol table: names, lines and inlined calls from Go's own tables,
+//! compared with Go's own tools.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -77,7 +77,7 @@ enum Build {
     Plain,
     /// That, and position-independent.
     Pie,
-    /// That, and without a word of what its parts are.
+    /// The same, without section headers.
     NoSections,
     /// With symbols and debug info.
     Whole,
@@ -177,7 +177,7 @@ fn functions(program: &Path) -> Result<Vec<Function>> {
     Ok(text.lines().filter_map(read).collect())
 }
 
-/// What `go tool addr2line` says of addresses: the function, and the file and the line.
+/// The answers of `go tool addr2line` for addresses: the function, and the file and the line.
 fn addr2line(program: &Path, addresses: &[u64]) -> Result<Vec<(String, String)>> {
     let mut child = Command::new("go")
         .args(["tool", "addr2line"])
@@ -237,7 +237,7 @@ fn every_function(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// What the symbol server says of addresses of a program, of which a short recording is loaded.
+/// The answers of the symbol server for addresses of a program, of which a short recording is loaded.
 fn ask(test: &Context<'_>, program: &Path, addresses: &[u64]) -> Result<Vec<(String, String)>, Stop> {
     const BASE: u64 = 0x40_0000;
     let recorded = test.record_command(&[&program.display().to_string(), "50"]).run_well()?;

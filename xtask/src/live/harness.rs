@@ -1,4 +1,4 @@
-//! The harness: which tests run, each in a thread with a time limit, and what is told of them.
+//! The harness: which tests run, each in a thread with a time limit, and their reports.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -12,10 +12,11 @@ use anyhow::Result;
 use super::context::{Context, Ground};
 use super::expect::{Stop, Verdict};
 use super::paranoid;
+use super::tracefs;
 use super::{TOPICS, alone};
 use crate::tally::Tally;
 
-/// What a live run is given.
+/// The context of a live run.
 pub(crate) struct Plan {
     /// The program under test.
     pub nyquist: PathBuf,
@@ -33,13 +34,13 @@ pub(crate) struct Plan {
 
 /// One test.
 pub(crate) struct Test {
-    /// What a user sees, in a few words.
+    /// The tested behaviour, in a few words.
     pub name: &'static str,
     /// The test itself.
     pub run: fn(&Context<'_>) -> Verdict,
     /// Whether `--quick` runs it.
     pub quick: bool,
-    /// Where its topic is none to run alone, but the test is: why.
+    /// Why the test runs alone, if its topic does not.
     pub exclusive: Option<&'static str>,
     /// Whether it may run beside others although its topic runs alone: it measures no shares and changes nothing global.
     pub parallel: bool,
@@ -77,14 +78,14 @@ impl Test {
     }
 }
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     /// All held.
     Passed,
-    /// Something did not; what, and the commands that were run.
+    /// A check failed. This is the message, with the commands that were run.
     Failed(String),
-    /// All held when it was measured anew; what was off before.
+    /// All checks held in a new measurement. This is the message of the one before.
     PassedAgain(String),
     /// The machine cannot do it; why.
     Skipped(String),
@@ -143,6 +144,7 @@ fn passes(filter: &[String], name: &str) -> bool {
 
 /// Runs the tests, prints a line each, and counts them; says whether none failed.
 pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
+    tracefs::mount();
     paranoid::restore_when_interrupted()?;
     let ground = Ground::prepare(plan)?;
     let chosen = all().filter(|chosen| chosen.is_in(plan));
@@ -184,10 +186,10 @@ const MOST_ATTEMPTS: usize = 4;
 /// The part of the time for which CPUs are taken away that is a disturbance, as a divisor: half of the narrowest tolerance.
 const LEAST_DISTURBANCE: u32 = 100;
 
-/// Lets a test measure once more where a measured number was off: an honest tolerance cannot tell a machine that stalled
-/// from a defect, but a defect is there the second time too. An attempt in which the hypervisor has held CPUs says nothing
-/// of the program, for the clocks that sample count on meanwhile, and those of threads do not: such attempts are left out, as long
-/// as they are not too many.
+/// Lets a test measure once more if a measured number was out of bounds. A tolerance cannot distinguish a
+/// machine that stalled from a defect, but a defect is there the second time too. An attempt in which the
+/// hypervisor has held CPUs says nothing about the program. Meanwhile the clocks that sample go on, and those
+/// of threads do not. Such attempts are left out, as long as they are not too many.
 fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
     let (mut off, mut counted) = (Vec::new(), 0);
     loop {
@@ -206,7 +208,7 @@ fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
     }
 }
 
-/// What is said between the attempts.
+/// The message between the attempts.
 const MEASURED_AGAIN: &str = "\nmeasured again:\n";
 
 /// For how long the hypervisor has held CPUs that wanted to run, by the kernel's count in hundredths of a second (`steal` in
@@ -217,7 +219,7 @@ fn stolen() -> Duration {
     Duration::from_millis(10 * ticks.unwrap_or(0))
 }
 
-/// What one run of a test led to.
+/// The outcome of one run of a test.
 enum Attempt {
     Ended(Outcome),
     /// A measured number was off; which, and the commands that were run.
@@ -252,7 +254,7 @@ fn attempt(ground: &Ground, chosen: &Chosen) -> Attempt {
     }
 }
 
-/// Keeps the files of a test that went wrong, and says what did.
+/// Keeps the files of a failed test, and prints the failure.
 fn report(context: &Context<'_>, what: &str) -> String {
     context.keep();
     context.shortened(&format!("{what}\n{}", context.history()))
@@ -323,8 +325,8 @@ fn indented(text: &str) -> String {
 mod tests {
     use super::{Attempt, MEASURED_AGAIN, Outcome, all, judge, passes};
 
-    /// What becomes of a test by what its attempts lead to: `p`asses, is `o`ff, is `O`ff while CPUs were held, `f`ails; and
-    /// how many attempts there are.
+    /// The outcome of a test by those of its attempts: `p`asses, is `o`ff, is `O`ff while CPUs were held,
+    /// `f`ails; and how many attempts there are.
     fn judged(attempts: &str) -> (Outcome, usize) {
         let (mut letters, mut count) = (attempts.chars(), 0);
         let outcome = judge(|| {

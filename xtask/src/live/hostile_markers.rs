@@ -1,4 +1,4 @@
-//! Programs that turn what a recorder does for their markers against it: nothing follows but a warning.
+//! Programs that abuse the recorder's handling of their markers: the only effect is a warning.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,13 +24,14 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("files_that_never_become_rings_cause_no_delay", unready),
 ];
 
-/// What the program does when it has no right to.
+/// The program's status if it lacks the rights.
 const NOT_PERMITTED: i32 = 77;
 
 /// Where marker folders are made.
 const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 
-/// Starts the hostile program as a plain user, and waits until it can be attached to. What it writes is in the file.
+/// Starts the hostile program as a plain user, and waits until it can be attached to. The program's output is
+/// in the file.
 fn start<'a>(test: &'a Context<'a>, what: &str, tree: &Path) -> Result<(Running<'a>, PathBuf), Stop> {
     let ready = test.fresh("ready");
     let call = test.program(test.workload("hostile_markers")).args(&[what]).path(&ready).path(tree);

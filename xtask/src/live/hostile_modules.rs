@@ -19,7 +19,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_file_with_anothers_build_id_names_itself", forged_id),
 ];
 
-/// What each section of debug info takes in memory, and in the file a thousandth of that.
+/// The size of each section of debug info in memory. In the file it is a thousandth of that.
 const SECTION: u64 = 400 << 20;
 
 fn debug_info_beyond_memory(test: &Context<'_>) -> Verdict {

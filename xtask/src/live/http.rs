@@ -1,4 +1,4 @@
-//! The tests' own HTTP client: what a browser sends, byte by byte.
+//! The tests' own HTTP client, which sends the bytes of a browser.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! Where nothing runs of what is recorded, nothing wakes the thread that empties the kernel's buffers.
+//! While no recorded thread runs, nothing wakes the thread that empties the kernel's buffers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,10 +10,11 @@ use anyhow::Context as _;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect_measured, need_root, skip};
+use super::group_folders::own_group;
 use super::harness::Test;
 use super::invocation::Running;
 use super::profile::Profile;
-use super::targets::{end, own_group};
+use super::running_targets::end;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_sleeping_process_does_not_wake_the_recorder", process),
@@ -23,7 +24,7 @@ pub(super) const TESTS: &[Test] = &[
 
 /// How long the recorder is looked at.
 const LOOKED_AT: Duration = Duration::from_secs(3);
-/// How often it may wake in that time, for what it has to do once.
+/// How often it may wake in that time, for work that it does once.
 const MOST_WAKES: u64 = 5;
 
 fn process(test: &Context<'_>) -> Verdict {
@@ -46,12 +47,13 @@ fn group(test: &Context<'_>) -> Verdict {
     expect_measured(wakes <= MOST_WAKES, format_args!("the recorder woke {wakes} times"))
 }
 
-/// Somebody always runs for a moment, and for this moment the intervals of whole CPUs change: once in it and once after it.
+/// Some thread always runs for a moment, and for this moment the intervals of whole CPUs change: once in it
+/// and once after it.
 fn machine(test: &Context<'_>) -> Verdict {
     /// For how long intervals stay as they are, in ms.
     const ALIKE: f64 = 50.0;
     need_root()?;
-    // What is read of deep stacks of others would wake the recorder, too.
+    // Readings of other programs' deep stacks would wake the recorder, too.
     let (wakes, profile) = recorded_while_idle(test, &["-a", "--call-graph", "none"])?;
     let samples = profile.threads.iter().flat_map(|thread| &thread.samples);
     let busy: BTreeSet<u64> = samples.map(|sample| (sample.time / ALIKE) as u64).collect();

@@ -1,4 +1,4 @@
-//! Running programs as a user would: as whom, on what terminal, with which words; and what became of them.
+//! Running programs as a user would: the user, the terminal and the arguments; and their outcome.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -62,7 +62,7 @@ impl<'a> Invocation<'a> {
         self
     }
 
-    /// Runs as a user without any privilege; a run that has none anyway stays who it is.
+    /// Runs as a user without any privilege. A run that has none already keeps its user.
     pub(crate) fn by_plain_user(mut self) -> Self {
         self.user = sys::is_root().then_some(PLAIN_USER);
         self
@@ -113,7 +113,7 @@ impl<'a> Invocation<'a> {
         Ok(Running { context: self.context, line, child, began, out, err, terminal })
     }
 
-    /// Nothing of the surroundings that changes what nyquist does is passed on by chance.
+    /// Environment variables that affect nyquist are not passed on by chance.
     fn set_environment(&self, command: &mut Command) {
         for name in [
             "SSH_CONNECTION",
@@ -182,7 +182,7 @@ impl Running<'_> {
         terminal.person.write_all(keys.as_bytes()).context("cannot type at the terminal")
     }
 
-    /// What its terminal has shown so far.
+    /// Its terminal's output so far.
     pub(crate) fn shown_so_far(&self) -> String {
         self.terminal.as_ref().map(|terminal| terminal.screen.text()).unwrap_or_default()
     }
@@ -200,17 +200,17 @@ impl Running<'_> {
         format!("{settings:?}")
     }
 
-    /// What they were before it was started.
+    /// The values before it was started.
     pub(crate) fn terminal_settings_before(&self) -> String {
         format!("{:?}", self.terminal.as_ref().map(|terminal| &terminal.settings_before))
     }
 
-    /// What it has written to its standard error so far.
+    /// Its standard error so far.
     pub(crate) fn stderr_so_far(&self) -> String {
         read_lossy(&self.err)
     }
 
-    /// What it has written to its standard output so far.
+    /// Its standard output so far.
     pub(crate) fn stdout_so_far(&self) -> String {
         read_lossy(&self.out)
     }
@@ -309,7 +309,7 @@ struct Terminal {
     settings_before: io::Result<[u32; 4]>,
 }
 
-/// What a terminal has shown so far.
+/// A terminal's output so far.
 #[derive(Clone, Default)]
 struct Screen(Arc<Mutex<Vec<u8>>>);
 
@@ -350,7 +350,7 @@ impl Terminal {
     }
 }
 
-/// What became of a program.
+/// The outcome of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Finished {
     /// The command line.

@@ -11,7 +11,7 @@ use super::expect::{
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
-use super::targets::record_running;
+use super::running_targets::record_running;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("javascript_has_names_from_a_perf_map", |test| javascript(test, "--perf-basic-prof", "perf-")),
@@ -135,7 +135,8 @@ fn in_namespaces(test: &Context<'_>, adapt: &str) -> Verdict {
     need_root()?;
     let program = test.path("made_code");
     fs::copy(test.workload("made_code"), &program)?;
-    // Of a shell without a `/proc` of its own, that of the machine tells the number that the machine has for it.
+    // For a shell without a `/proc` of its own, the machine's `/proc` has the number that the machine uses
+    // for it.
     let script = format!(
         "set -e; read -r outer rest < /proc/self/stat; echo '2000000000 1000 outer_code' > /tmp/perf-$outer.map; \
          echo $outer > $1/outer; {adapt} mount -t proc proc /proc; exec $0 900 inner_code"

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_eq, expect_measured, expect_within};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within};
 use super::harness::Test;
 use super::invocation::{Finished, Invocation, Running};
 use super::profile::{Profile, Thread};
 use super::ptrace::{STOPPING_NS, by_both, children, expect_shares, has_stopped, state};
 use super::recorded::{Recorded, Recording};
+use super::running_targets::{process_cpu_ms, process_of};
 use super::signals::is_pending;
-use super::targets::{process_cpu_ms, process_of};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("ctrl_z_stops_the_recording_and_fg_resumes_it", plain_command),
@@ -22,10 +22,13 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("ctrl_z_stops_only_the_recorder_where_ignored", ignoring_command),
     Test::new("a_recorder_that_goes_on_at_once_does_not_stop", withdrawn),
     Test::new("a_recorded_shell_controls_its_jobs", recorded_shell),
+    Test::new("ctrl_backslash_ends_only_the_command", quit),
 ];
 
 /// Ctrl-Z, as a terminal sends it.
 const CTRL_Z: &str = "\x1a";
+/// Ctrl-\, as a terminal sends it.
+const CTRL_BACKSLASH: &str = "\x1c";
 /// A shell that controls jobs, and nothing else that would be different on another machine.
 const SHELL: [&str; 5] = ["bash", "--norc", "--noprofile", "--noediting", "-i"];
 
@@ -51,7 +54,7 @@ impl<'a> Shell<'a> {
         self.running.press(keys)
     }
 
-    /// What was shown since something was last typed.
+    /// The output since the last input.
     fn answer(&self) -> String {
         self.running.shown_so_far().split_off(self.seen)
     }
@@ -121,7 +124,7 @@ impl<'a> Job<'a> {
         expect_stopped(&[self.recorder, self.program])
     }
 
-    /// What was recorded, which is all CPU time that the program has used.
+    /// The recorded time, which is all CPU time that the program has used.
     fn recorded(self, how: &str) -> Result<Recorded, Stop> {
         let finished = self.shell.leave(0)?.succeeded()?;
         let recorded = Recorded::read(finished, &self.profile, &self.truth)?;
@@ -167,10 +170,25 @@ fn plain_command(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
+/// The command has no handler for the signal, which ends it. The recording is saved.
+fn quit(test: &Context<'_>) -> Verdict {
+    for (how, recording) in by_both(test, || test.record(&["endless", "1"])) {
+        let mut job = Job::start(test, &recording)?;
+        job.shell.wait_until_working(job.program)?;
+        job.shell.press(CTRL_BACKSLASH)?;
+        job.shell.wait_for("Saved")?;
+        let profile = Profile::read(&job.profile)?;
+        expect(profile.total_share("main") > 0.5, format_args!("{how}: the program is not in the profile"))?;
+        expect_contains(how, &job.shell.answer(), "was ended by signal 3 (SIGQUIT)")?;
+        job.shell.leave(0)?;
+    }
+    Ok(())
+}
+
 fn handling_command(test: &Context<'_>) -> Verdict {
     for (how, recording) in by_both(test, || test.record(&["tidies_up", "1500"])) {
         let mut job = Job::start(test, &recording)?;
-        // Who gets the signal first is a matter of chance.
+        // Which process gets the signal first is a matter of chance.
         for _ in 0..8 {
             job.stop()?;
             let shown = job.shell.answer();
@@ -202,7 +220,7 @@ fn ignoring_command(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// As the kernel has it of any process: `SIGCONT` takes back what has not stopped it yet.
+/// As the kernel has it of any process: `SIGCONT` cancels stop signals that have not taken effect yet.
 fn withdrawn(test: &Context<'_>) -> Verdict {
     for (how, recording) in by_both(test, || test.record(&["shares", "2500"])) {
         let ready = test.fresh("ready");

@@ -1,5 +1,5 @@
-//! What a recorder holds while very many processes and threads come and go: descriptors, memory, ended children. And what
-//! becomes of the programs when it is killed.
+//! The resources of a recorder while very many processes and threads come and go: descriptors, memory, ended
+//! children. And the state of the programs when it is killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +8,12 @@ use std::path::Path;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
+use super::group_folders::{leaves, own_group};
 use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::ptrace::children;
 use super::recorded::Truth;
-use super::targets::{end, is_alive, leaves, own_group, process_cpu_ms, process_of, working};
+use super::running_targets::{end, is_alive, process_cpu_ms, process_of, working};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_storm_of_processes_in_the_commands_group", |test| {
@@ -39,10 +40,10 @@ pub(super) const TESTS: &[Test] = &[
 const STORM: &str = "2000";
 /// The option that traces.
 const TRACED: &[&str] = &["--backend", "ptrace"];
-/// What may be known of each process or thread that there was, in kilobytes: its name, its mappings, its samples.
+/// The memory that each process or thread may take, in kilobytes: its name, its mappings, its samples.
 const KB_EACH: u64 = 4;
 
-/// What a process holds at a moment.
+/// The resources of a process at a moment.
 #[derive(Clone, Copy)]
 struct Held {
     /// How many descriptors it has besides one for each file on a disk: events, pipes and the like count, and a file that
@@ -76,7 +77,8 @@ fn has_ended(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
 }
 
-/// Looks at what a recorder holds until something is over, and compares the later looks with the earlier ones.
+/// Observes a recorder's resources until something is over, and compares the later values with the earlier
+/// ones.
 fn watch(recorder: &Running<'_>, count: u64, mut is_over: impl FnMut() -> bool) -> Verdict {
     let mut looks = Vec::new();
     recorder.wait_until("the storm to be over", || {
@@ -91,7 +93,7 @@ fn watch(recorder: &Running<'_>, count: u64, mut is_over: impl FnMut() -> bool) 
     expect(after <= before + 4, format_args!("from {before} descriptors to {after}"))?;
     let (before, after) = grown(|held| held.memory_kb);
     let allowed = before + count * KB_EACH / 2 + 2048;
-    // A reader that falls behind late fills its pool late; what leaks does so the second time, too.
+    // A reader that falls behind late fills its pool late. A leak occurs the second time, too.
     expect_measured(after <= allowed, format_args!("from {before} kB of memory to {after}"))?;
     let ended = most(&looks, |held| held.ended_children as u64);
     expect(ended <= 1, format_args!("{ended} children were not waited for"))
@@ -196,7 +198,7 @@ fn in_group(test: &Context<'_>) -> Verdict {
     watched
 }
 
-/// Whatever a recorder was doing with them, programs go on when it is gone, and nobody traces them.
+/// Whatever a recorder was doing with them, programs go on when it is gone, and are not traced.
 fn killed(test: &Context<'_>) -> Verdict {
     for options in [&[][..], TRACED] {
         let target = working(test, &["endless", "2"])?;
@@ -214,7 +216,8 @@ fn killed(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The same of a command that the recorder has launched: nobody else traces it, so that it must be let go by the kernel.
+/// The same of a command that the recorder has launched: it has no other tracer, so the kernel must release
+/// it.
 fn killed_with_a_command(test: &Context<'_>) -> Verdict {
     let (ready, over) = (test.fresh("ready"), test.fresh("over"));
     let prepared = test.record(&["endless", "1", &over.display().to_string()]).options(TRACED).prepare();
@@ -226,7 +229,7 @@ fn killed_with_a_command(test: &Context<'_>) -> Verdict {
     let begun = used();
     recorder.wait_until("some work", || used() > begun + 100.0)?;
     end(recorder)?;
-    // Somebody who waits is needed for it, whoever that is.
+    // Only a running program can wait here, and any one will do.
     let other = working(test, &["endless", "1"])?;
     let killed_at = used();
     other.wait_until("the command to go on", || used() > killed_at + 20.0)?;
@@ -248,7 +251,7 @@ fn expect_goes_on(target: &Running<'_>) -> Verdict {
     Ok(())
 }
 
-/// Programs that leak, each in its own way, in sixty steps; and what is said of each.
+/// Programs that leak, each in its own way, in sixty steps; and the message about each.
 const LEAKING: [(&str, Option<&str>); 4] = [
     ("None", None),
     ("kept.append(os.open('/dev/null', os.O_RDONLY))", Some("descriptors")),
@@ -266,7 +269,7 @@ fn leaks_are_found(test: &Context<'_>) -> Verdict {
              time.sleep(0.01)\nopen(sys.argv[2], 'w').close()\ntime.sleep(1000)"
         );
         let program = test.program("python3").args(&["-c", &script]).path(&begun).path(&done).start()?;
-        // What it takes to start is no leak, however long that lasts.
+        // Memory for starting is no leak, however long starting lasts.
         program.wait_for_file(&begun)?;
         let verdict = watch(&program, 0, || done.exists());
         end(program)?;
@@ -279,7 +282,7 @@ fn leaks_are_found(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The same of a program that is still traced, and of a control group that nobody has removed.
+/// The same of a program that is still traced, and of a control group that was not removed.
 fn leavings_are_found(test: &Context<'_>) -> Verdict {
     let target = working(test, &["endless", "2"])?;
     let pid = target.pid().to_string();
@@ -299,7 +302,7 @@ fn leavings_are_found(test: &Context<'_>) -> Verdict {
         let group = own.join(format!("nyquist-{recorder_pid}-left"));
         fs::create_dir(&group)?;
         let found = leaves();
-        // Whoever records next removes it, too.
+        // The next recorder removes it, too.
         drop(fs::remove_dir(&group));
         expect(found?.contains(&group), "a group that is left was not found")?;
     }

@@ -1,4 +1,5 @@
-//! What was dropped on the way from the kernel to the recorder: how much, when and where, as markers and in the summary.
+//! Losses on the way from the kernel to the recorder: how much, when and where, as markers and in the
+//! summary.
 
 use std::thread;
 use std::time::Duration;
@@ -24,11 +25,11 @@ pub(super) const TESTS: &[Test] = &[
 /// The rate at which samples are lost, in Hz.
 const RATE: f64 = 10_000.0;
 
-/// A recorder that cannot run for a while loses what the rings have no room for.
+/// A recorder that cannot run for a while loses records when the rings are full.
 fn markers_of_losses(test: &Context<'_>) -> Verdict {
     let kept = test.fresh("kept.data");
     let kept_path = kept.display().to_string();
-    // On one CPU alone: of what another one has lost, the next record there tells, whenever that is.
+    // On one CPU alone: the losses of another one are reported by its next record, whenever that is.
     let program = test.workload("shares").display().to_string();
     let recording = test.record_command(&["taskset", "-c", "0", &program, "3000"]);
     let recording = recording.options(&["-r", "10000", "--perf-data", &kept_path]);
@@ -47,7 +48,7 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
         expect_eq("the CPU", marker.data["cpu"].as_str(), Some("CPU 0"))?;
         let due = records_of(std::slice::from_ref(marker)) / RATE;
         let found = (marker.end - marker.start) / 1e3;
-        // A marker begins with the last sample that is there: up to an interval before what was lost.
+        // A marker begins with the last sample that is there: up to an interval before the lost ones.
         let is_as_long = (found - due).abs() <= 0.1 * due + 1.0 / RATE;
         expect_measured(is_as_long, format_args!("samples were lost for {found} s, not {due}"))?;
     }
@@ -133,7 +134,7 @@ fn counted_once(test: &Context<'_>) -> Verdict {
     let records: Vec<f64> =
         lost.iter().take(told.len()).map(|marker| records_of(std::slice::from_ref(marker))).collect();
     expect_eq("losses", &records, &told)?;
-    // What was lost at the very end has no record, and is in perf's sums alone.
+    // Losses at the very end have no record, and are only in perf's sums.
     let (told, all) = (told.iter().sum::<f64>(), in_all(&profile));
     expect((told..told * 1.5).contains(&all), format_args!("{all} were lost, of which {told} have records"))?;
     expect_eq("the sum of all markers and the profile's", records_of(&lost), all)

@@ -41,7 +41,7 @@ struct Program {
     addresses: Vec<u64>,
 }
 
-/// What is said of an address: each frame, the innermost first, by function, file and line.
+/// The answer for an address: each frame, the innermost first, by function, file and line.
 type Chain = Vec<(String, String, u64)>;
 
 /// Runs a tool; a test whose tool is missing is passed over.
@@ -123,7 +123,7 @@ impl Program {
         })
     }
 
-    /// What llvm-symbolizer says of each address, with the `.dSYM` beside the program.
+    /// The answers of llvm-symbolizer for each address, with the `.dSYM` beside the program.
     fn oracle(&self) -> Result<Vec<Chain>, Stop> {
         let mut command = llvm("llvm-symbolizer");
         command.args(["--output-style=JSON", "--inlines", "--demangle", "--obj"]).arg(&self.image);
@@ -151,7 +151,7 @@ fn plain(name: &str) -> String {
     name.split('(').next().unwrap_or_default().trim().to_owned()
 }
 
-/// What a profile gets for each of its samples, which have one address each.
+/// The names in a profile for each of its samples, which have one address each.
 fn named(test: &Context<'_>, profile: &Value, options: &[&str]) -> Result<Vec<Chain>, Stop> {
     let file = test.fresh("profile.json");
     fs::write(&file, profile.to_string()).context("no profile")?;
@@ -173,8 +173,8 @@ fn chains_of(test: &Context<'_>, file: &Path, options: &[&str]) -> Result<Vec<Ch
     Ok(profile.stacks().map(|(stack, _)| chain(stack)).collect())
 }
 
-/// Compares every frame of every address with what a `.dSYM` gives. The line table of an object file goes on over the padding
-/// between functions, where `dsymutil` cuts it: names are the same there.
+/// Compares every frame of every address with those of a `.dSYM`. The line table of an object file goes on
+/// over the padding between functions, where `dsymutil` cuts it: names are the same there.
 fn expect_same(program: &Program, found: &[Chain], wanted: &[Chain], is_of_objects: bool) -> Verdict {
     expect_eq("addresses", found.len(), wanted.len())?;
     let functions: BTreeSet<_> = wanted.iter().flatten().map(|(function, _, _)| function.as_str()).collect();
@@ -226,7 +226,7 @@ fn object_files(test: &Context<'_>) -> Verdict {
         fs::remove_dir_all(bundle).context("no bundle")?;
         let profile = made_profile::of(&program.addresses, &program.lib(&program.image));
         expect_same(&program, &named(test, &profile, &[])?, &wanted, true)?;
-        // Whoever compiles anew has other object files than those of the program.
+        // After a new build, the object files are not those of the program.
         let object = program.folder.join("more.o");
         let file = fs::File::options().append(true).open(&object).context("no object file")?;
         file.set_modified(std::time::UNIX_EPOCH).context("no time")?;

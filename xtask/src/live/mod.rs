@@ -1,12 +1,15 @@
 //! Live recordings of the workloads by the real program, asserting what a user sees.
 //!
-//! libtest hides what a passing test prints, also its word about a skip; hence a harness of our own.
+//! libtest hides the output of a passing test, also its message about a skip. So this is a harness of our
+//! own.
 
 mod aarch64;
 mod alone;
 mod annotate;
+mod arm_machine;
 mod attach;
 mod attach_beside;
+mod austin;
 mod bad_input;
 mod browser;
 mod by;
@@ -29,6 +32,7 @@ mod flamegraph;
 mod formats;
 mod front_end;
 mod go;
+mod group_folders;
 mod harness;
 mod hostile_markers;
 mod hostile_modules;
@@ -42,7 +46,6 @@ mod leaks;
 mod losses;
 mod macos;
 mod made_profile;
-mod many_cpus;
 mod markers;
 mod names;
 mod npm;
@@ -61,11 +64,13 @@ pub(crate) mod profile;
 mod profiler_cli;
 mod ptrace;
 mod ptrace_attach;
+mod pypi;
 mod query;
 mod recorded;
 mod recording;
 mod report;
 mod rules;
+mod running_targets;
 mod samply;
 mod samply_options;
 mod server;
@@ -83,8 +88,10 @@ mod symbol_sources;
 mod targets;
 mod time_namespaces;
 mod top;
+mod tracefs;
 mod unwind_info;
 mod viewer;
+mod virtual_machine;
 mod waits;
 mod walkthrough;
 mod windows;
@@ -144,8 +151,8 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("stat", stat::TESTS),
     ("flamegraph", flamegraph::TESTS),
     ("formats", formats::TESTS),
+    ("austin", austin::TESTS),
     ("front_end", front_end::TESTS),
-    ("many_cpus", many_cpus::TESTS),
     ("markers", markers::TESTS),
     ("hostile_markers", hostile_markers::TESTS),
     ("hostile_modules", hostile_modules::TESTS),
@@ -153,6 +160,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),
     ("perf_data_export", perf_data_export::TESTS),
+    ("arm_machine", arm_machine::TESTS),
     ("aarch64", aarch64::TESTS),
     ("walkthrough", walkthrough::TESTS),
     ("windows", windows::TESTS),

@@ -25,6 +25,7 @@ pub(super) const TESTS: &[Test] = &[
         cpp(test, "names-types4")?;
         cpp(test, "names-types5")
     }),
+    Test::new("inlined_names_of_cpp_have_their_scopes", inlined_cpp),
     Test::new("lines_and_files_are_there_in_dwarf_4", |test| lines(test, "shares-dwarf4")),
     Test::new("lines_and_files_are_there_in_dwarf_5", |test| lines(test, "shares")).quick(),
     Test::new("compressed_sections_give_lines_and_files", |test| lines(test, "shares-compressed")),
@@ -122,6 +123,44 @@ fn cpp(test: &Context<'_>, workload: &str) -> Verdict {
     no_mangled_names(&recorded.profile)
 }
 
+/// gcc gives none of these functions a linkage name in the debug info.
+fn inlined_cpp(test: &Context<'_>) -> Verdict {
+    let (program, source) = (test.fresh("scopes"), test.fresh("scopes.cpp"));
+    let text = "\
+#define INLINE __attribute__((always_inline))
+volatile long n;
+namespace shop {
+namespace {
+struct Shelf { INLINE long hidden(long turns) { for (long i = 0; i < turns; i++) n += i; return n; } };
+}
+template <typename Work> INLINE long apply(Work work) { for (long i = 0; i < 100000000; i++) n += i; return work(); }
+}
+int main() {
+    auto first = []() INLINE { for (long i = 0; i < 100000000; i++) n += i; return n; };
+    auto second = []() INLINE { for (long i = 0; i < 100000000; i++) n ^= i; return n; };
+    return (shop::Shelf().hidden(100000000) + shop::apply(first) + second()) == 7;
+}
+";
+    fs::write(&source, text)?;
+    let (program, source) = (program.display().to_string(), source.display().to_string());
+    for format in [&["-gdwarf-5"][..], &["-gdwarf-4"], &["-gdwarf-4", "-fdebug-types-section"]] {
+        let options = ["-O1", "-w", "-o", &program, &source];
+        test.program("g++").args(format).args(&options).run()?.succeeded()?;
+        let recorded = test.record_command(&[&program]).run_well()?;
+        let functions = recorded.profile.functions();
+        for name in [
+            "shop::(anonymous namespace)::Shelf::hidden",
+            "shop::apply<main()::<lambda()> >",
+            "main::{lambda:10}::operator()",
+            "main::{lambda:11}::operator()",
+        ] {
+            let is_there = functions.contains_key(name);
+            expect(is_there, format_args!("{format:?}: no {name} in {:?}", functions.keys()))?;
+        }
+    }
+    Ok(())
+}
+
 fn lines(test: &Context<'_>, workload: &str) -> Verdict {
     let recorded = test.record(&[workload, "500"]).run_well()?;
     expect_lines(&recorded)
@@ -171,7 +210,8 @@ fn by_build_id(test: &Context<'_>) -> Verdict {
     lines(test, "shares-build-id")
 }
 
-/// A stripped program beside a debug file under its name, but of another build: names from there would be lies.
+/// A stripped program beside a debug file under its name, but of another build: names from there would be
+/// wrong.
 fn foreign_debug_file(test: &Context<'_>) -> Verdict {
     let folder = test.path("foreign");
     let program = folder.join("shares-debuglink");
@@ -194,7 +234,7 @@ fn stripped(test: &Context<'_>) -> Verdict {
     )?;
     let functions = recorded.profile.functions();
     expect(!functions.contains_key("alpha"), "a stripped program has no name alpha")?;
-    // Three functions remain told apart: a hexadecimal address or a name made from it.
+    // Three functions remain distinct: a hexadecimal address or a name made from it.
     let leaves = recorded.profile.stacks().filter_map(|(stack, _)| stack.last().map(|frame| frame.address));
     let mut leaves: Vec<i64> = leaves.collect();
     leaves.sort_unstable();
@@ -314,7 +354,7 @@ fn bpf_names(test: &Context<'_>) -> Verdict {
     expect_measured(share > 0.7, format_args!("{share:.3} are in the program; functions: {:?}", names.keys()))
 }
 
-/// The lines of a function whose body lies in two files are one function's, each in its own file.
+/// The lines of a function whose body is in two files are one function's, each in its own file.
 fn included_body(test: &Context<'_>) -> Verdict {
     let folder = test.path("included");
     fs::create_dir_all(&folder)?;

@@ -1,5 +1,5 @@
-//! Options of `nyquist record` that change which threads a profile has, what they are called, and how often a command
-//! runs: those that samply's users know.
+//! Options of `nyquist record` for the threads of a profile, their names, and the runs of a command. Samply
+//! has the same ones.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ fn failing_runs(test: &Context<'_>) -> Verdict {
 }
 
 fn reuse(test: &Context<'_>) -> Verdict {
-    // Without exec: what is sampled of a child before it becomes another program is a row under its parent's name.
+    // Without exec: a child's samples before it becomes another program are in a row of its parent's name.
     let script = "import os, time\n\
                   for i in range(4):\n    \
                       child = os.fork()\n    \
@@ -79,8 +79,8 @@ fn reuse(test: &Context<'_>) -> Verdict {
     reuse_with_exec(test)
 }
 
-/// What is sampled of a child before it becomes another program is in a row of its parent's name, from the second child on:
-/// the first one's row is the program's.
+/// A child's samples before it becomes another program are in a row of its parent's name, from the second
+/// child on. The first one's row is the program's.
 fn reuse_with_exec(test: &Context<'_>) -> Verdict {
     let program = test.workload("ending").display().to_string();
     let script = "import os, sys, time\n\
@@ -148,11 +148,18 @@ fn cpu_threads(test: &Context<'_>) -> Verdict {
     let report = test.nyquist(&["report", "--json"]).path(&recorded.path).run()?.succeeded()?;
     let report: serde_json::Value = serde_json::from_slice(&report.stdout)?;
     let weight = report["weight"].as_f64().context("the report has no weight")?;
-    expect_eq("the report's weight", weight, sum(&others))
+    expect_eq("the report's weight", weight, sum(&others))?;
+    let told = recorded.finished.stderr.split_once(" s of CPU time").context("no CPU time")?.0;
+    let told: f64 = told.rsplit(' ').next().unwrap_or_default().parse().map_err(anyhow::Error::from)?;
+    expect_within("the summary's CPU time", told * 1000.0, weight, 0.02)?;
+    let folded = test.nyquist(&["export", "-f", "folded", "-o", "-"]).path(&recorded.path).run()?;
+    let folded = folded.succeeded()?.stdout_text();
+    let weights = folded.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    expect_eq("the exported weight", weights.sum::<f64>(), weight)
 }
 
-/// The kernel counts what the program is switched for, and the time on CPUs is what it has used. The last stay ends with
-/// the thread, after the program has told its truth.
+/// The kernel counts the program's switches, and the time on CPUs is its CPU time. The last stay ends with
+/// the thread, after the program has written its truth.
 fn switch_markers(test: &Context<'_>) -> Verdict {
     for adapt in [|call| call, Invocation::by_plain_user] {
         let _held = super::permissions::at_paranoid(2)?;
@@ -188,7 +195,7 @@ fn switch_markers(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Records a program that tells of the code that it makes in a jitdump, in a folder of its own.
+/// Records a program that describes the code that it makes in a jitdump, in a folder of its own.
 fn record_dumped(test: &Context<'_>, options: &[&str]) -> anyhow::Result<(Recorded, PathBuf)> {
     let folder = test.fresh("jit");
     std::fs::create_dir_all(&folder)?;

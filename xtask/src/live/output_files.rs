@@ -1,4 +1,5 @@
-//! Where the profile is saved: opened first, whole or not at all, nobody else's to read, nothing overwritten.
+//! Where the profile is saved: opened first, whole or not at all, readable only for its owner, nothing
+//! overwritten.
 
 use std::fs;
 use std::io::Read as _;
@@ -26,6 +27,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_usual_name_is_profile_json_gz", usual_name).parallel(),
     Test::new("nothing_partial_appears_while_recording", no_partial).parallel(),
     Test::new("a_full_disk_is_said_and_leaves_nothing", full_disk),
+    Test::new("a_lost_perf_data_is_a_failure", full_disk_for_perf_data),
 ];
 
 /// Records a command that leaves a marker, to a path.
@@ -230,8 +232,24 @@ fn full_disk(test: &Context<'_>) -> Verdict {
     expect_told_and_kept(test, &finished, &output)
 }
 
-/// The message says that there is no space; the recording lies elsewhere, and the message says where. Otherwise the status
-/// says that it failed.
+/// The profile, which is elsewhere, is saved all the same.
+fn full_disk_for_perf_data(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let Some(disk) = TinyDisk::mount(test.path("tiny"))? else { return skip("cannot mount a tmpfs here") };
+    let (kept, output) = (disk.0.join("perf.data"), test.path("x.json.gz"));
+    let call = test.nyquist(&["record", "-s", "--perf-data"]).path(&kept).args(&["-o"]).path(&output);
+    let finished = call.args(&["--"]).path(&test.workload("shares")).args(&["300"]).run()?;
+    if finished.stderr.contains("by ptrace") {
+        return skip("perf_event_open is refused here");
+    }
+    expect_eq("the status", finished.code(), 1)?;
+    expect_contains("stderr", &finished.stderr, "no space left")?;
+    expect_profile(&output)?;
+    expect(!kept.exists(), "a part of the file is there")
+}
+
+/// The message says that there is no space. The recording is elsewhere, and the message says where. Otherwise
+/// the status says that it failed.
 fn expect_told_and_kept(test: &Context<'_>, finished: &Finished, output: &Path) -> Verdict {
     // The test's own name is no message.
     let text = finished.stderr.replace(&test.path("").display().to_string(), "").to_lowercase();

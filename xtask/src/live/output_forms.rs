@@ -1,4 +1,4 @@
-//! Which files the user can name for output, what is in them, and what is said where one cannot be written.
+//! The files that the user can name for output, their contents, and the message if one cannot be written.
 
 use std::fs;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn formats(test: &Context<'_>) -> Verdict {
     for name in ["p.json", "p.json.gz", "p.speedscope.json", "p.pb.gz", "p.folded"] {
         expect_contains(name, &report(name)?.succeeded()?.stdout_text(), "alpha")?;
     }
-    // What is imported is written in the same way.
+    // Imported profiles are written in the same way.
     let imported = test.path("imported.json");
     test.nyquist(&["import", "-s", "-o"]).path(&imported).path(&test.path("p.pb.gz")).run()?.succeeded()?;
     expect(fs::read(&imported)?.starts_with(b"{"), "an imported .json is not plain")
@@ -77,7 +77,7 @@ fn refused(test: &Context<'_>) -> Verdict {
     check(test.nyquist(&["export", &profile, "--format", "folded", "-o", "x.pb.gz"]), "leave out --format")
 }
 
-/// What a shell makes of `>(command)`, and the names of the standard streams.
+/// A shell's path for `>(command)`, and the names of the standard streams.
 fn descriptors(test: &Context<'_>) -> Verdict {
     let profile = test.path("made.json.gz").display().to_string();
     record(test, &["-o", &profile]).run()?.succeeded()?;
@@ -98,7 +98,7 @@ fn descriptors(test: &Context<'_>) -> Verdict {
     }
     by_shell("\"$N\" record -s -o /dev/fd/7 -- \"$SHARES\" 50 7> seven.json.gz")?;
     Profile::read(&test.path("seven.json.gz"))?;
-    // What stands before in a file stays there.
+    // Earlier contents of a file stay there.
     by_shell("echo before > more; \"$N\" export \"$P\" --format folded -o /dev/stdout >> more")?;
     let more = fs::read_to_string(test.path("more"))?;
     expect(more.starts_with("before\n") && more.contains(";alpha "), format_args!("appended: {more}"))?;

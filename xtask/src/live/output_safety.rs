@@ -1,4 +1,5 @@
-//! Files that the user names, in folders where others may write: nobody else decides what is written, replaced or removed.
+//! Files that the user names, in folders where others may write: other users cannot decide what is written,
+//! replaced or removed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown, symlink};
@@ -17,13 +18,14 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_strangers_fifo_gets_nothing", strangers_fifo).parallel(),
     Test::new("a_recording_that_fails_leaves_no_perf_data", failed_perf_data).parallel(),
     Test::new("an_earlier_perf_data_is_kept_as_old", old_perf_data).parallel(),
+    Test::new("two_files_of_one_name_are_refused", one_name).parallel(),
     Test::new("a_device_is_never_given_away", device).parallel(),
     Test::new("an_interrupt_ends_the_wait_for_a_reader", waits_for_reader).parallel(),
     Test::new("files_of_dead_recorders_are_removed", leftovers).parallel(),
     Test::new("what_has_no_room_lies_in_a_private_folder", private_folder),
 ];
 
-/// A folder for everybody, as `/tmp`, and a file of root's that nobody else sees.
+/// A folder for everybody, as `/tmp`, and a file of root's that no other user sees.
 struct Shared {
     folder: PathBuf,
     secret: PathBuf,
@@ -104,7 +106,7 @@ fn strangers_link(test: &Context<'_>) -> Verdict {
     expect_eq("files in the folder", fs::read_dir(&shared.folder)?.count(), 4)
 }
 
-/// As the plain user, and as root for whom the plain user typed `sudo`.
+/// As the plain user, and as root by `sudo` of the plain user.
 fn own_link(test: &Context<'_>) -> Verdict {
     need_root()?;
     let shared = Shared::make(test)?;
@@ -120,7 +122,7 @@ fn own_link(test: &Context<'_>) -> Verdict {
         expect_eq("the owner", fs::metadata(&target)?.uid(), PLAIN_USER)?;
         Profile::read(&target)?;
     }
-    // Nor does root follow one in the folder of somebody else.
+    // Root does not follow one in another user's folder, either.
     let folder = test.path("of-the-plain-user");
     fs::create_dir(&folder)?;
     lchown(&folder, Some(PLAIN_USER), None)?;
@@ -180,7 +182,7 @@ fn failed_perf_data(test: &Context<'_>) -> Verdict {
     expect_eq("the file", fs::read_to_string(&file)?, "the earlier one".to_owned())?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     expect_eq("files", names_in(folder)?, vec!["perf.data".to_owned()])?;
-    // What cannot be written in any order is no place for it.
+    // An output that cannot seek is refused for it.
     let fifo = file.with_file_name("fifo");
     expect(Command::new("mkfifo").arg(&fifo).status()?.success(), "mkfifo failed")?;
     let marker = test.fresh("marker");
@@ -188,6 +190,19 @@ fn failed_perf_data(test: &Context<'_>) -> Verdict {
     let finished = call.run()?;
     expect_contains("stderr", &finished.stderr, "a file that can be written in any order")?;
     expect(!marker.exists(), "the command ran")
+}
+
+fn one_name(test: &Context<'_>) -> Verdict {
+    let folder = test.fresh("folder");
+    fs::create_dir_all(folder.join("below"))?;
+    let (name, marker) = (folder.join("kept").display().to_string(), test.fresh("marker"));
+    for output in [name.clone(), folder.join("below/../kept").display().to_string()] {
+        let finished = recording(test, &["-o", &output, "--perf-data", &name], &marker).run()?;
+        expect_eq("the status", finished.code(), 2)?;
+        expect_contains("stderr", &finished.stderr, "-o and --perf-data both name")?;
+    }
+    expect(!marker.exists(), "the command ran")?;
+    expect_eq("files", names_in(&folder)?, vec!["below".to_owned()])
 }
 
 fn old_perf_data(test: &Context<'_>) -> Verdict {
@@ -206,7 +221,7 @@ fn old_perf_data(test: &Context<'_>) -> Verdict {
     expect_eq("files", names_in(folder)?.len(), 2)
 }
 
-/// Under sudo, what is written to is not given to who typed it unless it was made here.
+/// Under sudo, only files that are made here are given to the user who typed it.
 fn device(test: &Context<'_>) -> Verdict {
     let null = test.path("null");
     if !Command::new("mknod").arg(&null).args(["c", "1", "3"]).status()?.success() {
@@ -241,7 +256,7 @@ fn waits_for_reader(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Whether a thread of the process is in openat(2), as who waits for the reader of a FIFO is.
+/// Whether a thread of the process is in openat(2), as while waiting for the reader of a FIFO.
 fn opens_something(pid: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
@@ -286,7 +301,7 @@ fn leftovers(test: &Context<'_>) -> Verdict {
     expect_eq("files that are left", names_in(&folder)?, expected.into_iter().map(str::to_owned).collect())
 }
 
-/// Without room where it was asked for, the profile lies in a new folder for nobody else.
+/// If the disk of the requested place is full, the profile is in a new folder that no other user can read.
 fn private_folder(test: &Context<'_>) -> Verdict {
     let full = test.path("full");
     if !Command::new("mknod").arg(&full).args(["c", "1", "7"]).status()?.success() {

@@ -8,7 +8,7 @@ use super::expect::{Verdict, expect, expect_measured, need_root};
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::Profile;
-use super::targets::{OfRunning, WORK, end, process_cpu_ms, record_running, record_working_by};
+use super::running_targets::{OfRunning, WORK, end, process_cpu_ms, record_running, record_working_by};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_process_in_own_namespaces_has_its_own_files", |test| namespaces(test, By::Best)),
@@ -71,12 +71,13 @@ fn replaced(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Neither its own file nor its library's is anywhere any more, but in the memory of who runs them.
+/// Neither its own file nor its library's exists any more, except in the memory of their processes.
 fn deleted<'a>(test: &'a Context<'a>, adapt: fn(Invocation<'a>) -> Invocation<'a>) -> Verdict {
     let _held = super::permissions::at_paranoid(2)?;
     for by in BOTH {
         let [program, library] = fresh_files(test)?;
-        // By ptrace a busy machine has thirty samples of the time of four hundred here, by which no shares can be told.
+        // By ptrace a busy machine has thirty samples of the time of four hundred here, which are too few for
+        // shares.
         let words = [program.as_str(), if by == By::Best { "400" } else { "1600" }, &library];
         let recorded = test.record_command(&words).by(by).with(adapt).run_well()?;
         expect_own_names(&recorded.profile)?;
@@ -111,7 +112,7 @@ fn fresh_files(test: &Context<'_>) -> Result<[String; 2], anyhow::Error> {
     Ok([copy("vanishes", "program")?, copy("libplugin.so", "library.so")?])
 }
 
-/// That what was sampled has the names of the program's and its library's functions, on whole stacks.
+/// Checks that samples have the names of the program's and its library's functions, on whole stacks.
 fn expect_own_names(profile: &Profile) -> Verdict {
     let roots = profile.roots();
     let sampled = 1.0 - profile.total_share("[not sampled]");

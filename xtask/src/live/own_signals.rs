@@ -1,4 +1,4 @@
-//! The signals that a program sends itself and its children are its own: it hears of them as if nobody recorded it.
+//! The signals that a program sends itself and its children are its own: it gets them as without a recorder.
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
@@ -12,7 +12,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_parent_hears_of_each_stop_of_its_child", child_states),
 ];
 
-/// That a program says the same recorded as alone, however often it is looked at; and what that is.
+/// Checks that a program has the same output when it is recorded, however often it is stopped. Returns the
+/// output.
 fn expect_alike(test: &Context<'_>, words: &[&str]) -> Result<String, Stop> {
     let alone = test.program(test.workload(words[0])).args(&words[1..]).run()?.succeeded()?.stdout_text();
     for (how, recording) in by_both(test, || test.record(words).options(&["-r", "10000"])) {

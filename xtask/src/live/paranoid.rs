@@ -19,7 +19,7 @@ const LOCK: &str = "/tmp/nyquist-paranoid.lock";
 /// Settings, each with a value.
 type Values = Vec<(String, String)>;
 
-/// What to put back when this program is interrupted.
+/// The settings to restore when this program is interrupted.
 static BORROWED: Mutex<Values> = Mutex::new(Vec::new());
 
 /// Settings that are held, and put back in the end.
@@ -29,7 +29,8 @@ pub(crate) struct Paranoid {
 }
 
 impl Paranoid {
-    /// Waits for the lock and sets the value, also where it has it already: nobody else changes it meanwhile.
+    /// Waits for the lock and sets the value, also where it has it already: no other test changes it
+    /// meanwhile.
     pub(crate) fn hold(value: i32) -> Result<Self> {
         let mut lock = File::options().read(true).write(true).create(true).truncate(false).open(LOCK)?;
         lock.lock().context("cannot lock the perf_event_paranoid setting")?;

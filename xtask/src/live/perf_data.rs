@@ -1,5 +1,5 @@
-//! Recordings of perf in every mode that runs here, converted and held against what `perf script` prints; and recordings of
-//! our own kept as perf.data, which must give the profile again.
+//! Recordings of perf in every mode that runs here, converted and compared with `perf script`. And recordings
+//! of our own kept as perf.data, which must give the profile again.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ fn perf_record(test: &Context<'_>, options: &[&str], name: &str) -> Result<PathB
     }
 }
 
-/// Converts a recording, and says what was said.
+/// Converts a recording, and returns the messages.
 pub(super) fn import(
     test: &Context<'_>,
     recording: &Path,
@@ -114,8 +114,8 @@ fn frame_pointers_astray(test: &Context<'_>) -> Verdict {
     expect_eq("samples", ours.len(), perfs.len())?;
     let (mut cut, mut odd) = (0, 0);
     for ((truncated, ours), perfs) in ours.iter().zip(&perfs) {
-        // Perf shows nothing of a chain that has a number as only the kernel's marks have, and looks for what a thread did before
-        // `exec` where the old program was.
+        // Perf shows nothing of a chain with a number that only the kernel's marks have. It looks up samples
+        // of a thread before `exec` in the old program.
         if (perfs.is_empty() && !ours.is_empty()) || (ours.as_slice() == [None] && perfs.len() == 1) {
             odd += 1;
             continue;
@@ -304,8 +304,15 @@ fn filters(test: &Context<'_>) -> Verdict {
         Ok(import(test, &recording, options)?.0.count())
     };
     expect_eq("samples of the program", count(&["--name", "shares"])? > 0.9 * all.count(), true)?;
-    expect_eq("samples of nobody", count(&["--name", "nobody"])?, 0.0)?;
-    expect_eq("samples of another process", count(&["--pid", "1"])?, 0.0)?;
+    for options in [["--name", "nobody"], ["--pid", "1"]] {
+        let output = test.fresh("empty.json.gz");
+        let call = test.nyquist(&["import", "-s", "-o"]).path(&output).args(&options).path(&recording);
+        let finished = call.run()?;
+        expect_eq("the status of an import of nothing", finished.code(), 1)?;
+        let text = format!("{} leaves nothing", options[0]);
+        expect_contains("stderr", &finished.stderr, &text)?;
+        expect(!output.exists(), "an empty profile was saved")?;
+    }
     let (early, late) = (count(&["--time-range", "-100ms"])?, count(&["--time-range", "100ms-"])?);
     expect_eq("samples early and late", early + late, all.count())?;
     expect(early > 0.0 && late > 0.0, format_args!("{early} early, {late} late"))
@@ -406,7 +413,7 @@ fn kept_frame_pointers(test: &Context<'_>) -> Verdict {
     expect(cut > 0.05, format_args!("only {cut} of the stacks leave code"))
 }
 
-/// Records a command, keeping what the kernel gave: importing that must give the same samples.
+/// Records a command, and keeps the kernel's records. Importing these must give the same samples.
 pub(super) fn expect_kept(
     test: &Context<'_>,
     recording: Recording<'_>,
@@ -419,7 +426,7 @@ pub(super) fn expect_kept(
     Ok(recorded)
 }
 
-/// What was imported has every sample of what was recorded, with its time, its weight and its stack.
+/// The imported profile has every sample of the recorded one, with its time, its weight and its stack.
 pub(super) fn expect_same_samples(imported: &Profile, recorded: &Profile) -> Verdict {
     let samples = |profile: &Profile| -> Vec<String> {
         let threads = profile.threads.iter();

@@ -1,4 +1,4 @@
-//! Profiles written as perf.data, and what perf, samply and nyquist itself make of them.
+//! Profiles written as perf.data, as perf, samply and nyquist itself show them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn export(test: &Context<'_>, profile: &Path) -> Result<PathBuf, Stop> {
     Ok(recording)
 }
 
-/// What `perf` says of a recording.
+/// The output of `perf` for a recording.
 fn perf(test: &Context<'_>, words: &[&str], recording: &Path) -> Result<String, Stop> {
     match test.program("perf").args(words).args(&["-i"]).path(recording).run() {
         Ok(finished) => Ok(finished.succeeded()?.stdout_text()),
@@ -140,7 +140,7 @@ fn samply(test: &Context<'_>) -> Verdict {
     call.run()?.succeeded()?;
     let named = Profile::read(&named)?;
     expect_eq("samples", named.count(), profile.count())?;
-    // Samples, for what they stand for is lost on the way: to samply, each stands for an interval.
+    // Samples are compared, because their weights are lost: for samply, each stands for an interval.
     let innermost = |profile: &Profile, function: &str| {
         profile
             .stacks()

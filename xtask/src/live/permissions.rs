@@ -56,7 +56,8 @@ pub(super) fn is_kernel_code(frame: &Frame) -> bool {
     frame.category == "Kernel" && !frame.function.starts_with('[')
 }
 
-/// That one line says what is sampled, and what not, and one hint what would give more; no warning says it again.
+/// Checks that one line says what is sampled and what not, and one hint how to get more. No warning repeats
+/// it.
 fn expect_told(recorded: &Recorded, parts: &[&str]) -> Verdict {
     const SHORT: &str = ", but no process that lives for less than a sampling interval";
     let stderr = &recorded.finished.stderr;
@@ -111,7 +112,8 @@ fn setuid(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", stderr, "s more of CPU time is not in the profile")?;
     let told = stderr.lines().find_map(|line| line.split_once(" s more of CPU time")?.0.parse().ok());
     let (told, used): (f64, f64) = (told.unwrap_or_default(), recorded.truth()?.cpu);
-    // The kernel's account of the shell and the program begins before they do, with their birth and what loads them.
+    // The kernel's account of the shell and the program begins before they do, with their birth and their
+    // loading.
     expect_measured(
         (used - 0.02..used + 0.05).contains(&told),
         format_args!("{told} s are said to be missing, and the program has used {used:.3} s"),
@@ -211,7 +213,7 @@ fn locked_memory(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// As sudo leaves it: root, and who typed it in the environment.
+/// As sudo sets it: root, and the user who typed it in the environment.
 fn under_sudo(test: &Context<'_>, options: &[&str]) -> Result<(Recorded, String), Stop> {
     need_root()?;
     let script = format!("echo $(id -u) $USER; exec {} 200", test.workload("shares").display());

@@ -1,4 +1,5 @@
-//! Under sudo, what needs no right of root's is done with the rights of the user who typed it; and nothing afterwards has others.
+//! Under sudo, work that needs no right of root's is done with the rights of the user who typed it. Nothing
+//! afterwards has other rights.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -25,7 +26,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("under_sudo_no_helper_program_is_roots", helpers),
 ];
 
-/// As sudo leaves it: root, and who typed it in the environment.
+/// As sudo sets it: root, and the user who typed it in the environment.
 fn by_sudo(call: Invocation<'_>) -> Invocation<'_> {
     let id = PLAIN_USER.to_string();
     call.env("SUDO_UID", id.clone()).env("SUDO_GID", id).env("SUDO_USER", "nobody")
@@ -64,7 +65,7 @@ fn linked_cache(test: &Context<'_>) -> Verdict {
     by_user(top.args(&["500"])).run()?.succeeded()?;
     by_user(test.nyquist(&["report", "--json"]).path(&recorded.path)).run()?.succeeded()?;
     expect_eq("what was made behind the link", names(&closed)?, Vec::<String>::new())?;
-    // What looks like a cache behind the link stays, too.
+    // Files behind the link that look like a cache stay, too.
     let answers = closed.join("nyquist/answers");
     fs::create_dir_all(&answers)?;
     fs::write(answers.join("kept.answers"), "kept")?;
@@ -91,7 +92,7 @@ fn no_home(test: &Context<'_>) -> Verdict {
     expect(!home.exists(), "a home folder was made")
 }
 
-/// What the kernel says of all threads of a process: the users, the groups, and the capabilities.
+/// The kernel's data of all threads of a process: the users, the groups, and the capabilities.
 fn rights(pid: u32) -> Result<Vec<String>> {
     const WANTED: [&str; 6] = ["Uid:", "Gid:", "Groups:", "CapInh:", "CapPrm:", "CapEff:"];
     let mut all = Vec::new();
@@ -118,7 +119,7 @@ fn expect_plain_users(running: &Running<'_>) -> Verdict {
     Ok(())
 }
 
-/// Waits until the profile is served, looks at who serves it, and ends it.
+/// Waits until the profile is served, reads the rights of the server, and ends it.
 fn expect_served_by_plain_user(running: Running<'_>) -> Verdict {
     let looked = look_at_server(&running);
     end(running)?;
@@ -180,7 +181,7 @@ fn closed_output(test: &Context<'_>) -> Verdict {
     call.env("HOME", home.display().to_string()).run()?.succeeded()?;
     expect_eq("the profile's owner", fs::metadata(&output)?.uid(), 0)?;
     expect(Profile::read(&output)?.functions().contains_key("alpha"), "alpha has no name")?;
-    // What is kept beside it is the user's all the same.
+    // The caches beside it are the user's all the same.
     expect_eq("the cache's owner", fs::metadata(home.join(".cache/nyquist/answers"))?.uid(), PLAIN_USER)?;
     let call = test.nyquist(&["export", "--format", "folded", "-o"]).path(&closed.join("p.folded"));
     by_sudo(call.path(&output)).run()?.succeeded()?;
@@ -218,7 +219,7 @@ fn capabilities(test: &Context<'_>) -> Verdict {
     expect_served_by_plain_user(load.start()?)
 }
 
-/// A program that notes who runs it.
+/// A program that writes the user who runs it.
 fn noting(test: &Context<'_>, name: &str) -> Result<(PathBuf, PathBuf)> {
     let (program, notes) = (test.path(name), test.path(&format!("{name}.notes")));
     fs::write(&program, format!("#!/bin/sh\nid -u >> {}\nexit 1\n", notes.display()))?;

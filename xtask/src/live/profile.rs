@@ -10,7 +10,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-/// A profile, with what the tests ask for looked up.
+/// A profile, with look-ups for the tests.
 pub(crate) struct Profile {
     /// The whole JSON.
     pub json: Value,
@@ -26,7 +26,7 @@ pub(crate) struct Thread {
     pub process: String,
     /// Its process's number, as the profile writes it.
     pub pid: String,
-    /// Whether it stands for its process.
+    /// Whether it is its process's main thread.
     pub is_main: bool,
     /// Its samples.
     pub samples: Vec<Sample>,
@@ -45,7 +45,7 @@ pub(crate) struct Sample {
     pub weight: f64,
     /// The CPU time since the sample before, in the profile's unit.
     pub cpu_delta: Option<f64>,
-    /// Whether it is no sample, but a row by which idle time is drawn: it stands for nothing.
+    /// Whether it is not a sample, but a row by which idle time is drawn. It has no weight.
     is_idle: bool,
 }
 
@@ -117,13 +117,13 @@ impl Profile {
         self.threads.iter().map(Thread::total).sum::<f64>() + 0.0
     }
 
-    /// The weight of those samples that were taken: what stands for time without samples is left out.
+    /// The weight of those samples that were taken, without rows for time without samples.
     pub(crate) fn sampled(&self) -> f64 {
         self.threads.iter().map(Thread::sampled).sum::<f64>() + 0.0
     }
 
-    /// The number of samples that were taken: rows that stand for no time, as a wait's, and those that stand for time without samples
-    /// are left out.
+    /// The number of samples that were taken, without rows of no time, as a wait's, and without rows for time
+    /// without samples.
     pub(crate) fn taken(&self) -> f64 {
         self.stacks().filter(|(stack, weight)| *weight > 0.0 && was_taken(stack)).count() as f64
     }
@@ -133,8 +133,9 @@ impl Profile {
         self.threads.iter().map(|thread| thread.samples.len()).sum::<usize>() as f64
     }
 
-    /// How many samples of equal weight would tell as much. Under ptrace on a busy machine a few stand for long stretches of
-    /// time, those of threads that wait for none, and what stands for time without samples tells nothing.
+    /// The effective number of samples: how many of equal weight would have the same information. Under
+    /// ptrace on a busy machine a few samples stand for long times, and those of waiting threads for none.
+    /// Rows for time without samples do not count.
     pub(crate) fn equal_count(&self) -> f64 {
         let samples = self.stacks().filter(|(stack, _)| was_taken(stack));
         let (sum, squares) =
@@ -157,7 +158,7 @@ impl Profile {
         self.of_taken(self.total_share(function))
     }
 
-    /// What a share of all is of those samples that were taken.
+    /// The share of the taken samples for a share of all.
     pub(crate) fn of_taken(&self, share: f64) -> f64 {
         share * self.total() / self.sampled()
     }
@@ -252,13 +253,18 @@ impl Thread {
         self.stacks().filter(|(stack, _)| was_taken(stack)).map(|(_, weight)| weight).sum()
     }
 
+    /// The stack of every row, outermost frame first: also of those by which idle time is drawn.
+    pub(crate) fn stacks_of_rows(&self) -> impl Iterator<Item = Vec<&Frame>> {
+        self.rows.iter().map(|row| self.tables.stack(row.stack))
+    }
+
     /// Every sample's stack, outermost frame first, and weight.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = (Vec<&Frame>, f64)> {
         self.samples.iter().map(|sample| (self.tables.stack(sample.stack), sample.weight))
     }
 }
 
-/// Whether a stack is a sample's, and does not stand for time without samples.
+/// Whether a stack is that of a sample, and not of time without samples.
 fn was_taken(stack: &[&Frame]) -> bool {
     let stands_in =
         |frame: &&Frame| ["[not sampled]", "[kernel: not permitted]"].contains(&frame.function.as_str());
@@ -334,7 +340,7 @@ fn prefix(table: &Value, index: usize) -> Result<Option<usize>> {
     Ok(prefix)
 }
 
-/// Looks up what the frame table only points at.
+/// Looks up the data that the frame table refers to.
 struct Names<'a> {
     owner: &'a Value,
     profile: &'a Value,

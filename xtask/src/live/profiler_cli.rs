@@ -90,7 +90,7 @@ impl<'a> Session<'a> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        // Where it fails, the harness kills what bears the test's mark.
+        // If it fails, the harness kills the processes with the test's mark.
         drop(self.run(&["stop", "--all"]));
     }
 }

@@ -12,8 +12,8 @@ use super::profile::{Profile, Thread};
 use super::recorded::{Recorded, Recording};
 use super::recording::expect_named_in_fork_tree;
 use super::rules;
+use super::running_targets::is_alive;
 use super::spare::{watched, with_spare_time};
-use super::targets::is_alive;
 use crate::holds::Holds;
 use crate::sys;
 
@@ -57,7 +57,7 @@ fn denied<'a>(recording: Recording<'a>, test: &'a Context<'a>) -> Recording<'a> 
     recording.with(move |call| refused(test, call))
 }
 
-/// The same recording by ptrace and as well as it can be, for the program is to see no difference.
+/// The same recording by ptrace and by the best backend, because the program must see no difference.
 pub(super) fn by_both<'a>(
     test: &'a Context<'a>,
     recording: impl Fn() -> Recording<'a>,
@@ -124,7 +124,7 @@ fn chosen_backend(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", &unknown.stderr, "possible values: auto, perf, ptrace")
 }
 
-/// Whoever wants some CPUs alone is not given all of them.
+/// A recording of some CPUs must not contain all of them.
 fn chosen_cpus(test: &Context<'_>) -> Verdict {
     for (is_refused, cpu, says) in [
         (false, "0", &["by ptrace, CPUs cannot be chosen", "hint: ", "taskset -c"][..]),
@@ -195,8 +195,8 @@ fn weights(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// What part of what was sampled has whole stacks with a function. A thread that waits for a CPU at the end leaves time for
-/// which it was not seen to run.
+/// The share of the samples that have whole stacks with a function. A thread that waits for a CPU at the end
+/// leaves time for which it was not seen to run.
 pub(super) fn whole_share(profile: &Profile, function: &str) -> f64 {
     let whole = profile.share_of_stacks(|stack| {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
@@ -250,7 +250,7 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
     let script = format!("{program} 500; sleep 1");
     let recorded = denied(test.record_command(&["sh", "-c", &script]), test).run_well()?;
     let cpu = recorded.truth()?.cpu * 1000.0;
-    // What waits has no weight of CPU time.
+    // A waiting thread has no weight of CPU time.
     expect_within("running", recorded.profile.total(), cpu, 0.05)?;
     let waited = waited_ms(&recorded.profile);
     // The shell waits for both, and sleep for itself; on a busy machine they wait for the CPU, too.
@@ -282,7 +282,7 @@ fn ignored_signals(test: &Context<'_>) -> Verdict {
     expect_undisturbed(test, &["interrupts", "600", "signals"])
 }
 
-/// A request to stop is met by the stop of a signal or of a birth, too.
+/// The stop of a signal or of a birth answers a request to stop, too.
 fn disturbed(test: &Context<'_>) -> Verdict {
     for by in ["signals", "births"] {
         let recorded = record(test, &["disturbed", "1000", by]).options(&["-r", "4000"]).run_well()?;
@@ -477,7 +477,7 @@ fn short_processes(test: &Context<'_>) -> Verdict {
     let recorded = denied(test.record_command(&["python3", "-c", script]), test).run_well()?;
     let used: f64 = recorded.finished.stdout_text().trim().parse()?;
     let found = recorded.profile.total() / 1000.0;
-    // What is used before the program's exec, and after a process's last moment, is not the program's own.
+    // CPU time before the program's exec, and after a process's last moment, is not the program's own.
     expect_within("CPU seconds of 200 short processes", found, used, 0.15)
 }
 
@@ -496,10 +496,11 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     expect_budget(holds, 1.0, watched.stolen)
 }
 
-/// At the usual rate nothing is left out for the budget's sake: each look takes far less than what it may. Where a hypervisor holds a
-/// CPU meanwhile, some take a hundred times as long, and the budget is what leaves others out.
+/// At the usual rate nothing is left out because of the budget: each look takes far less than its limit. If a
+/// hypervisor holds a CPU meanwhile, some looks take a hundred times as long, and the budget makes others be
+/// left out.
 fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
-    // Three times what a twentieth of the time leaves for each of a thousand looks a second.
+    // Three times the share of each of a thousand looks a second in a twentieth of the time.
     const MOST_US: f64 = 150.0;
     let recording = record(test, &["shares", "3000"]).options(&["-v"]);
     let watched = with_spare_time(|| recording.run_well())?;
@@ -529,10 +530,10 @@ fn expect_lower_rate(holds: Holds, asked: f64) -> Verdict {
 }
 
 /// That threads were held for a twentieth of the time of each CPU at most, and for a quarter of the time in all. Where no more
-/// threads run than there are CPUs, whoever waits to be looked at counts as held. For so many seconds the hypervisor held CPUs,
-/// maybe one whose thread was held.
+/// threads run than there are CPUs, threads that wait to be looked at count as held. For so many seconds the
+/// hypervisor held CPUs, maybe one whose thread was held.
 fn expect_budget(holds: Holds, threads: f64, stolen: f64) -> Verdict {
-    // What may be saved up, and what the last hold may take beyond it.
+    // The largest saved budget, and the time that the last hold may take beyond it.
     const SLACK_MS: f64 = 4.0;
     let share = (0.05 * threads.min(sys::cpu_count() as f64)).min(0.25);
     let budget_ms = share * holds.seconds() * 1000.0 + SLACK_MS;
@@ -545,8 +546,8 @@ fn expect_budget(holds: Holds, threads: f64, stolen: f64) -> Verdict {
     expect(is_told, format_args!("the budget that is told is not {budget_ms:.1} ms: {holds:?}"))
 }
 
-/// Threads that wait for a CPU most of the time: most of their CPU time has stacks, and each function its share. What they have
-/// used since they were last looked at is more where the tracer itself has to wait for a CPU.
+/// Threads that wait for a CPU most of the time: most of their CPU time has stacks, and each function its
+/// share. Their CPU time since the last look is longer if the tracer itself has to wait for a CPU.
 fn crowds(test: &Context<'_>) -> Verdict {
     for (words, least) in
         [(["crowd", "300", "8"], 0.9), (["crowd", "80", "50"], 0.6), (["crowd", "80", "100"], 0.6)]

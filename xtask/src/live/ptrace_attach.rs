@@ -11,7 +11,7 @@ use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Frame, Profile, Thread};
 use super::ptrace::{cpu_time, least_cpu_time, refused, whole_share};
-use super::targets::{end, process_cpu_ms, working};
+use super::running_targets::{end, process_cpu_ms, working};
 use crate::sys::monotonic_ns;
 
 pub(super) const TESTS: &[Test] = &[
@@ -77,7 +77,7 @@ fn attached_ends(test: &Context<'_>) -> Verdict {
     expect_eq("the program's own status", target.wait()?.code(), 0)?;
     expect_eq("the recorder's status", recorder.wait()?.code(), 0)?;
     expect_measured(Profile::read(&output)?.total_share("main_loop") > 0.9, "main_loop is missing")?;
-    // A number that nobody has any more.
+    // A number that no process has any more.
     let child = test.program("true").start()?;
     let pid = child.pid();
     child.wait()?;
@@ -86,7 +86,7 @@ fn attached_ends(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", &finished.stderr, &format!("there is no process {pid}"))
 }
 
-/// By ptrace and without, for the same is to come of it.
+/// By ptrace and without, because the results must be the same.
 fn leaderless(test: &Context<'_>) -> Verdict {
     for by_ptrace in [true, false] {
         let target = working(test, &["leaderless"])?;
@@ -147,7 +147,7 @@ fn attach_to_churn(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// What threads write down of themselves: when they had used how many milliseconds of CPU time.
+/// The threads' own notes: when they had used how many milliseconds of CPU time.
 struct Diary(BTreeMap<String, Vec<(u64, f64)>>);
 
 impl Diary {
@@ -214,7 +214,7 @@ fn expect_threads(
     surely: &Range<u64>,
     maybe: &Range<u64>,
 ) -> Result<usize, Stop> {
-    /// What a thread is to have worked, in milliseconds.
+    /// The work that a thread should have, in milliseconds.
     const LEAST: f64 = 10.0;
     /// Between two lines of the diary, and after the last one.
     const SLACK: f64 = 2.5;
@@ -253,7 +253,7 @@ fn left_out(test: &Context<'_>) -> Verdict {
     }
     let [traced, free] = programs.each_ref().map(|program| program.display().to_string());
     let shell = test.program("sh").args(&["-c", &format!("{traced} 1 & {free} 1 & wait")]).start()?;
-    let child = |program: &Path| super::targets::process_of(program);
+    let child = |program: &Path| super::running_targets::process_of(program);
     shell.wait_until("both children to run", || programs.iter().all(|program| child(program).is_some()))?;
     let [traced, free] = programs.each_ref().map(|program| child(program).unwrap_or_default());
     let first = attached(test, traced, &test.path("first.json.gz")).start()?;

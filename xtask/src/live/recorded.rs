@@ -43,7 +43,7 @@ impl<'a> Recording<'a> {
         self
     }
 
-    /// Changes how nyquist is run: as whom, under what.
+    /// Changes how nyquist is run: the user, the environment.
     pub(crate) fn with(mut self, adapt: impl Fn(Invocation<'a>) -> Invocation<'a> + 'a) -> Self {
         self.adapt.push(Box::new(adapt));
         self
@@ -91,8 +91,8 @@ impl<'a> Recording<'a> {
     }
 }
 
-/// Makes the file that workloads write their truth to, whoever they run as. Making it takes some percent of a short program's time where
-/// many files have just been deleted, and that time would be in its profile.
+/// Makes the file that workloads of any user write their truth to. Making it takes some percent of a short
+/// program's time where many files have just been deleted, and that time would be in its profile.
 fn make_truth(path: &Path) -> io::Result<()> {
     fs::write(path, "")?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o666))
@@ -112,11 +112,11 @@ pub(crate) struct Prepared<'a> {
 pub(crate) struct Recorded {
     /// How nyquist ended.
     pub finished: Finished,
-    /// What it saved.
+    /// The profile that it saved.
     pub profile: Profile,
     /// The file it saved to.
     pub path: PathBuf,
-    /// What each process said of itself, in the order in which they ended.
+    /// The truth of each process, in the order in which they ended.
     pub truths: Vec<Truth>,
 }
 
@@ -137,14 +137,14 @@ impl Recorded {
         found.with_context(|| format!("{program} left no truth"))
     }
 
-    /// What part of the only process's CPU time the truth gives to a function.
+    /// The share of a function in the only process's CPU time, by the truth.
     pub(crate) fn true_share(&self, part: &str) -> Result<f64> {
         let truth = self.truth()?;
         Ok(truth.part(part)? / truth.cpu)
     }
 }
 
-/// What a process said of itself, in seconds of CPU time.
+/// The truth of a process, in seconds of CPU time.
 pub(crate) struct Truth {
     /// The program, or its name in a tree.
     pub program: String,

@@ -1,4 +1,5 @@
-//! What a recording says of processor time: shares against the workload's own truth, threads, processes, the kernel.
+//! Processor time in a recording: shares compared with the workload's own truth, threads, processes, the
+//! kernel.
 
 use super::context::Context;
 use super::expect::{
@@ -191,8 +192,9 @@ fn short_lived(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// By how much a program may lack samples that timers switch on a thousand times a second: 4 to 6 % were measured, whoever samples by
-/// the kernel's clocks. Who sees a rhythm always or never is far outside.
+/// By how much a program may lack samples that timers switch on a thousand times a second: 4 to 6 % were
+/// measured, with all recorders that sample by the kernel's clocks. A recorder that sees a rhythm always or
+/// never is far outside.
 const LACKED_BY_TIMERS: f64 = 0.08;
 
 /// By the clocks of the command's control group, and by those of its threads.
@@ -219,7 +221,7 @@ fn samples_and_rusage(test: &Context<'_>) -> Verdict {
     watched.expect_samples(recorded.profile.total(), seconds, 1000.0, 0.02)
 }
 
-/// What the kernel writes when a thread ends must not stop the rings for samples.
+/// The kernel's records of ending threads must not stop the rings for samples.
 fn churn(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["churn", "12000"]).run_well()?;
     let profile = &recorded.profile;
@@ -292,7 +294,7 @@ fn command_words(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// Signal masks and open files survive exec: the command must find what a shell would have given it.
+/// Signal masks and open files survive exec: the command must have those of a shell.
 fn nothing_inherited(test: &Context<'_>) -> Verdict {
     // The last seven digits are the 28 first signals: the C library's own two, 32 and 33, are its business.
     let script = "grep -oE '^SigBlk.*' /proc/self/status; grep -E '^SigIgn:' /proc/self/status | grep -o '.......$'; \
@@ -398,7 +400,7 @@ fn version_49(test: &Context<'_>) -> Verdict {
     per_thread_integers(profile)
 }
 
-/// What today's third-party readers need: per-thread tables, integers and no nulls.
+/// Requirements of present third-party readers: per-thread tables, integers and no nulls.
 fn per_thread_integers(profile: &Profile) -> Verdict {
     for thread in profile.json["threads"].as_array().into_iter().flatten() {
         for column in ["weight", "threadCPUDelta"] {

@@ -213,7 +213,7 @@ fn filters(test: &Context<'_>) -> Verdict {
     expect(first > 0 && rest > first, format_args!("{first} before 300 ms, {rest} after"))
 }
 
-/// A call that must fail with one sentence; gives back what it said.
+/// A call that must fail with one sentence. Returns the sentence.
 fn refused(test: &Context<'_>, words: &[&str], path: &Path) -> Result<String, super::expect::Stop> {
     let finished = test.nyquist(words).path(path).run()?;
     expect(!finished.status.success(), format_args!("{words:?} was accepted"))?;

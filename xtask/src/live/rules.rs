@@ -131,7 +131,7 @@ impl<'a> Rules<'a> {
                 (lib["debugName"].as_str().unwrap_or(""), lib["breakpadId"].as_str().unwrap_or(""));
             self.hold(!name.contains('/') && !name.is_empty(), format!("a lib's debugName is {name:?}"));
             let hexadecimal = id.len() >= 33 && id.chars().all(|digit| digit.is_ascii_hexdigit());
-            // What has no id at all is never asked for by the front end, so an empty one is allowed.
+            // Libs without an id are never asked for by the front end, so an empty one is allowed.
             self.hold(
                 hexadecimal || (id.is_empty() && lib["codeId"].is_null()),
                 format!("a lib's breakpadId is {id:?}"),
@@ -243,7 +243,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// An inlined frame lies on the frame that it is inlined into, at the same address, one deeper.
+    /// An inlined frame is on the frame that it is inlined into, at the same address, one deeper.
     fn inlined_frames(&mut self, owner: &Value) {
         let (stacks, frames) = (&owner["stackTable"], &owner["frameTable"]);
         for (index, frame) in list(&stacks["frame"]).iter().enumerate() {

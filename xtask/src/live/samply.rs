@@ -189,7 +189,7 @@ fn cargo_samply(test: &Context<'_>) -> Verdict {
     expect_measured(profile.total_share("demo::work") > 0.8, "the program was not recorded")
 }
 
-/// What hotpath says of a program's CPU time, with the recorder under samply's name and by the variable.
+/// Hotpath's report of a program's CPU time, with the recorder under samply's name and by the variable.
 fn hotpath(test: &Context<'_>, version: &str) -> Verdict {
     let wrapper = tool(test, "hotpath", "*", "hotpath-samply")?;
     let dependencies = format!(

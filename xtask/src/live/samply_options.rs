@@ -1,4 +1,5 @@
-//! samply's options: what a user sees of them with samply itself and with nyquist in its place, and where they are to differ.
+//! samply's options: their visible effects with samply itself and with nyquist in its place, and the intended
+//! differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub(super) const TESTS: &[Test] = &[Test::new("options_do_as_samplys_with_known_
 struct Case {
     options: &'static [&'static str],
     command: &'static [&'static str],
-    /// What only samply gives, and what only nyquist gives.
+    /// Effects that only samply has, and those that only nyquist has.
     alone: [&'static [&'static str]; 2],
     /// Why.
     because: &'static str,
@@ -150,7 +151,8 @@ fn compared(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// What a user sees of a recording, a line each: the status, rows with how many there are of the same name, kinds of markers.
+/// The visible parts of a recording, a line each: the status, rows and how many there are of the same name,
+/// kinds of markers.
 fn seen(test: &Context<'_>, program: &Path, case: &Case) -> Result<BTreeSet<String>, Stop> {
     let output = test.fresh("profile.json.gz");
     let command = test.workload(case.command[0]).display().to_string();
@@ -167,9 +169,9 @@ fn rows(profile: &Profile) -> BTreeSet<String> {
     let (mut counts, mut lines) = (BTreeMap::<String, usize>::new(), BTreeSet::new());
     for (thread, json) in profile.threads.iter().zip(profile.json["threads"].as_array().into_iter().flatten())
     {
-        // samply has markers of mappings that were met by chance.
+        // samply has markers of mappings that are there by chance.
         let markers: Vec<String> = marker_names(profile, json).filter(|name| name != "mmap").collect();
-        // What samply samples before the command has begun is its own process, and nyquist shows no rows that are empty.
+        // Before the command has begun, samply samples its own process; and nyquist shows no empty rows.
         if thread.process.starts_with("samply") || thread.samples.is_empty() && markers.is_empty() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! `nyquist load` over real HTTP: the profile, the symbol server API, and what strangers are told (nothing).
+//! `nyquist load` over real HTTP: the profile, the symbol server API, and that others get nothing.
 
 use serde_json::{Value, json};
 
@@ -371,7 +371,8 @@ fn over_ssh(test: &Context<'_>) -> Verdict {
     expect(!opened.exists(), "a browser was opened")
 }
 
-/// What is in the browser's arguments does not hold the token, is of no use to another user, and works once.
+/// The address in the browser's arguments does not contain the token, is of no use to another user, and works
+/// once.
 fn browser_link(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
     let (browser, opened) = browser::stand_in(test, "link")?;
@@ -428,7 +429,7 @@ fn flood_of_another_user(test: &Context<'_>) -> Verdict {
     served.expect_alive()
 }
 
-/// A profile of somebody who wants to have another file shown.
+/// A hostile profile that names another file to be shown.
 fn claimed_source(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "200"]).run_well()?;
     let file = recorded.profile.frame_of(|frame| frame.function == "alpha").and_then(|frame| frame.file);

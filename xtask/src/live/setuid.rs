@@ -15,7 +15,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("setuid_programs_of_a_script_are_named_once", in_script).parallel(),
 ];
 
-/// What is said of a program that loses its privileges.
+/// The message about a program that loses its privileges.
 const WARNING: &str = "runs without the privileges that its file gives it";
 
 /// A filter that a plain user has installed takes away setuid as well: so the backend is chosen.
@@ -24,7 +24,8 @@ const BY_PTRACE: &[&str] = &["--backend", "ptrace"];
 /// A copy of a file that runs as root.
 fn setuid_copy(test: &Context<'_>, of: &Path, name: &str) -> Result<PathBuf, anyhow::Error> {
     let program = test.path(name);
-    // By another process: a child of a test beside this one, born just then, would hold the file for writing, and nobody could run it.
+    // By another process: a child of a test beside this one, born just then, would hold the file for writing,
+    // and it could not be run.
     test.program("cp").path(of).path(&program).run()?.succeeded()?;
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755))?;
     Ok(program)
@@ -70,7 +71,7 @@ fn before_start(test: &Context<'_>) -> Verdict {
     expect(!finished.stderr.contains("Sampling"), "it is said to be sampled")
 }
 
-/// What a shell runs is known when it runs.
+/// The programs of a shell are known only when they run.
 fn in_script(test: &Context<'_>) -> Verdict {
     need_root()?;
     let programs =

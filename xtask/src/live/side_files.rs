@@ -1,4 +1,5 @@
-//! Perf maps and jitdumps that somebody else may have written, and large ones: what is not to be believed is not used, and said.
+//! Perf maps and jitdumps that another user may have written, and large ones: untrusted files are not used,
+//! and a message says so.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -23,7 +24,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_file_with_anothers_id_does_not_name_theirs", same_id),
 ];
 
-/// What names the code in the workload's own file.
+/// The file that names the code in the workload's own file.
 const NAME: &str = "made_here";
 
 /// A user that nothing here belongs to.
@@ -137,7 +138,7 @@ fn jitdump(test: &Context<'_>) -> Verdict {
     chown(&target.file, Some(STRANGER), None)?;
     target.expect_refused(test, UNLINK, "it belongs to user 4711")?;
     chown(&target.file, Some(0), None)?;
-    // Another file in its place is not the one that is mapped, whosever it is.
+    // Another file in its place is not the one that is mapped, whatever its owner.
     let moved = test.path("moved");
     fs::rename(&target.file, &moved)?;
     fs::write(&target.file, "something else")?;

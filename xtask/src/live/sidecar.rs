@@ -20,7 +20,7 @@ pub(super) const TESTS: &[Test] = &[
 const ADDRESSES: [u64; 3] = [0x1004, 0x1010, 0x2008];
 const BREAKPAD_ID: &str = "DFB8E43AF2423D73A453AEB6A777EF750";
 
-/// Writes a profile of a program that is gone, and what samply wrote beside it.
+/// Writes a profile of a program that is gone, and samply's file beside it.
 fn write(test: &Context<'_>, sidecar: &str) -> anyhow::Result<String> {
     let lib = json!({
         "name": "gone", "path": "/nonexistent/gone", "debugName": "gone", "debugPath": "/nonexistent/gone",

@@ -123,7 +123,7 @@ fn during_symbolication(test: &Context<'_>) -> Verdict {
     expect_measured(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
 }
 
-/// The recording ends with the command, not with what it left behind.
+/// The recording ends with the command, not with the processes that it left behind.
 fn background_child(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & exit 7"]).run()?;
     expect_eq("the status", recorded.finished.code(), 7)?;

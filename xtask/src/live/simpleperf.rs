@@ -37,7 +37,7 @@ fn import(test: &Context<'_>, recording: &Path, options: &[&str]) -> Result<(Pro
     Ok((Profile::read(&profile)?, finished.stderr))
 }
 
-/// How often each call chain is there, innermost function first, by what simpleperf prints of the samples.
+/// How often each call chain occurs, innermost function first, by simpleperf's output.
 fn its_chains(test: &Context<'_>, recording: &Path) -> Result<BTreeMap<String, usize>, Stop> {
     let call = test.program(simpleperf()).args(&["report-sample", "--show-callchain", "-i"]).path(recording);
     let text = call.run()?.succeeded()?.stdout_text();
@@ -55,7 +55,7 @@ fn our_chains(profile: &Profile) -> BTreeMap<String, usize> {
     counted(profile.stacks().map(|(frames, _)| names(frames)))
 }
 
-/// The chains of the workload's own functions: what others are called depends on whose symbols they have.
+/// The chains of the workload's own functions. The names of others depend on the source of their symbols.
 fn counted(chains: impl Iterator<Item = Vec<String>>) -> BTreeMap<String, usize> {
     const OWN: [&str; 5] = ["alpha", "beta", "gamma_", "middle", "main"];
     let mut counts = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Whether the machine had CPU time to spare while something was recorded: what a recorder does in time on an idle machine, it
-//! does late on a busy one. And how much of it a hypervisor has kept.
+//! Whether the machine had CPU time to spare while something was recorded, because a recorder is late on a
+//! busy machine. And how much of it a hypervisor has kept.
 
 use std::ops::RangeInclusive;
 
@@ -7,15 +7,15 @@ use anyhow::{Context as _, Result};
 
 use super::expect::{Verdict, expect_measured};
 
-/// The part of one CPU that has to be idle, on the whole, for whoever is woken to get one at once.
+/// The part of one CPU that has to be idle, in total, so that a woken thread gets a CPU at once.
 const LEAST_IDLE: f64 = 0.5;
 /// The part of the time for which a hypervisor may hold CPUs that want to run.
 const MOST_STOLEN: f64 = 0.01;
 
-/// The kernel's ticks in a second, as it tells of them (`sysconf(_SC_CLK_TCK)`).
+/// The kernel's ticks in a second (`sysconf(_SC_CLK_TCK)`).
 const TICKS: f64 = 100.0;
 
-/// What the kernel has counted of all CPUs' time (`proc_stat(5)`), in its ticks.
+/// The kernel's counts of all CPUs' time (`proc_stat(5)`), in its ticks.
 #[derive(Clone, Copy)]
 struct Times {
     all: f64,
@@ -45,7 +45,7 @@ impl Times {
     }
 }
 
-/// What came of something that was run, and what the machine did meanwhile.
+/// The result of a run, and the state of the machine meanwhile.
 pub(super) struct Watched<T> {
     pub(super) result: T,
     /// Whether there was CPU time to spare.
@@ -65,7 +65,7 @@ pub(super) fn watched<T, E: From<anyhow::Error>>(
     Ok(Watched { result, had_spare_time, stolen: (now.stolen - before.stolen) / TICKS })
 }
 
-/// Runs something, once more and a third time where the machine had no CPU time to spare meanwhile; the last time is what counts.
+/// Runs something, up to three times if the machine had no CPU time to spare meanwhile. The last run counts.
 pub(super) fn with_spare_time<T, E: From<anyhow::Error>>(
     mut run: impl FnMut() -> Result<T, E>,
 ) -> Result<Watched<T>, E> {
@@ -79,8 +79,8 @@ pub(super) fn with_spare_time<T, E: From<anyhow::Error>>(
 }
 
 impl<T> Watched<T> {
-    /// Fails unless there are as many samples as clocks give at a rate in Hz: they run on while the hypervisor holds a CPU, and what a
-    /// program has used by its own account does not.
+    /// Fails unless there are as many samples as clocks give at a rate in Hz. These clocks run on while the
+    /// hypervisor holds a CPU, but a program's own CPU time does not.
     pub(super) fn expect_samples(&self, found: f64, used: f64, rate: f64, tolerance: f64) -> Verdict {
         let due = due(used, self.stolen, rate, tolerance);
         expect_measured(

@@ -61,7 +61,7 @@ fn compiled(test: &Context<'_>, folder: &str, inlined: &str) -> Result<PathBuf> 
     Ok(folder)
 }
 
-/// Whether a recording of the program has the inlined function's name; and what `-v` says.
+/// Whether a recording of the program has the inlined function's name; and the output of `-v`.
 fn is_named(test: &Context<'_>, program: &Path, inlined: &str, options: &[&str]) -> Result<(bool, String)> {
     let options = [&["--no-cache", "-v"], options].concat();
     let recorded = test.record_command(&[&program.display().to_string()]).options(&options).run_well()?;
@@ -145,7 +145,7 @@ fn in_another_root(test: &Context<'_>) -> Verdict {
     need_root()?;
     let folder = compiled(test, "elsewhere", "whirl")?;
     let (seen, program) = (folder.display(), folder.join("split"));
-    // The folder is a mount of the program's own, which lies over what the recorder sees.
+    // The folder is a mount of the program's own, which is over the folder that the recorder sees.
     let kept = test.path("kept");
     fs::rename(&folder, &kept)?;
     fs::create_dir(&folder)?;

@@ -64,7 +64,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("kernel_frames_lie_on_top_of_their_user_frames", kernel_on_user),
 ];
 
-/// How many samples may lie outside, at process start (the dynamic loader) and end.
+/// How many samples may be outside, at process start (the dynamic loader) and end.
 const EDGE_SAMPLES: usize = 4;
 
 /// Whether a stack was walked to a user program's outermost frame.
@@ -82,7 +82,8 @@ fn is_between_programs(stack: &[&Frame]) -> bool {
 /// Every sample is rooted, none is left out: the loader's own `_start` counts as well as the program's. Only kernel work
 /// before the program exists (exec) has no user root.
 pub(super) fn expect_roots(profile: &Profile, fits: impl Fn(&[&Frame]) -> bool) -> Verdict {
-    // Samples, and not the time that they stand for: the first one after the hypervisor has held the CPU stands for that, too.
+    // Samples are counted, and not their time, because the first one after the hypervisor has held the CPU
+    // includes that time, too.
     let other = profile.stacks().filter(|(stack, _)| !fits(stack) && !is_between_programs(stack)).count();
     let roots = profile.roots();
     expect(
@@ -172,8 +173,8 @@ fn callers_in_order(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Of a stack that grows, the page at the stack pointer is not there while it is made, and the kernel can copy nothing: the
-/// function is known all the same, and its callers are said to be missing.
+/// When a stack grows, the page at the stack pointer is not there while it is made, and the kernel can copy
+/// nothing. The function is known all the same, and its callers are shown as missing.
 fn fault_at_stack_pointer(test: &Context<'_>) -> Verdict {
     need_root()?;
     let script = format!("for i in $(seq 100); do {} 1 4000; done", test.workload("recursion").display());
@@ -236,7 +237,8 @@ fn signal_frame(test: &Context<'_>, workload: &str) -> Verdict {
     )
 }
 
-/// A handler on a stack of its own says where the stack goes on; what it returns to has its name where there are symbols.
+/// A stack with a handler on a stack of its own has a root that says so. The handler's return address has its
+/// name if there are symbols.
 fn own_stack(test: &Context<'_>, workload: &str) -> Verdict {
     const ON_ANOTHER_STACK: &str = "(truncated: interrupted code is on another stack)";
     let recorded = test.record(&[workload, "400"]).run_well()?;
@@ -251,10 +253,10 @@ fn own_stack(test: &Context<'_>, workload: &str) -> Verdict {
     with_note(verdict, format_args!("roots: {:?}", profile.roots()))
 }
 
-/// What the coroutine's stacks go through.
+/// The functions of the coroutine's stacks.
 const IN_COROUTINE: &[&str] = &["body", "in_coroutine"];
 
-/// What is beyond the handler depends on what was interrupted; what it returns to does not.
+/// The frames beyond the handler depend on the interrupted code; its return address does not.
 fn signal_return_by_frame_pointers(test: &Context<'_>) -> Verdict {
     let recorded =
         test.record(&["signal_frame-fp-static", "400"]).options(&["--call-graph", "fp"]).run_well()?;
@@ -338,7 +340,8 @@ fn musl(test: &Context<'_>, flags: &[&str]) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         in_order(&names, &["_start", "main", "sorts", "compares"])
     });
-    // A file system in which much was deleted just now looks long for a free inode, and its truth is of what was before that.
+    // A file system with many recent deletions searches long for a free inode. The program's truth does not
+    // include that time.
     let held = held / (1.0 - recorded.profile.total_share("truth_write"));
     expect_share("through the library", held, recorded.true_share("compares")?, recorded.profile.count())
 }
@@ -408,7 +411,7 @@ fn kernel_on_user(test: &Context<'_>) -> Verdict {
     expect_roots(&recorded.profile, begins_at_start)
 }
 
-/// What reading /dev/zero is called in kernels of different ages.
+/// The names of reading /dev/zero in kernels of different ages.
 const ZERO_READERS: &[&str] = &["read_zero", "read_iter_zero"];
 
 /// Kernel frames have their category, their names, and their place above the user's frames.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
 use super::harness::Test;
+use super::invocation::{Finished, Invocation};
 use super::permissions::at_paranoid;
 
 pub(super) const TESTS: &[Test] = &[
@@ -18,12 +19,19 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("two_commands_are_compared", compared).quick(),
     Test::new("intervals_add_up_to_the_whole", intervals).quick(),
     Test::new("running_threads_are_counted_each", attached).parallel(),
+    Test::new("each_thread_of_a_command_is_counted", threads_of_command).quick(),
+    Test::new("a_plain_user_counts_each_thread", threads_for_plain_user),
+    Test::new("threads_are_counted_where_perf_is_refused", threads_where_refused).parallel(),
+    Test::new("threads_are_counted_across_exec", threads_across_exec).parallel(),
+    Test::new("a_command_with_counted_threads_is_controlled", threads_controlled).parallel(),
+    Test::new("threads_that_are_too_many_are_told", threads_too_many).parallel(),
+    Test::new("calls_in_threads_add_up_to_all_calls", probes_by_thread).parallel(),
     Test::new("calls_of_a_function_are_counted", probes).quick().parallel(),
     Test::new("a_wrong_event_is_pointed_at", wrong_event).quick().parallel(),
     Test::new("a_table_fits_the_terminal", narrow).parallel(),
 ];
 
-/// What JSON says of a count.
+/// A count in the JSON.
 fn mean(json: &Value, event: &str) -> Result<f64, anyhow::Error> {
     let rows = json["events"].as_array().into_iter().flatten();
     let row = rows.into_iter().find(|row| row["event"] == event);
@@ -37,7 +45,7 @@ fn stat(test: &Context<'_>, options: &[&str], command: &[&str]) -> Result<Value,
     Ok(serde_json::from_slice(&std::fs::read(&output)?)?)
 }
 
-/// What `perf stat -x,` says of an event.
+/// The value of an event by `perf stat -x,`.
 fn by_perf(test: &Context<'_>, event: &str, command: &[&str]) -> Result<f64, Stop> {
     let output = test.fresh("perf.csv");
     let call = test.program("perf").args(&["stat", "-x,", "-e", event, "-o"]).path(&output).args(&["--"]);
@@ -202,6 +210,172 @@ fn attached(test: &Context<'_>) -> Verdict {
     expect_eq("the status", stopped.code(), 0)
 }
 
+/// What a thread of `counted_threads` says of itself: its name, its number, and the faults that the kernel has counted of it.
+type Said = (String, u64, f64);
+
+fn said(output: &str) -> Vec<Said> {
+    let thread = |line: &str| {
+        let mut words = line.split(' ');
+        Some((words.next()?.to_owned(), words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+    };
+    output.lines().filter_map(thread).collect()
+}
+
+/// A count of the thread of a name in the JSON, and the thread's number.
+fn of_thread(json: &Value, name: &str, event: &str) -> Result<(f64, u64), anyhow::Error> {
+    let rows = json["events"].as_array().into_iter().flatten();
+    let row = rows.into_iter().find(|row| row["event"] == event && row["thread"]["name"] == name);
+    let count = row.and_then(|row| Some((row["mean"].as_f64()?, row["thread"]["tid"].as_u64()?)));
+    count.ok_or_else(|| anyhow::anyhow!("no count of {event} of {name} in {json}"))
+}
+
+/// Compares the counts of a run with what the threads say of themselves.
+fn expect_threads_counted(told: &Finished, events: [&str; 2]) -> Verdict {
+    let said = said(&told.stdout_text());
+    let json = told.stdout_text();
+    let json = json.find('{').map_or("", |begin| &json[begin..]);
+    let json: Value = serde_json::from_str(json).map_err(anyhow::Error::from)?;
+    expect_eq("the threads that said something", said.len(), 3)?;
+    for (name, tid, faults) in said {
+        let (counted, counted_tid) = of_thread(&json, &name, events[1])?;
+        expect_eq("the number of the thread", counted_tid, tid)?;
+        // Its end touches a page more, or none.
+        expect((counted - faults).abs() <= 3.0, format_args!("{name}: {counted} faults of {faults}"))?;
+        let number = name.strip_prefix("worker-").and_then(|number| number.parse::<f64>().ok());
+        let (clock, wanted) =
+            (of_thread(&json, &name, events[0])?.0 / 1e6, number.unwrap_or_default() * 20.0);
+        expect_measured(
+            clock >= wanted - 1.0 && clock <= wanted + 10.0,
+            format_args!("{name}: {clock} ms of {wanted}"),
+        )?;
+    }
+    // The child that has become another program is a thread, too.
+    expect(of_thread(&json, "true", events[1])?.0 > 10.0, "the child has touched no page")
+}
+
+/// Runs the three threads without a wait.
+fn counted_threads<'a>(test: &'a Context<'_>, options: &[&str]) -> Result<Invocation<'a>, anyhow::Error> {
+    let go = test.path("go");
+    std::fs::write(&go, "")?;
+    let call =
+        test.nyquist(&["stat", "--json", "--per-thread", "-e", "task-clock,page-faults"]).args(options);
+    Ok(call.path(&test.workload("counted_threads")).path(&go))
+}
+
+fn threads_of_command(test: &Context<'_>) -> Verdict {
+    super::expect::need_root()?;
+    let told = counted_threads(test, &[])?.run()?.succeeded()?;
+    expect_threads_counted(&told, ["task-clock", "page-faults"])?;
+    // perf counts the threads of a process that runs, and no others.
+    let go = test.fresh("go-later");
+    let threads = test.program(test.workload("counted_threads")).path(&go).start()?;
+    let pid = threads.pid().to_string();
+    let task = format!("/proc/{pid}/task");
+    threads.wait_until("three threads more", || std::fs::read_dir(&task).is_ok_and(|it| it.count() >= 4))?;
+    let script =
+        format!("touch {}; while [ -e /proc/{pid}/task/{pid}/exe ]; do sleep 0.01; done", go.display());
+    let output = test.fresh("perf.csv");
+    let perf =
+        test.program("perf").args(&["stat", "-x,", "--per-thread", "-e", "page-faults", "-p", &pid, "-o"]);
+    if let Err(error) = perf.path(&output).args(&["--", "sh", "-c", &script]).run() {
+        return skip(format_args!("there is no perf here: {error}"));
+    }
+    let said = said(&threads.wait()?.stdout_text());
+    let text = std::fs::read_to_string(&output).unwrap_or_default();
+    for (name, tid, faults) in said {
+        let line = text.lines().find(|line| line.starts_with(&format!("{name}-{tid},"))).unwrap_or_default();
+        let by_perf = line.split(',').nth(1).and_then(|count| count.parse::<f64>().ok());
+        // Before perf looked, the thread had begun.
+        let agrees = by_perf.is_some_and(|by_perf| (by_perf - faults).abs() <= 15.0);
+        expect(agrees, format_args!("{name} by perf: `{line}` beside {faults} in {text}"))?;
+    }
+    Ok(())
+}
+
+fn threads_for_plain_user(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let told = counted_threads(test, &[])?.by_plain_user().run()?.succeeded()?;
+    expect_threads_counted(&told, ["task-clock:u", "page-faults:u"])?;
+    let switches = test.nyquist(&["stat", "--per-thread", "sh", "-c", "sleep 0.01; sleep 0.01"]);
+    let switches = switches.by_plain_user().run()?.succeeded()?;
+    let lines = switches.stderr.lines().filter(|line| line.contains("context-switches"));
+    let of_threads = lines.filter(|line| line.contains("by the kernel's account of the thread")).count();
+    expect(of_threads >= 2, format_args!("switches of each thread: {}", switches.stderr))
+}
+
+fn threads_where_refused(test: &Context<'_>) -> Verdict {
+    let deny = test.workload("deny_perf").display().to_string();
+    let told = counted_threads(test, &[])?.under(&[&deny]).run()?.succeeded()?;
+    expect_threads_counted(&told, ["task-clock", "page-faults"])
+}
+
+fn threads_across_exec(test: &Context<'_>) -> Verdict {
+    let script = "exec sleep 0.01";
+    let counted = stat(
+        test,
+        &["--per-thread", "-e", "task-clock"],
+        &[&test.workload("thread_exec").display().to_string(), "50", "/bin/sh", "-c", script],
+    )?;
+    let rows: Vec<_> = counted["events"].as_array().into_iter().flatten().cloned().collect();
+    let threads: Vec<_> = rows.iter().filter(|row| row["thread"].is_object()).collect();
+    expect_eq("the threads, of which one has taken the other's number", threads.len(), 2)?;
+    let (clock, _) = of_thread(&counted, "sleep", "task-clock")?;
+    expect_measured(clock >= 45e6, format_args!("{clock} ns of the thread that has called exec"))
+}
+
+/// Stopped, continued and killed processes go on and end as without a tracer.
+fn threads_controlled(test: &Context<'_>) -> Verdict {
+    let scripts = [
+        ("(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo went on; exit 7", 7, "went on\n"),
+        ("sleep 60 & kill -9 $!; wait $!; echo $?", 0, "137\n"),
+        ("sleep 60 & kill -STOP $!; kill $!; kill -CONT $!; wait $!; echo $?", 0, "143\n"),
+        ("trap 'echo trapped' USR1; kill -USR1 $$", 0, "trapped\n"),
+    ];
+    for (script, status, printed) in scripts {
+        let told = test.nyquist(&["stat", "--per-thread", "sh", "-c", script]).run()?;
+        expect_eq(script, (told.code(), told.stdout_text()), (status, printed.to_owned()))?;
+    }
+    // What lives on after the command, or after the time, is counted until then and let go.
+    for options in [&["sh", "-c", "sleep 60 & sleep 1"][..], &["-d", "0.2", "sleep", "60"]] {
+        let told = test.nyquist(&["stat", "--per-thread", "-e", "page-faults"]).args(options).run()?;
+        expect_eq("the status", told.code(), 0)?;
+        expect_contains("the threads", &told.stderr, "sleep (")?;
+    }
+    Ok(())
+}
+
+fn threads_too_many(test: &Context<'_>) -> Verdict {
+    let script = "for i in $(seq 40); do sleep 0.3 & done; wait";
+    let call = test.nyquist(&["stat", "--per-thread", "-e", "task-clock,page-faults,cs", "sh", "-c", script]);
+    let told = call.under(&["sh", "-c", "ulimit -n 60; exec \"$@\"", "sh"]).run()?.succeeded()?;
+    let counted = told.stderr.matches("\nsleep (").count();
+    let not_counted = told.stderr.lines().find_map(|line| {
+        line.strip_prefix("warning: ")?
+            .strip_suffix(" further threads could not be counted, because there were too many")
+    });
+    let not_counted = not_counted.and_then(|number| number.parse::<usize>().ok()).unwrap_or_default();
+    expect(counted > 0 && not_counted > 0, format_args!("{counted} of 40 are counted: {}", told.stderr))?;
+    // `seq` is a thread, too.
+    expect((40..=41).contains(&(counted + not_counted)), format_args!("{counted} and {not_counted} of 40"))
+}
+
+fn probes_by_thread(test: &Context<'_>) -> Verdict {
+    super::expect::need_root()?;
+    if !std::path::Path::new("/sys/bus/event_source/devices/uprobe").exists() {
+        return skip("this kernel has no uprobes");
+    }
+    let threads = test.workload("threads").display().to_string();
+    let burn = format!("{threads}:thread_burn");
+    let script = format!("{threads} 10; {threads} 10");
+    let counted = stat(test, &["--per-thread", "-e", &burn], &["sh", "-c", &script])?;
+    let rows: Vec<_> = counted["events"].as_array().into_iter().flatten().cloned().collect();
+    let of_threads = rows.iter().filter(|row| row["thread"].is_object());
+    let calls: Vec<_> = of_threads.filter_map(|row| row["mean"].as_f64()).collect();
+    // The shell, and the main threads, call it not once.
+    expect_eq("the calls in all threads", calls.iter().sum::<f64>(), 6.0)?;
+    expect_eq("the threads that have called it", calls.iter().filter(|calls| **calls > 0.0).count(), 6)
+}
+
 fn probes(test: &Context<'_>) -> Verdict {
     super::expect::need_root()?;
     if !std::path::Path::new("/sys/bus/event_source/devices/uprobe").exists() {
@@ -215,7 +389,18 @@ fn probes(test: &Context<'_>) -> Verdict {
     let counted = stat(test, &["-e", &events], &["sh", "-c", &script])?;
     expect_eq("calls of main", mean(&counted, &main)?, 2.0)?;
     expect_eq("calls in threads", mean(&counted, &burn)?, 6.0)?;
-    expect_eq("returns", mean(&counted, &format!("{burn}%return"))?, 6.0)
+    expect_eq("returns", mean(&counted, &format!("{burn}%return"))?, 6.0)?;
+    // A member of a template of C++ by the last part of its name, and overloads.
+    let names = test.workload("names").display().to_string();
+    let member = format!("{names}:sort_items");
+    let counted = stat(test, &["-e", &member], &[&names, "10"])?;
+    expect_eq("calls of the member", mean(&counted, &member)?, 1.0)?;
+    let told = test.nyquist(&["stat", "-e", &format!("{names}:price"), &names, "10"]).run()?;
+    expect_eq("the status", told.code(), 2)?;
+    for part in ["has several functions `price`: ", "`shop::price(int, long)` (_ZN4shop5priceEil)"] {
+        expect_contains("stderr", &told.stderr, part)?;
+    }
+    Ok(())
 }
 
 fn wrong_event(test: &Context<'_>) -> Verdict {

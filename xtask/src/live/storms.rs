@@ -37,7 +37,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_stopped_and_continued_program_is_recorded", stopped),
 ];
 
-/// What is no easier for one way to sample than for the other.
+/// Cases that are equally hard for both ways to sample.
 const BACKENDS: [&[&str]; 2] = [&[], BY_PTRACE];
 
 const BY_PTRACE: &[&str] = &["--backend", "ptrace"];
@@ -52,7 +52,7 @@ fn expect_sampled(profile: &Profile, used: f64) -> Verdict {
     expect_within("CPU milliseconds by samples", profile.sampled(), used * 1000.0, 0.05)
 }
 
-/// What a process used with all its children, by its own word.
+/// The CPU time of a process with all its children, by its own truth.
 fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
     if by == By::Best {
         need_root()?;
@@ -71,7 +71,8 @@ fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
     let nameless = recorded.profile.threads.iter().find(|thread| thread.process != "storm");
     expect(nameless.is_none(), format_args!("a process is named {:?}", nameless.map(|it| &it.process)))?;
     expect_ms(told_seconds(recorded)? * 1000.0)?;
-    // Looks by the wall clock meet few of the processes that live for a millisecond: their time is known, and their stacks are not.
+    // Looks by the wall clock see few of the processes that live for a millisecond. Their time is known, and
+    // their stacks are not.
     let work = recorded.profile.total_share("storm_work");
     expect_measured(
         work > 0.2 || by == By::Ptrace && words[1] != "exec",
@@ -104,7 +105,7 @@ fn measured_with(
     Ok((recorded, cpu_seconds(&figures)?))
 }
 
-/// What a command has used, by the word of the program that measured it.
+/// The CPU time of a command, by the program that measured it.
 fn cpu_seconds(figures: &Path) -> Result<f64, anyhow::Error> {
     let figures: serde_json::Value = serde_json::from_str(&fs::read_to_string(figures)?)?;
     Ok(figures["cpu_ns"].as_f64().unwrap_or_default() / 1e9)
@@ -113,8 +114,8 @@ fn cpu_seconds(figures: &Path) -> Result<f64, anyhow::Error> {
 /// How long a command works at least of which is asserted how much of its time is in the profile, in seconds of CPU time.
 const LONG: f64 = 5.0;
 
-/// How many times a part of some work is to be done so that all of it takes longer than [`LONG`] on this machine, by what the part takes
-/// when nobody records it.
+/// How often a part of some work has to be repeated to take longer than [`LONG`] on this machine. It is
+/// computed from the part's time without a recording.
 fn times_for_long(test: &Context<'_>, part: &[&str]) -> Result<usize, anyhow::Error> {
     let figures = test.fresh("figures");
     test.program(test.workload("measured")).path(&figures).args(part).run()?.succeeded()?;
@@ -177,7 +178,7 @@ fn cargo_build(test: &Context<'_>) -> Verdict {
     fs::write(folder.join("Cargo.toml"), "[workspace]\nmembers = [\"built*\"]\nresolver = \"2\"\n")?;
     write_crate(&folder, 0)?;
     let manifest = folder.join("Cargo.toml").display().to_string();
-    // As cargo itself says, for a proxy of it may look for its settings in the home folder.
+    // The path in cargo's own variable, because a proxy of it may look for its settings in the home folder.
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let rustc = Path::new(&cargo).with_file_name("rustc").display().to_string();
     let rustc = format!("RUSTC={rustc}");
@@ -210,8 +211,9 @@ fn write_crate(folder: &Path, number: usize) -> std::io::Result<()> {
 
 /// Without the privilege a short process has no sample, but its time is known.
 fn unprivileged(test: &Context<'_>) -> Verdict {
-    // The kernel closes a task's clocks before the task's end: of the 1.5 ms of one that works once, 0.1 ms are never counted on some
-    // virtual machines (`perf stat -e task-clock` misses as much). So each works ten times, and is as short beside the period.
+    // The kernel closes a task's clocks before the task's end. On some virtual machines, 0.1 ms of the 1.5 ms
+    // of one that works once are never counted (`perf stat -e task-clock` misses as much). So each works ten
+    // times, and is as short beside the period.
     const PERIOD_MS: f64 = 10.0;
     let _held = super::permissions::at_paranoid(1)?;
     let recorded = test
@@ -232,8 +234,8 @@ fn unprivileged(test: &Context<'_>) -> Verdict {
     expect(is_so, format_args!("the summary says that {said} % are not sampled, not {share:.4}: {text}"))
 }
 
-/// The time of all is in the profile, and all of root's has samples: without the privilege the recorder is a thread like hundreds of
-/// others, so that the kernel drops samples before they are read, and the tracer sees little.
+/// All time is in the profile, and all of root's has samples. Without the privilege the recorder is a thread
+/// like hundreds of others. So the kernel drops samples before they are read, and the tracer sees little.
 fn many_threads(test: &Context<'_>) -> Verdict {
     for (by, is_plain) in [(By::Best, false), (By::Best, true), (By::Ptrace, true)] {
         let _held = super::permissions::at_paranoid(2)?;
@@ -297,7 +299,7 @@ fn number_used_again(recorded: &Recorded) -> Verdict {
 fn plugin_loop(test: &Context<'_>) -> Verdict {
     let libraries = ["libplugin.so", "libother.so"].map(|name| test.workload(name).display().to_string());
     let [first, second] = &libraries;
-    // By ptrace several times: whether a swap is met in the middle is a matter of chance.
+    // By ptrace several times, because it is a matter of chance whether a swap is seen in the middle.
     for backend in [&[][..], BY_PTRACE, BY_PTRACE, BY_PTRACE] {
         let recorded = test.record(&["plugin_loop", "900", first, second]).options(backend).run_well()?;
         let profile = &recorded.profile;

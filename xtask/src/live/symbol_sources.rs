@@ -1,4 +1,4 @@
-//! Where names come from beside the files themselves: what was looked up before, debuginfod, what the user names.
+//! Where names come from beside the files themselves: the cache, debuginfod, the user's folders.
 
 use std::collections::HashMap;
 use std::fs;
@@ -46,7 +46,7 @@ fn kept(test: &Context<'_>) -> Verdict {
     expect_lines(&test.record(&["shares", "300"]).run_well()?)?;
     let first = answers(test)?;
     expect(first > 3, format_args!("{first} answers are kept of shares"))?;
-    // From the cache, names and lines are what they were.
+    // From the cache, names and lines are the same.
     expect_lines(&test.record(&["shares", "300"]).run_well()?)?;
     let shown = cache(test, &[])?;
     Documents::read()?.hold(&["cache"], &shown)?;
@@ -114,7 +114,7 @@ fn by_debuginfod(test: &Context<'_>) -> Verdict {
         let url = url.clone();
         test.record(&["shares-build-id", "500"]).with(move |call| call.env("DEBUGINFOD_URLS", url.clone()))
     };
-    // Whoever names no server asks none, and finds no lines.
+    // Without a named server none is asked, and no lines are found.
     test.record(&["shares-build-id", "100"]).run_well()?;
     expect(server.requests().is_empty(), "a server was asked that nobody has named")?;
     // Answers that were kept without the debug file do not stand in its way.
@@ -143,7 +143,7 @@ fn lying(test: &Context<'_>) -> Verdict {
     expect(has_lines.is_none(), "lines come from the debug info of another program")
 }
 
-/// Compiles a program with debug info; gives back it and its source.
+/// Compiles a program with debug info. Returns the program and its source.
 fn compiled(test: &Context<'_>) -> Result<(PathBuf, PathBuf)> {
     let folder = test.path("src");
     fs::create_dir_all(&folder)?;

@@ -1,17 +1,23 @@
-//! What is recorded: the command in a control group of its own, processes with their families, groups, the machine.
+//! Targets of recordings: the command in a control group of its own, processes with their descendants,
+//! groups, the machine.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::by::{BOTH, By};
 use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
 };
+use super::group_folders::{groups, leaves, own_group, processes_of};
 use super::harness::Test;
 use super::invocation::{Finished, Invocation, Running};
 use super::profile::{Frame, Profile, Thread};
 use super::recorded::Truth;
+use super::running_targets::{
+    OfRunning, WORK, end, expect_due, is_alive, process_cpu_ms, process_of, record_working,
+    record_working_by, weight_of, working,
+};
 use super::spare::watched;
 
 pub(super) const TESTS: &[Test] = &[
@@ -39,133 +45,6 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("few_descriptors_are_no_obstacle", few_descriptors),
     Test::new("a_plain_user_cannot_record_the_machine", not_permitted),
 ];
-
-/// The folder of this process's control group in the hierarchy of version 2.
-pub(super) fn own_group() -> Result<PathBuf, Stop> {
-    let groups = fs::read_to_string("/proc/self/cgroup")?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
-    let mount = mounts.into_iter().find(|mount| mount.join("cgroup.controllers").exists());
-    let Some(mount) = mount else { return skip("no cgroup file system of version 2 is mounted") };
-    let folder = mount.join(own);
-    let probe = folder.join("probe-of-the-tests");
-    if fs::create_dir(&probe).is_err() {
-        return skip("the cgroup file system cannot be written to");
-    }
-    fs::remove_dir(&probe)?;
-    Ok(folder)
-}
-
-/// The groups of recorders, with the recorders' numbers.
-fn groups() -> Result<Vec<(PathBuf, u32)>, Stop> {
-    let entries = fs::read_dir(own_group()?)?.flatten();
-    let group = |entry: fs::DirEntry| {
-        let pid = entry.file_name().to_str()?.strip_prefix("nyquist-")?.split('-').next()?.parse().ok()?;
-        Some((entry.path(), pid))
-    };
-    Ok(entries.filter_map(group).collect())
-}
-
-/// The groups that recorders have made and not removed. Somebody else may be recording, too.
-pub(super) fn leaves() -> Result<Vec<PathBuf>, Stop> {
-    let left = groups()?.into_iter().filter(|(_, pid)| !is_alive(*pid));
-    Ok(left.map(|(path, _)| path).collect())
-}
-
-fn processes_of(group: &Path) -> Result<Vec<u32>, anyhow::Error> {
-    let list = fs::read_to_string(group.join("cgroup.procs"))?;
-    list.lines().map(|line| line.parse().map_err(Into::into)).collect()
-}
-
-pub(super) fn is_alive(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-}
-
-/// Starts a program and waits until it works.
-pub(super) fn working<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
-    let ready = test.fresh("ready");
-    let call = test.program(test.workload(words[0])).args(&words[1..]);
-    let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
-    running.wait_for_file(&ready)?;
-    Ok(running)
-}
-
-pub(super) fn end(target: Running<'_>) -> Verdict {
-    target.signal(libc::SIGKILL)?;
-    target.wait()?;
-    Ok(())
-}
-
-/// Records what runs already.
-pub(super) fn record_running(by: By, test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
-    let output = test.fresh("profile.json.gz");
-    let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
-    by.adapt(test, call).run()?.succeeded()?;
-    Profile::read(&output)
-}
-
-/// A recording of processes that ran before and go on.
-pub(super) struct OfRunning {
-    pub(super) profile: Profile,
-    /// What each of the processes used at most while it was recorded, in milliseconds.
-    pub(super) used: Vec<f64>,
-}
-
-/// What each process is to work while it is recorded, in milliseconds of CPU time.
-pub(super) const WORK: f64 = 300.0;
-
-/// Records what runs already until each of some processes has worked for [`WORK`], however long this machine needs for
-/// that.
-pub(super) fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<OfRunning, Stop> {
-    record_working_by(By::Best, test, options, pids)
-}
-
-pub(super) fn record_working_by(
-    by: By,
-    test: &Context<'_>,
-    options: &[&str],
-    pids: &[u32],
-) -> Result<OfRunning, Stop> {
-    let used = || pids.iter().map(|pid| process_cpu_ms(*pid)).collect::<Result<Vec<f64>, _>>();
-    let output = test.fresh("profile.json.gz");
-    let before = used()?;
-    let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
-    let recorder = by.adapt(test, call).start()?;
-    recorder.wait_until_recording()?;
-    let begun = used()?;
-    recorder.wait_until("the processes to work", || {
-        let grown = |(now, begun): (&f64, &f64)| now - begun > WORK;
-        used().is_ok_and(|now| now.iter().zip(&begun).all(grown))
-    })?;
-    recorder.signal(libc::SIGINT)?;
-    recorder.wait()?.succeeded()?;
-    let used = used()?.iter().zip(before).map(|(after, before)| after - before).collect();
-    Ok(OfRunning { profile: Profile::read(&output)?, used })
-}
-
-/// That a process has the samples that it is due for some CPU time, at least that of [`WORK`].
-pub(super) fn expect_due(what: &str, weight: f64, used: f64) -> Verdict {
-    let due = WORK * 0.95 - 5.0..used * 1.05 + 5.0;
-    expect_measured(due.contains(&weight), format_args!("{what} has {weight} samples, not {due:?}"))
-}
-
-/// The CPU time of a process that lives, by the scheduler's sum.
-pub(super) fn process_cpu_ms(pid: u32) -> Result<f64, anyhow::Error> {
-    let mut sum = 0.0;
-    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread that ends meanwhile takes its time along.
-        let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-        sum += text.split(' ').next().unwrap_or_default().parse().unwrap_or(0.0);
-    }
-    Ok(sum / 1e6)
-}
-
-/// The weight of a process.
-pub(super) fn weight_of(profile: &Profile, pid: u32) -> f64 {
-    let pid = pid.to_string();
-    profile.threads.iter().filter(|thread| thread.pid == pid).map(Thread::total).sum()
-}
 
 fn group_is_removed(test: &Context<'_>) -> Verdict {
     need_root()?;
@@ -310,7 +189,7 @@ fn several(test: &Context<'_>) -> Verdict {
 fn running_children(test: &Context<'_>) -> Verdict {
     let ready = test.fresh("ready");
     let program = test.workload("endless").display().to_string();
-    // What is born later, too. Of 50 ms it works 40: each of its turns is of whole milliseconds.
+    // Processes that are born later, too. Of 50 ms it works 40: each of its turns is of whole milliseconds.
     let (later, worked) = (test.workload("shares"), 40.0);
     let later = later.display();
     let script = format!("({program} 1; true) & while :; do sleep 0.05; {later} 50; done");
@@ -333,7 +212,7 @@ fn running_children(test: &Context<'_>) -> Verdict {
             all >= 3 && whole + 2 >= all,
             format_args!("{whole} of {all} later children have the samples that they are due"),
         )?;
-        // What waits is seen by ptrace alone, of processes that are born meanwhile, too.
+        // Only ptrace sees waiting threads, also of processes that are born meanwhile.
         let sleeps = profile.threads.iter().any(|thread| thread.process == "sleep");
         expect(sleeps || by == By::Best, format_args!("no later child: {:?}", profile.thread_names()))?;
     }
@@ -378,14 +257,6 @@ fn is_stopped(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
-/// A process that runs this program.
-pub(super) fn process_of(program: &Path) -> Option<u32> {
-    let mut entries = fs::read_dir("/proc").ok()?.flatten();
-    let process =
-        entries.find(|entry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program));
-    process?.file_name().to_str()?.parse().ok()
-}
-
 /// The threads are born while they are attached to: none is missed, and none sampled twice.
 fn born_meanwhile(test: &Context<'_>) -> Verdict {
     let (truth, ready, go_on) = (test.fresh("truth"), test.fresh("ready"), test.fresh("go-on"));
@@ -407,9 +278,9 @@ fn born_meanwhile(test: &Context<'_>) -> Verdict {
         profile.total() < used * 1.02,
         format_args!("{} samples for {used:.0} ms", profile.total()),
     )?;
-    // Each thread works for 30 ms, and for 15 of them when the recorder has begun. What of the others comes before that is the
-    // machine's business. It is the samples that are counted, for one that comes after the hypervisor has held the CPU stands for
-    // that time, too.
+    // Each thread works for 30 ms, and for 15 of them when the recorder has begun. Samples of the others
+    // before that depend on the machine. Samples are counted, because one that comes after the hypervisor has
+    // held the CPU includes that time, too.
     let counts = profile.threads.iter().filter(|thread| !thread.is_main).map(|thread| thread.samples.len());
     let most = counts.clone().max().unwrap_or_default();
     expect_measured(most < 45, format_args!("a thread of 30 ms has {most} samples"))?;
@@ -469,7 +340,7 @@ fn whole_system(test: &Context<'_>) -> Verdict {
     let weight = weight_of(&profile, target.pid());
     end(target)?;
     let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
-    // Intervals of a CPU that lie across a switch are whose they end with.
+    // Intervals of a CPU across a switch count for the thread at their end.
     let due = WORK * 0.85 - lost..used[0] * 1.15 + 5.0;
     expect_measured(
         due.contains(&weight),
@@ -521,7 +392,7 @@ fn system_by_cpu(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// What of a CPU's row is a process's, as the first frame of each stack says.
+/// The share of a process in a CPU's row, by the first frame of each stack.
 fn weight_below(row: &Thread, pid: u32) -> f64 {
     let owner = format!("(process {pid}, ");
     let is_own = |stack: &[&Frame]| stack.first().is_some_and(|root| root.function.contains(&owner));
@@ -640,7 +511,7 @@ pub(super) fn expect_refused(test: &Context<'_>, call: Invocation<'_>, says: &[&
     expect_refusal(&call.args(&["-s", "-o"]).path(&output).run()?, &output, says)
 }
 
-/// As [`expect_refused`], of a command beside what cannot be recorded: it is not started.
+/// As [`expect_refused`], for a command beside a target that cannot be recorded. It is not started.
 pub(super) fn expect_not_started<'a>(
     test: &'a Context<'a>,
     options: &[&str],
@@ -735,7 +606,8 @@ fn few_descriptors(test: &Context<'_>) -> Verdict {
         expect_contains("stderr", &finished.stderr, says)?;
         expect(is_alive(target.pid()), "the program did not survive")?;
         end(target)?;
-        // Who runs for a millisecond at a time is hardly ever seen by the wall clock, but its time is known.
+        // A process that runs for a millisecond at a time is hardly ever seen by the wall clock, but its time
+        // is known.
         let profile = Profile::read(&output)?;
         let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
         let total = profile.total();

@@ -12,7 +12,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("jitdumps_keep_time_in_a_time_namespace", jitdump),
 ];
 
-/// A clock that is a day ahead. The one who forks is in the namespace on every kernel.
+/// A clock that is a day ahead. The forking process is in the namespace on every kernel.
 const AHEAD: [&str; 5] = ["unshare", "-T", "--fork", "--monotonic", "86400"];
 
 fn recorder(test: &Context<'_>) -> Verdict {

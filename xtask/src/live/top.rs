@@ -1,9 +1,10 @@
-//! `nyquist top`: what is on the screen, what keys do, and that the terminal is given back.
+//! `nyquist top`: the screen, the effects of keys, and that the terminal is restored.
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::harness::Test;
 use super::invocation::Running;
+use super::permissions::at_paranoid;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_commands_functions_are_shown_until_q", command).quick(),
@@ -14,6 +15,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_command_that_fails_is_not_silent", failed),
     Test::new("a_commands_output_does_not_disturb_the_screen", output),
     Test::new("batches_are_tables_of_the_right_shares", batch).quick(),
+    Test::new("waits_are_shown_while_they_last", waits).quick(),
+    Test::new("a_plain_user_sees_where_threads_wait", waits_of_plain_user),
     Test::new("a_missing_command_leaves_the_terminal_alone", not_there),
 ];
 
@@ -32,7 +35,7 @@ fn workload(test: &Context<'_>, name: &str) -> String {
 /// That the terminal is as it was, and the screen left.
 fn expect_given_back(running: &Running<'_>, before: &str) -> Verdict {
     running.wait_until("the terminal to be as it was", || running.terminal_settings() == before)?;
-    // What was written last may be read a moment later.
+    // The last output may be read a moment later.
     running.wait_until("the alternate screen to be left", || running.shown_so_far().contains(LEAVE))?;
     Ok(())
 }
@@ -167,6 +170,49 @@ fn batch(test: &Context<'_>) -> Verdict {
     }
     let finished = test.nyquist(&["top", "-b", "-n", "1", "--", &shares, "60000"]).run()?.succeeded()?;
     expect_eq("the tables", finished.stdout_text().matches("FUNCTION").count(), 1)
+}
+
+/// That of two tables the last one says that one thread has slept all the time.
+fn expect_sleeping(text: &str) -> Verdict {
+    let last = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
+    let heading = last.lines().next().unwrap_or_default();
+    let number = |before: &str| heading.split(before).next()?.rsplit(' ').next()?.parse::<f64>().ok();
+    expect_measured(
+        number(" threads waiting").is_some_and(|threads| (0.9..=1.1).contains(&threads)),
+        format_args!("one thread that sleeps: {heading}"),
+    )?;
+    let line = last.lines().find(|line| line.trim_end().ends_with("[waiting: sleep]")).unwrap_or_default();
+    let share = line.split('%').next().and_then(|share| share.trim().parse::<f64>().ok());
+    expect_measured(share.is_some_and(|share| share > 95.0), format_args!("the share of sleep: {last}"))
+}
+
+fn waits(test: &Context<'_>) -> Verdict {
+    // The one wait of this program lasts for longer than it is watched.
+    let batch = ["top", "--off-cpu", "-b", "-n", "3", "--interval", "0.5"];
+    let text = test.nyquist(&batch).args(&["sleep", "60"]).run()?.succeeded()?.stdout_text();
+    expect_sleeping(&text)?;
+    let file = test.fresh("file").display().to_string();
+    let mut running = watch(test, &["--off-cpu", &workload(test, "reasons"), "60", &file])?;
+    running.wait_until_on_screen("threads waiting")?;
+    running.wait_until_on_screen("[waiting: lock]")?;
+    running.press("3")?;
+    running.wait_until_on_screen("WAITS")?;
+    running.press("1w")?;
+    running.wait_until_on_screen("CPU time and waiting")?;
+    running.press("w")?;
+    running.wait_until("CPU time alone", || {
+        let screen = super::emulator::screen(&running.shown_so_far());
+        screen.iter().take(2).any(|line| line.trim_end().ends_with("CPU time"))
+            && !screen.iter().any(|line| line.contains("[waiting: lock]"))
+    })?;
+    running.press("q")?;
+    expect_eq("the status", running.wait()?.code(), 0)
+}
+
+fn waits_of_plain_user(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let batch = ["top", "--off-cpu", "-b", "-n", "8", "--interval", "0.5", "sleep", "60"];
+    expect_sleeping(&test.nyquist(&batch).by_plain_user().run()?.succeeded()?.stdout_text())
 }
 
 fn not_there(test: &Context<'_>) -> Verdict {

@@ -95,7 +95,7 @@ fn go(test: &Context<'_>, flags: &str, mode: &str) -> Verdict {
     expect_measured(deep > 0.3, format_args!("only {deep} of the stacks have more than five frames"))
 }
 
-/// The roots that stand for what is missing, and how often each is one.
+/// The roots of truncated stacks, and how often each occurs.
 fn ends(profile: &Profile) -> String {
     let roots = profile.roots();
     let missing = roots.iter().filter(|(root, _)| root.starts_with("(truncated"));

@@ -1,4 +1,4 @@
-//! The built-in viewer: what its server says, and what people do with the page in a real browser
+//! The built-in viewer: the answers of its server, and uses of the page in a real browser
 //! (`crates/nyquist-viewer/tests/browser.mjs`).
 
 use std::path::{Path, PathBuf};
@@ -32,16 +32,18 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("own_code_and_libraries", |test| on_shares(test, "own")).parallel(),
     Test::new("two_runs_are_compared", compare).parallel(),
     Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")).parallel(),
+    Test::new("each_of_many_threads_has_a_track", many_threads).parallel(),
+    Test::new("each_core_has_a_track", cores).parallel(),
     Test::new("a_recording_is_followed", live_recording).parallel(),
     Test::new("top_is_followed_in_a_browser", live_top).parallel(),
     Test::new("an_exported_page_needs_no_server", exported).parallel(),
     Test::new("hostile_names_are_text", hostile_names).parallel(),
 ];
 
-/// What drives the browser.
+/// The package that controls the browser.
 const PLAYWRIGHT: Package = Package { name: "playwright-core", version: "1.65.1" };
 
-/// What checks the types of the page's modules.
+/// The package that checks the types of the page's modules.
 const TYPESCRIPT: Package = Package { name: "typescript", version: "5.9.3" };
 
 /// A viewer that is served.
@@ -83,13 +85,13 @@ fn page(test: &Context<'_>) -> Verdict {
     expect_contains("the page", &page.text(), &served.front_end.replace('&', "&amp;"))?;
     let printed = served.running.stdout_so_far() + &served.running.stderr_so_far();
     expect_contains("what is printed", &printed, &format!("Built-in viewer   {}", served.url()))?;
-    let script = format!("{}assets/main.js", served.path);
+    let script = format!("{}assets/page.js", served.path);
     let zipped = served.client.request("GET", &script, &[("Accept-Encoding", "gzip, br")], "")?;
     expect_eq("the encoding", zipped.header("content-encoding"), Some("gzip"))?;
     let etag = zipped.header("etag").unwrap_or_default().to_owned();
     let again = served.client.request("GET", &script, &[("If-None-Match", &etag)], "")?;
     expect_eq("the status of what is known", again.status, 304)?;
-    expect_eq("without the token", served.client.get("/assets/main.js")?.status, 404)?;
+    expect_eq("without the token", served.client.get("/assets/page.js")?.status, 404)?;
     let refused = served.client.get(&format!("{}api/v1/callers?function=x", served.path))?;
     expect_eq(
         "a wrong question",
@@ -145,7 +147,7 @@ fn pure_parts(test: &Context<'_>) -> Verdict {
     expect_eq(&format!("node --test: {}", tested.stdout_text()), tested.code(), 0)
 }
 
-/// Does with served profiles what a scenario says; `expected` is what it needs to know of them.
+/// Runs a scenario with served profiles. `expected` has the facts about them that it needs.
 fn browse(test: &Context<'_>, profiles: &[&Path], scenario: &str, expected: &Value) -> Verdict {
     packages::install_browser();
     browser::program()?;
@@ -154,7 +156,7 @@ fn browse(test: &Context<'_>, profiles: &[&Path], scenario: &str, expected: &Val
     served.end()
 }
 
-/// Does in a browser what a scenario says.
+/// Runs a scenario in a browser.
 fn look_at(test: &Context<'_>, url: &str, scenario: &str, expected: &Value) -> Verdict {
     packages::install_browser();
     let (program, tools) = (browser::program()?, npm::folder_with(&[PLAYWRIGHT])?);
@@ -166,7 +168,8 @@ fn look_at(test: &Context<'_>, url: &str, scenario: &str, expected: &Value) -> V
     expect_eq(&format!("{scenario}: {}", finished.stderr), finished.code(), 0)
 }
 
-/// While nobody looks, no snapshot is made; a page shows more and more, and the end; then there is the profile as of any recording.
+/// While no page is watched, no snapshot is made; a page shows more and more, and the end; then there is the
+/// profile as of any recording.
 fn live_recording(test: &Context<'_>) -> Verdict {
     let (output, ending) = (test.path("live.json.gz"), test.path("over"));
     let call = test.nyquist(&["record", "--live", "--no-open", "-o"]).path(&output).args(&["--"]);
@@ -214,6 +217,23 @@ fn exported(test: &Context<'_>) -> Verdict {
     call.path(&recorded.path).run()?.succeeded()?;
     let url = format!("file://{}", page.display());
     look_at(test, &url, "file", &json!({"leaf": "alpha", "caller": "middle"}))
+}
+
+/// More threads than one answer has tracks: they are asked as they come into sight.
+fn many_threads(test: &Context<'_>) -> Verdict {
+    const THREADS: usize = 300;
+    let slice = |thread: usize| json!({"ph": "X", "name": "work", "ts": 0, "dur": 500_000 + thread, "pid": 1, "tid": thread});
+    let mut events: Vec<_> = (0..THREADS).map(slice).collect();
+    events.push(json!({"ph": "X", "name": "rest", "ts": 999_999, "dur": 1, "pid": 1, "tid": 0}));
+    let trace = test.fresh("many.json");
+    std::fs::write(&trace, json!({ "traceEvents": events }).to_string())?;
+    browse(test, &[&trace], "many", &json!({ "threads": THREADS }))
+}
+
+/// What ran on each CPU is above the threads.
+fn cores(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).options(&["--per-cpu-threads"]).run_well()?;
+    browse(test, &[&recorded.path], "cores", &json!({ "leaf": "alpha" }))
 }
 
 fn on_shares(test: &Context<'_>, scenario: &str) -> Verdict {

@@ -1,10 +1,12 @@
-//! `record --off-cpu`: where threads wait, for how long, and what for.
+//! `record --off-cpu`: where threads wait, how long, and for which reason.
+
+use std::os::unix::fs::MetadataExt as _;
 
 use anyhow::Context as _;
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::recorded::Recorded;
@@ -13,13 +15,17 @@ use super::{permissions, rules};
 pub(super) const TESTS: &[Test] = &[
     Test::new("each_thread_waits_for_what_it_waits_for", reasons).quick(),
     Test::new("a_plain_user_sees_what_threads_wait_for", reasons_of_plain_user),
+    Test::new("ptrace_tells_what_threads_wait_for", reasons_by_ptrace),
     Test::new("running_and_waiting_are_all_time_of_a_thread", all_time),
     Test::new("a_lock_names_its_holder_and_who_waits", locks),
+    Test::new("root_sees_where_in_the_kernel_threads_wait", kernel_functions),
+    Test::new("root_sees_which_thread_ends_a_wait", wakers),
     Test::new("a_sleeping_thread_is_seen_when_attached", attached),
+    Test::new("workers_of_tokio_wait_where_they_park", workers_of_tokio),
     Test::new("waits_are_not_kept_as_perf_data", with_perf_data),
 ];
 
-/// Each thread of the program, what it waits for, and the function where it does.
+/// Each thread of the program, the reason of its wait, and the function where it waits.
 const REASONS: [(&str, &str, &str); 8] = [
     ("sleeps", "[waiting: sleep]", "sleeps"),
     ("holds", "[waiting: sleep]", "holds_lock"),
@@ -35,8 +41,16 @@ fn record<'a>(
     test: &'a Context<'a>,
     adapt: fn(Invocation<'a>) -> Invocation<'a>,
 ) -> anyhow::Result<Recorded> {
+    record_with(test, &["--off-cpu"], adapt)
+}
+
+fn record_with<'a>(
+    test: &'a Context<'a>,
+    options: &[&str],
+    adapt: fn(Invocation<'a>) -> Invocation<'a>,
+) -> anyhow::Result<Recorded> {
     let file = test.fresh("written").display().to_string();
-    test.record(&["reasons", "2", &file]).options(&["--off-cpu"]).with(adapt).run_well()
+    test.record(&["reasons", "2", &file]).options(options).with(adapt).run_well()
 }
 
 /// A report of a recording, as JSON.
@@ -45,7 +59,7 @@ fn report(test: &Context<'_>, recorded: &Recorded, options: &[&str]) -> anyhow::
     Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
 }
 
-/// The share of a function in a report, with what it calls.
+/// The total share of a function in a report.
 fn share(report: &Value, function: &str) -> f64 {
     let rows = report["functions"].as_array().into_iter().flatten();
     let row = rows.into_iter().find(|row| row["function"].as_str() == Some(function));
@@ -61,9 +75,15 @@ fn reasons_of_plain_user(test: &Context<'_>) -> Verdict {
     check_reasons(test, &record(test, Invocation::by_plain_user)?)
 }
 
+fn reasons_by_ptrace(test: &Context<'_>) -> Verdict {
+    check_reasons(test, &record_with(test, &["--off-cpu", "--backend", "ptrace"], |call| call)?)
+}
+
 fn check_reasons(test: &Context<'_>, recorded: &Recorded) -> Verdict {
     for (thread, reason, function) in REASONS {
-        let report = report(test, recorded, &["--off-cpu", "--thread", &format!("^{thread}$")])?;
+        // A child process begins with the name of the thread that has made it.
+        let options = ["--off-cpu", "--process", "^reasons$", "--thread", &format!("^{thread}$")];
+        let report = report(test, recorded, &options)?;
         let [for_that, there] = [reason, function].map(|name| share(&report, name));
         let holds = for_that > 0.8 && there > 0.8;
         expect_measured(holds, format_args!("{thread}: {for_that:.3} {reason}, {there:.3} in {function}"))?;
@@ -75,24 +95,34 @@ fn check_reasons(test: &Context<'_>, recorded: &Recorded) -> Verdict {
 
 /// With the clocks of threads, CPU time is exact. Those of CPUs, as root, sample it: it is as exact as a number of samples.
 fn all_time(test: &Context<'_>) -> Verdict {
-    check_time(test, &record(test, |call| call)?, |samples| 4.0 * samples.sqrt() / 1000.0)?;
+    check_time(test, &record(test, |call| call)?, |report, samples| {
+        4.0 * samples.sqrt() / 1000.0 + late_samples(report)
+    })?;
     let _held = permissions::at_paranoid(2)?;
-    check_time(test, &record(test, Invocation::by_plain_user)?, |_| 0.0)
+    check_time(test, &record(test, Invocation::by_plain_user)?, |_, _| 0.0)
+}
+
+/// How many seconds of CPU time the samples have that the clock of a CPU took late. A virtual CPU that was halted learns of its clock
+/// when it runs again: the sample is where interrupts are enabled after the switch to the thread, which did not use that time.
+fn late_samples(report: &Value) -> f64 {
+    let rows = report["functions"].as_array().into_iter().flatten();
+    let late = rows
+        .filter(|row| row["function"].as_str().is_some_and(|name| name.starts_with("finish_task_switch")));
+    late.filter_map(|row| row["self"].as_f64()).sum::<f64>() / 1000.0
 }
 
 /// The program says how long each of its threads lived. `more` is how many seconds of CPU time so many samples may be off.
-fn check_time(test: &Context<'_>, recorded: &Recorded, more: fn(f64) -> f64) -> Verdict {
+fn check_time(test: &Context<'_>, recorded: &Recorded, more: fn(&Value, f64) -> f64) -> Verdict {
     let lines = recorded.finished.stdout_text();
     for line in lines.lines() {
         let (thread, lived) = line.split_once(' ').context("a line of the program")?;
-        let weight = |state: &[&str]| -> anyhow::Result<f64> {
-            let report = report(test, recorded, &[state, &["--thread", &format!("^{thread}$")]].concat())?;
-            report["weight"].as_f64().context("no weight")
-        };
+        let report = |state| report(test, recorded, &[state, "--thread", &format!("^{thread}$")]);
+        let weight = |report: &Value| report["weight"].as_f64().context("no weight");
+        let (all, waiting) = (report("--wall")?, report("--off-cpu")?);
         // A weight is a millisecond.
-        let (found, lived) = (weight(&["--wall"])? / 1000.0, lived.parse::<f64>()?);
-        let waited = weight(&["--off-cpu"])? / 1000.0;
-        let holds = (found - lived).abs() <= 0.02 * lived + more((found - waited) * 1000.0);
+        let (found, lived) = (weight(&all)? / 1000.0, lived.parse::<f64>()?);
+        let waited = weight(&waiting)? / 1000.0;
+        let holds = (found - lived).abs() <= 0.02 * lived + more(&all, (found - waited) * 1000.0);
         expect_measured(holds, format_args!("{thread} lived for {lived:.3} s, and {found:.3} s are shown"))?;
     }
     expect_eq("threads", lines.lines().count(), 10)
@@ -112,19 +142,68 @@ fn locks(test: &Context<'_>) -> Verdict {
     expect_measured((1.2..2.1).contains(&total), format_args!("waited {total:.3} s for the lock"))
 }
 
+/// What each thread of the program waits in, in the kernel. Not each of a thread's waits is recorded with its stack, because another
+/// one waits thousands of times a second.
+fn kernel_functions(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let recorded = record(test, |call| call)?;
+    for (thread, function) in [("sleeps", "hrtimer_nanosleep"), ("pipe", "pipe_read"), ("child", "do_wait")] {
+        let report = report(test, &recorded, &["--off-cpu", "--thread", &format!("^{thread}$")])?;
+        let rows = report["functions"].as_array().into_iter().flatten();
+        let found = rows.filter(|row| row["function"].as_str().is_some_and(|name| name.contains(function)));
+        let share: f64 = found.filter_map(|row| row["total_share"].as_f64()).fold(0.0, f64::max);
+        expect_measured(share > 0.1, format_args!("{thread}: {share:.3} of its waits are in {function}"))?;
+    }
+    Ok(())
+}
+
+/// The number of the first namespace of processes (`PROC_PID_INIT_INO` in Linux's `include/linux/proc_ns.h`).
+const FIRST_NAMESPACE: u64 = 0xefff_fffc;
+
+/// A wakeup names a thread by its number in the first namespace of processes.
+fn wakers(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    if std::fs::metadata("/proc/self/ns/pid").map_err(anyhow::Error::from)?.ino() != FIRST_NAMESPACE {
+        return skip("this is not the first namespace of processes");
+    }
+    let recorded = record(test, |call| call)?;
+    for (thread, waker) in [("wants", "holds ("), ("pipe", "feeds ("), ("sleeps", "an interrupt")] {
+        let report = report(test, &recorded, &["--waits", "--thread", &format!("^{thread}$")])?;
+        let found = report["waits"][0]["woken_by"][0]["thread"].as_str().unwrap_or_default();
+        expect(found.starts_with(waker), format_args!("{thread} is woken by {found:?}"))?;
+    }
+    let markers = report(test, &recorded, &["--markers", "--thread", "^feeds$"])?;
+    let rows = markers["markers"].as_array().into_iter().flatten();
+    let wakes = rows.filter(|row| row["kind"] == "Wake").filter_map(|row| row["count"].as_u64()).sum::<u64>();
+    expect(wakes >= 10, format_args!("the thread that feeds others woke {wakes}"))
+}
+
 /// It leaves no CPU and comes to none while it is recorded.
 fn attached(test: &Context<'_>) -> Verdict {
     let target = test.program("sleep").args(&["1000"]).start()?;
     let (pid, output) = (target.pid().to_string(), test.fresh("profile.json.gz"));
     let options = ["record", "-s", "--off-cpu", "-d", "1", "-p", &pid, "-o"];
     test.nyquist(&options).path(&output).run()?.succeeded()?;
-    super::targets::end(target)?;
+    super::running_targets::end(target)?;
     let call = test.nyquist(&["report", "--json", "--off-cpu"]).path(&output);
     let report: Value = serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?;
     let slept = share(&report, "[waiting: sleep]");
     let seconds = report["weight"].as_f64().unwrap_or_default() / 1000.0;
     let holds = slept > 0.95 && (0.9..1.2).contains(&seconds);
     expect_measured(holds, format_args!("{slept:.3} of {seconds:.3} s asleep"))
+}
+
+/// Of two workers without work, one waits for the events of all, and the other one for it.
+fn workers_of_tokio(test: &Context<'_>) -> Verdict {
+    let recording = test.record(&["async_server", "joined", "4", "200"]).options(&["--off-cpu"]);
+    let recorded = recording.run_well()?;
+    let report = report(test, &recorded, &["--off-cpu", "--thread", "^tokio-rt-worker$"])?;
+    let [lock, events] = ["[waiting: lock]", "[waiting: events]"].map(|reason| share(&report, reason));
+    let rows = report["functions"].as_array().into_iter().flatten();
+    let parks = rows.filter(|row| row["function"].as_str().is_some_and(|name| name.contains("park")));
+    let parked: f64 = parks.filter_map(|row| row["total_share"].as_f64()).fold(0.0, f64::max);
+    let holds = lock > 0.1 && events > 0.1 && lock + events > 0.7 && parked > 0.3;
+    expect_measured(holds, format_args!("{lock:.3} for a lock, {events:.3} for events, {parked:.3} parked"))
 }
 
 fn with_perf_data(test: &Context<'_>) -> Verdict {

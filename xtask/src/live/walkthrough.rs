@@ -1,4 +1,4 @@
-//! docs/rust.md: its commands are run as they stand there, and what it says of the recordings must hold.
+//! docs/rust.md: its commands are run unchanged, and its statements about the recordings must hold.
 
 use std::fs;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ fn record_in_turns(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// What stands behind a `$` on the page.
+/// The commands behind a `$` on the page.
 fn commands(page: &str) -> Vec<&str> {
     page.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
 }
@@ -90,7 +90,7 @@ fn profile(test: &Context<'_>, name: &str) -> Result<Profile> {
     Profile::read(&file(test, name))
 }
 
-/// What a command that is given a profile, or two, says in JSON.
+/// The JSON output of a command for a profile, or two.
 fn ask(test: &Context<'_>, words: &[&str], files: &[&str]) -> Result<Value> {
     let call = test.nyquist(words).args(&["--json"]);
     let call = files.iter().fold(call, |call, name| call.path(&file(test, name)));
@@ -107,8 +107,8 @@ fn whole_difference(test: &Context<'_>, before: &str, after: &str) -> Result<Val
     Ok(diff["whole"].clone())
 }
 
-/// CPU time beside that of the page: 0.57, 0.73, 0.80 of the step before, and 0.33 in all. The bounds leave room for
-/// other machines.
+/// CPU time beside that of the page: 0.57, 0.73, 0.80 of the step before, and 0.33 in all. The bounds allow
+/// for other machines.
 fn each_step_is_faster(test: &Context<'_>) -> Verdict {
     let check = |before: &str, after: &str, at_most: f64| -> Verdict {
         let whole = whole_difference(test, before, after)?;

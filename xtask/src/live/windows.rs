@@ -1,5 +1,5 @@
-//! Profiles of programs of Windows: their names come from PDBs, Breakpad symbol files and DWARF. The programs are made
-//! here by cross compilers, and what is shown is compared with `llvm-symbolizer`.
+//! Profiles of programs of Windows: their names come from PDBs, Breakpad symbol files and DWARF. The programs
+//! are made here by cross compilers, and the names are compared with `llvm-symbolizer`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -24,7 +24,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("doctor_tells_what_files_of_windows_hold", doctor).parallel(),
 ];
 
-/// An image and what is beside it, made by clang and lld.
+/// An image and the files beside it, made by clang and lld.
 struct Program {
     folder: PathBuf,
     image: PathBuf,
@@ -61,7 +61,7 @@ fn build(test: &Context<'_>, name: &str, level: &str) -> Result<Program, Stop> {
     Ok(Program { folder, image, pdb })
 }
 
-/// The code id and the debug id as `doctor` tells them.
+/// The code id and the debug id from `doctor`.
 fn ids(test: &Context<'_>, image: &Path) -> Result<(String, String)> {
     let told = test.nyquist(&["doctor"]).path(image).run()?.succeeded()?.stdout_text();
     let word = |before: &str| {
@@ -221,13 +221,13 @@ fn names_from_servers(test: &Context<'_>) -> Verdict {
     let path = format!("/program.pdb/{BREAKPAD_ID}/program.sym");
     let server = FileServer::of(HashMap::from([(path.clone(), BREAKPAD_FILE.into())]))?;
     let (of_breakpad, names) = of_breakpad_file();
-    // Whoever names no server asks none.
+    // Without a named server none is asked.
     let without = reported_with(test, &of_breakpad, &[])?;
     expect(without.is_disjoint(&names), format_args!("names without a server: {without:?}"))?;
     let asked = ["--breakpad-symbol-server", &server.url];
     expect_eq("the names by Breakpad's server", reported_with(test, &of_breakpad, &asked)?, names.clone())?;
     expect(server.requests().contains(&path), format_args!("asked for {:?}", server.requests()))?;
-    // What was fetched once is kept.
+    // Files that were fetched once are kept.
     let before = server.requests().len();
     expect_eq("the names once more", reported_with(test, &of_breakpad, &asked)?, names)?;
     expect_eq("requests for them", server.requests().len(), before)?;

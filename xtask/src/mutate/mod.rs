@@ -19,7 +19,7 @@ const MOST_BYTES: usize = 2 << 20;
 /// How long a file is made now and then by a hole at its end.
 const SPARSE_BYTES: u64 = 64 << 20;
 
-/// What to damage, and for how long.
+/// The files to damage, and for how long.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// For how long
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     nyquist: Option<PathBuf>,
 }
 
-/// Builds what is needed and runs; says whether the program has always ended well.
+/// Builds the programs and runs. Returns whether the program has always ended well.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,

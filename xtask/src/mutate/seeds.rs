@@ -1,4 +1,5 @@
-//! The files that are damaged: recordings and profiles that the program makes itself, what they name, and object files.
+//! The files that are damaged: recordings and profiles that the program makes itself, files that they name,
+//! and object files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::trial::Trial;
 use crate::workloads;
 
-/// A good file, where it lies, and the commands that read it there.
+/// A good file, its path, and the commands that read it there.
 pub(super) struct Seed {
     pub(super) place: PathBuf,
     pub(super) bytes: Vec<u8>,
@@ -41,7 +42,7 @@ const SAMPLES: [&str; 5] = [
 /// Object files that the seeds of the fuzz targets have, where those were made: the target, and how many of them.
 const OBJECTS: [(&str, usize); 4] = [("elf", 12), ("windows_symbols", 5), ("macho", 2), ("symbols_file", 4)];
 
-/// Makes all of them. Where the machine lets nobody record, there are fewer.
+/// Makes all of them. If the machine does not allow recording, there are fewer.
 pub(super) fn all(trial: &Trial) -> Result<Vec<Seed>> {
     let workloads = workloads::build_all()?;
     let mut seeds = Vec::new();
@@ -62,7 +63,7 @@ pub(super) fn all(trial: &Trial) -> Result<Vec<Seed>> {
     }
     seeds.push(profile_seed(trial, profile.clone())?);
     seeds.push(profile_seed(trial, recording.clone())?);
-    // What the recording names: the program's file, read for names, lines, unwinding and instructions.
+    // The file that the recording names: the program, read for names, lines, unwinding and instructions.
     let mut names = import(trial, &recording);
     names.push(words(&["annotate", "alpha"], &[&profile]));
     names.push(words(&["doctor"], &[&program]));

@@ -1,4 +1,4 @@
-//! One run of the program over a damaged file, and what is expected of it.
+//! One run of the program over a damaged file, and the checks of its outcome.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ impl Trial {
         command
     }
 
-    /// Runs the program; says what is wrong with how it has ended.
+    /// Runs the program. Returns the error of its outcome.
     pub(super) fn check(&self, words: &[String]) -> Result<(), String> {
         let errors = self.scratch.join("stderr");
         let mut command = self.command(words);
@@ -60,7 +60,7 @@ impl Trial {
         }
     }
 
-    /// Keeps what a failure takes to be seen again.
+    /// Keeps the files to reproduce a failure.
     pub(super) fn keep(&self, number: u64, seed: &Seed, words: &[String], fault: &str) -> Result<()> {
         let folder = self.scratch.join("failed").join(number.to_string());
         fs::create_dir_all(&folder)?;
@@ -73,7 +73,7 @@ impl Trial {
     }
 }
 
-/// What is said is text, and of a failure one sentence.
+/// The messages are text, and a failure has one sentence.
 fn check_said(said: &str, status: i32) -> Result<(), String> {
     let is_control = |char: &char| char.is_control() && *char != '\n';
     if let Some(control) = said.chars().find(is_control) {

@@ -15,7 +15,7 @@ struct Target {
     name: &'static str,
     triple: &'static str,
     linker: &'static str,
-    /// What is particular to the architecture among the linker's options.
+    /// The linker's options for the architecture.
     before: &'static [&'static str],
     options: &'static [&'static str],
 }

@@ -1,5 +1,7 @@
-//! The step `oracle`: what this project reads and answers, beside other people's programs. Where what one needs is missing it is skipped.
+//! The step `oracle`: comparisons of this project's results with other people's programs. A comparison whose
+//! programs are missing is skipped.
 
+mod benches;
 mod go;
 mod images;
 mod perf_data;
@@ -13,8 +15,10 @@ use anyhow::{Context as _, Result};
 use crate::packages;
 use crate::tally::Tally;
 
-/// Each compares with one kind of oracle, and says whether there was no difference that is not known.
+/// Each compares with one kind of oracle, and says whether there was no difference that is not known. Before that, the programs that
+/// compare have to build.
 const COMPARISONS: &[fn(&mut Tally) -> Result<bool>] = &[
+    benches::check,
     images::check,
     rows::check,
     rows::check_followed,

@@ -11,7 +11,7 @@ use crate::tally::Tally;
 use crate::workloads;
 use crate::workspace::Workspace;
 
-/// What perf is asked for, and what the recording is called.
+/// The options of perf, and the name of the recording.
 const MODES: &[(&str, &[&str])] = &[
     ("plain", &[]),
     ("frame-pointers", &["-g"]),

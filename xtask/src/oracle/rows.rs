@@ -1,5 +1,5 @@
-//! The compiled unwind tables of the libraries at hand, row by row as gimli reads their call frame information; and what instructions say
-//! without them.
+//! The compiled unwind tables of the libraries at hand, compared row by row with gimli. And the tables from
+//! instructions alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,8 @@ pub(super) fn check(tally: &mut Tally) -> Result<bool> {
     succeeds(check)
 }
 
-/// Holds what instructions alone say against the unwind information of a program that has all of the C library in it.
+/// Compares the tables from instructions alone with the unwind information of a program that has all of the C
+/// library in it.
 pub(super) fn check_followed(tally: &mut Tally) -> Result<bool> {
     let Some(workspace) = Workspace::fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
     let (sources, program) = (crate::root().join("workloads"), super::folder()?.join("static"));
@@ -57,14 +58,14 @@ fn libraries_of_rustc() -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// A library itself, and not a linker script of a few words that stands for it.
+/// A library itself, and not a linker script in its place.
 fn is_large_library(entry: &std::fs::DirEntry) -> bool {
     let name = entry.file_name();
     let is_named = OF_RUSTC.iter().any(|start| name.to_string_lossy().starts_with(start));
     is_named && entry.metadata().is_ok_and(|metadata| metadata.len() > 1 << 20)
 }
 
-/// What a program prints, on one line.
+/// The output of a program, on one line.
 fn said(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(output.status.success(), "{command:?} failed ({})", output.status);

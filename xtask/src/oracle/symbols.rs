@@ -1,5 +1,5 @@
-//! Functions, files, lines and inlined calls of small programs, made by every compiler at hand in every way of writing debug info, as
-//! addr2line, pdb-addr2line and llvm-symbolizer answer them.
+//! Functions, files, lines and inlined calls of small programs, compared with addr2line, pdb-addr2line and
+//! llvm-symbolizer. The programs are made by every compiler at hand in every form of debug info.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ pub(super) fn check_pdb(tally: &mut Tally) -> Result<bool> {
     check("check-pdb", tally)
 }
 
-/// Runs a program that makes what it compares, and says itself which tools are missing here.
+/// Runs a program that makes the programs that it compares, and reports itself which tools are missing here.
 fn check(program: &str, tally: &mut Tally) -> Result<bool> {
     let Some(workspace) = Workspace::fetched("benches/symbols", "oracle", tally) else { return Ok(true) };
     let check = Command::new(workspace.build(program)?);

@@ -160,6 +160,8 @@ fn frame_difference(own: &PlainFrame, theirs: &PlainFrame) -> Option<&'static st
         None
     } else if plain(own) == plain(theirs) {
         Some("f-clone")
+    } else if own.strip_suffix(theirs.as_str()).is_some_and(|scope| scope.ends_with("::")) {
+        Some("g-scope")
     } else if own.contains(&last(theirs)) || theirs.contains(&last(own)) {
         Some("e-short")
     } else {

@@ -30,7 +30,7 @@ fn walk(recording: &Recording, sample: &Sample, unwinder: &mut Unwinder, cache: 
 
 impl Pair {
     fn is_same(&self) -> bool {
-        self.ours == self.theirs && self.their_root == (self.end == WalkEnd::Root)
+        self.ours == self.theirs && self.their_root == matches!(self.end, WalkEnd::Root | WalkEnd::Bottom)
     }
 
     /// How they differ: who goes on where the other ends, or else that they part.
@@ -38,7 +38,7 @@ impl Pair {
         let same = self.ours.iter().zip(&self.theirs).take_while(|(a, b)| a == b).count();
         let (ours_ends, theirs_ends) = (same == self.ours.len(), same == self.theirs.len());
         let end = match self.end {
-            WalkEnd::Root => "root".to_owned(),
+            WalkEnd::Root | WalkEnd::Bottom => "root".to_owned(),
             WalkEnd::Truncated(reason) => format!("truncated, {reason}"),
         };
         let theirs = if self.their_root { "root" } else { "truncated" };

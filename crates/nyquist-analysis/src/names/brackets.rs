@@ -1,4 +1,4 @@
-//! The brackets of names of Rust and C++, told from the operators that look like them.
+//! The brackets of names of Rust and C++, distinguished from operators that look like them.
 
 /// The names of C++'s operators that are made of signs, of those with a common beginning the longest first.
 pub(super) const OPERATORS: [&str; 41] = [
@@ -46,7 +46,7 @@ fn partner(closing: u8) -> u8 {
     }
 }
 
-/// How many bytes of `operator<<` and its like stand at that place.
+/// How many bytes of `operator<<` and its like are at that place.
 fn skip_operator(text: &str, index: usize) -> usize {
     let after = text.get(index..).and_then(|rest| rest.strip_prefix("operator"));
     let sign = after.and_then(|after| OPERATORS.iter().find(|sign| after.starts_with(**sign)));

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-/// The name by which a function is found again in another build: without the hash that rustc puts at the end of a
-/// path (`::h0123456789abcdef`) or behind a crate's name (`core[0123456789abcdef]`), without LLVM's suffix of promoted
-/// locals (`.llvm.123`), without the numbers of GCC's clones (`.constprop.0`), without an offset (`+0x1f`).
+/// The name by which a function is found again in another build. It lacks the hash that rustc puts at the end
+/// of a path (`::h0123456789abcdef`) or behind a crate's name (`core[0123456789abcdef]`). It also lacks LLVM's
+/// suffix of promoted locals (`.llvm.123`), the numbers of GCC's clones (`.constprop.0`), and an offset
+/// (`+0x1f`).
 ///
 /// `None` for what is only an address (`0x12ab`, `fun_1f40`): it means nothing in another build.
 pub fn comparable_name(name: &str) -> Option<Cow<'_, str>> {

@@ -2,7 +2,8 @@
 
 use super::brackets::{OPERATORS, closing, split_outside};
 
-/// How deep qualified types may lie within each other (`<<A as B>::C as D>::e`) before the rest is left as it is.
+/// How deep qualified types may be within each other (`<<A as B>::C as D>::e`) before the rest is left as it
+/// is.
 const MAX_DEPTH: usize = 8;
 
 /// Walks once over a name and copies what is to stay.
@@ -49,7 +50,7 @@ impl<'a> Shortener<'a> {
         self.out.is_empty() || self.out.ends_with("::")
     }
 
-    /// Copies `operator<<` and its like, whose brackets are none. Says whether there was one.
+    /// Copies `operator<<` and similar names, whose angle signs are no brackets. Says whether there was one.
     fn operator(&mut self) -> bool {
         let is_new_word = !self.out.ends_with(|char: char| char.is_alphanumeric() || char == '_');
         let Some(after) = self.rest.strip_prefix("operator").filter(|_| is_new_word) else { return false };

@@ -22,8 +22,9 @@ pub(crate) struct Shape {
     pub(crate) seed: u64,
 }
 
-/// The depths of stacks at each twentieth, then at 99 % and at the end: those of a recording of `cargo check` of a
-/// crate, scaled to a median of 30; beyond three quarters stretched to 200 at 99 %, as deeper crates have.
+/// The depths of stacks at each twentieth, then at 99 % and at the end. They are those of a recording of
+/// `cargo check` of a crate, scaled to a median of 30. Beyond three quarters they are stretched to 200 at 99 %,
+/// as deeper crates have.
 const DEPTHS: [usize; 22] =
     [1, 13, 16, 16, 17, 19, 22, 24, 25, 28, 30, 32, 35, 38, 41, 44, 56, 66, 85, 132, 200, 270];
 

@@ -338,3 +338,37 @@ fn without_stacks(profile: Profile, has_cpu_deltas: bool) -> Profile {
     *samples = all.into_iter().collect();
     builder.finish()
 }
+
+#[test]
+fn the_tracks_of_threads_sum_to_the_timeline_of_all() {
+    const PARTS: usize = 40;
+    check_all(|view, what| {
+        let threads: Vec<_> = view.by_thread().iter().map(|row| row.thread).collect();
+        let mut sums = BTreeMap::<_, Vec<u64>>::new();
+        for row in view.category_timelines(&threads, PARTS).into_iter().flat_map(|track| track.rows) {
+            let sum = sums.entry(row.category).or_insert_with(|| vec![0; PARTS]);
+            sum.iter_mut().zip(row.parts_ns).for_each(|(sum, ns)| *sum += ns);
+        }
+        let all = view.category_timeline(PARTS).rows.into_iter();
+        assert_eq!(sums, all.map(|row| (row.category, row.parts_ns)).collect(), "{what}");
+        let by_thread = view.thread_timeline(PARTS).rows.into_iter().flat_map(|row| row.parts_ns);
+        assert_eq!(by_thread.sum::<u64>(), sums.values().flatten().sum::<u64>(), "{what}");
+    });
+}
+
+#[test]
+fn the_time_with_a_function_is_that_of_a_focus_on_it() {
+    const PARTS: usize = 40;
+    check_all(|view, what| {
+        let threads: Vec<_> = view.by_thread().iter().map(|row| row.thread).collect();
+        let index = Index::new(view.profile());
+        for func in view.functions().functions.iter().map(|one| one.func).step_by(41) {
+            let mut selection = view.selection().clone();
+            selection.transforms.push(Transform::FocusFunction(func));
+            let focused = View::new(&index, &selection);
+            let with = view.category_timelines_with(func, &threads, PARTS);
+            assert_eq!(with, focused.category_timelines(&threads, PARTS), "{what}");
+            assert_eq!(view.category_timeline_with(func, PARTS), focused.category_timeline(PARTS), "{what}");
+        }
+    });
+}

@@ -1,4 +1,4 @@
-//! The account stage: how much time each sample stands for, and how much stands for none.
+//! The account stage: how much time each sample stands for, and how much time has no sample.
 
 use super::losses::Losses;
 use super::off_cpu::OffCpuIntervals;
@@ -6,28 +6,30 @@ use super::on_cpu::OnCpu;
 use super::remainder::{CpuTimeRemainder, ProgramRemainders};
 use super::share::{Activity, Share};
 use super::statistics::Statistics;
+use super::wait_functions::WaitFunctions;
 use crate::event::{Sample, SampleState, Tid, Timestamp};
 use crate::options::Options;
 use crate::processes::process::Process;
 use crate::processes::thread::{Thread, Used};
 
-/// What of the time of threads, and of the recording, samples stand for.
+/// The time of threads, and of the recording, that samples stand for.
 #[derive(Debug)]
 pub(crate) struct Accounting {
-    /// What a sample of weight 1 stands for, in nanoseconds.
+    /// The time that a sample of weight 1 stands for, in nanoseconds.
     interval: u64,
     /// Whether the source may sample the kernel.
     kernel_permitted: bool,
     pub(crate) statistics: Statistics,
     pub(crate) losses: Losses,
-    /// What threads that have ended have left over.
+    /// The remainders of threads that have ended.
     remainders: ProgramRemainders,
     pub(crate) off_cpu: OffCpuIntervals,
+    pub(crate) wait_functions: WaitFunctions,
     pub(crate) on_cpu: OnCpu,
 }
 
 impl Accounting {
-    /// Of a recording of which nothing was seen.
+    /// The accounting of a recording that has no events yet.
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             interval: options.interval(),
@@ -36,12 +38,13 @@ impl Accounting {
             losses: Losses::default(),
             remainders: ProgramRemainders::default(),
             off_cpu: OffCpuIntervals::default(),
+            wait_functions: WaitFunctions::default(),
             on_cpu: OnCpu::default(),
         }
     }
 
-    /// The CPU time that a thread has used since its last sample. Gives back that without what was lost, and in how many
-    /// intervals of that records were.
+    /// The CPU time that a thread has used since its last sample. Returns that time less the time of lost
+    /// records, and the number of intervals with lost records.
     pub(crate) fn used_by_sample(
         &mut self,
         thread: &mut Thread,
@@ -59,19 +62,19 @@ impl Accounting {
         (used.ns - lost_ns, lost)
     }
 
-    /// What of a thread's CPU time has no sample because it was lost, in nanoseconds and in intervals.
+    /// The part of a thread's CPU time whose samples were lost, in nanoseconds and in intervals.
     fn take_lost(&mut self, cpu: Option<u32>, used: Used) -> (u64, u32) {
         let intervals = self.losses.take_intervals(cpu, used, self.interval);
         ((u64::from(intervals) * self.interval).min(used.ns), intervals)
     }
 
-    /// What a sample stands for after `used` nanoseconds of CPU time; `None` where that is nothing yet.
+    /// The share of a sample after `used` nanoseconds of CPU time. `None` if its weight would be zero.
     pub(crate) fn share(&self, thread: &mut Thread, sample: &Sample, used: u64) -> Option<Share> {
         let waited = match sample.state {
             SampleState::Clocked => return Some(self.clocked_share(thread, sample, used)),
             SampleState::Running { waited_ns }
             | SampleState::Runnable { waited_ns }
-            | SampleState::Waiting { waited_ns } => waited_ns,
+            | SampleState::Waiting { waited_ns, .. } => waited_ns,
         };
         thread.unsampled.add(used);
         thread.waited.add(waited);
@@ -87,14 +90,14 @@ impl Accounting {
             cpu_delta: std::mem::take(&mut thread.unshown_ns),
             activity: match sample.state {
                 _ if on_cpu > 0 => Activity::Ran,
-                SampleState::Waiting { .. } => Activity::Waited,
+                SampleState::Waiting { reason, .. } => Activity::Waited(reason),
                 _ => Activity::Runnable,
             },
             not_permitted: 0,
         })
     }
 
-    /// What a sample stands for that its thread's own clock has triggered.
+    /// The share of a sample that its thread's own clock has triggered.
     fn clocked_share(&self, thread: &mut Thread, sample: &Sample, used: u64) -> Share {
         let (interval, period) = (self.interval, sample.period_ns.max(1));
         let activity = Activity::Ran;
@@ -102,7 +105,7 @@ impl Accounting {
             let weight = thread.unsampled.weigh(used, interval);
             return Share { weight, cpu_delta: used, activity, not_permitted: 0 };
         }
-        // What is beyond the sample's own period was spent in the kernel.
+        // Time beyond the sample's own period was spent in the kernel.
         thread.unsampled.add(used.saturating_sub(period));
         let not_permitted = self.take_not_permitted(thread);
         let shown = u64::from(not_permitted) * interval;
@@ -115,8 +118,8 @@ impl Accounting {
         if self.kernel_permitted { 0 } else { thread.unsampled.take_intervals(self.interval) }
     }
 
-    /// A thread has ended, and has used so much in all: what it used since its last sample was never sampled. Gives back in how
-    /// many intervals of that records were lost.
+    /// A thread has ended, and has used so much in all. Its time since its last sample was never sampled.
+    /// Returns the number of intervals of that time whose records were lost.
     pub(crate) fn used_at_end(
         &mut self,
         thread: &mut Thread,

@@ -1,4 +1,4 @@
-//! What the source dropped, and when it paused.
+//! Records that the source dropped, and times when it paused.
 
 use super::gap::Gap;
 use crate::event::Timestamp;
@@ -6,35 +6,36 @@ use crate::processes::thread::Used;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// What is known of the losses of a recording.
+/// The losses of a recording, as far as they are known.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     /// How many records each CPU has lost.
     on_cpus: BTreeMap<Option<u32>, Lost>,
-    /// When each CPU had its last sample: what it lost, it lost later.
+    /// When each CPU had its last sample. Its losses since then are later than that.
     last_samples: FxHashMap<u32, Timestamp>,
     /// Since when each CPU takes no samples.
     pauses: BTreeMap<Option<u32>, Timestamp>,
-    /// What all that was recorded has used of the CPUs, in nanoseconds, as the source itself has counted, where it does.
+    /// The CPU time of everything that was recorded, in nanoseconds, if the source itself counts it.
     cpu_time_ns: u64,
 }
 
 /// How many records were dropped.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lost {
-    /// As was told each time that some were.
-    told: u64,
+    /// The sum of the loss records.
+    reported: u64,
     /// As the source itself has counted in all, where it does.
     counted: u64,
-    /// How many of those that were told have not become time of a thread.
+    /// How many of the reported ones have not become time of a thread.
     unshown: u64,
-    /// When the last ones were told.
+    /// The time of the last loss record.
     until: Timestamp,
 }
 
 impl Losses {
-    /// Takes as many of the records that were lost on a CPU as a thread was due in time for which it has no sample: the
-    /// nearest number of intervals. Only a thread that was last heard of before they were told can have lost them.
+    /// Takes as many of a CPU's lost records as a thread's time without a sample stands for: the nearest
+    /// number of intervals. A thread can have lost them only if its last record is older than the loss
+    /// record.
     pub(crate) fn take_intervals(&mut self, cpu: Option<u32>, used: Used, interval_ns: u64) -> u32 {
         let Some(lost) = self.on_cpus.get_mut(&cpu).filter(|lost| used.since < lost.until) else { return 0 };
         let due = used.ns.saturating_add(interval_ns / 2) / interval_ns;
@@ -43,22 +44,24 @@ impl Losses {
         taken
     }
 
-    /// How many records were dropped that nobody told of when they were, by CPU.
-    fn untold(&self) -> BTreeMap<Option<u32>, u64> {
-        let rest = |lost: &Lost| lost.counted.saturating_sub(lost.told);
-        let mut untold: BTreeMap<_, _> = self.on_cpus.iter().map(|(cpu, lost)| (*cpu, rest(lost))).collect();
-        // Of what was counted on no CPU, those were told of that were told of on any.
+    /// The dropped records for which there was no loss record at the time, by CPU.
+    fn unreported(&self) -> BTreeMap<Option<u32>, u64> {
+        let rest = |lost: &Lost| lost.counted.saturating_sub(lost.reported);
+        let mut unreported: BTreeMap<_, _> =
+            self.on_cpus.iter().map(|(cpu, lost)| (*cpu, rest(lost))).collect();
+        // Losses that are counted without a CPU include those that were reported on any CPU beyond its own
+        // count.
         let of_cpus = self.on_cpus.iter().filter(|(cpu, _)| cpu.is_some());
-        let told =
-            of_cpus.fold(0, |sum: u64, (_, lost)| sum.saturating_add(lost.told.saturating_sub(lost.counted)));
-        if let Some(nowhere) = untold.get_mut(&None) {
-            *nowhere = nowhere.saturating_sub(told);
+        let reported = of_cpus
+            .fold(0, |sum: u64, (_, lost)| sum.saturating_add(lost.reported.saturating_sub(lost.counted)));
+        if let Some(nowhere) = unreported.get_mut(&None) {
+            *nowhere = nowhere.saturating_sub(reported);
         }
-        untold.retain(|_, records| *records > 0);
-        untold
+        unreported.retain(|_, records| *records > 0);
+        unreported
     }
 
-    /// A CPU has a sample, whoever's.
+    /// A CPU has a sample, of any thread.
     pub(crate) fn note_sampled(&mut self, now: Timestamp, cpu: Option<u32>) {
         if let Some(cpu) = cpu {
             self.last_samples.insert(cpu, now);
@@ -68,7 +71,7 @@ impl Losses {
     /// Records were dropped since the CPU's last sample.
     pub(crate) fn lose(&mut self, now: Timestamp, cpu: Option<u32>, records: u64) -> Gap {
         let lost = self.on_cpus.entry(cpu).or_default();
-        lost.told = lost.told.saturating_add(records);
+        lost.reported = lost.reported.saturating_add(records);
         lost.unshown = lost.unshown.saturating_add(records);
         lost.until = now;
         self.gap_of_loss(now, cpu, records)
@@ -85,12 +88,12 @@ impl Losses {
         lost.counted = lost.counted.saturating_add(records);
     }
 
-    /// The source's counters say what all that was recorded has used of the CPUs.
+    /// Adds CPU time that the source's counters have measured for everything that was recorded.
     pub(crate) fn count_cpu_time(&mut self, used_ns: u64) {
         self.cpu_time_ns = self.cpu_time_ns.saturating_add(used_ns);
     }
 
-    /// What all that was recorded has used of the CPUs, in nanoseconds; 0 where the source does not count.
+    /// The CPU time of everything that was recorded, in nanoseconds. It is 0 if the source does not count it.
     pub(crate) fn cpu_time_ns(&self) -> u64 {
         self.cpu_time_ns
     }
@@ -106,16 +109,17 @@ impl Losses {
         Some(Gap { start: Some(start), end: now, cpu, records: None })
     }
 
-    /// Ends all pauses with the recording, and tells of the losses that nobody has told of: the last ones have no record.
+    /// Ends all pauses with the recording, and returns the losses without a loss record: the last ones have
+    /// none.
     pub(crate) fn end(&mut self, end: Timestamp) -> Vec<Gap> {
         let pauses = std::mem::take(&mut self.pauses).into_iter();
         let pauses = pauses.map(|(cpu, start)| Gap { start: Some(start), end, cpu, records: None });
-        let losses = self.untold().into_iter();
+        let losses = self.unreported().into_iter();
         let losses = losses.map(|(cpu, records)| self.gap_of_loss(end, cpu, records));
         pauses.chain(losses).collect()
     }
 
-    /// When the last records were lost of which was told.
+    /// The time of the last loss record.
     pub(crate) fn last(&self) -> Option<Timestamp> {
         let last = self.on_cpus.values().map(|lost| lost.until).max();
         last.filter(|at| at.0 > 0)

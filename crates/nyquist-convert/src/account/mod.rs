@@ -1,4 +1,4 @@
-//! The account stage: which time samples stand for, and which time no sample stands for.
+//! The account stage: which time samples stand for, and which time has no sample.
 
 pub(crate) mod accounting;
 pub(crate) mod gap;
@@ -9,3 +9,4 @@ pub(crate) mod remainder;
 pub(crate) mod share;
 pub(crate) mod statistics;
 pub(crate) mod switch_reason;
+pub(crate) mod wait_functions;

@@ -1,6 +1,7 @@
 //! The threads that are off the CPU: since when, why and where.
 
 use crate::event::{Pid, Tid, Timestamp, WaitReason};
+use nyquist_object::Avma;
 use nyquist_profile::{StackId, well_known};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -13,6 +14,28 @@ pub(crate) struct OffCpuInterval {
     pub(crate) cause: Cause,
     /// Where it waits, as far as that is known.
     pub(crate) stack: Option<StackId>,
+    /// The kernel's part of that, innermost first, where the switch was recorded with it.
+    pub(crate) kernel_stack: Vec<Avma>,
+    /// What made the thread ready to run again.
+    pub(crate) waker: Option<Waker>,
+}
+
+impl OffCpuInterval {
+    /// A time off the CPU of which only the cause is known.
+    pub(crate) fn new(pid: Pid, since: Timestamp, cause: Cause) -> Self {
+        Self { pid, since, cause, stack: None, kernel_stack: Vec::new(), waker: None }
+    }
+}
+
+/// What made a thread ready to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Waker {
+    /// When.
+    pub(crate) at: Timestamp,
+    /// The thread that did, and where it was; `None` for an interrupt.
+    pub(crate) thread: Option<((Pid, Tid), Option<StackId>)>,
+    /// Its name and number.
+    pub(crate) label: Arc<str>,
 }
 
 /// Why a thread is off the CPU.
@@ -22,11 +45,61 @@ pub(crate) enum Cause {
     AtStack,
     /// Others had the CPU.
     Preempted,
-    /// It waits, and nobody has seen for what.
+    /// It waits, and the reason was not seen.
     NotSeen,
-    /// It waits for that, as was seen meanwhile by a look so long after the one before, in nanoseconds.
-    Seen { reason: WaitReason, object: Option<Arc<str>>, holder: Option<Arc<str>>, looked_before_ns: u64 },
+    /// It waits for a reason that is known.
+    Seen { reason: WaitReason, object: Option<Arc<str>>, holder: Option<Arc<str>>, chance: Chance },
 }
+
+/// How a wait came to be seen, which determines the waits that it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chance {
+    /// A look from outside saw it, so many nanoseconds after the look before. Each moment of short waits is seen
+    /// with the same probability.
+    Look { before_ns: u64 },
+    /// The switch was recorded. Each wait is seen with the same probability.
+    Switch,
+}
+
+/// The waits of a thread that were not seen and are in no sample yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnseenWaits {
+    /// How long they took, in nanoseconds.
+    pub(crate) ns: u64,
+    /// How many there were since one was seen.
+    count: u64,
+}
+
+impl UnseenWaits {
+    /// Adds a wait of that length.
+    pub(crate) fn add(&mut self, length_ns: u64) {
+        self.ns = self.ns.saturating_add(length_ns);
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Takes out the time for which a wait of that length stands that was seen, in nanoseconds.
+    pub(crate) fn take_share(&mut self, chance: Chance, length_ns: u64) -> u64 {
+        let share = match chance {
+            Chance::Look { before_ns } if length_ns < before_ns.saturating_mul(2) => self.ns,
+            Chance::Look { .. } => 0,
+            Chance::Switch => self.ns.min(length_ns.saturating_mul(self.count)),
+        };
+        *self = Self { ns: self.ns - share, count: 0 };
+        share
+    }
+}
+
+/// The stack of a thread that is about to leave its CPU.
+#[derive(Debug)]
+pub(crate) struct LeavingStack {
+    pub(crate) at: Timestamp,
+    pub(crate) reason: WaitReason,
+    pub(crate) stack: Option<StackId>,
+    pub(crate) kernel_stack: Vec<Avma>,
+}
+
+/// How long a thread takes at most from the stack of a switch to the switch, in nanoseconds.
+const LONGEST_SWITCH_NS: u64 = 1_000_000;
 
 impl Cause {
     /// The innermost function of its stack, where it has one for that.
@@ -39,7 +112,7 @@ impl Cause {
         }
     }
 
-    /// Why, in a word or two, what for, and who held that.
+    /// The reason in a word or two, then the object and the thread that held it.
     pub(crate) fn texts(&self) -> (&'static str, [Option<&Arc<str>>; 2]) {
         match self {
             Self::AtStack | Self::NotSeen => ("not seen", [None; 2]),
@@ -48,7 +121,8 @@ impl Cause {
         }
     }
 
-    /// So long a wait has a marker of its own, in nanoseconds. What was not seen has little to say.
+    /// The shortest wait that has a marker of its own, in nanoseconds. It is longer for waits whose reason
+    /// was not seen.
     pub(crate) fn least_marked_ns(&self) -> u64 {
         match self {
             Self::Seen { .. } => 100_000,
@@ -61,6 +135,8 @@ impl Cause {
 #[derive(Debug, Default)]
 pub(crate) struct OffCpuIntervals {
     waiting: FxHashMap<Tid, OffCpuInterval>,
+    /// The threads that are about to leave their CPU.
+    leaving: FxHashMap<Tid, LeavingStack>,
     /// The threads that were seen on a CPU, or to leave one.
     known: FxHashSet<Tid>,
 }
@@ -72,17 +148,38 @@ impl OffCpuIntervals {
         self.waiting.insert(tid, wait);
     }
 
-    /// What is known of a thread's time off the CPU, which began `since` if it was never seen on one; `None` of a thread that was on
-    /// a CPU when it was last heard of.
+    /// A thread's current time off the CPU. It began `since` if the thread was never seen on a CPU. `None` if
+    /// the thread was on a CPU at its last event.
     pub(crate) fn get_mut(
         &mut self,
         (pid, tid): (Pid, Tid),
         since: Timestamp,
     ) -> Option<&mut OffCpuInterval> {
         if self.known.insert(tid) {
-            self.waiting.insert(tid, OffCpuInterval { pid, since, cause: Cause::NotSeen, stack: None });
+            self.waiting.insert(tid, OffCpuInterval::new(pid, since, Cause::NotSeen));
         }
         self.waiting.get_mut(&tid)
+    }
+
+    /// A thread's time off the CPU, if it is known to be off it.
+    pub(crate) fn current_mut(&mut self, tid: Tid) -> Option<&mut OffCpuInterval> {
+        self.waiting.get_mut(&tid)
+    }
+
+    /// A thread is about to leave its CPU.
+    pub(crate) fn leave(&mut self, tid: Tid, leaving: LeavingStack) {
+        self.leaving.insert(tid, leaving);
+    }
+
+    /// The stacks of threads that are about to leave their CPU are not known any more.
+    pub(crate) fn forget_leaving(&mut self) {
+        self.leaving.clear();
+    }
+
+    /// The stack of a thread that leaves its CPU now, if it was recorded.
+    pub(crate) fn take_leaving(&mut self, tid: Tid, now: Timestamp) -> Option<LeavingStack> {
+        let leaving = self.leaving.remove(&tid)?;
+        (now.0.saturating_sub(leaving.at.0) <= LONGEST_SWITCH_NS).then_some(leaving)
     }
 
     /// A thread is on a CPU.
@@ -90,7 +187,7 @@ impl OffCpuIntervals {
         self.waiting.remove(&tid)
     }
 
-    /// The same, of a thread whose arrival may be the first that is heard of it.
+    /// The same for a thread whose arrival may be its first event.
     pub(crate) fn arrive(&mut self, tid: Tid) {
         self.known.insert(tid);
     }
@@ -98,6 +195,14 @@ impl OffCpuIntervals {
     /// A thread has ended: one of its number that comes later is another one.
     pub(crate) fn forget(&mut self, tid: Tid) {
         self.known.remove(&tid);
+        self.leaving.remove(&tid);
+    }
+
+    /// All, in the order of threads.
+    pub(crate) fn all(&self) -> Vec<(Tid, OffCpuInterval)> {
+        let mut waits: Vec<_> = self.waiting.iter().map(|(tid, wait)| (*tid, wait.clone())).collect();
+        waits.sort_unstable_by_key(|(tid, _)| *tid);
+        waits
     }
 
     /// Ends all, in the order of threads.

@@ -27,7 +27,7 @@ pub(crate) enum Began {
 }
 
 impl OnCpu {
-    /// A thread comes to a CPU. Events of several recorded threads may all tell of it.
+    /// A thread comes to a CPU. Events of several recorded threads may all report it.
     pub(crate) fn arrive(&mut self, cpu: u32, tid: Tid, now: Timestamp) {
         self.seen.insert(tid);
         if self.stays.get(&cpu).is_none_or(|stay| stay.tid != tid) {

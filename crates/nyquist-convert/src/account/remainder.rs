@@ -1,4 +1,4 @@
-//! CPU time and the samples that stand for it: what is left over, and where it goes.
+//! CPU time for which there is no sample yet, and how it becomes weights.
 //!
 //! A clock samples a thread once an interval, but a thread that sleeps and wakes, or that ends before its first
 //! sample, uses time for which no sample came. Where the source knows how much, it is made up for, so that
@@ -6,14 +6,14 @@
 
 use rustc_hash::FxHashMap;
 
-/// CPU time, in nanoseconds, for which there is no sample yet; negative where samples stand for more than there
-/// was.
+/// CPU time, in nanoseconds, for which there is no sample yet; negative if samples stand for more than was
+/// used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuTimeRemainder(i64);
 
 impl CpuTimeRemainder {
-    /// The weight of a sample after `used_ns` of CPU time: the nearest number of intervals, and at least one, for
-    /// the sample is there.
+    /// The weight of a sample after `used_ns` of CPU time: the nearest number of intervals, and at least one,
+    /// because the sample is there.
     pub(crate) fn weigh(&mut self, used_ns: u64, interval_ns: u64) -> u32 {
         self.add(used_ns);
         let interval = signed(interval_ns.max(1));
@@ -28,8 +28,13 @@ impl CpuTimeRemainder {
         self.0 = self.0.saturating_add(signed(unsampled_ns));
     }
 
-    /// Takes out the nearest number of intervals, none included: what a look at a thread stands for that was not
-    /// triggered by its own clock.
+    /// Takes out time that is shown otherwise.
+    pub(crate) fn take_out(&mut self, shown_ns: u64) {
+        self.0 = self.0.saturating_sub(signed(shown_ns));
+    }
+
+    /// Takes out the nearest number of intervals, which may be zero. It is the weight of a sample that the
+    /// thread's own clock has not triggered.
     pub(crate) fn take_nearest(&mut self, interval_ns: u64) -> u32 {
         let half = Self(signed(interval_ns.max(1)) / 2);
         self.0 = self.0.saturating_add(half.0);
@@ -50,15 +55,16 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// What threads leave over when they end, by the name of their program: a thousand processes of a millisecond
-/// each have few samples, and together use a second.
+/// The remainders of threads that have ended, by the name of their program. A thousand processes of a
+/// millisecond each have few samples, but together use a second.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramRemainders {
     by_program: FxHashMap<String, CpuTimeRemainder>,
 }
 
 impl ProgramRemainders {
-    /// Adds what a thread of the program has left over, and takes out the whole intervals that there are by now.
+    /// Adds the remainder of a thread of the program, and takes out the whole intervals that there are by
+    /// now.
     pub(crate) fn settle(&mut self, program: &str, left: &mut CpuTimeRemainder, interval_ns: u64) -> u32 {
         let left = std::mem::take(left);
         let balance = match self.by_program.get_mut(program) {

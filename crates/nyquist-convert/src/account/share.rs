@@ -1,21 +1,23 @@
-//! What a sample stands for.
+//! The share of a sample.
 
-/// What a sample stands for.
+use crate::event::WaitReason;
+
+/// The share of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     pub(crate) weight: u32,
     pub(crate) cpu_delta: u64,
     pub(crate) activity: Activity,
-    /// How many more intervals the thread has spent in the kernel, where that may not be sampled.
+    /// How many more intervals the thread has spent in the kernel, if the kernel may not be sampled.
     pub(crate) not_permitted: u32,
 }
 
-/// What a thread did in the time that a sample stands for.
+/// The activity of a thread in the time that a sample stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
     Ran,
-    /// It waited for something to happen.
-    Waited,
+    /// It waited for something to happen, of a kind that may be known.
+    Waited(Option<WaitReason>),
     /// It waited for a CPU alone, in the middle of its code.
     Runnable,
 }

@@ -1,8 +1,8 @@
-//! What is counted on the way from events to a profile.
+//! Counters of the way from events to a profile.
 
 use crate::unwind::deep_stacks::incomplete::IncompleteCounts;
 
-/// What was counted on the way.
+/// The counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Samples that were converted.

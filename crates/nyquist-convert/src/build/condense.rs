@@ -1,4 +1,4 @@
-//! Condensing: of what is old, only the sums are kept, so that what lasts for days fits into memory.
+//! Condensing: only the sums of old samples are kept, so that a recording of days fits into memory.
 
 use nyquist_profile::{CounterId, ProfileBuilder, Samples, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ pub(crate) fn samples_before(builder: &mut ProfileBuilder, before: u64) {
 
 fn condense(samples: &mut Samples, before: u64) {
     let old = samples.count_before(before);
-    // What a thread's first sample has used has no meaning, so that nothing may be added to it.
+    // The CPU time of a thread's first sample has no meaning, so nothing may be added to it.
     let first = old.min(1);
     let mut kept: Vec<_> = samples.range(0..first).collect();
     let mut places: FxHashMap<(Option<StackId>, bool), usize> = FxHashMap::default();

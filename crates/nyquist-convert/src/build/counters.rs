@@ -1,4 +1,4 @@
-//! The counters of the profile: values of events become changes, and what says nothing is left out.
+//! The counters of the profile: values of events become changes, and values without a change are left out.
 
 use crate::event::{self, CounterKind, Pid, Timestamp};
 use nyquist_profile::{
@@ -13,12 +13,17 @@ const ORDER_STEP: i32 = 10;
 /// The category of counters that the Firefox Profiler draws as memory.
 const MEMORY: &str = "Memory";
 
-/// What was made in the profile for counters.
+/// The last values of counters that add up.
+type Sums = Vec<(Arc<CounterKind>, f64)>;
+
+/// The profile's entries for counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     made: FxHashMap<(ProcessIndex, Arc<CounterKind>), (CounterId, f64)>,
     /// Values of processes that have no row yet, with their times. A number that is used again begins at another time.
     waiting: FxHashMap<(Pid, Timestamp), Vec<(event::Counter, u64)>>,
+    /// The last values of sums of processes that get another row: they count on from there.
+    sums: FxHashMap<(Pid, Timestamp), Sums>,
 }
 
 /// Of so many processes values wait for a row: of most that have none, none will come.
@@ -32,6 +37,14 @@ impl Counters {
         }
     }
 
+    /// A process gets another row at its next sample.
+    pub(crate) fn leave_row(&mut self, row: ProcessIndex, id: (Pid, Timestamp)) {
+        let of_row =
+            self.made.iter().filter(|((of, kind), _)| *of == row && kind.graph == CounterGraph::Rate);
+        let sums = of_row.map(|((_, kind), (_, last))| (Arc::clone(kind), *last)).collect();
+        self.sums.insert(id, sums);
+    }
+
     /// Adds the values that waited for the row of a process.
     pub(crate) fn add_waiting(
         &mut self,
@@ -39,6 +52,10 @@ impl Counters {
         row: ProcessIndex,
         id: (Pid, Timestamp),
     ) {
+        for (kind, last) in self.sums.remove(&id).unwrap_or_default() {
+            let counter = builder.add_counter(new_counter(row, &kind));
+            self.made.insert((row, kind), (counter, last));
+        }
         for (counter, time) in self.waiting.remove(&id).unwrap_or_default() {
             self.count(builder, row, &counter, time);
         }

@@ -6,7 +6,8 @@ use nyquist_profile::{
 };
 use rustc_hash::FxHashMap;
 
-/// Drops all samples, markers and values of counters before `before` (nanoseconds since the profile's zero). Linear in what there was.
+/// Drops all samples, markers and values of counters before `before` (nanoseconds since the profile's zero).
+/// Linear in the size of the profile before.
 pub(crate) fn samples_before(builder: ProfileBuilder, before: u64) -> ProfileBuilder {
     let (mut builder, code) = ProfileBuilder::rebuild(builder.finish());
     let mut used = vec![false; code.stacks.len()];
@@ -58,7 +59,7 @@ fn drop_changes(samples: &mut Vec<CounterSample>, before: u64) {
     }
 }
 
-/// Interns the stacks that are used, with all of their callers, again. Gives back the new id of each.
+/// Interns the stacks that are used, with all of their callers, again. Returns the new id of each.
 fn keep_used(builder: &mut ProfileBuilder, code: &CodeTables, mut used: Vec<bool>) -> Vec<Option<StackId>> {
     // Parents precede children: backwards, a child marks its parent before the parent's turn.
     for (index, stack) in code.stacks.iter().enumerate().rev() {

@@ -8,8 +8,8 @@ use crate::event::Timestamp;
 use crate::processes::tracker::Tracker;
 use nyquist_profile::{ExtraInfo, ProfileBuilder};
 
-/// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
-/// must outweigh what adding up times in milliseconds rounds.
+/// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out samples at the end
+/// itself. It must also exceed the rounding error of sums of times in milliseconds.
 const BEYOND_LAST: u64 = 1_000;
 
 impl ProfileSink {

@@ -10,7 +10,7 @@ use nyquist_profile::{
 };
 use std::sync::{Arc, LazyLock};
 
-/// Records that the source had no room for.
+/// Records that the source dropped because its buffer was full.
 static LOST_SAMPLES: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     gap_schema(
         "LostSamples",
@@ -81,7 +81,7 @@ impl ProfileSink {
         samples.filter(|sample| !sample.off_cpu).map(|sample| u64::from(sample.weight)).sum()
     }
 
-    /// Adds a sample for time that was not sampled, of which is not known whose it was.
+    /// Adds a sample for time that was not sampled, and whose thread is not known.
     pub(crate) fn add_rest(&mut self, at: Timestamp, weight: u32) {
         if let Some(row) = self.first_main_row() {
             self.add_stand_in_row(at, row, well_known::NOT_SAMPLED, weight);
@@ -101,8 +101,8 @@ impl ProfileSink {
         mains.chain(self.rows_of_threads()).map(|(at, _)| at).next()
     }
 
-    /// Where markers of gaps are: on the rows of their CPU, where CPUs have some, and else all together on the first main
-    /// thread, for whose samples are missing is not known.
+    /// The rows of gap markers. If CPUs have rows, these are the rows of the gap's CPU. Otherwise all are on
+    /// the first main thread, because it is not known whose samples are missing.
     fn rows_of_gaps(&mut self, cpu: Option<u32>) -> Vec<ThreadIndex> {
         if let (true, Some(cpu)) = (self.shape.cpu_threads, cpu) {
             return self.cpus.rows(&mut self.builder, cpu).to_vec();

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 pub(crate) enum Mode {
     User = 0,
     Kernel = 1,
-    /// A user's, beyond the end of the stack's copy: in what was read of the running program's memory some time later.
+    /// User code beyond the end of the stack's copy, found in the running program's memory some time later.
     Completed = 2,
 }
 
@@ -56,11 +56,11 @@ impl CodePlace {
 /// Makes each frame once.
 #[derive(Debug)]
 pub(crate) struct Interner {
-    /// The frames in libs. Modules that nobody can tell apart are one lib.
+    /// The frames in libs. Modules that cannot be distinguished are one lib.
     in_libs: FxHashMap<(LibId, RelativeAddress), ByMode>,
     /// The function of each lib's addresses, which have no names yet.
     unnamed: FxHashMap<LibId, FuncId>,
-    /// What is in no module.
+    /// The addresses in no module.
     elsewhere: FxHashMap<Avma, Elsewhere>,
     /// Whether the profile may have frames of addresses that were forgotten.
     has_forgotten: bool,
@@ -72,8 +72,8 @@ pub(crate) struct Interner {
     categories: Categories,
 }
 
-/// Adds the lib of a module. Whoever likes can give a file the build id of another one, so that files of one id are one lib only
-/// if they are of one owner; else the names in the one would be those of the other's code.
+/// Adds the lib of a module. Anybody can give a file the build id of another one. So files of one id are one
+/// lib only if they have one owner, because otherwise one user's file would name another user's code.
 fn add_lib(
     builder: &mut ProfileBuilder,
     owners: &mut FxHashMap<LibId, Option<FileOwner>>,
@@ -83,7 +83,7 @@ fn add_lib(
     loop {
         let debug_name = match number {
             1 => lib.debug_name.clone(),
-            // Nobody has made so many by accident.
+            // So many do not occur by accident.
             LAST_NAMESAKE.. => format!("{} ({})", lib.debug_name, owners.len() + 1),
             _ => format!("{} ({number})", lib.debug_name),
         };
@@ -207,18 +207,18 @@ impl Interner {
     }
 }
 
-/// Adds what nobody had yet: nothing is searched for that is known not to be there. Of large programs, and where walks go astray,
-/// most addresses are new ones.
+/// Adds frames that are new, without a search for entries that cannot exist. In large programs, and after
+/// wrong walks, most addresses are new.
 struct New<'a> {
     builder: &'a mut ProfileBuilder,
-    /// Whether the profile may have it all the same.
+    /// Whether the profile may have it already.
     may_be_there: bool,
     categories: Categories,
     mode: Mode,
 }
 
 impl New<'_> {
-    /// The frame of the mode, of those at one address; one that is made, where there is none.
+    /// The frame of this mode among those at one address. It is made if there is none.
     fn known_or(self, frames: &mut ByMode, make: impl FnOnce(Self, ByMode) -> FrameId) -> FrameId {
         let (mode, others) = (self.mode as usize, *frames);
         *frames[mode].get_or_insert_with(|| make(self, others))
@@ -247,7 +247,7 @@ impl New<'_> {
         })
     }
 
-    /// The function at an address that somebody else has run.
+    /// The function of another frame at the same address.
     fn func_of(&self, frames: ByMode) -> Option<FuncId> {
         let other = frames.into_iter().flatten().next()?;
         Some(self.builder.profile().frame(other).func)

@@ -1,4 +1,4 @@
-//! The kinds of markers that are made of what the source tells anyway: stays on CPUs, and functions made just in time.
+//! The kinds of markers that need no events of their own: stays on CPUs, and functions made just in time.
 
 use nyquist_profile::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, well_known};
 use std::sync::{Arc, LazyLock};
@@ -29,9 +29,18 @@ pub(crate) static WAIT: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
         ("reason", "Waited for", MarkerFormat::String),
         ("object", "Which one", MarkerFormat::String),
         ("holder", "Held by", MarkerFormat::String),
+        ("waker", "Woken by", MarkerFormat::String),
     ];
     let labels = ["{marker.name}", "{marker.data.object}"];
     Arc::new(schema(well_known::WAIT_SCHEMA, &fields, labels, "A thread was off the CPU, with its stack."))
+});
+
+/// The end of another thread's wait.
+pub(crate) static WAKE: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
+    let fields =
+        [("thread", "Thread", MarkerFormat::String), ("waited", "It had waited", MarkerFormat::Duration)];
+    let labels = ["{marker.name}", "{marker.data.thread}"];
+    Arc::new(schema("Wake", &fields, labels, "A thread ended the wait of another one, with its own stack."))
 });
 
 /// Code that was made just in time.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// How many categories there may be: the Firefox Profiler stores a category in a byte, and frames need some too.
 const MAX_CATEGORIES: usize = 128;
 
-/// What was made in the profile for markers.
+/// The profile's entries for markers.
 #[derive(Debug, Default)]
 pub(crate) struct Markers {
     schemas: FxHashMap<Arc<MarkerSchema>, MarkerSchemaId>,
@@ -21,7 +21,7 @@ pub(crate) struct Markers {
     tracks: FxHashMap<(ProcessIndex, Arc<str>), ThreadIndex>,
 }
 
-/// What a marker says, wherever and whenever it is.
+/// A marker's contents, without its row and time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Content<'a> {
     pub(crate) name: &'a str,
@@ -46,7 +46,7 @@ impl<'a> From<&'a event::Marker> for Content<'a> {
 }
 
 impl Markers {
-    /// The thread of the profile that stands for a process's line of that name, which is made at its first use.
+    /// The thread of the profile that shows a process's track of that name. It is made at its first use.
     pub(crate) fn track(
         &mut self,
         builder: &mut ProfileBuilder,
@@ -155,7 +155,7 @@ fn fitting(builder: &mut ProfileBuilder, format: MarkerFormat, value: &FieldValu
     }
 }
 
-/// The number that a text is, for a field that shows numbers.
+/// The number that a text is made of, for a field that shows numbers.
 fn number_in(text: &str) -> MarkerValue {
     match (text.parse(), text.parse()) {
         (Ok(integer), _) => MarkerValue::Integer(integer),
@@ -164,7 +164,7 @@ fn number_in(text: &str) -> MarkerValue {
     }
 }
 
-/// The fields with keys that can all be properties of one object. Their labels stay what they are.
+/// The fields with keys that can all be properties of one object. Their labels stay unchanged.
 fn distinct(fields: &[MarkerField]) -> Vec<MarkerField> {
     let mut used: FxHashSet<String> = MarkerField::RESERVED_KEYS.map(str::to_owned).into_iter().collect();
     let mut distinct = Vec::with_capacity(fields.len());

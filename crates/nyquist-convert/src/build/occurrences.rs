@@ -1,4 +1,4 @@
-//! What happened on threads and was asked for, as markers with stacks.
+//! Requested events that happened on threads, as markers with stacks.
 
 use super::markers::Content;
 use super::sink::ProfileSink;

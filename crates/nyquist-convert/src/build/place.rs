@@ -8,14 +8,14 @@ use crate::unwind::truncation::Truncation;
 pub(crate) enum Place {
     /// The root of a stack that could not be finished, for this reason.
     Truncated(Truncation),
-    /// Code that cannot be looked into, by what it is called.
+    /// Code that cannot be unwound, by its name.
     Named(&'static str),
     /// Code, a user's or the kernel's.
     Code(CodePlace, Mode),
 }
 
 impl Place {
-    /// Whether nobody has said yet what the code at a user's address is.
+    /// Whether the code at a user's address is unknown so far.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self, Self::Code(CodePlace::Elsewhere(_), Mode::User | Mode::Completed))
     }

@@ -2,8 +2,8 @@
 
 use crate::event::Timestamp;
 
-/// The latest time in a profile, ten years, in ns. A file that claims more is damaged; and in milliseconds, as floats, the end of a profile
-/// would be no later than what is in it.
+/// The latest time in a profile, ten years, in ns. A file that claims more is damaged. Beyond it, floats of
+/// milliseconds could not place the end of a profile later than its last sample.
 const LATEST: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 
 /// The time in a profile that begins at `zero`.

@@ -1,4 +1,5 @@
-//! What tells processes of equal names apart in the front end, whose rows have room for a name and a word or two.
+//! Names that distinguish processes of equal names in the front end, whose rows are wide enough for a name
+//! and a word or two.
 
 use super::profile_time::since;
 use crate::event::Timestamp;
@@ -37,8 +38,8 @@ fn told_apart<'a>(processes: impl Iterator<Item = &'a Process> + Clone) -> FxHas
     labels
 }
 
-/// The name of the row of a process's main thread: the program, what tells it apart, and the thread's own name if it took another
-/// one that says something.
+/// The name of the row of a process's main thread: the program, the word that distinguishes it, and the
+/// thread's own name if it took another one that is informative.
 fn main_row(process: &Process, own_name: &str, label: Option<&str>) -> String {
     let mut name = process.full_name();
     if let Some(label) = label.filter(|_| process.arguments.is_empty()) {
@@ -48,8 +49,8 @@ fn main_row(process: &Process, own_name: &str, label: Option<&str>) -> String {
     if is_new && !own_name.is_empty() { format!("{name} ({own_name})") } else { name }
 }
 
-/// Names the rows of main threads so that processes of one name are told apart. Of a process whose main thread has no row, the
-/// first one is shown as the process's.
+/// Names the rows of main threads so that processes of one name can be distinguished. Of a process whose main
+/// thread has no row, the first one is shown as the process's.
 pub(crate) fn name_main_threads(builder: &mut ProfileBuilder, processes: &[&Process]) {
     let labels = told_apart(processes.iter().copied());
     for process in processes {
@@ -69,7 +70,7 @@ pub(crate) fn name_process(builder: &mut ProfileBuilder, process: &Process, zero
         let row = builder.process_mut(index);
         if !process.reuses_row {
             row.name = process.full_name();
-            row.start = since_zero(process.start);
+            row.start = since_zero(process.program_start.unwrap_or(process.start));
         }
         row.end = process.end.map(since_zero);
     }
@@ -80,7 +81,7 @@ pub(crate) fn name_process(builder: &mut ProfileBuilder, process: &Process, zero
             let row = builder.thread_mut(index);
             if !*reuses_row {
                 row.name = if row.is_main { process.full_name() } else { name.clone() };
-                row.start = since_zero(*start);
+                row.start = since_zero(process.program_start.map_or(*start, |program| program.max(*start)));
             }
             row.end = end.map(since_zero);
         }

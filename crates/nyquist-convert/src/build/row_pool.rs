@@ -13,7 +13,7 @@ pub(crate) struct RowPool {
     threads: FxHashMap<(ProcessIndex, ThreadName), BTreeSet<ThreadIndex>>,
 }
 
-/// What a thread's row is found by: main threads only take those of main threads, whatever their names.
+/// The key of a thread's row. Main threads only take the rows of main threads, whatever their names.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum ThreadName {
     Main,
@@ -36,9 +36,9 @@ impl RowPool {
         }
     }
 
-    /// Whether a thread, or its process if it is the main thread, is to have another row when it takes a new name: where
-    /// its row was another's, or where there is one of the new name. Then what was sampled of it so far stays under the
-    /// old name, as of children that were sampled before they became other programs.
+    /// Whether a thread, or its process if it is the main thread, needs another row when it takes a new name.
+    /// It does if its row was another thread's before, or if there is a row of the new name. Its samples so
+    /// far then stay under the old name, as those of children that became other programs.
     pub(crate) fn has_other_row(&self, process: &Process, (pid, tid): (Pid, Tid), new_name: &str) -> bool {
         if pid.0 == tid.0 {
             let is_new = process.index.is_some() && process.full_name() != new_name;

@@ -1,4 +1,4 @@
-//! Rows of the profile: processes, threads, markers and counters, each made when it is first heard of.
+//! Rows of the profile: processes, threads, markers and counters, each made at its first event.
 
 use super::row_names::name_process;
 use super::sink::ProfileSink;
@@ -7,6 +7,9 @@ use crate::processes::process::{Process, with_arguments};
 use crate::processes::program_arguments::CommandLine;
 use crate::processes::state::ProcessState;
 use nyquist_profile::{self as profile, ProcessIndex, ThreadIndex};
+
+/// The fewest samples of a process under its old name that are worth rows of their own when it becomes another program.
+const LEAST_OF_PROGRAM: usize = 10;
 
 impl ProfileSink {
     /// Adds a marker.
@@ -43,7 +46,8 @@ impl ProfileSink {
     pub(crate) fn count(&mut self, now: Timestamp, counter: &Counter, processes: &mut ProcessState) {
         let time = self.time(now);
         let process = if counter.kind.accompanies {
-            // What only accompanies samples makes no row: the main thread may have ended, or never run.
+            // A counter that only accompanies samples makes no row: the main thread may have ended, or never
+            // run.
             let process = processes.process(counter.pid, now);
             let id = (counter.pid, process.start);
             let Some(index) = process.index else { return self.counters.wait(id, counter, time) };
@@ -54,7 +58,7 @@ impl ProfileSink {
         self.counters.count(&mut self.builder, process, counter, time);
     }
 
-    /// The process of the profile. What it has beside threads is shown with its main thread, so it has one.
+    /// The process of the profile. Its counters and tracks are shown with its main thread, so it has one.
     fn process_with_thread(
         &mut self,
         now: Timestamp,
@@ -92,7 +96,7 @@ impl ProfileSink {
             row.is_main = pid.0 == tid.0;
             builder.add_thread(row)
         });
-        // One that is first heard of by what it has used has ended already, and perhaps its process.
+        // A thread whose first event is its CPU time has ended already, and perhaps its process too.
         if self.shape.reuse_threads && thread.end.is_some() {
             self.pool.give_back_thread(process, (pid, tid));
             if is_new && process.end.is_some() {
@@ -117,9 +121,9 @@ impl ProfileSink {
     ) {
         let kept = if exec { "" } else { &process.arguments };
         let is_main = pid.0 == tid.0;
-        let told = line.filter(|_| is_main).map(|line| &*line.arguments);
+        let stated = line.filter(|_| is_main).map(|line| &*line.arguments);
         let new_name = if is_main {
-            with_arguments(process.name_after(name, exec), told.unwrap_or(kept))
+            with_arguments(process.name_after(name, exec), stated.unwrap_or(kept))
         } else {
             name.to_owned()
         };
@@ -128,6 +132,30 @@ impl ProfileSink {
             self.name_process(process);
             self.pool.give_back(process, (pid, tid));
         }
+    }
+
+    /// A process becomes a program of another name. Its samples so far stay under the old one, if they are many
+    /// enough to be worth rows: those of a child between its birth and exec are shown with what it becomes.
+    pub(crate) fn leave_program(&mut self, process: &mut Process, pid: Pid, name: &str, now: Timestamp) {
+        let Some(row) = process.index.filter(|_| process.name_after(name, true) != process.name) else {
+            return;
+        };
+        let rows = process.threads.values().filter_map(|thread| thread.index);
+        let samples: usize = rows.map(|row| self.builder.profile().thread(row).samples.len()).sum();
+        if samples < LEAST_OF_PROGRAM {
+            return;
+        }
+        self.name_process(process);
+        let end = Some(self.time(now));
+        self.builder.process_mut(row).end = end;
+        for thread in process.threads.values_mut() {
+            if let Some(row) = thread.index.take() {
+                self.builder.thread_mut(row).end = self.builder.profile().thread(row).end.or(end);
+            }
+        }
+        self.counters.leave_row(row, (pid, process.start));
+        process.index = None;
+        process.program_start = Some(now);
     }
 
     /// A thread has ended: another may have its row, and its process's.

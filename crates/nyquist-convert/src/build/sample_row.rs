@@ -9,11 +9,11 @@ use nyquist_profile::{Sample, ThreadIndex};
 #[derive(Debug)]
 pub(crate) struct SampleRow {
     pub(crate) thread: ThreadIndex,
-    /// The CPU that has a track of its own, and what the sample is called there.
+    /// The CPU that has a track of its own, and the sample's name there.
     pub(crate) on_cpu: Option<(u32, String)>,
     pub(crate) sample: Sample,
-    /// Whether the thread waited for a CPU alone.
-    pub(crate) is_runnable: bool,
+    /// Why the thread did not run, as the innermost function of its stack.
+    pub(crate) waits_for: Option<String>,
 }
 
 /// A sample in code whose jitdump has not yet been written up to its time.

@@ -20,7 +20,7 @@ use crate::symbolicate::seen_addresses::AddressSender;
 use nyquist_profile::{CategoryColor, LibId, Meta, ProfileBuilder, Sample, StackId, ThreadIndex, well_known};
 use std::collections::VecDeque;
 
-/// What takes all that the profile is made of.
+/// Takes everything that the profile is made of.
 #[derive(Debug)]
 pub(crate) struct ProfileSink {
     pub(crate) builder: ProfileBuilder,
@@ -36,7 +36,7 @@ pub(crate) struct ProfileSink {
     waiting: VecDeque<WaitingSample>,
     /// The profile's zero.
     pub(super) start: Timestamp,
-    /// What a sample of weight 1 stands for, in nanoseconds.
+    /// The time that a sample of weight 1 stands for, in nanoseconds.
     interval: u64,
 }
 
@@ -70,7 +70,7 @@ impl ProfileSink {
         self.shape.main_threads_only && pid.0 != tid.0
     }
 
-    /// The CPU that has a track of its own, and what the sample is called there.
+    /// The CPU that has a track of its own, and the sample's name there.
     pub(crate) fn cpu_track(
         &self,
         now: Timestamp,
@@ -82,8 +82,8 @@ impl ProfileSink {
         Some((cpu, cpu_label(&processes.thread(now, id).name, id)))
     }
 
-    /// Adds a sample of a process with the stack that was looked up last. Where a jitdump is to say what its code is, and is not
-    /// yet written up to its time, it waits.
+    /// Adds a sample of a process with the stack that was looked up last. It waits if its code is described
+    /// by a jitdump that is not yet written up to its time.
     pub(crate) fn add_sample(
         &mut self,
         row: SampleRow,
@@ -114,10 +114,9 @@ impl ProfileSink {
 
     fn add_row(&mut self, row: SampleRow, modules: &ModuleStore) {
         let mut stack = self.stacks.intern(row.thread.index(), &mut self.builder, modules);
-        if row.is_runnable {
-            // Its function is not one that waits.
+        if let Some(label) = &row.waits_for {
             let other = self.builder.add_category(well_known::OTHER, CategoryColor::Grey);
-            stack = Some(self.builder.intern_label(stack, well_known::RUNNABLE, Some(other)));
+            stack = Some(self.builder.intern_label(stack, label, Some(other)));
         }
         let sample = Sample { stack, ..row.sample };
         self.builder.add_sample(row.thread, sample);
@@ -166,7 +165,7 @@ impl ProfileSink {
         sources
     }
 
-    /// Sends the addresses that were met since the last time.
+    /// Sends the addresses that are new since the last call.
     pub(crate) fn send_seen_addresses(&self, sender: &mut AddressSender, processes: &ProcessState) {
         sender.send(self.builder.profile(), |lib| {
             let (_, module) = self.stacks.libs().find(|(known, _)| *known == lib)?;

@@ -83,7 +83,7 @@ impl StackTable {
         }
     }
 
-    /// Whether nobody has said yet what the code is in which a frame is.
+    /// Whether the code of some frame is unknown so far.
     pub(crate) fn has_unknown(&self) -> bool {
         self.places.iter().any(Place::is_unknown)
     }
@@ -93,7 +93,7 @@ impl StackTable {
         self.places.clone()
     }
 
-    /// Takes up a stack again, and looks up at its time what was not known when it was looked up.
+    /// Takes up a stack again, and looks up the places that were not known before, as of its time.
     pub(crate) fn take_up(
         &mut self,
         places: Vec<Place>,
@@ -110,8 +110,8 @@ impl StackTable {
         }
     }
 
-    /// Interns the stack that was looked up, that of a sample of the thread of that number. What it shares with the stack of the
-    /// sample before is not interned again.
+    /// Interns the stack that was looked up, that of a sample of the thread of that number. The part that it
+    /// shares with the stack of the sample before is not interned again.
     pub(crate) fn intern(
         &mut self,
         thread: usize,

@@ -1,4 +1,4 @@
-//! What tests of rows, markers and counters are made of.
+//! Events for tests of rows, markers and counters.
 
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Timestamp};

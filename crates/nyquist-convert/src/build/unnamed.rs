@@ -1,7 +1,8 @@
-//! What addresses are called that have no name, or none yet.
+//! Names for addresses that have no symbol, or none yet.
 //!
-//! Most addresses in libs get their names from symbols in the end. Until then those of a lib share one function, whose name is
-//! empty: a function and a text for each, soon replaced, took some 4 % of the CPU time of recording a compiler.
+//! Most addresses in libs get their names from symbols in the end. Until then those of a lib share one
+//! function, whose name is empty. A function and a text for each, which are soon replaced, took some 4 % of
+//! the CPU time of recording a compiler.
 
 use nyquist_profile::{Frame, Func, FuncId, LibId, Profile, ProfileBuilder, StringId};
 
@@ -16,7 +17,7 @@ pub(crate) fn func_at(builder: &mut ProfileBuilder, lib: LibId, address: u32) ->
     func(lib, name_at(builder, address))
 }
 
-/// What an address is called.
+/// The name of an address.
 pub(crate) fn name_at(builder: &mut ProfileBuilder, address: u32) -> StringId {
     hexadecimal(address.into(), |name| builder.intern_string(name))
 }

@@ -1,6 +1,6 @@
-//! Waits in the profile: their stacks, which end in what is waited for, their samples and their markers.
+//! Waits in the profile: their stacks, which end in the reason of the wait, their samples and their markers.
 
-use super::marker_kinds::WAIT;
+use super::marker_kinds::{WAIT, WAKE};
 use super::markers::Content;
 use super::sink::ProfileSink;
 use crate::account::off_cpu::OffCpuInterval;
@@ -9,7 +9,8 @@ use nyquist_profile::{CategoryColor, MarkerTiming, Sample, StackId, ThreadIndex,
 use std::sync::Arc;
 
 impl ProfileSink {
-    /// The stack of a wait. Its innermost function says what is waited for, so that every reader shows it.
+    /// The stack of a wait. Its innermost function names the reason of the wait, so that every reader shows
+    /// it.
     pub(crate) fn wait_stack(&mut self, wait: &OffCpuInterval) -> Option<StackId> {
         let Some(label) = wait.cause.label() else { return wait.stack };
         let other = self.builder.add_category(well_known::OTHER, CategoryColor::Grey);
@@ -35,10 +36,26 @@ impl ProfileSink {
             text.map_or(FieldValue::Missing, |text| FieldValue::String(Arc::clone(text)))
         };
         let [object, holder] = texts.map(text);
-        let values = [FieldValue::String(reason.into()), object, holder];
+        let waker = text(wait.waker.as_ref().map(|waker| &waker.label));
+        let values = [FieldValue::String(reason.into()), object, holder, waker];
         let name = format!("Wait: {reason}");
         let content = Content { name: &name, schema: Some(&WAIT), values: &values, category: None, stack };
         let timing = MarkerTiming::Interval(self.time(wait.since), self.time(end));
+        self.markers.add(&mut self.builder, row, content, timing);
+    }
+
+    /// Adds a marker for the end of another thread's wait, with the stack of the thread that ended it.
+    pub(crate) fn add_wake_marker(
+        &mut self,
+        row: ThreadIndex,
+        at: Timestamp,
+        (woken, waited_ns): (&str, u64),
+        stack: Option<StackId>,
+    ) {
+        let waited_ms = FieldValue::Number(waited_ns as f64 / 1e6);
+        let values = [FieldValue::String(woken.into()), waited_ms];
+        let content = Content { name: "Wake", schema: Some(&WAKE), values: &values, category: None, stack };
+        let timing = MarkerTiming::Instant(self.time(at));
         self.markers.add(&mut self.builder, row, content, timing);
     }
 }

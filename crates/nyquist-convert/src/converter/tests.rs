@@ -1,13 +1,14 @@
-//! What profiles come of events.
+//! Tests of the profiles that events become.
 
+mod changing_processes;
 mod completing;
 mod frame_pointers;
 mod losses;
 mod nameless;
 mod occurrences;
+mod programs;
 mod stack_bases;
 mod waits;
-mod walking_threads;
 
 use super::*;
 use crate::event::{EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, UserStack};
@@ -313,13 +314,13 @@ fn wall_clock_samples_tell_running_from_waiting() {
     };
     converter.push(at(1, look(1, Running { waited_ns: 0 }, 1)));
     // It has run and blocked since: that time is the next running sample's.
-    converter.push(at(9, look(3, Waiting { waited_ns: 6 * MS }, 2)));
+    converter.push(at(9, look(3, Waiting { waited_ns: 6 * MS, reason: None }, 2)));
     converter.push(at(10, look(4, Running { waited_ns: 0 }, 3)));
     // It seems to run, but has waited for a CPU.
     converter.push(at(12, look(4, Running { waited_ns: 2 * MS }, 4)));
     // Neither is worth a sample yet.
     converter.push(at(12, look(4, Running { waited_ns: 1 }, 5)));
-    // It has not run, in the middle of its code; what it ran before is another sample's.
+    // It has not run, in the middle of its code; its time before belongs to another sample.
     converter.push(at(14, look(5, Runnable { waited_ns: 2 * MS }, 6)));
     let profile = converter.finish().profile;
     assert_eq!(
@@ -444,7 +445,7 @@ fn no_number_of_a_source_is_too_large() {
     }
     let finished = converter.finish();
     assert_eq!((finished.statistics.lost, finished.profile.meta().lost_samples), (u64::MAX, u64::MAX));
-    // As the front end sees it: what lies at the end is left out.
+    // As the front end sees it: samples at the end are left out.
     let milliseconds = |ns: u64| ns as f64 / MS as f64;
     let (end, last) = (
         finished.profile.meta().profiling_end.unwrap(),
@@ -607,12 +608,17 @@ fn marker_lines(profile: &Profile) -> Vec<String> {
         for marker in &thread.markers {
             let value = |value: &profile::MarkerValue| match value {
                 profile::MarkerValue::String(id) => profile.string(*id).to_owned(),
+                profile::MarkerValue::Missing => "-".to_owned(),
                 other => format!("{other:?}"),
             };
             let values: Vec<_> = marker.values.iter().map(value).collect();
-            let profile::MarkerTiming::Interval(start, end) = marker.timing else { panic!("{marker:?}") };
-            let (start, end, name) = (start / MS, end / MS, profile.string(marker.name));
-            lines.push(format!("{}: {name} {} {start}-{end}", thread.tid, values.join(" ")));
+            let when = match marker.timing {
+                profile::MarkerTiming::Interval(start, end) => format!("{}-{}", start / MS, end / MS),
+                profile::MarkerTiming::Instant(time) => format!("{}", time / MS),
+                other => panic!("{other:?}"),
+            };
+            let name = profile.string(marker.name);
+            lines.push(format!("{}: {name} {} {when}", thread.tid, values.join(" ")));
         }
     }
     lines
@@ -629,7 +635,7 @@ fn switches(shape: Shape) -> Profile {
         (4, come(2)),
         (6, descheduled(2, true)),
         (6, come(1)),
-        // The idle task and one that has no number any more are nobody's.
+        // The idle task, and a thread that has no number any more, belong to no process.
         (7, descheduled(1, false)),
         (7, come(0)),
         (8, EventKind::Descheduled { pid: Pid(0), tid: Tid(0), preempted: false }),

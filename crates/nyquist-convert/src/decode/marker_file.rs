@@ -1,7 +1,7 @@
 //! Marker files of profiled programs: their records become events.
 //!
-//! `nyquist_tracing::protocol` and `docs/markers.md` describe the layout. Whatever a file holds, what parses is kept and
-//! the rest counted.
+//! `nyquist_tracing::protocol` and `docs/markers.md` describe the layout. Of any file, the records that parse
+//! are kept, and the others are counted.
 
 use crate::decode::marker_schema::Kind;
 use crate::event::{Event, EventKind, FieldValue, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
@@ -15,7 +15,7 @@ const MAX_KINDS: usize = 1 << 14;
 /// How many intervals can be open at a time that may end on another thread.
 const MAX_OPEN: usize = 1 << 20;
 
-/// What the header of a marker file says.
+/// The header of a marker file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     /// The number of bytes in the ring.
@@ -26,7 +26,7 @@ pub struct FileHeader {
     pub pid_namespace: u64,
     /// The number of bytes that were ever written to the ring.
     pub written: u64,
-    /// The number of records for which there was no room.
+    /// The number of records that were dropped because the ring was full.
     pub lost: u64,
     /// The number of bytes that a reader has taken.
     pub read: u64,
@@ -55,12 +55,12 @@ impl FileHeader {
     }
 }
 
-/// What happens at a time between these is believed; anything else cannot be.
+/// The times that are plausible. Records of other times are dropped.
 #[derive(Clone, Copy, Debug)]
 pub struct Period {
-    /// When the recording began: what ended before is left out.
+    /// When the recording began. Markers that ended before are left out.
     pub since: Timestamp,
-    /// What is now.
+    /// The current time.
     pub until: Timestamp,
     /// How far the program's clock is ahead of the recorder's, in nanoseconds: time namespaces have clocks of their own.
     pub ahead_ns: i64,
@@ -101,7 +101,7 @@ impl OpenIntervals {
         }
     }
 
-    /// Takes a begin; gives back the whole interval and its end, if that is known already.
+    /// Takes a begin. Returns the whole interval and its end, if that is known already.
     fn begin(
         &mut self,
         id: (Pid, u64),
@@ -119,7 +119,7 @@ impl OpenIntervals {
         }
     }
 
-    /// Takes an end; gives back the whole interval and its end, if its begin is known.
+    /// Takes an end. Returns the whole interval and its end, if its begin is known.
     fn end(
         &mut self,
         id: (Pid, u64),
@@ -138,7 +138,7 @@ impl OpenIntervals {
     }
 }
 
-/// An interval of its begin and its end. The values of its begin stand where its end has none.
+/// An interval of its begin and its end. If its end lacks a value, it has that of its begin.
 fn whole(begin: (Timestamp, Box<Marker>), end: (Timestamp, Box<Marker>)) -> (Timestamp, Box<Marker>) {
     let ((start, begun), (time, mut marker)) = (begin, end);
     marker.timing = MarkerTiming::Interval { start: start.min(time) };
@@ -162,8 +162,8 @@ impl Decoder {
     }
 
     /// Appends the events of whole records, which follow the last ones that were given. `thread` says which thread a
-    /// number of the program's is. Gives back whether the file can be read on: where a record says no sensible length,
-    /// nothing behind it can be found.
+    /// number of the program's is. Returns whether more of the file can be read. Behind a record with an
+    /// invalid length, nothing can be found.
     pub fn decode(
         &mut self,
         mut bytes: &[u8],
@@ -254,7 +254,7 @@ impl Decoder {
     }
 }
 
-/// Where events go, and what they are checked against.
+/// The destination of events, and the limits that they are checked against.
 struct Output<'a> {
     thread: &'a dyn Fn(u32) -> Tid,
     period: Period,
@@ -282,7 +282,7 @@ impl Output<'_> {
     }
 }
 
-/// Gives a marker what its kind says.
+/// Gives a marker the properties of its kind.
 fn describe(marker: &mut Marker, kind: &mut Kind) {
     if marker.name.is_empty() {
         marker.name = Arc::clone(&kind.marker_name);
@@ -310,14 +310,14 @@ fn values(mut input: Input<'_>, count: u16, fields: usize) -> Option<Vec<FieldVa
     Some(values)
 }
 
-/// The first record, and what follows it; `None` where there is no whole one.
+/// The first record, and the bytes behind it. `None` if there is no whole one.
 fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let len = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
     (len >= record::HEADER && len.is_multiple_of(8)).then_some(())?;
     bytes.split_at_checked(len)
 }
 
-/// What is left of a record.
+/// The rest of a record.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -426,7 +426,7 @@ mod tests {
         put_marker(&mut out, (record::START, 1), "", (150, 5), &values, &[(2, Number::Integer(1))]);
         put_marker(&mut out, (record::START, 1), "open", (160, 6), &values, &[]);
         put_marker(&mut out, (record::END, 1), "", (190, 5), &Values::new(), &[(2, Number::Integer(3))]);
-        // What another thread wrote is read in any order.
+        // Records of different threads are read in any order.
         put_marker(&mut out, (record::END, 1), "early", (190, 7), &Values::new(), &[]);
         put_marker(&mut out, (record::START, 1), "", (170, 7), &values, &[]);
         put_marker(&mut out, (record::END, 1), "lost", (195, 8), &Values::new(), &[]);

@@ -60,7 +60,7 @@ impl Kind {
         self.schema.fields.len()
     }
 
-    /// Turns numbers of flows into texts that are unique in the profile; 0 is none.
+    /// Turns numbers of flows into texts that are unique in the profile. 0 means no flow.
     pub(crate) fn name_flows(&self, pid: Pid, values: &mut [FieldValue]) {
         for (field, value) in self.schema.fields.iter().zip(values) {
             if let (MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId, FieldValue::Integer(id)) =
@@ -74,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// The schema by which these values are all shown as what they are.
+    /// The schema by which these values are all shown unchanged.
     pub(crate) fn schema(&mut self, values: &[FieldValue]) -> Arc<MarkerSchema> {
         let fits = |schema: &&Arc<MarkerSchema>| {
             schema.fields.iter().zip(values).all(|(field, value)| fits(field.format, value))
@@ -100,8 +100,8 @@ impl Kind {
 /// How many fields a label shows.
 const LABEL_FIELDS: usize = 6;
 
-/// A label of a marker's own fields: the value of a single one, else each with its key. `None` where there are none.
-/// Numbers of flows connect markers and say nothing to people.
+/// A label of a marker's own fields: the value of a single one, otherwise each with its key. `None` where
+/// there are none. Numbers of flows connect markers and say nothing to people.
 fn label_of_fields(fields: &[[&str; 3]]) -> Option<String> {
     // The front end knows no other characters in the key of a label.
     let can_name =
@@ -125,8 +125,8 @@ fn is_flow(format: &str) -> bool {
     matches!(MarkerFormat::from_name(format), Some(MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId))
 }
 
-/// The fields that the program has given a marker: those before the first number of a flow. Behind it is what was measured, such
-/// as for how long a span was busy, for which a bar has no room.
+/// The fields that the program has given a marker: those before the first number of a flow. Behind it are
+/// measured values, such as how long a span was busy, because a bar is too narrow for them.
 fn own_fields<'a, 'b>(fields: &'a [[&'b str; 3]]) -> &'a [[&'b str; 3]] {
     let end = fields.iter().position(|[.., format]| is_flow(format));
     &fields[..end.unwrap_or(fields.len())]
@@ -158,7 +158,7 @@ fn format_of(value: &FieldValue) -> MarkerFormat {
     }
 }
 
-/// Whether a field of this format shows the value as what it is. Formats that a file asks for are not questioned.
+/// Whether a field of this format shows the value unchanged. Formats that a file asks for are not questioned.
 fn fits(format: MarkerFormat, value: &FieldValue) -> bool {
     match format {
         MarkerFormat::Integer => matches!(value, FieldValue::Integer(_) | FieldValue::Missing),
@@ -209,7 +209,7 @@ mod tests {
         check("", &[["path", "", ""]], Some("{marker.data.path}"), "{marker.data.path}");
         let both = "path={marker.data.path} bytes={marker.data.bytes}";
         check("", &[["path", "", ""], ["bytes", "", "bytes"], ["a.b", "", ""]], Some(both), both);
-        // What was measured of a span has no room in a bar.
+        // A bar is too narrow for a span's measured values.
         let task = [["user", "", ""], ["span", "", "terminating-flow-id"], ["busy", "", "duration"]];
         let both = "user={marker.data.user} busy={marker.data.busy}";
         check("", &task, Some(both), "{marker.data.user}");

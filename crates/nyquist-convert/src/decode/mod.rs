@@ -1,4 +1,4 @@
-//! The decode stage: what the kernel and profiled programs have written becomes events.
+//! The decode stage: records of the kernel and of profiled programs become events.
 
 pub mod marker_file;
 mod marker_schema;

@@ -1,4 +1,4 @@
-//! The event model: what every source of samples says, whatever the platform.
+//! The event model: the events of every source of samples, on every platform.
 //!
 //! Events of one source may come in any order within the source's reordering window; the order stage sorts
 //! them by time.
@@ -7,16 +7,18 @@ mod occurrence;
 pub(crate) mod pre_unwound;
 mod registers;
 mod waiting;
+mod wakeup;
 
 use bytes::Bytes;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_profile::{CategoryColor, MarkerSchema};
 pub use nyquist_profile::{CounterGraph, GraphColor};
-pub use occurrence::{Occurrence, OccurrenceKind};
+pub use occurrence::{Occurrence, OccurrenceCounter, OccurrenceKind};
 pub use pre_unwound::PreUnwound;
 pub use registers::Registers;
 use std::sync::Arc;
 pub use waiting::{WaitReason, Waiting};
+pub use wakeup::Wakeup;
 
 /// A point in time: nanoseconds of `CLOCK_MONOTONIC` (or the platform's clock of the same meaning).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +32,8 @@ pub struct Pid(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tid(pub u32);
 
-/// What the kernel writes where a thread has given its number back: -1. Its process has its own for as long as other threads live.
+/// The thread number that the kernel writes when a thread has released its number: -1. Its process keeps its
+/// number as long as other threads live.
 pub(crate) const NAMELESS: Tid = Tid(u32::MAX);
 
 /// Something that happened at a time, on a thread.
@@ -40,11 +43,11 @@ pub struct Event {
     pub time: Timestamp,
     /// On which CPU, where that is known.
     pub cpu: Option<u32>,
-    /// What.
+    /// Its kind.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
     /// A thread was observed.
@@ -68,9 +71,15 @@ pub enum EventKind {
     },
     /// A thread was found waiting, off its CPU.
     Waiting(Box<Waiting>),
+    /// A thread is about to leave its CPU to wait, and this is its stack with the kernel's part.
+    /// [`Descheduled`](Self::Descheduled) follows. Its period and CPU time are not looked at. Sources may leave
+    /// out the stacks of most switches.
+    SwitchStack(Sample),
+    /// A thread was made ready to run.
+    Wakeup(Box<Wakeup>),
     /// Code was mapped into a process.
     Map(Mapping),
-    /// Part of an address space went away.
+    /// Part of an address space was unmapped.
     Unmap {
         /// Whose.
         pid: Pid,
@@ -88,7 +97,7 @@ pub enum EventKind {
         /// The name of the function that it is.
         name: String,
     },
-    /// Such code went away. That is the first that is heard of what was there before the recording began.
+    /// Such code went away. For code from before the recording, this is its first event.
     KernelCodeGone {
         /// The first address.
         start: Avma,
@@ -126,8 +135,9 @@ pub enum EventKind {
         /// The thread.
         tid: Tid,
     },
-    /// What a thread had used when it ended or when the source stopped, for sources that count apart from
-    /// sampling. Its counter is that of [`Sample::cpu_time_ns`]: [`Event::cpu`]'s alone, where that is known.
+    /// The CPU time that a thread had used when it ended or when the source stopped, for sources that count
+    /// apart from sampling. Its counter is that of [`Sample::cpu_time_ns`]: [`Event::cpu`]'s alone, where
+    /// that is known.
     Total {
         /// The process.
         pid: Pid,
@@ -136,18 +146,19 @@ pub enum EventKind {
         /// CPU time since the counter was opened, in nanoseconds, user and kernel.
         cpu_time_ns: u64,
     },
-    /// What all that was recorded has used of the CPUs, by the source's counters, in the end; of several runs, one of each.
+    /// The CPU time of everything that was recorded, by the source's counters, at the end. Each of several
+    /// runs has one.
     TotalInAll {
         /// CPU time in nanoseconds, user and kernel.
         cpu_time_ns: u64,
     },
-    /// The source dropped records for want of room, since the last sample on the CPU.
+    /// The source dropped records because its buffer was full, since the last sample on the CPU.
     Lost {
         /// How many.
         records: u64,
     },
-    /// The source dropped this many records in all on the CPU, or wherever, as one of its counters says in the end. Those that
-    /// [`Lost`](Self::Lost) has told of are among them.
+    /// The source dropped this many records in all on the CPU, or on unknown CPUs, by one of its counters at
+    /// the end. Those of [`Lost`](Self::Lost) events are among them.
     LostInAll {
         /// How many.
         records: u64,
@@ -156,18 +167,19 @@ pub enum EventKind {
     Throttled,
     /// The kernel samples on the CPU again.
     Unthrottled,
-    /// The program itself, or who watches it, marked a point or an interval.
+    /// The program itself, or a tool that watches it, marked a point or an interval.
     Marker(Box<Marker>),
-    /// Something that was asked for happened on a thread.
+    /// A requested event happened on a thread.
     Occurrence(Box<Occurrence>),
-    /// The source dropped occurrences for want of room.
+    /// The source dropped occurrences because its buffer was full.
     OccurrencesLost {
         /// How many.
         records: u64,
     },
     /// A quantity has a value.
     Counter(Counter),
-    /// The outer part of a thread's stack was read from its process's memory. Shared with whoever compares the next one with it.
+    /// The outer part of a thread's stack was read from its process's memory. Shared with code that compares
+    /// the next one with it.
     LiveStack(Arc<LiveStack>),
 }
 
@@ -192,7 +204,8 @@ impl LiveStack {
     /// The bytes of a page, whatever the machine's pages are.
     pub const PAGE: usize = 4096;
 
-    /// The eight bytes at an address as a little-endian number, where they were read. None that lie in two pages.
+    /// The eight bytes at an address as a little-endian number, where they were read. `None` if they are in
+    /// two pages.
     pub fn read_u64(&self, address: Avma) -> Option<u64> {
         let offset = self.offset(address)?;
         let page = self.pages.get(offset / Self::PAGE)?;
@@ -236,11 +249,11 @@ pub struct Mapping {
     pub offset: FileOffset,
     /// The path as the process sees it, or a pseudo name: `[vdso]`, `//anon`, `[kernel.kallsyms]`.
     pub path: String,
-    /// What the kernel said of the file's identity.
+    /// The file's identity, from the kernel.
     pub identity: MappedFile,
 }
 
-/// What the kernel said of a mapped file's identity at the time of the mapping.
+/// A mapped file's identity, from the kernel at the time of the mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MappedFile {
     /// Nothing: anonymous memory, or a source that does not know.
@@ -270,15 +283,15 @@ pub struct Sample {
     pub tid: Tid,
     /// Whether the thread was in the kernel when it was observed.
     pub in_kernel: bool,
-    /// What it was doing, and with that what the sample stands for.
+    /// The thread's state, which determines what the sample stands for.
     pub state: SampleState,
-    /// The CPU time that this sample stands for, in nanoseconds, where its own clock has triggered it; or how many events, where
-    /// the profile counts these.
+    /// The CPU time that this sample stands for, in nanoseconds, if the thread's own clock has triggered it.
+    /// If the profile counts events, the number of events.
     pub period_ns: u64,
     /// The CPU time that the thread has used since the counter was opened, in nanoseconds, user and kernel,
-    /// for sources that can tell. Where [`Event::cpu`] is known, it is what the thread has used *on that
-    /// CPU*, each of which counts from 0 for every thread: so the thread's CPU time since a former sample is
-    /// the difference to its last value on the same CPU, and its whole time the sum over the CPUs.
+    /// for sources that count it. If [`Event::cpu`] is known, it is the thread's CPU time *on that CPU*, and
+    /// each CPU counts from 0 for every thread. So the thread's CPU time since a former sample is the
+    /// difference to its last value on the same CPU. Its whole time is the sum over the CPUs.
     pub cpu_time_ns: Option<u64>,
     /// Whether that counts only since another event has taken over, from 0 again on each CPU.
     pub counts_anew: bool,
@@ -291,7 +304,8 @@ pub struct Sample {
 
 #[cfg(test)]
 impl Sample {
-    /// A sample of a process's first thread in user code, which its clock has triggered: one that stands for a millisecond.
+    /// A sample of a process's first thread in user code, which the thread's clock has triggered. It stands
+    /// for a millisecond.
     pub(crate) fn in_user_code(pid: Pid, user: UserStack) -> Self {
         Self {
             pid,
@@ -307,7 +321,7 @@ impl Sample {
     }
 }
 
-/// What a thread was doing when it was observed.
+/// The state of a thread when it was observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleState {
     /// It ran, and its own clock of CPU time has triggered the sample.
@@ -318,8 +332,8 @@ pub enum SampleState {
         /// How long it has waited, for whatever reason, since it was last looked at, in nanoseconds.
         waited_ns: u64,
     },
-    /// It was looked at by the wall clock, and has not run since the last look, although nothing kept it from running but others
-    /// on the CPUs.
+    /// It was looked at by the wall clock, and has not run since the last look, because other threads had the
+    /// CPUs.
     Runnable {
         /// How long it has waited since it was last looked at, in nanoseconds.
         waited_ns: u64,
@@ -328,20 +342,22 @@ pub enum SampleState {
     Waiting {
         /// How long it has waited since it was last looked at, in nanoseconds.
         waited_ns: u64,
+        /// The kind of object that it waited for, if that is known.
+        reason: Option<WaitReason>,
     },
 }
 
-/// The user's part of a stack: walked already, or what is needed to walk it.
+/// The user's part of a stack: walked already, or the data to walk it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserStack {
-    /// There is none: a kernel thread, or a thread whose memory was gone already.
+    /// No user stack: a kernel thread, or a thread whose memory was gone already.
     None,
     /// Walked by the source: the instruction pointer, then return addresses.
     Walked(Vec<Avma>),
-    /// The same by frame pointers, which lead anywhere from code that uses the register for something else: what follows the
-    /// first address outside of code is no part of the stack.
+    /// The same by frame pointers. Code that uses the register for something else makes them lead anywhere,
+    /// so addresses from the first one outside of code on are not part of the stack.
     FramePointers(Vec<Avma>),
-    /// It cannot be looked into: what it is called.
+    /// It cannot be unwound. This is its name.
     Named(&'static str),
     /// The registers at the entry to the kernel, and a copy of the stack's innermost bytes.
     Copied {
@@ -367,7 +383,8 @@ impl UserStack {
     }
 }
 
-/// A point or an interval that has a name. [`Event::time`] is when it was or, of an interval, when it ended: then it is heard of.
+/// A point or an interval that has a name. [`Event::time`] is its time or, for an interval, the time of its
+/// end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marker {
     /// The process.
@@ -376,10 +393,10 @@ pub struct Marker {
     pub track: Track,
     /// Its name.
     pub name: Arc<str>,
-    /// What of an interval it is, if it is one.
+    /// Which part of an interval it is, if it is one.
     pub timing: MarkerTiming,
-    /// What kind of marker it is, with the fields and how they are shown. Kinds of the same name that differ are
-    /// kept apart by a number behind the name.
+    /// The kind of marker, with the fields and their formats. Kinds of the same name that differ are kept
+    /// apart by a number behind the name.
     pub schema: Option<Arc<MarkerSchema>>,
     /// The values of the schema's fields, in the schema's order.
     pub values: Vec<FieldValue>,
@@ -402,11 +419,11 @@ impl Marker {
 pub enum Track {
     /// That of the thread it happened on.
     Thread(Tid),
-    /// A line of the process's own, which is no thread: for what threads share, as an asynchronous task.
+    /// A line of the process that is not a thread's, for things that threads share, as an asynchronous task.
     Named(Arc<str>),
 }
 
-/// What of an interval a marker is.
+/// Which part of an interval a marker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkerTiming {
     /// No interval: a moment.
@@ -426,7 +443,7 @@ pub enum MarkerTiming {
 /// out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldValue {
-    /// There is none.
+    /// The field has no value.
     Missing,
     /// Text.
     String(Arc<str>),
@@ -452,8 +469,9 @@ pub struct Counter {
     pub pid: Pid,
     /// Which quantity.
     pub kind: Arc<CounterKind>,
-    /// The whole value: the profile's differences are the converter's business. What is not finite is left out. A
-    /// [rate's](CounterGraph::Rate) value only rises: one that is less than the one before counts from 0 again.
+    /// The whole value. The converter makes the profile's differences. Values that are not finite are left
+    /// out. A [rate's](CounterGraph::Rate) value only rises: one that is less than the one before counts from
+    /// 0 again.
     pub value: f64,
 }
 
@@ -466,7 +484,7 @@ pub struct CounterKind {
     pub unit: String,
     /// The kind of quantity, as `Memory`: the Firefox Profiler knows some, and draws them by it where it reads an old format.
     pub category: String,
-    /// What it is.
+    /// The description that users see.
     pub description: String,
     /// Whether its value is drawn, or how fast it changes.
     pub graph: CounterGraph,

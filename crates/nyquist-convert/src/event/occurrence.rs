@@ -1,25 +1,38 @@
-//! Something that was asked for and happened on a thread: a page fault, a tracepoint, the call of a function.
+//! A requested event that happened on a thread: a page fault, a tracepoint, the call of a function.
 
 use std::sync::Arc;
 
 use nyquist_profile::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, well_known};
 
-use super::{FieldValue, Sample};
+use super::{FieldValue, Sample, Tid};
 
 /// Something that happened on a thread at the event's time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occurrence {
-    /// What.
+    /// Its kind.
     pub kind: Arc<OccurrenceKind>,
     /// The thread, and its stack. Its period and CPU time are not looked at.
     pub sample: Sample,
-    /// How many times it has happened since the last one, with this one.
+    /// How many times it has happened since the last one, with this one. Not looked at if there is a counter.
     pub count: u64,
+    /// The counter of the event, for sources that have one: then the count is what it has counted since the last occurrence.
+    pub counter: Option<OccurrenceCounter>,
     /// The values of the fields that the kind has of its own, in their order.
     pub values: Vec<FieldValue>,
 }
 
-/// What can happen.
+/// A counter of an event, at the time of an occurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OccurrenceCounter {
+    /// The source's number of the counter.
+    pub id: u64,
+    /// The thread whose events it counts, if each thread counts from 0.
+    pub tid: Option<Tid>,
+    /// What it has counted.
+    pub value: u64,
+}
+
+/// A kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OccurrenceKind {
     /// Its name, as it was asked for.

@@ -1,4 +1,4 @@
-//! A stack that was walked before its sample's turn, and what came of the walk.
+//! A stack that was walked before its sample's turn, and the outcome of the walk.
 
 use super::registers::Registers;
 use bytes::Bytes;
@@ -7,16 +7,16 @@ use nyquist_perf::file::{Place, PlacedFiles};
 use nyquist_unwind::{self as unwind, FrameAddress, WalkEnd};
 use std::borrow::Cow;
 
-/// A stack that was walked before its turn, with what was known then; and what it takes to walk it again, should more be known
-/// when its turn comes.
+/// A stack that was walked before its turn, with the knowledge of that time. It has the data to walk the
+/// stack again, if more is known at its turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreUnwound {
     /// Innermost first.
     pub(crate) frames: Vec<FrameAddress>,
     pub(crate) walked: Walked,
-    /// Of the words that the walk has looked at, the outermost one.
+    /// The outermost word that the walk has looked at.
     pub(crate) outermost: Avma,
-    /// What was mapped, as far as it was known.
+    /// The mappings that were known.
     pub(crate) code: AddressSpaceHash,
     pub(crate) registers: Box<Registers>,
     pub(crate) copy: KeptCopy,
@@ -36,15 +36,15 @@ pub(crate) enum KeptCopy {
 }
 
 impl PreUnwound {
-    /// A copy that was not walked, for there is no stack where the process is becoming another program; else it is walked later.
+    /// A copy that was not walked. If the process is becoming another program there is no stack; otherwise it
+    /// is walked later.
     pub(crate) fn pending(
         code: AddressSpaceHash,
         registers: Box<Registers>,
         (stack, limited): (Bytes, bool),
-        frames: Vec<FrameAddress>,
     ) -> Self {
         Self {
-            frames,
+            frames: Vec::new(),
             walked: Walked::BetweenPrograms,
             outermost: Avma(0),
             code,
@@ -61,12 +61,6 @@ impl PreUnwound {
             KeptCopy::Memory(bytes) => Some(bytes),
             KeptCopy::File(_) => None,
         }
-    }
-
-    /// Forgets all of it, but not the memory for frames.
-    pub(crate) fn clear(&mut self) {
-        self.frames.clear();
-        self.copy = KeptCopy::Memory(Bytes::new());
     }
 
     /// Whether the walk ended where the copy does, and the stack goes on.
@@ -88,7 +82,7 @@ impl PreUnwound {
     }
 }
 
-/// What came of a walk.
+/// The outcome of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walked {
     /// There is no stack: the kernel is replacing the process's program.
@@ -106,7 +100,7 @@ impl Walked {
     }
 }
 
-/// What is mapped in a process at a time, as a number: where it is the same, stacks are walked alike. It says nothing of code
-/// that a jitdump describes.
+/// The mappings of a process at a time, as a number. With the same number, stacks are walked the same way. It
+/// says nothing of code that a jitdump describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AddressSpaceHash(pub(crate) u64);

@@ -1,4 +1,4 @@
-//! The registers of a thread, as a source of samples says them.
+//! The registers of a thread, as a source of samples reports them.
 
 /// The registers that unwind information can name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,17 +8,26 @@ pub enum Registers {
     X86_64([u64; 17]),
     /// The same registers, of which some are not known.
     X86_64Partial {
-        /// The values in the same order; what stands for an unknown one means nothing.
+        /// The values in the same order. The value of an unknown register has no meaning.
         values: [u64; 17],
         /// A bit for each register that is known, the first one's the lowest. The stack pointer and the
         /// instruction pointer always are.
         known: u32,
     },
     /// A 32-bit program's registers, which are not unwound: the instruction pointer.
-    X86 {
+    Bits32 {
         /// The instruction pointer.
         ip: u32,
     },
-    /// 64-bit ARM: x0 to x30, the stack pointer, then the instruction pointer. Apart, for they are twice as many as the others.
+    /// 64-bit ARM: x0 to x30, the stack pointer, then the instruction pointer. Boxed, because they are twice
+    /// as many as the others.
     Aarch64(Box<[u64; 33]>),
+    /// The same registers, of which some are not known.
+    Aarch64Partial {
+        /// The values in the same order; what stands for an unknown one means nothing.
+        values: Box<[u64; 33]>,
+        /// A bit for each register that is known, the first one's the lowest. The stack pointer and the
+        /// instruction pointer always are.
+        known: u64,
+    },
 }

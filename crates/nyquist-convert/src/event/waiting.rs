@@ -1,26 +1,27 @@
-//! A thread that was found waiting: where it waits, and what for.
+//! A thread that was found waiting: where it waits, and for which object.
 
 use std::sync::Arc;
 
 use super::{Sample, Tid};
 
-/// A thread that was found waiting. It waits at the event's time, has since it left its CPU, and does until it is back.
+/// A thread that was found waiting. It waits from the time when it left its CPU until it is back on one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
     /// The thread, and its stack. Its period and CPU time are not looked at.
     pub sample: Sample,
-    /// What kind of thing it waits for.
+    /// The kind of object that it waits for.
     pub reason: WaitReason,
     /// The thread that holds the lock that is waited for, where that is known.
     pub holder: Option<Tid>,
-    /// How long before the thread was looked at the last time, in nanoseconds: shorter waits are seen by chance, each moment of them
-    /// as likely as any other.
+    /// How long before the thread was looked at the last time, in nanoseconds: shorter waits are seen by
+    /// chance, and each moment of them is equally likely.
     pub looked_before_ns: u64,
-    /// Which one, where that is known: the path of a file, `socket:[123]`, the address of a futex. Text of the target.
+    /// The object, if it is known: the path of a file, `socket:[123]`, the address of a futex. Text of the
+    /// target.
     pub object: Option<Arc<str>>,
 }
 
-/// What kind of thing a thread waits for, as its system call says.
+/// The kind of object that a thread waits for, by its system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitReason {
     /// A futex: a mutex, a condition variable, the end of another thread. Also locks of files and semaphores.
@@ -43,7 +44,7 @@ pub enum WaitReason {
     Signal,
     /// A page of its memory: it is in no system call.
     Page,
-    /// Something else.
+    /// Any other reason.
     Other,
 }
 

@@ -5,7 +5,7 @@ use crate::jit::side_file::{Found, Refusal, Root, own_user};
 use crate::modules::identity::has_identity;
 use std::path::{Path, PathBuf};
 
-/// Where such files are looked for, and which are believed.
+/// Where such files are looked for, and which are trusted.
 #[derive(Clone, Debug, Default)]
 pub struct AuxFiles {
     /// Folders that may have files whose own place is gone, or is on another machine; the first one that has a file of
@@ -13,8 +13,8 @@ pub struct AuxFiles {
     pub folders: Vec<PathBuf>,
     /// Whether the recording was made on this machine, so that its paths are worth a look.
     pub made_here: bool,
-    /// Whose the recording itself is: whoever could write that may say what is in it, too. Beside that user's, only
-    /// files of whoever reads it and of root are believed.
+    /// The owner of the recording itself. Files of that user are trusted, because that user could have
+    /// written anything into the recording. All others must be of the reading user or of root.
     pub owner: Option<u32>,
 }
 
@@ -25,12 +25,12 @@ impl AuxFiles {
         let own = self.in_own_place(path).and_then(|found| {
             if has_identity(&found.file, &mapping.identity) { Ok(found) } else { Err(Refusal::Absent) }
         });
-        own.and_then(|found| self.believed(found)).or_else(|why| Ok(self.in_folders(path, why)?.0))
+        own.and_then(|found| self.trusted(found)).or_else(|why| Ok(self.in_folders(path, why)?.0))
     }
 
     /// Opens the file that was at a path, and says where it is.
     pub(crate) fn open(&self, path: &str) -> Result<(Found, PathBuf), Refusal> {
-        let own = self.in_own_place(path).and_then(|found| self.believed(found));
+        let own = self.in_own_place(path).and_then(|found| self.trusted(found));
         own.map(|found| (found, PathBuf::from(path))).or_else(|why| self.in_folders(path, why))
     }
 
@@ -42,12 +42,13 @@ impl AuxFiles {
         }
     }
 
-    /// The first file of that name. Where there is none, the reason is `why`, or the first one that says more.
+    /// The first file of that name. If there is none, the reason is `why`, or the first one that is more
+    /// specific.
     fn in_folders(&self, path: &str, mut why: Refusal) -> Result<(Found, PathBuf), Refusal> {
         let name = Path::new(path).file_name().ok_or(Refusal::Absent)?;
         for folder in &self.folders {
             let Some(root) = Root::at(folder) else { continue };
-            match root.open(Path::new(name)).and_then(|found| self.believed(found)) {
+            match root.open(Path::new(name)).and_then(|found| self.trusted(found)) {
                 Ok(found) => return Ok((found, folder.join(name))),
                 Err(refusal) if !why.is_worth_telling() => why = refusal,
                 Err(_) => {}
@@ -56,8 +57,8 @@ impl AuxFiles {
         Err(why)
     }
 
-    fn believed(&self, found: Found) -> Result<Found, Refusal> {
+    fn trusted(&self, found: Found) -> Result<Found, Refusal> {
         let users: Vec<u32> = self.owner.into_iter().chain([own_user()]).collect();
-        found.believed(&users)
+        found.trusted(&users)
     }
 }

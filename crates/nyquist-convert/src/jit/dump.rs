@@ -20,10 +20,11 @@ const CHUNK: usize = 1 << 20;
 /// The largest record that is read as a whole. Of made code, the beginning is enough.
 const LARGEST: usize = 16 << 20;
 
-/// What is kept of a record at most, beside what is in it: code in two lists, where it is, and by its number.
+/// The most memory that a record takes beside its contents: its code in two lists, its place, and its number.
 const KEPT: u64 = 320;
 
-/// How often what is in a record may be kept: names in two lists, lines and unwind information in a form for asking.
+/// How often a record's contents may be kept: names in two lists, lines and unwind information in a form for
+/// look-ups.
 const KEPT_TIMES: u64 = 4;
 
 /// A jitdump.
@@ -45,8 +46,8 @@ pub(crate) struct Dump {
     /// The time of the last record.
     last_time: Timestamp,
     codes: Vec<Code>,
-    /// How many of these were handed out as new functions.
-    told: usize,
+    /// How many of these were returned as new functions.
+    reported: usize,
     /// The place in `codes` of each number that the compiler gave.
     by_number: FxHashMap<u64, usize>,
     /// The lines of code that is yet to come, by its address.
@@ -55,7 +56,7 @@ pub(crate) struct Dump {
     unwinding: Option<Vec<u8>>,
     /// Where code with unwind information has appeared, in the file's order.
     unwindable: Vec<MadeCode>,
-    /// What is not yet in `ranges`, by time, and of one time in the file's order.
+    /// Changes that are not yet in `ranges`, by time. Those of one time are in the file's order.
     upcoming: BTreeMap<(Timestamp, u64), Change>,
     /// How many changes there were.
     changes: u64,
@@ -129,7 +130,7 @@ impl Dump {
             ahead_ns: 0,
             last_time: Timestamp::default(),
             codes: Vec::new(),
-            told: 0,
+            reported: 0,
             by_number: FxHashMap::default(),
             lines: FxHashMap::default(),
             unwinding: None,
@@ -147,12 +148,12 @@ impl Dump {
         Self { ahead_ns, ..self }
     }
 
-    /// The same, whose lib's id is read there.
+    /// The same. The lib's id is written there.
     pub(crate) fn telling(self, id: DumpId) -> Self {
         Self { id, ..self }
     }
 
-    /// What the file says of itself, if that was read.
+    /// The file's header, if it was read.
     pub(crate) fn header(&self) -> Option<&JitDumpHeader> {
         self.header.as_ref()
     }
@@ -180,14 +181,14 @@ impl Dump {
     /// The functions that were made before a time and not given by the last call, if their times are known.
     pub(crate) fn take_new_functions(&mut self, before: Timestamp) -> Vec<(Pid, Timestamp, String)> {
         let Some(owner) = self.owner.filter(|_| self.has_clock_times()) else { return Vec::new() };
-        let new = self.codes.get(self.told..).unwrap_or_default();
+        let new = self.codes.get(self.reported..).unwrap_or_default();
         let new = &new[..new.iter().take_while(|code| code.made < before).count()];
-        self.told += new.len();
+        self.reported += new.len();
         new.iter().map(|code| (owner, code.made, code.name.to_string())).collect()
     }
 
-    /// Whether everything made by `time` was read. Where the times are those of another clock nobody can tell before the
-    /// recording ends.
+    /// Whether everything made by `time` was read. If the times are those of another clock, this is not known
+    /// before the recording ends.
     pub(crate) fn is_read_up_to(&self, time: Timestamp) -> bool {
         self.is_ended || (self.has_clock_times() && time < self.last_time)
     }
@@ -196,7 +197,8 @@ impl Dump {
         self.header.is_some_and(|header| header.has_clock_times)
     }
 
-    /// Reads what was written since the last call. A damaged record ends the file: nothing behind it can be found.
+    /// Reads the records that were written since the last call. A damaged record ends the file: nothing
+    /// behind it can be found.
     pub(crate) fn read_on(&mut self) {
         while !self.is_ended {
             let Some(bytes) = self.read(CHUNK) else { return };
@@ -210,12 +212,13 @@ impl Dump {
             if taken == 0 {
                 return;
             }
-            // Relative addresses say no place behind this one.
+            // Relative addresses cannot express a place behind this one.
             self.is_ended |= self.offset > u64::from(u32::MAX);
         }
     }
 
-    /// Takes a record that is not whole in `start`, if the file really has it. What it claims to be takes no memory.
+    /// Takes a record that is not whole in `start`, if the file really has it. The size that it claims takes
+    /// no memory.
     fn take_large(&mut self, start: &[u8], size: u32) -> u64 {
         let end = self.offset.saturating_add(u64::from(size));
         if self.file.metadata().map_or(0, |metadata| metadata.len()) < end {
@@ -272,7 +275,7 @@ impl Dump {
         }
     }
 
-    /// What the code is for.
+    /// The architecture of the code.
     fn architecture(&self) -> Architecture {
         let machine = self.header.and_then(|header| u16::try_from(header.machine).ok());
         Architecture::of_elf_machine(machine.unwrap_or_default())
@@ -470,7 +473,7 @@ mod tests {
             [&0_u32.to_le_bytes()[..], &size.to_le_bytes(), &11_u64.to_le_bytes(), &fields, b"sparse\0"];
         file.write(&start.concat());
         file.extend_to(u64::from(size) + file.len() - start.concat().len() as u64);
-        // Lines, of which nobody has that many.
+        // More lines than any program has.
         let size = 512_u32 << 20;
         let start = [&2_u32.to_le_bytes()[..], &size.to_le_bytes(), &12_u64.to_le_bytes()].concat();
         file.write(&start);

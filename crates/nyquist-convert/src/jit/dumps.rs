@@ -11,7 +11,7 @@ use nyquist_object::Avma;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DumpIndex(pub(super) usize);
 
-/// All jitdumps that were heard of. A child goes on with its parent's.
+/// All known jitdumps. A child continues with those of its parent.
 #[derive(Debug, Default)]
 pub(crate) struct JitDumps {
     dumps: Vec<Dump>,
@@ -35,7 +35,7 @@ impl JitDumps {
         self.dumps.push(dump);
     }
 
-    /// Reads what was written since the last call.
+    /// Reads the records that were written since the last call.
     pub(crate) fn read_on(&mut self) {
         self.dumps.iter_mut().for_each(Dump::read_on);
     }
@@ -46,12 +46,12 @@ impl JitDumps {
         self.dumps.iter_mut().flat_map(|dump| dump.take_new_functions(before)).collect()
     }
 
-    /// The modules of those that hold more than the budget allows, or what is too large to be read.
+    /// The modules of those that hold more than the budget allows, or records that are too large to be read.
     pub(crate) fn too_large(&self) -> impl Iterator<Item = ModuleIndex> {
         self.dumps.iter().filter(|dump| dump.is_too_large()).map(Dump::module)
     }
 
-    /// What the jitdump at an index of these says of its code.
+    /// The symbols of the jitdump at an index.
     pub(crate) fn symbols(&self, index: DumpIndex) -> Option<JitSymbols> {
         Some(JitSymbols::of_dump(self.dumps.get(index.0)?))
     }

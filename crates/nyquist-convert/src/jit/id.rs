@@ -1,7 +1,7 @@
 //! The ids of libs whose code was made while the program ran: by them the front end asks for source and instructions.
 //!
-//! They look like debug ids. That of a jitdump is made of what its header says, so that the file is known again; that of a perf
-//! map, which says nothing of itself, of the file's place on its file system.
+//! They look like debug ids. That of a jitdump is made of its header, so that the file can be recognised. A
+//! perf map has no header, so its id is made of its device and inode.
 
 use nyquist_object::DebugId;
 use nyquist_perf::JitDumpHeader;

@@ -1,5 +1,6 @@
-//! The instructions of made code, read from a living process where a walk cannot go on without: compilers that write no
-//! unwind information make pieces without a frame pointer, too, as Python its trampolines (`Python/asm_trampoline.S`).
+//! The instructions of made code, read from a living process when a walk cannot go on without them. Compilers
+//! that write no unwind information also make pieces without a frame pointer, as Python's trampolines
+//! (`Python/asm_trampoline.S`).
 
 use crate::event::{Pid, Timestamp};
 use crate::processes::mappings::Range;
@@ -16,7 +17,7 @@ const BLOCK: u64 = 1 << 16;
 /// The most blocks that are read of a process.
 const MOST_BLOCKS: usize = 64;
 
-/// How long what was read is not read again, in ns.
+/// How long a block is not read again, in ns.
 const READ_AGAIN_AFTER: u64 = 100_000_000;
 
 /// Which blocks of a process's made code were read, by their addresses, and for a sample of which time.
@@ -24,14 +25,15 @@ const READ_AGAIN_AFTER: u64 = 100_000_000;
 pub(crate) struct ReadInstructions(FxHashMap<u64, Timestamp>);
 
 impl ReadInstructions {
-    /// Forgets what was read of a range that is mapped anew: other code may be there.
+    /// Forgets the blocks of a range that is mapped anew, because other code may be there.
     pub(crate) fn forget(&mut self, start: Avma, len: u64) {
         let end = start.0.saturating_add(len);
         self.0.retain(|block, _| *block >= end || block.saturating_add(BLOCK) <= start.0);
     }
 
-    /// Reads the instructions around an address in a range of made code, and tells the unwinder of them. Says whether
-    /// something was read: not where that has just been done, or the process is gone or may not be looked at.
+    /// Reads the instructions around an address in a range of made code, and gives them to the unwinder.
+    /// Returns whether something was read. Nothing is read if that has just been done, or the process is gone
+    /// or may not be read.
     pub(crate) fn read_around(
         &mut self,
         (pid, address, now): (Pid, Avma, Timestamp),
@@ -56,7 +58,7 @@ impl ReadInstructions {
     }
 }
 
-/// What is in a process's memory.
+/// Bytes of a process's memory.
 fn read(pid: Pid, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
     let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
     let mut bytes = vec![0; usize::try_from(range.end.checked_sub(range.start)?).ok()?];
@@ -84,7 +86,7 @@ mod tests {
         check(own, start.0 + 5, 1000 + READ_AGAIN_AFTER, true);
         check(own, start.0 + BLOCK + 5, 2000, true);
         check(own, start.0 + BLOCK + 5, 2001, false);
-        // Nobody has that number.
+        // No process has that number.
         check(u32::MAX, start.0 + 2 * BLOCK + 5, 2000, false);
         read.forget(Avma(start.0 + BLOCK), 1);
         let mut check = |address, expected| {

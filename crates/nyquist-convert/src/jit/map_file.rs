@@ -27,11 +27,11 @@ pub(crate) struct MapFile {
     /// Its path, as the process sees it.
     path: PathBuf,
     source: Source,
-    /// What was read of it: each lib that is made of it has its names from here.
+    /// The names that were read. Each lib that is made of the file takes its names from here.
     known: Mutex<Option<Known>>,
 }
 
-/// What was read of a perf map.
+/// The contents of a perf map, at the time when it was read.
 #[derive(Debug)]
 struct Known {
     /// How long the file was.
@@ -43,8 +43,9 @@ struct Known {
 }
 
 impl Known {
-    /// Whether this is what the file holds, which has so many bytes now; or was, less long ago than it took to read: a program that goes on
-    /// writing a huge map does not have it read for each of its libs.
+    /// Whether these are the contents of the file, which has so many bytes now. Older contents count too,
+    /// while they are younger than the time that reading took. Otherwise a huge map that the program still
+    /// writes would be read for each of its libs.
     fn holds(&self, len: u64) -> bool {
         self.len == len || (self.took > QUICK && self.read.elapsed() < self.took)
     }
@@ -54,7 +55,7 @@ impl Known {
 enum Source {
     /// Held open: the process may have ended, and its folders with it, when the names are wanted.
     Open(File),
-    /// It will be in this folder, and is believed if it is this user's.
+    /// It will be in this folder, and is trusted if it is this user's.
     Expected(Root, Option<u32>),
 }
 
@@ -65,7 +66,7 @@ impl MapFile {
         let user = user_of(pid).or(user);
         let inner = inner_pid(pid).unwrap_or(pid.0);
         let path = PathBuf::from(format!("/tmp/perf-{inner}.map"));
-        // Some agents write it where those see it who are not in the process's namespaces.
+        // Some agents write it outside of the process's namespaces.
         let places = [(Root::of_process(pid), inner), (Root::own(), pid.0)];
         let mut folders = places.into_iter().filter_map(|(root, number)| Some((root?.temporary()?, number)));
         let mut why = Refusal::Absent;
@@ -109,14 +110,14 @@ impl MapFile {
         }
     }
 
-    /// What the map holds by now, as far as the budget allows.
+    /// The map's contents by now, as far as the budget allows.
     pub(crate) fn read(&self, budget: &Budget) -> Result<Arc<CodeNames>, Refusal> {
         let opened;
         let file = match &self.source {
             Source::Open(file) => file,
             Source::Expected(folder, user) => {
                 let name = self.path.file_name().unwrap_or_default();
-                opened = believed(folder.open(Path::new(name))?, *user)?.file;
+                opened = trusted(folder.open(Path::new(name))?, *user)?.file;
                 &opened
             }
         };
@@ -125,7 +126,7 @@ impl MapFile {
         if let Some(known) = known.as_ref().filter(|known| known.holds(len)) {
             return Ok(Arc::clone(&known.names));
         }
-        // The memory of the old ones goes back first, if nobody else has them.
+        // The memory of the old ones is freed first, if nothing else holds them.
         *known = None;
         let began = Instant::now();
         let text = FromStart { file, at: 0 }.take(len.min(MAX_SIZE));
@@ -136,7 +137,7 @@ impl MapFile {
     }
 }
 
-/// Reads a file from its start, wherever others who share it have read to.
+/// Reads a file from its start, independent of the shared position of its descriptor.
 struct FromStart<'a> {
     file: &'a File,
     at: u64,
@@ -169,18 +170,18 @@ fn open_own(pid: Pid, folder: &Root, name: &Path, user: Option<u32>) -> Result<F
     if start_time(pid).is_some_and(|start| modified + Duration::from_secs(1) < start) {
         return Err(Refusal::Absent);
     }
-    believed(found, user)
+    trusted(found, user)
 }
 
-/// Where the process's user is not known, it is taken to be the one who records.
-fn believed(found: Found, user: Option<u32>) -> Result<Found, Refusal> {
-    found.believed(&[user.unwrap_or_else(own_user)])
+/// If the process's user is not known, it is taken to be the recording user.
+fn trusted(found: Found, user: Option<u32>) -> Result<Found, Refusal> {
+    found.trusted(&[user.unwrap_or_else(own_user)])
 }
 
 /// When a process began; `None` if it has ended.
 fn start_time(pid: Pid) -> Option<SystemTime> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.0)).ok()?;
-    // The name stands in brackets and may hold anything; field 22 is the 20th behind it (proc_pid_stat(5)).
+    // The name is in brackets and may contain anything. Field 22 is the 20th behind it (proc_pid_stat(5)).
     let after_name = &stat[stat.rfind(')')? + 1..];
     let ticks: u64 = after_name.split_whitespace().nth(19)?.parse().ok()?;
     let boot = fs::read_to_string("/proc/stat").ok()?;

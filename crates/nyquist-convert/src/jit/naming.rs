@@ -39,7 +39,7 @@ pub(crate) fn name_frame(
         builder.intern_native_symbol(NativeSymbol { lib, address: start.0, size: Some(function.size), name })
     });
     let category = Some(category(builder, &name));
-    // Of what the compiler has inlined from another file nothing but the line is known.
+    // For code that the compiler has inlined from another file, only the line is known.
     let line = function.line.filter(|(line_file, _)| file == Some(*line_file)).map(|(_, line)| line);
     Some(builder.intern_frame(Frame { func, category, native_symbol, line, ..*frame }))
 }

@@ -1,4 +1,4 @@
-//! The names that runtimes give to their code: what is in them, and the category that each belongs to.
+//! The names that runtimes give to their code: their parts, and the category of each.
 //!
 //! Sources: V8's `src/logging/code-events.h` (code tags) and `Code::CodeKindToMarker`; CPython's documentation, "Python support for
 //! the Linux perf profiler"; .NET's `PerfMapEnabled` and the runtime's `perfmap.cpp` (tiers in brackets); the JVM's
@@ -6,7 +6,7 @@
 
 use nyquist_profile::CategoryColor;
 
-/// What the name of a piece of code says.
+/// The parts of the name of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CodeName<'a> {
     /// The function.
@@ -23,7 +23,7 @@ pub(crate) struct CodeName<'a> {
     pub(crate) is_js: bool,
 }
 
-/// Who made a piece of code.
+/// The runtime that made a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runtime {
     JavaScript,

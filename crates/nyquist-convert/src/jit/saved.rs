@@ -1,8 +1,8 @@
-//! Code that was made while a program ran, out of the jitdump or the perf map that still lies on this machine.
+//! Code that was made while a program ran, from the jitdump or the perf map that is still on this machine.
 //!
-//! Both are files that the program wrote, and they name source files. They are used only if they are those of the recording, by
-//! the id of the lib, and if nobody but this user or root can have written them: then they let nothing be read that the user
-//! could not have read, and a profile of somebody else names no such file.
+//! Both are files that the program wrote, and they name source files. They are used only if they are those of
+//! the recording, by the id of the lib, and if only this user or root can have written them. Then they give
+//! access to nothing that the user could not read, and another user's profile cannot name such a file.
 
 use crate::jit::dump::{Code, Dump};
 use crate::jit::id;
@@ -26,7 +26,7 @@ const MOST: u64 = 256 << 20;
 /// The most code that is given at once.
 const MOST_CODE: u32 = 16 << 20;
 
-/// Why there is nothing to be had.
+/// Why there is no code.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedCodeError {
     /// The file is not used.
@@ -67,14 +67,15 @@ impl SavedCode {
         id::is_dump(&lib.breakpad_id).is_some()
     }
 
-    /// Opens the file of a lib, where it is there, believed, and the one that was recorded. O(length of the file).
+    /// Opens the file of a lib, if it exists, is trusted, and is the one that was recorded. O(length of the
+    /// file).
     ///
     /// # Errors
     /// If it is not so.
     pub fn open(lib: &Lib) -> Result<Self, SavedCodeError> {
         let refused = |why| SavedCodeError::Refused(lib.path.clone(), RefusedSideFile(why));
         let root = Root::own().ok_or_else(|| refused(Refusal::Absent))?;
-        let found = root.open(Path::new(&lib.path)).and_then(|found| found.believed(&[own_user()]));
+        let found = root.open(Path::new(&lib.path)).and_then(|found| found.trusted(&[own_user()]));
         let file = found.map_err(refused)?.file;
         let is_it = |id: Option<DebugId>| id.is_some_and(|id| id.breakpad() == lib.breakpad_id);
         let other = || SavedCodeError::Other(lib.path.clone());
@@ -95,8 +96,8 @@ impl SavedCode {
         Ok(Self(Kind::Map(names)))
     }
 
-    /// How the compiler spelled a source file, where it named it; `file` may be spelled so too, or be its special path. O(n) in what
-    /// the file holds.
+    /// How the compiler spelled a source file, where it named it; `file` may be spelled so too, or be its
+    /// special path. O(n) in the number of the file's names and lines.
     pub fn named_source(&self, file: &str) -> Option<String> {
         let special = special_source_path(file);
         let is_it = |named: &&str| special_source_path(named) == special;

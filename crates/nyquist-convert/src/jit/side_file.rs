@@ -1,8 +1,8 @@
-//! Files at paths that a recorded process names, or can put something at: how they are opened, and which are believed.
+//! Files at paths that a recorded process names, or can write to: how they are opened, and which are trusted.
 //!
-//! Whoever records may have more privileges than the process. So no link is followed on the way, nothing but a regular file is
-//! opened, and what a compiler says of its code is believed only in a file that nobody but the process's user, or root, has
-//! written.
+//! The recorder may have more privileges than the process. So no link is followed on the way, and only
+//! regular files are opened. A compiler's description of its code is trusted only in a file that only the
+//! process's user or root can have written.
 
 use crate::event::Pid;
 use rustix::fs::{
@@ -38,7 +38,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Whether somebody should hear of it: a file that is not there is none.
+    /// Whether the user should be told. A missing file is not worth a message.
     pub(crate) fn is_worth_telling(&self) -> bool {
         !matches!(self, Self::Absent)
     }
@@ -120,8 +120,8 @@ fn open_folder(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Refusal> {
     })
 }
 
-/// Opens for reading what was found at a path, if it is a regular file: opening a device may do something, and a FIFO may
-/// block.
+/// Opens a file that was found at a path for reading, if it is a regular file. Opening a device may have an
+/// effect, and opening a FIFO may block.
 fn open_again(found: &OwnedFd) -> Result<File, Refusal> {
     match file_type(&fstat(found)?) {
         FileType::RegularFile => {}
@@ -131,7 +131,8 @@ fn open_again(found: &OwnedFd) -> Result<File, Refusal> {
     File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map_err(Refusal::Unreadable)
 }
 
-/// Opens a regular file at a path that is followed wherever it leads: one that the user has named, or a link of the kernel's.
+/// Opens a regular file at a path, and follows all links: a path that the user has named, or a link of the
+/// kernel's.
 pub(crate) fn open_regular(path: &Path) -> Result<File, Refusal> {
     open_again(&openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
@@ -154,9 +155,10 @@ impl Found {
         Self { file, place: None }
     }
 
-    /// The file, if what it says is to be believed of a process of one of these users.
-    pub(crate) fn believed(self, users: &[u32]) -> Result<Self, Refusal> {
-        // What the kernel writes there is for the one who opens it, and may be more than the process would be shown.
+    /// The file, if it is trusted for a process of one of these users.
+    pub(crate) fn trusted(self, users: &[u32]) -> Result<Self, Refusal> {
+        // The kernel's contents depend on the opening process, and may be more than the recorded process
+        // could see.
         if fstatfs(&self.file)?.f_type == PROC_SUPER_MAGIC {
             return Err(Refusal::NotRegular);
         }
@@ -168,15 +170,15 @@ impl Found {
         if file.st_mode & 0o002 != 0 {
             return Err(Refusal::Writable);
         }
-        // Else a hard link to a file of root's would show what is in there.
+        // Otherwise a hard link to a file of root's would reveal its contents.
         if !is_theirs && file.st_mode & 0o004 == 0 {
             return Err(Refusal::Private);
         }
         Ok(self)
     }
 
-    /// Removes the file from the folder in which it was found, if it is still there and belongs to this user, who could
-    /// do that, too.
+    /// Removes the file from the folder in which it was found, if it is still there and belongs to this user.
+    /// The user could also remove it.
     pub(crate) fn remove(&self, user: u32) -> Result<(), Refusal> {
         let (folder, name) = self.place.as_ref().ok_or(Refusal::Absent)?;
         let (file, there) = (fstat(&self.file)?, statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?);
@@ -269,13 +271,13 @@ mod tests {
             fs::set_permissions(folder.file(), fs::Permissions::from_mode(mode)).unwrap();
             folder.open("in/side/file").unwrap()
         };
-        assert!(with_mode(0o600).believed(&[7, owner]).is_ok());
-        assert!(matches!(with_mode(0o602).believed(&[owner]), Err(Refusal::Writable)));
-        // A root that runs the tests is believed by all, in what all may read.
-        let of_other = with_mode(0o600).believed(&[owner + 1]);
+        assert!(with_mode(0o600).trusted(&[7, owner]).is_ok());
+        assert!(matches!(with_mode(0o602).trusted(&[owner]), Err(Refusal::Writable)));
+        // If root runs the tests, its files are trusted by all users, as far as all may read them.
+        let of_other = with_mode(0o600).trusted(&[owner + 1]);
         if owner == 0 {
             assert!(matches!(of_other, Err(Refusal::Private)), "{of_other:?}");
-            assert!(with_mode(0o644).believed(&[1]).is_ok());
+            assert!(with_mode(0o644).trusted(&[1]).is_ok());
         } else {
             assert!(matches!(of_other, Err(Refusal::Owner(uid)) if uid == owner), "{of_other:?}");
         }
@@ -284,7 +286,7 @@ mod tests {
     #[test]
     fn what_the_kernel_writes_is_not_believed() {
         let own = Root::at(Path::new("/proc/sys/kernel")).unwrap().open(Path::new("ostype")).unwrap();
-        assert!(matches!(own.believed(&[0]), Err(Refusal::NotRegular)));
+        assert!(matches!(own.trusted(&[0]), Err(Refusal::NotRegular)));
     }
 
     #[test]

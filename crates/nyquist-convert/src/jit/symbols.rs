@@ -1,4 +1,4 @@
-//! What a jitdump or a perf map says of the code of a lib that was made of it.
+//! The symbols of a lib's code from its jitdump or perf map.
 
 use crate::jit::dump::{Code, Dump};
 use nyquist_object::{Avma, RelativeAddress};
@@ -52,7 +52,7 @@ impl JitSymbols {
         matches!(self.0, Source::Plain(..))
     }
 
-    /// Where an address of the lib is in the process, if that can be told.
+    /// Where an address of the lib is in the process, if that is known.
     pub(crate) fn avma(&self, address: RelativeAddress) -> Option<Avma> {
         match &self.0 {
             Source::Dump(_) => None,

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A jitdump that is removed in the end.
 pub(crate) struct TestDump {
     path: PathBuf,
-    /// Of what a reader may take.
+    /// The memory that a reader may take.
     pub(crate) budget: Budget,
 }
 

@@ -1,4 +1,4 @@
-//! What profiles say of code that was made while its program ran.
+//! Tests of profiles with code that was made while its program ran.
 
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub enum LibSource {
     /// A file, and how to find it and its debug files.
     File(ModuleRequest),
-    /// An image that is no file: the vDSO, or what is left of a file in memory.
+    /// An image that is no file: the vDSO, or the part of a file that is in memory.
     Image(Arc<Vec<u8>>),
     /// The kernel or one of its modules.
     Kernel {
@@ -20,7 +20,7 @@ pub enum LibSource {
         /// The names of code that is not there any more, by its addresses in memory.
         gone: Arc<PerfMap>,
     },
-    /// Code that was made while the program ran, and what its compiler says of it.
+    /// Code that was made while the program ran, with its compiler's description.
     Jit(JitSymbols),
     /// Nothing is known of the file but its name.
     Unknown,

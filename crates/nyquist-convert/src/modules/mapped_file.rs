@@ -9,7 +9,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
-/// that was mapped is not used. The kernel has said the path without links: what leads over one now is another file.
+/// that was mapped is not used. The kernel reports the path without links, so a path over a link now leads to
+/// another file.
 pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Option<File> {
     if memfd::is_name(&mapping.path) {
         return memfd::open_mapped(mapping, pid);
@@ -27,7 +28,8 @@ pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Op
         seen.mounts != MountView::Ours
             || shown.to_str().is_none_or(|shown| Path::new(without_deleted(shown)) == path)
     };
-    // And the program's own from here, without privileges; of what is not known to be that, it would be another.
+    // `/proc/PID/exe` can be opened without privileges. It is used only for mappings of known identity,
+    // because others may be of another file.
     let program = || open_regular(Path::new(&format!("/proc/{}/exe", pid.0))).ok();
     let seen = seen.root.as_ref().and_then(|root| at_path(root, seen.mounts));
     seen.or_else(|| mapped().filter(|file| is_it(file) && is_named()))
@@ -35,13 +37,15 @@ pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Op
         .or_else(|| program().filter(|file| mapping.identity != MappedFile::Unknown && is_it(file)))
 }
 
-/// Where the kernel has a mapped file, deleted or replaced as it may be, for who has the privilege.
+/// The kernel's link to a mapped file, which also works if the file was deleted or replaced. It needs a
+/// privilege.
 fn map_file(mapping: &Mapping, pid: Pid) -> PathBuf {
     let end = mapping.start.0.saturating_add(mapping.len);
     PathBuf::from(format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0))
 }
 
-/// Opens a jitdump that a process of that user, if it is known, maps: the very file, and one that is to be believed.
+/// Opens a jitdump that a process of that user, if it is known, maps. It is the mapped file itself, and
+/// trusted.
 pub(crate) fn open_mapped_dump(
     mapping: &Mapping,
     pid: Pid,
@@ -70,5 +74,5 @@ pub(crate) fn open_mapped_dump(
     }
     let deleted = || mapped.as_ref().and_then(|file| file.try_clone().ok()).filter(is_it);
     let found = found.or_else(|| deleted().map(Found::without_place)).ok_or(why)?;
-    found.believed(&[user_of(pid).or(user).unwrap_or_else(own_user)])
+    found.trusted(&[user_of(pid).or(user).unwrap_or_else(own_user)])
 }

@@ -1,4 +1,4 @@
-//! What kind of memory a mapping is, as far as its path says.
+//! The kind of memory that a mapping is, by its path.
 
 use super::memfd;
 use crate::event::Mapping;
@@ -24,12 +24,13 @@ pub(crate) fn is_memory(path: &str) -> bool {
     path.starts_with("//anon") || path.starts_with("[anon") || path.starts_with("/anon_hugepage")
 }
 
-/// Whether a mapping may be of code that is made while the process runs, or of a file that tells of it.
+/// Whether a mapping may be of code that is made while the process runs, or of a file that describes such
+/// code.
 pub(crate) fn may_be_made_code(mapping: &Mapping) -> bool {
     is_without_file(mapping) || is_dump(mapping)
 }
 
-/// Whether a mapping is called as that of a jitdump is.
+/// Whether a mapping has the name of a jitdump.
 pub(crate) fn is_dump(mapping: &Mapping) -> bool {
     let name = Path::new(&mapping.path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let digits = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));

@@ -1,7 +1,9 @@
-//! Memory files (`memfd_create`) that processes have mapped: programs and libraries can be in them, and the code that compilers make.
+//! Memory files (`memfd_create`) that processes have mapped. They can hold programs and libraries, and the
+//! code that compilers make.
 //!
-//! They are opened by the links of `/proc`, of which each can be made to lead to any other file meanwhile. So what a link leads to is only
-//! held first (`O_PATH`), which asks no file system for anything, and is opened when it is in the kernel's own file system for memory.
+//! They are opened by the links of `/proc`. Meanwhile each of these can be made to lead to any other file. So
+//! the target of a link is only held first (`O_PATH`), which calls no file system. It is opened only if it is
+//! in the kernel's own file system for memory.
 
 use super::identity::has_identity;
 use crate::event::{MappedFile, Mapping, Pid};
@@ -41,7 +43,7 @@ fn descriptors(folder: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use
     entries.map(|entry| entry.path()).filter(move |path| fs::read_link(path).is_ok_and(|it| it == name))
 }
 
-/// Opens what a link leads to if it is a memory file.
+/// Opens the target of a link if it is a memory file.
 fn open(link: &Path) -> Option<File> {
     let held = open_path(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     if mount_of(&held)? != own_mount()? {

@@ -1,8 +1,9 @@
-//! Files that are mapped and nowhere else any more, as they are found in the memory of a process: where a deleted file cannot
-//! be opened, for want of privileges, what the process has loaded of it can still be read.
+//! Deleted files, as they are found in the memory of a process that has mapped them. Without the privilege to
+//! open such a file, the parts that the process has loaded can still be read.
 //!
-//! Section headers are not loaded. Those that unwinding and names need are made anew from what the dynamic loader goes by
-//! (System V gABI, "Program Header" and "Dynamic Section"; Linux Standard Base, "Exception Frames").
+//! Section headers are not loaded. Those that unwinding and names need are made anew from the tables of the
+//! dynamic loader (System V gABI, "Program Header" and "Dynamic Section"; Linux Standard Base, "Exception
+//! Frames").
 
 use crate::event::{Mapping, Pid};
 use nyquist_object::Avma;
@@ -79,8 +80,8 @@ impl Part {
     }
 }
 
-/// How long the file is that these are parts of. `None` where they are more than that, for a program can have the same part mapped
-/// thousands of times.
+/// How long the file is that these are parts of. `None` if they are longer than that, because a program can
+/// map the same part thousands of times.
 fn image_len(parts: &[Part]) -> Option<usize> {
     /// Linkers put the end of one segment and the beginning of the next into the same page.
     const SHARED: u64 = 2;
@@ -89,14 +90,14 @@ fn image_len(parts: &[Part]) -> Option<usize> {
     usize::try_from(len).ok().filter(|_| mapped <= len.saturating_mul(SHARED))
 }
 
-/// The parts of the file that is mapped at an address, from the one on that has its beginning.
+/// The parts of the file that is mapped at an address, from the part with its beginning on.
 fn parts_of(maps: &str, start: Avma) -> Option<Vec<Part>> {
     let lines: Vec<(Part, &str)> = maps.lines().filter_map(part).collect();
     let at = lines.iter().position(|(part, _)| part.memory.contains(&start.0))?;
     let file = lines.get(at)?.1;
     let first = lines.get(..=at)?.iter().rposition(|(part, other)| part.offset == 0 && *other == file)?;
     let own = lines.into_iter().skip(first).filter(|(_, other)| *other == file).enumerate();
-    // The beginning of the file once more is that of another copy of it.
+    // A second beginning of the file belongs to another copy of it.
     Some(own.take_while(|(at, (part, _))| *at == 0 || part.offset > 0).map(|(_, (part, _))| part).collect())
 }
 
@@ -148,11 +149,11 @@ fn program_headers(image: &[u8]) -> Option<Vec<ProgramHeader>> {
     (0..count.min(MOST_ENTRIES as u16)).map(header).collect()
 }
 
-/// What is needed to go from addresses to places in the file.
+/// The data for converting addresses to places in the file.
 struct Loaded<'a> {
     image: &'a [u8],
     headers: Vec<ProgramHeader>,
-    /// What the dynamic loader has added to each address.
+    /// The number that the dynamic loader has added to each address.
     bias: u64,
 }
 
@@ -195,7 +196,7 @@ impl Loaded<'_> {
         })
     }
 
-    /// `.eh_frame`, to which `.eh_frame_hdr` leads. It ends by a mark of its own, before its segment does.
+    /// `.eh_frame`, to which `.eh_frame_hdr` leads. It ends with a terminator, before its segment does.
     fn unwind_information(&self) -> Option<Section> {
         let header = self.headers.iter().find(|header| header.kind == PT_GNU_EH_FRAME)?;
         let encoding = self.image.get(usize::try_from(header.offset).ok()?.checked_add(1)?)?;
@@ -231,7 +232,7 @@ impl Loaded<'_> {
         Some((address, offset, left))
     }
 
-    /// How many dynamic symbols there are, which only the tables to find them by say.
+    /// The number of dynamic symbols, which only their hash tables state.
     fn symbol_count(&self) -> Option<u64> {
         if let Some((_, table, _)) = self.dynamic_place(DT_HASH) {
             return u32_at(self.image, table.checked_add(4)?).map(u64::from);

@@ -1,4 +1,4 @@
-//! One module: the file, image or made code that a mapping is, and what can be asked of it.
+//! One module: the file, image or made code of a mapping, and its properties.
 
 use super::identity::without_deleted;
 use super::lib_source::LibSource;
@@ -37,19 +37,19 @@ pub(crate) struct Module {
     segments: Vec<Segment>,
     image_base: Svma,
     pub(super) bytes: Bytes,
-    /// Whose the file is that it was read from.
+    /// The owner of the file that it was read from.
     pub(super) owner: Option<FileOwner>,
-    /// The root of the process that it was opened for, where that is another than ours.
+    /// The root of the process that it was opened for, if that is another than ours.
     pub(super) root: Option<OpenRoot>,
     unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
 }
 
-/// What a module's code and symbols are read from.
+/// The source of a module's code and symbols.
 #[derive(Debug)]
 pub(super) enum Bytes {
     File(Arc<FileSource>),
     Image(Arc<Vec<u8>>),
-    /// What a process has loaded of a file that nobody can open any more.
+    /// The parts that a process has loaded of a file that cannot be opened any more.
     Memory(Arc<Vec<u8>>),
     Kernel(Avma),
     /// A jitdump, and its id once its header was read.
@@ -168,7 +168,7 @@ impl Module {
         })
     }
 
-    /// Whose the file is that the module was read from.
+    /// The owner of the file that the module was read from.
     pub(crate) fn owner(&self) -> Option<FileOwner> {
         self.owner
     }
@@ -215,9 +215,15 @@ impl Module {
         self.unwind.get_or_init(compile).clone()
     }
 
-    /// Whether an address is where a coroutine's first function returns to, as `makecontext` lays it: the beginning of a function
-    /// to which no call returns, and which changes to another stack before all else, as `__start_context` does. A walk by frame
-    /// pointers can meet pointers to functions, so that the first of these alone says little.
+    /// The architecture of the module's code, where it is known.
+    pub(crate) fn architecture(&self) -> Option<Architecture> {
+        self.architecture
+    }
+
+    /// Whether an address is the return address that `makecontext` puts on the stack for a coroutine's first
+    /// function. It is the beginning of a function, no call returns to it, and the function changes to
+    /// another stack first, as `__start_context` does. A walk by frame pointers can read pointers to
+    /// functions, so the first condition alone is not enough.
     pub(crate) fn is_coroutine_root(&self, base: Avma, address: Avma) -> bool {
         const LONGEST: usize = 16;
         let unwinding =
@@ -229,13 +235,13 @@ impl Module {
         }
     }
 
-    /// Whether an address is where a signal handler returns to, as the unwind information says.
+    /// Whether a signal handler returns to an address, by the unwind information.
     pub(crate) fn is_signal_return(&self, base: Avma, address: Avma) -> bool {
         let unwinding = self.unwind_at(base, address);
         unwinding.is_some_and(|(tables, relative)| tables.rule(relative) == Rule::SIGNAL_FRAME)
     }
 
-    /// The unwinding tables, and what they call an address.
+    /// The unwinding tables, and the address in their terms.
     fn unwind_at(&self, base: Avma, address: Avma) -> Option<(Arc<nyquist_unwind::Module>, RelativeAddress)> {
         let relative = u32::try_from(address.0.checked_sub(base.0)?).ok()?;
         Some((self.unwind()?, RelativeAddress(relative)))

@@ -1,5 +1,5 @@
-//! Where mapped files are looked for: where processes have them that live, or, for a recording that is read later, by their
-//! build ids and paths on this machine.
+//! Where mapped files are looked for. Those of living processes are opened in these. Those of a recording
+//! that is read later are found by their build ids and paths on this machine.
 
 use crate::event::{MappedFile, Mapping};
 use crate::jit::aux_files::AuxFiles;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Where mapped files are looked for.
 #[derive(Debug, Default)]
 pub(crate) enum Files {
-    /// Where the processes see them that map them now.
+    /// In the processes that map them now.
     #[default]
     Live,
     /// On this machine, after the recording.
@@ -36,8 +36,8 @@ pub struct RecordedFiles {
     pub build_ids: FxHashMap<String, BuildId>,
     /// The functions of files that are not here, by their paths, where the recording states them.
     pub symbols: FxHashMap<String, StatedSymbols>,
-    /// Finds what programs wrote while they ran. Where it says that the recording was made on this machine, a binary whose
-    /// build id nobody knows is taken from its path, where what is known of it is right.
+    /// Finds the files that programs wrote while they ran. If it states that the recording was made on this
+    /// machine, a binary without a known build id is taken from its path, if its known properties match.
     pub aux: AuxFiles,
 }
 
@@ -51,7 +51,7 @@ impl Files {
         }
     }
 
-    /// What the process of a mapping sees. Of a recording that is read later, all is seen as it is here.
+    /// The view of the process of a mapping. For a recording that is read later, it is our own view.
     pub(crate) fn process_view(&self, mapping: &Mapping) -> ProcessView {
         match (self, mapping.pid) {
             (Self::Live, Some(pid)) => ProcessView::of(pid),
@@ -59,7 +59,8 @@ impl Files {
         }
     }
 
-    /// Opens the file of a mapping, whose process sees this. One that is another than the one that was mapped is not used.
+    /// Opens the file of a mapping, whose process has this view. A file that is not the mapped one is not
+    /// used.
     pub(crate) fn open(
         &self,
         mapping: &Mapping,
@@ -98,7 +99,7 @@ impl Files {
         }
     }
 
-    /// Whether a process's number says which process it is: on another machine, or much later, it is another one.
+    /// Whether a process's number identifies it: on another machine, or much later, it is another process.
     pub(crate) fn knows_processes(&self) -> bool {
         match self {
             Self::Live => true,

@@ -1,7 +1,9 @@
-//! Text of files that programs have replaced by memory of their own: who moves code to huge pages copies it, maps anonymous memory over
-//! it and copies it back. Where the bytes are the file's, it still is the file.
+//! Text of files that programs have replaced by memory of their own. A program that moves its code to huge
+//! pages copies it, maps anonymous memory over it and copies it back. If the memory has the file's bytes, it
+//! is treated as the file.
 //!
-//! When the kernel tells of the memory nothing may be in it yet. So it is looked at when the process is sampled, now and again.
+//! When the kernel reports the mapping, the memory may still be empty. So it is compared later, at some of
+//! the process's samples.
 
 use crate::event::Pid;
 use crate::modules::index::ModuleIndex;
@@ -31,13 +33,13 @@ pub(crate) struct ReplacedText {
 struct Candidate {
     start: Avma,
     end: Avma,
-    /// What was mapped there before; where that was not heard of, what is mapped beside it is asked.
+    /// The mapping that was there before. If it is not known, the neighbouring mappings are used.
     module: Option<(ModuleIndex, Avma)>,
     samples: u32,
 }
 
 impl ReplacedText {
-    /// Memory without a file is mapped, before which was mapped what `mappings` say.
+    /// Memory without a file is mapped. `mappings` are those before it.
     pub(crate) fn note(&mut self, start: Avma, end: Avma, mappings: &Mappings) {
         let before: Vec<_> =
             mappings.within(start, end).iter().filter(|range| range.module.is_some()).collect();
@@ -65,7 +67,8 @@ impl ReplacedText {
         self.ranges.retain(|known| known.end <= start || end <= known.start);
     }
 
-    /// Looks at the memory of a process that was sampled, where that is due: gives back what is a file's text.
+    /// Compares the memory of a sampled process, if that is due, and returns the ranges that are a file's
+    /// text.
     pub(crate) fn look(&mut self, pid: Pid, mappings: &Mappings, modules: &ModuleStore) -> Vec<Range> {
         let mut found = Vec::new();
         let mut memory = None;
@@ -98,7 +101,7 @@ fn beside(candidate: &Candidate, mappings: &Mappings) -> Option<(ModuleIndex, Av
 }
 
 impl Candidate {
-    /// Whether the memory has what the file has there.
+    /// Whether the memory has the file's bytes there.
     fn is_of(&self, (module, base): (ModuleIndex, Avma), memory: &File, modules: &ModuleStore) -> bool {
         let module = modules.get(module);
         let len = self.end.0 - self.start.0;
@@ -143,7 +146,8 @@ mod tests {
         Mapping { pid, start, len, offset, path: own.to_owned(), identity: MappedFile::Unknown }
     }
 
-    /// What a look finds where memory is mapped over the text of a file, which is `moved` by so many bytes.
+    /// The result of a look after memory was mapped over the text of a file, which is `moved` by so many
+    /// bytes.
     fn look(moved: u64, replaces: bool) -> Vec<Range> {
         let text = own_text();
         let mut modules = ModuleStore::default();

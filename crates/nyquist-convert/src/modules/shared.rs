@@ -1,4 +1,5 @@
-//! The modules that several stores share: each file is opened once, for all processes that may be told by it what their code is.
+//! The modules that several stores share. Each file is opened once, for all processes for which it is
+//! trusted.
 
 use super::module::{Bytes, FileState, Module};
 use crate::event::{MappedFile, Mapping, Pid};
@@ -11,10 +12,10 @@ use std::hash::BuildHasher as _;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the kernel says of a mapped file, and for whom that is the same file.
+/// The kernel's description of a mapped file, and the processes for which it means the same file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// For processes that see the same at paths.
+    /// For processes that see the same files at paths.
     mounts: MountView,
     users: Users,
     identity: MappedFile,
@@ -32,14 +33,15 @@ pub(super) enum Users {
 #[derive(Debug, Default)]
 pub(super) struct SharedModules {
     modules: Mutex<Modules>,
-    /// What the mappings of processes were found to show while these lived, by what the kernel says of them.
+    /// The modules of mappings that were found while their processes lived, by the kernel's descriptions.
     noted: Mutex<FxHashMap<Pid, FxHashMap<u64, Arc<Module>>>>,
     pub(super) roots: ProcessRoots,
-    /// The bytes that are kept of files that nobody can open any more.
+    /// The bytes that are kept of files that cannot be opened any more.
     pub(super) in_memory: AtomicUsize,
 }
 
-/// Modules by what the kernel says of them, and by the files that they were read from: of one file it may say this or that.
+/// Modules by the kernel's descriptions, and by the files that they were read from. The kernel may describe
+/// one file in several ways.
 #[derive(Debug, Default)]
 struct Modules {
     by_key: FxHashMap<Key, Arc<Module>>,
@@ -51,7 +53,8 @@ impl SharedModules {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The build ids of the files, by the paths that they were mapped from. Of a path that several files had there is none.
+    /// The build ids of the files, by the paths that they were mapped from. A path that several files had is
+    /// left out.
     pub(super) fn build_ids(&self) -> Vec<(String, BuildId)> {
         let modules = self.modules();
         let mut ids: BTreeMap<&str, Option<&BuildId>> = BTreeMap::new();
@@ -98,18 +101,18 @@ impl SharedModules {
         module
     }
 
-    /// The module of a file that was opened for all processes that see what we see.
+    /// The module of a file that was opened for all processes with our own view.
     pub(super) fn known(&self, mapping: &Mapping) -> Option<Arc<Module>> {
         self.modules().by_key.get(&key_of(mapping, MountView::Ours, Users::All)).cloned()
     }
 
-    /// What a mapping was found to show while its process lived.
+    /// The module of a mapping, found while its process lived.
     pub(super) fn noted(&self, mapping: &Mapping) -> Option<Arc<Module>> {
         let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         noted.get(&mapping.pid?)?.get(&hash_of(mapping)).cloned()
     }
 
-    /// Notes what a mapping shows.
+    /// Notes the module of a mapping.
     pub(super) fn note(&self, mapping: &Mapping, module: &Arc<Module>) {
         let Some(pid) = mapping.pid else { return };
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +125,7 @@ impl SharedModules {
     }
 }
 
-/// What is known of the file of a mapping, for these processes.
+/// The key of the file of a mapping, for these processes.
 pub(super) fn key_of(mapping: &Mapping, mounts: MountView, users: Users) -> Key {
     Key { mounts, users, identity: mapping.identity.clone(), path: mapping.path.clone() }
 }

@@ -15,14 +15,14 @@ pub struct StatedSymbols {
     addresses: Addresses,
 }
 
-/// What the addresses of a file's functions are.
+/// The kind of address of a file's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addresses {
     /// Places in the file and this much more.
     InFile(u64),
     /// They count from the start of the mapping, where this one is.
     FromStart(u64),
-    /// Those of the process's, or the kernel's, memory.
+    /// Addresses in the process's, or the kernel's, memory.
     InMemory,
 }
 
@@ -72,9 +72,9 @@ impl StatedSymbols {
         Arc::clone(&self.map)
     }
 
-    /// Where relative addresses of the file's mapping count from, and what of the stated addresses is there.
+    /// The base of relative addresses of the file's mapping, and the stated address of that base.
     pub(crate) fn base(&self, mapping: &Mapping) -> (Avma, u64) {
-        /// What can be said with the 31 bits of a relative address.
+        /// The span of the 31 bits of a relative address.
         const WINDOW: u64 = 1 << 31;
         let start = mapping.start.0;
         match self.addresses {
@@ -86,8 +86,9 @@ impl StatedSymbols {
     }
 }
 
-/// Whether a path is that of code of Android's runtime that was made while the program ran, which simpleperf has copied: it
-/// states such code's addresses in memory, and in some versions a range of them behind the path.
+/// Whether a path is that of code which Android's runtime has made while the program ran, and simpleperf has
+/// copied. Simpleperf states such code's addresses in memory, and in some versions a range of them behind the
+/// path.
 fn is_jit_cache(path: &str) -> bool {
     let path = path.rsplit_once(':').map_or(path, |(path, _)| path);
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
 use crate::jit::map_file::MapFile;
 use crate::jit::side_file::{Found, user_of};
-use crate::jit::side_news::SideNews;
+use crate::jit::side_file_notes::SideFileNotes;
 use crate::jit::symbols::JitSymbols;
 use crate::processes::view::{FileOwner, MountView, ProcessView};
 use nyquist_object::{Avma, BuildId};
@@ -22,14 +22,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The most bytes of files that are kept because nobody can open them any more.
+/// The most bytes of files that are kept because they cannot be opened any more.
 const MOST_IN_MEMORY: usize = 256 << 20;
 
 /// All files that were mapped, each once.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleStore {
     files: Arc<Files>,
-    /// What this store and those beside it have opened.
+    /// The modules that this store and those beside it have opened.
     shared: Arc<SharedModules>,
     modules: Vec<Arc<Module>>,
     /// The names of code that appeared in the kernel while it ran, and the libs made of it.
@@ -40,8 +40,8 @@ pub(crate) struct ModuleStore {
     places: FxHashMap<usize, ModuleIndex>,
     /// How much memory the names in perf maps and jitdumps may take.
     budget: Budget,
-    /// What there is to say of these files.
-    pub(crate) news: SideNews,
+    /// Messages about these files.
+    pub(crate) notes: SideFileNotes,
 }
 
 impl ModuleStore {
@@ -60,12 +60,14 @@ impl ModuleStore {
         self.budget = budget;
     }
 
-    /// An empty store that shares with this one what is looked for and what was opened: a file is read once for both.
+    /// An empty store that shares the finder and the opened files with this one. A file is read once for
+    /// both.
     pub(crate) fn beside(&self) -> Self {
         Self { files: Arc::clone(&self.files), shared: Arc::clone(&self.shared), ..Self::default() }
     }
 
-    /// Whether what processes leave in folders for temporary files, by their numbers, is theirs.
+    /// Whether files in folders for temporary files that are named after a process's number are that
+    /// process's.
     pub(crate) fn knows_processes(&self) -> bool {
         self.files.knows_processes()
     }
@@ -75,7 +77,7 @@ impl ModuleStore {
         matches!(*self.files, Files::Live)
     }
 
-    /// Compiles the unwind information of what is mapped, for all stores that share it.
+    /// Compiles the unwind information of mapped modules, for all stores that share them.
     pub(crate) fn prepare(&mut self, mapping: &Mapping) {
         if let Some(index) = self.of_mapping(mapping) {
             self.get(index).unwind();
@@ -87,8 +89,8 @@ impl ModuleStore {
         self.shared.build_ids()
     }
 
-    /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
-    /// again. `None` for memory that no file holds.
+    /// The module of a mapping. A file is not opened again if the kernel describes it as one that was opened
+    /// before. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
         if !self.may_be_module(mapping) {
             return None;
@@ -99,7 +101,8 @@ impl ModuleStore {
         }
     }
 
-    /// As [`ModuleStore::of_mapping`] of one that has just been made: what the process sees is what it sees now.
+    /// As [`ModuleStore::of_mapping`] for a mapping that has just been made. The process's view is that of
+    /// now.
     pub(crate) fn of_new_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
         if !self.may_be_module(mapping) {
             return None;
@@ -146,7 +149,8 @@ impl ModuleStore {
 
     /// The place of the module of a mapping in this store.
     fn place(&mut self, mapping: &Mapping, module: Arc<Module>) -> Option<ModuleIndex> {
-        // Compilers keep the code that they make in memory files: what is no program and no library is memory like any other.
+        // Compilers keep the code that they make in memory files. So a memory file without a program or
+        // library is treated as plain memory.
         let is_memory_file = mapping.pid.is_some() && memfd::is_name(&mapping.path);
         if is_memory_file && matches!(module.bytes, Bytes::Missing) && module.id.is_none() {
             return None;
@@ -160,7 +164,8 @@ impl ModuleStore {
         Some(index)
     }
 
-    /// The module of a file that cannot be opened: what its process shows of it, or at least says.
+    /// The module of a file that cannot be opened. It is made from the process's memory, or at least from the
+    /// mapping's path.
     fn of_process(&self, mapping: &Mapping, missing: Module, mounts: MountView) -> Module {
         let mut module = self.read_memory(mapping).unwrap_or(missing);
         let process = mapping.pid.filter(|_| self.are_live() && module.id.is_some());
@@ -197,8 +202,8 @@ impl ModuleStore {
         key_of(mapping, seen.mounts, user.map_or(Users::All, Users::One))
     }
 
-    /// The module that stands for the code of a jitdump, and the file; `None` where the file cannot be opened, or is not
-    /// to be believed of a process of that user.
+    /// The module of the code of a jitdump, and the file. `None` if the file cannot be opened, or is not
+    /// trusted for a process of that user.
     pub(crate) fn add_jitdump(
         &mut self,
         mapping: &Mapping,
@@ -209,7 +214,7 @@ impl ModuleStore {
         let file = match self.files.open_jitdump(mapping, user, &seen) {
             Ok(file) => file,
             Err(why) => {
-                self.news.refused(mapping.pid?, "jitdump", Path::new(&mapping.path), &why);
+                self.notes.refused(mapping.pid?, "jitdump", Path::new(&mapping.path), &why);
                 return None;
             }
         };
@@ -242,27 +247,27 @@ impl ModuleStore {
                 files.aux.open(&path).map(|(found, path)| MapFile::left_behind(found.file, path))
             }
         };
-        found.inspect_err(|why| self.news.refused(pid, "perf map", Path::new(&path), why)).ok()
+        found.inspect_err(|why| self.notes.refused(pid, "perf map", Path::new(&path), why)).ok()
     }
 
     /// The names in a perf map.
     fn names_in(&self, map: &MapFile, base: Avma) -> LibSource {
         let Ok(names) = map.read(&self.budget) else { return LibSource::Unknown };
         if !names.is_whole() {
-            self.news.is_too_large("perf map", map.path(), self.budget.most());
+            self.notes.is_too_large("perf map", map.path(), self.budget.most());
         }
         LibSource::Jit(JitSymbols::of_map(names, base))
     }
 
     /// The module for code that appeared in the kernel, and where its addresses count from: one for each 2 GiB that have
-    /// such code. Of code that takes the place of other, the name is the later one's.
+    /// such code. If code replaces other code at an address, the later name is used.
     pub(crate) fn add_kernel_code(
         &mut self,
         start: Avma,
         len: u64,
         name: &str,
     ) -> Option<(ModuleIndex, Avma)> {
-        /// What can be said with the 31 bits of a relative address.
+        /// The span of the 31 bits of a relative address.
         const WINDOW: u64 = 1 << 31;
         let end = start.0.saturating_add(len);
         self.kernel_code.insert(PerfMapEntry { start: start.0, end, name: name.into() });
@@ -276,7 +281,7 @@ impl ModuleStore {
         Some((index, base))
     }
 
-    /// Names code that went away, where nothing was heard of it before.
+    /// Names code that went away, if it was not known before.
     pub(crate) fn name_gone_kernel_code(&mut self, start: Avma, len: u64, name: &str) {
         let end = start.0.saturating_add(len);
         if start.0 < end && !name.is_empty() && self.kernel_code.find(start.0).is_none() {
@@ -299,7 +304,8 @@ impl ModuleStore {
         }
     }
 
-    /// As [`ModuleStore::source`] of a file that was opened, or of the kernel: what is known of them before the recording ends.
+    /// As [`ModuleStore::source`] for a file that was opened, or for the kernel, as known before the
+    /// recording ends.
     pub(crate) fn early_source(&self, index: ModuleIndex, dumps: &JitDumps) -> Option<LibSource> {
         let module = self.get(index);
         match module.bytes {
@@ -363,7 +369,7 @@ mod tests {
     fn a_file_of_varying_generation_is_opened_once() {
         let (path, number) = own_binary();
         let mut store = ModuleStore::default();
-        // What is mapped before a recording begins is said without the inode's generation.
+        // Mappings from before a recording are reported without the inode's generation.
         let [first, second] = [0, 7].map(|generation| {
             let identity = MappedFile::Inode { major: 0, minor: 0, inode: number, generation };
             store.of_mapping(&mapping(&path, identity)).unwrap()

@@ -1,4 +1,4 @@
-//! What each event of a recording is used for.
+//! The use of each event of a recording.
 
 use nyquist_perf::file::FileEvent;
 use nyquist_perf::{AttrFlags, EventAttr};
@@ -7,13 +7,13 @@ use nyquist_profile::{Measure, Unit};
 use super::error::ImportError;
 use crate::decode::perf::{PerfEvents, Period};
 
-/// How perf calls time of waiting (`perf record --off-cpu`).
+/// Perf's name for time of waiting (`perf record --off-cpu`).
 pub(super) const OFF_CPU_EVENT: &str = "offcpu-time";
 
-/// The interval of a recording by us whose event says nothing of time.
+/// The interval of a recording by us whose event has no unit of time.
 const UNKNOWN_INTERVAL_NS: u64 = 1_000_000;
 
-/// An event of a recording, and what became of it.
+/// An event of a recording, and its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventUse {
     /// The name under which it was asked for.
@@ -24,7 +24,7 @@ pub struct EventUse {
     pub samples: u64,
 }
 
-/// What an event's samples mean.
+/// The meaning of an event's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// Threads were observed.
@@ -54,12 +54,12 @@ impl Chosen {
         self.used.is_some()
     }
 
-    /// What its samples mean, if they are wanted.
+    /// The meaning of its samples, if they are wanted.
     pub(crate) fn meaning(&self) -> Option<Meaning> {
         self.used
     }
 
-    /// What a period counts.
+    /// The unit of a period.
     pub(crate) fn period(&self) -> Period {
         match self.counts {
             Counts::Time => Period::Stated,
@@ -69,7 +69,8 @@ impl Chosen {
         }
     }
 
-    /// What a sample of weight 1 stands for: of time the interval in ns that was asked for, else so many events.
+    /// The share of a sample of weight 1: for time the requested interval in ns, otherwise a number of
+    /// events.
     pub(crate) fn interval(&self) -> u64 {
         let period = self.attr.sample_period.max(1);
         match (self.counts, self.has_frequency()) {
@@ -80,7 +81,7 @@ impl Chosen {
         }
     }
 
-    /// What its samples count.
+    /// The unit of its samples.
     pub(crate) fn measure(&self) -> Measure {
         match self.counts {
             Counts::Time | Counts::Cycles => Measure::default(),
@@ -97,7 +98,7 @@ impl Chosen {
         is_clock(&self.attr)
     }
 
-    /// What was asked for.
+    /// The events that were asked for.
     pub(crate) fn attr(&self) -> &EventAttr {
         &self.attr
     }
@@ -112,34 +113,36 @@ impl Chosen {
     }
 }
 
-/// What an event counts.
+/// The unit of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
     /// Nanoseconds.
     Time,
-    /// Cycles, sampled so many times a second of work: each sample stands for as much CPU time as the others.
+    /// Cycles, sampled so many times a second of work. Each sample stands for the same CPU time.
     Cycles,
-    /// Something else, which its periods count.
+    /// Another unit, which its periods count.
     Events,
 }
 
-/// What is known of a whole recording.
+/// The properties of a whole recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recorder {
     /// Whether it is by us.
     pub(crate) is_nyquist: bool,
-    /// Whether it is of some threads only, whose way to a CPU `sched:sched_switch` does not tell: the thread that leaves does.
+    /// Whether it is of some threads only. Then `sched:sched_switch` does not report when they come to a CPU,
+    /// because it is an event of the thread that leaves.
     pub(crate) is_of_threads: bool,
 }
 
-/// Decides what each event is used for. Without names, those that count what the first clock or cycle counter counts (the
-/// kinds of cores of a machine have a cycle counter each), or, where there is none, the first event; and where threads wait.
-/// Other tracepoints become markers.
+/// Decides the use of each event. Without names, the first clock or cycle counter is used, and all events of
+/// the same unit, because each kind of core has a cycle counter. Without these, the first event is used.
+/// Events of waiting are used too. Other tracepoints become markers.
 ///
-/// Where a recording is by us, what takes over from the main event because it copies more of each stack is used with it.
+/// In a recording by us, the events that take over from the main event, and copy more of each stack, are used
+/// with it.
 ///
 /// # Errors
-/// No event has a name that is wanted, or those that are wanted count different things.
+/// No event has a wanted name, or the wanted events have different units.
 pub(crate) fn choose(
     events: &[FileEvent],
     wanted: &[String],
@@ -166,12 +169,12 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
-/// What decides what each event is used for.
+/// The facts that determine the use of each event.
 struct Uses<'a> {
     wanted: &'a [String],
     recorder: Recorder,
     main: Option<&'a FileEvent>,
-    /// Whether `sched:sched_switch` tells when threads come to a CPU.
+    /// Whether `sched:sched_switch` reports when threads come to a CPU.
     knows_arrivals: bool,
     /// Whether waiting can be shown beside the main event.
     is_time: bool,
@@ -212,7 +215,7 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// Fails where samples would be added up that count different things.
+/// Fails if samples of different units would be added up.
 fn of_one_measure(chosen: &[Chosen]) -> Result<(), ImportError> {
     let counting = |chosen: &&Chosen| chosen.used.is_some_and(|used| used != Meaning::Marks);
     let mut counting = chosen.iter().filter(counting);
@@ -229,11 +232,12 @@ fn of_one_measure(chosen: &[Chosen]) -> Result<(), ImportError> {
     }
 }
 
-/// What an event counts. Cycles without a frequency are cycles: nothing says how long they took.
+/// What an event counts. Cycles without a frequency are cycles, because their time is not known. Only nyquist's recorder asks
+/// for as many of them as last an interval.
 fn counts(event: &FileEvent, recorder: Recorder) -> Counts {
     if is_clock(&event.attr) || is_off_cpu(event) {
         Counts::Time
-    } else if recorder.is_nyquist || (is_cycles(event) && event.attr.flags.contains(AttrFlags::FREQ)) {
+    } else if is_cycles(event) && (recorder.is_nyquist || event.attr.flags.contains(AttrFlags::FREQ)) {
         Counts::Cycles
     } else {
         Counts::Events
@@ -271,8 +275,10 @@ fn is_off_cpu(event: &FileEvent) -> bool {
     event.attr.kind == SOFTWARE && event.attr.config == BPF_OUTPUT && event.name == OFF_CPU_EVENT
 }
 
+/// A software event of that name is what a profile counts that was written as a recording.
 fn is_cycles(event: &FileEvent) -> bool {
-    event.attr.generic_name() == Some("cycles") || event.name.contains("cycles")
+    event.attr.kind != SOFTWARE
+        && (event.attr.generic_name() == Some("cycles") || event.name.contains("cycles"))
 }
 
 fn measures_time(event: &FileEvent) -> bool {

@@ -5,31 +5,32 @@ use std::sync::Arc;
 
 use nyquist_perf::file::Place;
 
-use super::converting::{Converting, Step};
+use super::converting::Converting;
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, Sample, Timestamp};
 use crate::recycler::{RecycledSamples, recycler};
-use crate::unwind::ahead::batch::Batch;
+use crate::unwind::ahead::batch::{Batch, Step};
 use crate::unwind::ahead::speculative_tracker::SpeculativeTracker;
 use crate::unwind::copy_walker::CopyWalker;
 
 /// Takes events in the order in which they are read, and has them walked and converted.
 pub(super) struct Conversion {
     follower: Option<SpeculativeTracker>,
-    /// What was taken and not handed over yet: batches that are full, and the one that is being filled.
-    full: VecDeque<Batch<Step>>,
-    batch: Batch<Step>,
+    /// Batches that were not handed over yet: those that are full, and the one that is being filled.
+    full: VecDeque<Batch>,
+    batch: Batch,
     converting: Arc<Converting>,
     recycled: RecycledSamples,
 }
 
-/// A batch whose stacks are to be walked, and where it is handed over then.
+/// A batch whose stacks are to be walked, and the receiver that gets it then.
 pub(super) struct Walks {
-    batch: Batch<Step>,
+    batch: Batch,
     /// Its place among all.
     place: usize,
     converting: Arc<Converting>,
-    /// Samples that nobody needs any more: freeing them takes a while, which nobody should wait for.
+    /// Samples that are not needed any more. Freeing them takes time, and is done while no other thread
+    /// waits.
     spent: Vec<Vec<Sample>>,
 }
 
@@ -39,7 +40,7 @@ impl Walks {
         self.batch.has_walks()
     }
 
-    /// Walks the stacks, and hands over. Gives back where that is converted.
+    /// Walks the stacks, and hands the batch over. Returns the queue in which it is converted.
     pub(super) fn walk(self, walker: &mut CopyWalker) -> Arc<Converting> {
         drop(self.spent);
         self.converting.put(self.place, self.batch.walked(walker));
@@ -48,7 +49,7 @@ impl Walks {
 }
 
 impl Conversion {
-    /// Converts by a converter that has seen nothing, and walks stacks early or leaves them to it.
+    /// Converts by a new converter, and walks stacks early or leaves them to it.
     pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
         let follower = walk_early.then(|| SpeculativeTracker::new(converter.modules_beside()));
         let (spent, recycled) = recycler();
@@ -56,12 +57,12 @@ impl Conversion {
         Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
     }
 
-    /// Takes an event, and where the copy of a stack stands that it has.
+    /// Takes an event, and the place in the file of its copy of a stack.
     pub(super) fn push(&mut self, event: Event, copy_at: Option<Place>) {
         if let (EventKind::Map(mapping), Some(follower)) = (&event.kind, &self.follower)
             && follower.is_new(mapping)
         {
-            // Whoever converts compiles its unwind information, which the next stacks are about to need.
+            // The converting thread compiles its unwind information, which the next stacks will need.
             self.batch.add(Step::Note(mapping.clone()));
             self.end_batch();
         }
@@ -78,7 +79,7 @@ impl Conversion {
         self.end_full_batch();
     }
 
-    /// A batch that is to be walked, outside of everything that is done one after the other: one that is full, or whatever there is.
+    /// A batch that is to be walked outside of the sequential part. It is a full one, or whatever there is.
     pub(super) fn walks(&mut self, even_if_not_full: bool) -> Option<Walks> {
         if even_if_not_full && self.full.is_empty() && !self.batch.is_empty() {
             self.end_batch();
@@ -88,13 +89,13 @@ impl Conversion {
         Some(Walks { batch, place, converting, spent: self.recycled.so_far() })
     }
 
-    /// The profile of all that was pushed, when all that was handed over has been walked.
+    /// The profile of all events. It is complete when all batches that were handed over have been walked.
     pub(super) fn finish(mut self) -> Finished {
         let mut walker = CopyWalker::default();
         while let Some(walks) = self.walks(true) {
             walks.walk(&mut walker);
         }
-        // Whatever is read, those that walk are joined before this is called, and have nothing of it any more.
+        // The walking threads are joined before this is called, so they hold no reference any more.
         Arc::into_inner(self.converting).expect("whoever has walked has ended").finish()
     }
 

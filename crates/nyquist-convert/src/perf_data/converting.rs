@@ -1,46 +1,20 @@
-//! Converting what was read and walked, in its order, on whichever thread has time for it.
+//! Converting events that were read and walked, in their order, on any thread that is free.
 //!
-//! There are as many threads as may work, and none more: a thread of the converter's own would take the CPU from one that reads in
-//! its turn, for which all others then wait.
+//! No thread is reserved for the converter. It would take the CPU from the thread that reads, and all others
+//! would wait for that one.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::converter::{Converter, Finished};
-use crate::event::{Event, Mapping, Timestamp};
-use crate::unwind::ahead::batch;
+use crate::unwind::ahead::batch::Step;
 
-/// How many batches may wait. Of copied stacks that are not walked before, that is as many as a large round of a recording has:
-/// where far fewer can wait, threads sleep while others work.
+/// How many batches may wait. For copied stacks that are not walked before, these are as many as a large
+/// round of a recording has. If far fewer can wait, threads sleep while others work.
 const MOST_WAITING: usize = 16;
 
-/// What is done for a recording, in order.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// As [`Converter::push`].
-    Push(Event),
-    /// As [`Converter::advance`].
-    Advance(Timestamp),
-    /// As [`Converter::prepare_mapping`].
-    Note(Mapping),
-}
-
-impl From<Event> for Step {
-    fn from(event: Event) -> Self {
-        Self::Push(event)
-    }
-}
-
-impl batch::Step for Step {
-    fn event(&mut self) -> Option<&mut Event> {
-        match self {
-            Self::Push(event) => Some(event),
-            Self::Advance(_) | Self::Note(_) => None,
-        }
-    }
-}
-
-/// A converter, and what waits for it. Threads that panic are heard of where they are joined, and here by nobody.
+/// A converter, and the batches that wait for it. A thread's panic is reported when the thread is joined, and
+/// not here.
 #[derive(Debug)]
 pub(super) struct Converting {
     converter: Mutex<Converter>,
@@ -52,7 +26,7 @@ pub(super) struct Converting {
 struct Waiting {
     /// The number of the first one.
     first: usize,
-    /// Nothing in the places of those that are not ready.
+    /// Places of batches that are not ready are empty.
     batches: VecDeque<Option<Vec<Step>>>,
 }
 
@@ -67,7 +41,7 @@ impl Waiting {
 }
 
 impl Converting {
-    /// Nothing waits yet.
+    /// A queue without batches.
     pub(super) fn new(converter: Converter) -> Self {
         Self { converter: Mutex::new(converter), waiting: Mutex::default() }
     }
@@ -112,7 +86,7 @@ impl Converting {
         is_some
     }
 
-    /// The profile of all that was taken.
+    /// The profile of all batches.
     pub(super) fn finish(self) -> Finished {
         while self.convert_next() {}
         self.converter.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
@@ -128,7 +102,7 @@ mod tests {
     use nyquist_profile::Meta;
 
     use super::*;
-    use crate::event::{EventKind, Pid, Sample, UserStack};
+    use crate::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
     use crate::options::Options;
 
     fn converting() -> Converting {
@@ -136,7 +110,7 @@ mod tests {
         Converting::new(Converter::new(options))
     }
 
-    /// A sample at a time, before which all else has come.
+    /// A sample at a time, before which all older events have come.
     fn batch(time: u64) -> Vec<Step> {
         let kind = EventKind::Sample(Sample::in_user_code(Pid(1), UserStack::None));
         let event = Event { time: Timestamp(time), cpu: None, kind };

@@ -17,7 +17,7 @@ pub(crate) struct Deferred {
 }
 
 impl Deferred {
-    /// Holds a sample back until its stack comes. Gives back those that waited for too long.
+    /// Holds a sample back until its stack comes. Returns those that waited for too long.
     pub(crate) fn hold(&mut self, tid: Tid, cookie: u64, event: Event) -> Vec<Event> {
         self.waiting.entry((tid, cookie)).or_default().push(event);
         self.count += 1;

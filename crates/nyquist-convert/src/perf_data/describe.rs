@@ -1,4 +1,4 @@
-//! What the profile says of a recording: its machine, its command, its zero, and what is less than it could be.
+//! The profile's description of a recording: its machine, its command, its zero, and its deficiencies.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::modules::recorded_files::RecordedFiles;
 use crate::modules::stated_symbols::StatedSymbols;
 use crate::options::Options;
 
-/// What a recorder's version begins with that is this program.
+/// The beginning of this program's version as a recorder.
 const NYQUIST: &str = "nyquist ";
 
 /// Whether this program has made the recording: its counters are CPU time.
@@ -26,8 +26,8 @@ pub(crate) fn is_by_nyquist(features: &Features) -> bool {
     features.version.as_deref().is_some_and(|version| version.starts_with(NYQUIST))
 }
 
-/// Whether a recording is of some threads and not of whole CPUs: of a command, or of what perf's `-p` or `-t` names. Those of
-/// simpleperf count as what its `--trace-offcpu` says that they are: time off the CPU up to a thread's next sample.
+/// Whether a recording is of some threads and not of whole CPUs: of a command, or of perf's `-p` or `-t`. It
+/// is false for simpleperf: with its `--trace-offcpu`, time off the CPU lasts up to a thread's next sample.
 pub(crate) fn is_of_threads(reader: &FileReader) -> bool {
     let is_of_command = |event: &FileEvent| event.attr.flags.contains(AttrFlags::ENABLE_ON_EXEC);
     let is_of_cpus = |word: &str| {
@@ -45,13 +45,13 @@ pub(crate) fn is_of_threads(reader: &FileReader) -> bool {
     reader.events().iter().any(is_of_command) || deciding.next().is_some_and(|word| names_threads(word))
 }
 
-/// The architecture that the user states, or the recording, or else this machine's.
+/// The architecture that the user states, or the recording, or otherwise this machine's.
 pub(crate) fn architecture(features: &Features, options: &ImportOptions) -> Architecture {
     options.architecture.unwrap_or_else(|| stated_architecture(features))
 }
 
 fn stated_architecture(features: &Features) -> Architecture {
-    /// `e_machine` for what is none of the others: EM_NONE.
+    /// `e_machine` for any other architecture: EM_NONE.
     const NONE: u32 = 0;
     match features.arch.as_deref().unwrap_or(std::env::consts::ARCH) {
         "x86_64" => Architecture::X86_64,
@@ -71,7 +71,7 @@ pub(crate) fn new_converter(
     let features = reader.features();
     let start = Timestamp(zero(features, first));
     let mut used: Vec<&Chosen> = chosen.iter().filter(|chosen| chosen.is_used()).collect();
-    // Waits and marks are no measures of their own.
+    // Waits and marks are not units of the profile.
     used.sort_by_key(|chosen| chosen.meaning() != Some(Meaning::Samples));
     let kernel_permitted = !used.iter().all(|chosen| chosen.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL));
     let meta = meta(features, options, &used, start);
@@ -94,7 +94,7 @@ pub(crate) fn stated_symbols(features: &Features) -> FxHashMap<String, StatedSym
     features.simpleperf.iter().flat_map(|simpleperf| StatedSymbols::of_simpleperf(simpleperf)).collect()
 }
 
-/// Where what programs wrote while they ran is looked for.
+/// Where files that programs wrote while they ran are looked for.
 pub(crate) fn aux_files(features: &Features, options: &ImportOptions) -> AuxFiles {
     AuxFiles {
         folders: options.aux_folders.clone(),
@@ -103,7 +103,7 @@ pub(crate) fn aux_files(features: &Features, options: &ImportOptions) -> AuxFile
     }
 }
 
-/// The time that the profile counts from: where the recorder says when it began, then; else the first sample's.
+/// The profile's zero: the time when the recorder began, if it is stated, otherwise the first sample's.
 fn zero(features: &Features, first: &[(Event, Option<Place>)]) -> u64 {
     if let (true, Some(clock)) = (is_by_nyquist(features), features.clock) {
         return clock.clock_ns;
@@ -157,7 +157,7 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
     }
 }
 
-/// The app and the device, as far as simpleperf tells.
+/// The app and the device, as far as simpleperf states them.
 fn app_title(simpleperf: &SimplePerf) -> Option<String> {
     let app = simpleperf.value("app_package_name")?;
     // Manufacturer, model and name, as in `Google:Pixel 6:oriole`.
@@ -180,7 +180,7 @@ fn simpleperf_version(simpleperf: Option<&SimplePerf>) -> String {
     format!("simpleperf {}", version.unwrap_or_default()).trim_end().to_owned()
 }
 
-/// The recorded program's name, as far as the recorder's command line tells.
+/// The recorded program's name, as far as the recorder's command line has it.
 fn title(words: &[String]) -> String {
     let name = |word: &String| {
         let name = Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
@@ -191,7 +191,7 @@ fn title(words: &[String]) -> String {
 
 /// The first word of `perf record`'s command line that is no option and no option's value.
 fn recorded_command(words: &[String]) -> Option<&String> {
-    /// The options that take the next word as their value, as far as people use them (perf-record(1); simpleperf's too).
+    /// The common options that take the next word as their value (perf-record(1); simpleperf's too).
     const WITH_VALUE: [&str; 37] = [
         "-e",
         "-f",
@@ -295,16 +295,16 @@ pub(crate) fn other_machine(features: &Features) -> Option<String> {
     features.hostname.clone().filter(|_| !is_this_machine(features))
 }
 
-/// How many records that come late are not worth a word: their place among thousands is hardly another.
+/// How many late records need no message, because their order among thousands hardly changes.
 const LATE_TO_MENTION: u64 = 100;
 
-/// What is less than it could be.
+/// Notes about incomplete parts of the recording.
 pub(crate) fn notes(reader: &FileReader, not_understood: u64, late: u64) -> Vec<String> {
     let mut notes: Vec<String> = reader.damages().iter().map(ToString::to_string).collect();
     if not_understood > 0 {
         notes.push(format!("{not_understood} damaged records were passed over"));
     }
-    // A few notices of losses always do.
+    // A few records of losses always come late.
     if late > LATE_TO_MENTION {
         notes.push(format!("{late} records came later than the recording had promised"));
     }

@@ -1,11 +1,12 @@
 //! Outer parts of stacks that were read from living processes, as records of a perf.data file.
 //!
-//! The kernel has no record for them. They are written as `TEXT_POKE` with the CPU mode of user code: a record that says which
-//! bytes are at an address, of which the kernel writes none but for its own code, and which perf leaves alone unless they
-//! are of that. Its new bytes are pages that have changed since the thread's stack was read before; its old bytes are four
-//! numbers of 64 bits, the lowest byte first: when it was read, the first address and the number of bytes of what was read,
-//! and how many records of the same reading follow; in the last one, for each gap in what was read, also its first address
-//! and the one behind it. Whose stack it is and the event's time are in the record's trailer.
+//! The kernel has no record for them. They are written as `TEXT_POKE` with the CPU mode of user code. This
+//! record states which bytes are at an address. The kernel writes it only for its own code, and perf ignores
+//! others. Its new bytes are pages that have changed since the thread's stack was read before. Its old bytes
+//! are four numbers of 64 bits, the lowest byte first: the time of the reading, its first address, its number
+//! of bytes, and how many records of the same reading follow. The last record also has, for each gap in the
+//! reading, its first address and the one behind it. The thread and the event's time are in the record's
+//! trailer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use crate::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 
 /// The most pages in a record, which is shorter than 64 kB.
 const PAGES_A_RECORD: usize = 14;
-/// The most bytes of a reading that are believed.
+/// The most bytes of a valid reading.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What was written or read last of each thread.
+/// The last reading of each thread.
 #[derive(Debug, Default)]
 pub(crate) struct LiveStackRecords {
     last: FxHashMap<Tid, Arc<LiveStack>>,
@@ -63,7 +64,7 @@ impl LiveStackRecords {
         runs.iter().enumerate().flat_map(record).collect()
     }
 
-    /// Takes a record, and gives back the reading that it completes.
+    /// Takes a record, and returns the reading that it completes.
     pub(crate) fn decode(&mut self, poke: &TextPoke<'_>, id: &RecordId) -> Option<Event> {
         let (pid, tid) = id.task.map(|(pid, tid)| (Pid(pid), Tid(tid)))?;
         let (about, []) = poke.old.as_chunks::<8>() else { return None };
@@ -93,7 +94,7 @@ impl LiveStackRecords {
 /// `PERF_RECORD_MISC_USER`.
 const USER: u16 = 2;
 
-/// The pages of a reading of which something is so, by stretches that lie together.
+/// The pages of a reading that meet a condition, by contiguous stretches.
 fn runs_of(live: &LiveStack, is_so: impl Fn(&(Avma, &Bytes)) -> bool) -> Vec<Vec<(Avma, &Bytes)>> {
     let addresses = (0..).map(|index: u64| Avma(live.start.0 + index * LiveStack::PAGE as u64));
     let pages: Vec<_> = addresses.zip(&live.pages).filter(is_so).collect();
@@ -109,7 +110,7 @@ fn gaps_of(numbers: &[[u8; 8]]) -> Option<Vec<Range<u64>>> {
     gaps.is_sorted_by(|one, next| one.end <= next.start).then_some(gaps)
 }
 
-/// All pages of a reading, empty in its gaps: those that are new, and of the others what was there before.
+/// All pages of a reading, empty in its gaps: the new pages, and the former contents of the others.
 fn pages_of(
     (start, bytes): (u64, u64),
     gaps: &[Range<u64>],
@@ -142,7 +143,7 @@ mod tests {
         RecordFormat { sample_type, sample_id_all: true, ..RecordFormat::default() }
     }
 
-    /// What stands for a page that was not read.
+    /// A page that was not read.
     const GAP: u8 = 0xff;
 
     fn live(read_at: u64, start: u64, pages: &[u8]) -> Arc<LiveStack> {

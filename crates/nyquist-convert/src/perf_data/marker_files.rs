@@ -1,4 +1,5 @@
-//! samply's marker files of a recording that is read later: a program maps its file so that the recording tells of it.
+//! samply's marker files of a recording that is read later. A program maps its file so that the recording
+//! contains the path.
 
 use std::io::Read as _;
 
@@ -10,7 +11,7 @@ use crate::jit::aux_files::AuxFiles;
 /// The most that is read of one file.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// The markers in the file of a mapping, if it is a marker file and can be had.
+/// The markers in the file of a mapping, if it is a marker file and can be read.
 pub(crate) fn markers(mapping: &Mapping, aux: &AuxFiles) -> Vec<Event> {
     let mut events = Vec::new();
     let (Some((named_pid, tid)), Some(pid)) = (owner_in_path(&mapping.path), mapping.pid) else {

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::decode::perf::{marker_format, shown, value};
 use crate::event::{Counter, CounterKind, EventKind, Marker, MarkerTiming, Pid, Tid, Track};
 
-/// What was made for tracepoints so far.
+/// The marker kinds that were made for tracepoints so far.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     /// The kinds of markers, and their names, by the numbers of the tracepoints.
@@ -18,7 +18,8 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// What a tracepoint's raw data says; `None` where its format is not known, or it says nothing of the process.
+    /// The event of a tracepoint's raw data. `None` if its format is not known, or it has nothing about the
+    /// process.
     pub(crate) fn event(
         &mut self,
         tracepoints: &Tracepoints,

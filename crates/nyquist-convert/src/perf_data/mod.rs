@@ -29,7 +29,7 @@ use rustc_hash::FxHashSet;
 
 use crate::converter::{Converter, Finished};
 use crate::decode::perf::{
-    CounterMeaning, EventCpus, Occurrences, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
+    CounterMeaning, EventCpus, EventsBeside, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::filter::Filter;
@@ -57,8 +57,8 @@ pub struct ImportOptions {
     pub finder: Finder,
     /// Which samples are wanted.
     pub selection: Selection,
-    /// The names of the events that are wanted; if there are none, the first clock or cycle counter, and where threads
-    /// wait.
+    /// The names of the wanted events. Without names, the first clock or cycle counter is used, and events of
+    /// waiting.
     pub events: Vec<String>,
     /// The title of the profile; the recorded command where there is none.
     pub name: Option<String>,
@@ -66,7 +66,7 @@ pub struct ImportOptions {
     pub architecture: Option<Architecture>,
     /// Folders that may have the jitdumps, perf maps and marker files whose own place is gone.
     pub aux_folders: Vec<PathBuf>,
-    /// Whose the recording is: files of that user are believed, too.
+    /// The owner of the recording. Files of that user are trusted, too.
     pub owner: Option<u32>,
     /// How much memory the names in perf maps and jitdumps may take.
     pub side_files: Budget,
@@ -75,20 +75,21 @@ pub struct ImportOptions {
     pub saved_ns: Option<u64>,
     /// Which threads the profile has.
     pub shape: Shape,
-    /// How many threads may work at once; as many as the machine has CPUs where nothing is said. The profile is the same.
+    /// How many threads may work at once. By default, as many as the machine has CPUs. The profile is the
+    /// same.
     pub threads: Option<NonZeroUsize>,
-    /// Is told of addresses as they are met.
+    /// Gets each address when it first occurs.
     pub sender: Option<AddressSender>,
 }
 
 /// A converted recording.
 #[derive(Debug)]
 pub struct Imported {
-    /// The profile, and what is needed to give it names.
+    /// The profile, and the sources of its names.
     pub finished: Finished,
-    /// The recording's events, and what became of each.
+    /// The recording's events, and the use of each.
     pub events: Vec<EventUse>,
-    /// What is less than it could be, a sentence each.
+    /// Notes about incomplete parts of the recording, a sentence each.
     pub notes: Vec<String>,
     /// The machine that the recording was made on, where it is another one than this.
     pub other_machine: Option<String>,
@@ -96,11 +97,11 @@ pub struct Imported {
 
 /// Reads a recording to its end and converts it.
 ///
-/// Damage ends the recording and no more: what stands before it is converted, and a note says so. Events are held in memory
-/// until the recording says that no older ones follow.
+/// Damage only ends the recording: the records before it are converted, and a note says so. Events are held
+/// in memory until the recording says that no older ones follow.
 ///
-/// Threads take turns at reading and understanding records, each of which then walks the copies of stacks that it has read;
-/// who waits for its turn converts meanwhile.
+/// Threads take turns at reading and decoding records. Each then walks the copies of stacks that it has read.
+/// A thread that waits for its turn converts meanwhile.
 pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
     let threads = options.threads.or_else(|| thread::available_parallelism().ok());
     reading::read(reader, Import::new(options), threads.map_or(1, NonZeroUsize::get))
@@ -113,7 +114,7 @@ fn successors(events: &[FileEvent]) -> Successors {
     later.flat_map(|event| event.ids.iter().copied()).collect()
 }
 
-/// Where the copy of a stack stands that a sample has, where its record stands in a file.
+/// The place in the file of a sample's copy of a stack, if its record is in a file.
 fn copy_place(event: &Event, found: &FileRecord<'_>) -> Option<Place> {
     let EventKind::Sample(sample) = &event.kind else { return None };
     let UserStack::Copied { stack, .. } = &sample.user else { return None };
@@ -125,9 +126,9 @@ fn copy_place(event: &Event, found: &FileRecord<'_>) -> Option<Place> {
 /// The state of a conversion.
 struct Import {
     options: ImportOptions,
-    /// What each event's samples are used for, by the place of the event.
+    /// The use of each event's samples, by the place of the event.
     chosen: Vec<Chosen>,
-    /// Events before the profile's zero is known, and where the copies of stacks stand that they have.
+    /// Events before the profile's zero is known, and the places of their copies of stacks.
     before_start: Vec<(Event, Option<Place>)>,
     conversion: Option<Conversion>,
     aux: AuxFiles,
@@ -162,7 +163,7 @@ impl Import {
         }
     }
 
-    /// Decides what each event is used for, of those that are described by now.
+    /// Decides the use of each event that is described by now.
     fn prepare(&mut self, reader: &FileReader) -> Result<(), ImportError> {
         if self.chosen.len() == reader.events().len() && !self.chosen.is_empty() {
             return Ok(());
@@ -180,11 +181,12 @@ impl Import {
             chosen.layout = Some(PerfEvents {
                 format: event.format,
                 architecture: describe::architecture(reader.features(), &self.options),
+                kernel: !chosen.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL),
                 period: chosen.period(),
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
                 successors: successors.clone(),
-                occurrences: Occurrences::default(),
+                beside: EventsBeside::default(),
             });
         }
         Ok(())
@@ -225,8 +227,8 @@ impl Import {
         }
     }
 
-    /// What a record means. Simpleperf has moved callers' addresses into the calls already, and states functions of memory
-    /// that is not mapped as code.
+    /// The event of a record. Simpleperf has moved callers' addresses into the calls already, and states
+    /// functions of memory that is not mapped as code.
     fn understood(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Result<Option<Event>, RecordError> {
         let event = layout.event(found.piece, found.bytes)?;
         if !self.is_simpleperf {
@@ -268,7 +270,7 @@ impl Import {
         /// Perf writes sums at its end, at a time that no clock has (`OFF_CPU_TIMESTAMP` in `tools/perf/util/off_cpu.h`).
         const AT_THE_END: u64 = 0xffff_ffff << 32;
         let Event { time: at, cpu, kind: EventKind::Sample(mut sample) } = event else { return };
-        sample.state = SampleState::Waiting { waited_ns: sample.period_ns };
+        sample.state = SampleState::Waiting { waited_ns: sample.period_ns, reason: None };
         sample.period_ns = 0;
         let time = time.filter(|time| *time < AT_THE_END);
         let kind = EventKind::Sample(sample);
@@ -318,7 +320,7 @@ impl Import {
         }
     }
 
-    /// What was read of a stack while the program ran.
+    /// A part of a stack that was read while the program ran.
     fn live_stack(&mut self, found: &FileRecord<'_>) {
         let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
         let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
@@ -351,7 +353,7 @@ impl Import {
         self.push(event);
     }
 
-    /// The event that a record is: the copy of a stack that it has stands where the record does.
+    /// The event of a record. Its copy of a stack is in the file, at the place of the record.
     fn event_of(&mut self, mut event: Event, found: &FileRecord<'_>) {
         self.set_time(&mut event, found.time);
         match copy_place(&event, found) {
@@ -414,8 +416,8 @@ impl Import {
         Conversion::start(converter, walks_early)
     }
 
-    /// Whether stacks are walked ahead of the converter. Not where it would leave most of them out, and where threads are first
-    /// heard of in ways that only it follows.
+    /// Whether stacks are walked ahead of the converter. They are not if the converter would leave most of
+    /// them out, or if threads first appear in events that only it follows.
     fn walks_early(&self, converter: &Converter) -> bool {
         let has_copies =
             |chosen: &Chosen| chosen.is_used() && chosen.attr().sample_type.contains(SampleType::STACK_USER);
@@ -430,7 +432,7 @@ impl Import {
         }
         let finished = self.started(reader).finish();
         let mut notes = describe::notes(reader, self.not_understood, finished.statistics.late);
-        notes.extend(finished.side_news.iter().cloned());
+        notes.extend(finished.side_file_notes.iter().cloned());
         Imported {
             finished,
             events: self.chosen.into_iter().map(Chosen::into_use).collect(),

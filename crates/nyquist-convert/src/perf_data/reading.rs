@@ -1,5 +1,6 @@
-//! Reading a recording, on several threads where there are CPUs for them: they take turns, for what is read is in the caches of the
-//! thread that has read it, which walks the stacks in it while the next one reads. Who waits for its turn converts what was walked.
+//! Reading a recording, on several threads if there are CPUs for them. They take turns at reading. The bytes
+//! are then in the caches of the thread that has read them, so this thread walks the stacks in them while the
+//! next one reads. A thread that waits for its turn converts walked stacks.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
@@ -13,9 +14,10 @@ use super::{Import, ImportError, Imported, MOST_BEFORE_START};
 use crate::event::Timestamp;
 use crate::unwind::copy_walker::CopyWalker;
 
-/// How many threads work at most: what is done in turn is more than a third of the work.
+/// How many threads work at most. More are of no use, because the sequential part is more than a third of the
+/// work.
 const MOST_THREADS: usize = 3;
-/// How many do where there are no stacks to walk.
+/// How many work if there are no stacks to walk.
 const MOST_THREADS_WITHOUT_WALKS: usize = 2;
 
 /// Reads a recording to its end, on as many threads as may work and are of use.
@@ -37,7 +39,7 @@ pub(super) fn read(reader: FileReader, import: Import, threads: usize) -> Result
     reading.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
 }
 
-/// A thread that reads when it is its turn, walks what it has read, and converts meanwhile.
+/// A thread that reads when it is its turn, walks the stacks that it has read, and converts meanwhile.
 struct Worker<'a> {
     reading: &'a Mutex<Reading>,
     walker: CopyWalker,
@@ -75,7 +77,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// What is done by one thread at a time.
+/// The state of the sequential part, which one thread at a time does.
 struct Reading {
     reader: FileReader,
     import: Import,

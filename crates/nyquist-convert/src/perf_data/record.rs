@@ -1,5 +1,5 @@
-//! A live recording kept as a perf.data file: the kernel's records as they are, and records made up for what was known
-//! without one.
+//! A live recording kept as a perf.data file: the kernel's unchanged records, and made-up records for facts
+//! that had none.
 
 use std::io::{self, Seek, Write};
 
@@ -12,14 +12,14 @@ use super::live::LiveStackRecords;
 use crate::event::{Event, EventKind, MappedFile, Mapping, Timestamp};
 use crate::filter::Filter;
 
-/// Writes what a live recording gives. Importing the file gives the profile that was made of it live.
+/// Writes the records of a live recording. Importing the file gives the profile that was made of it live.
 #[derive(Debug)]
 pub struct RecordingWriter<W> {
     file: FileWriter<W>,
     format: RecordFormat,
     /// The number of the event that counts on each CPU.
     counters: FxHashMap<u32, u64>,
-    /// The latest time that was written, and what it was when the last round was.
+    /// The latest time that was written, and the latest time at the last round.
     latest: u64,
     marked: u64,
     samples: Option<(u64, u64)>,
@@ -50,14 +50,14 @@ impl<W: Write + Seek> RecordingWriter<W> {
         })
     }
 
-    /// Says in the file which of the samples are wanted: all that come are written.
+    /// Writes into the file which of the samples are wanted. All samples are written.
     #[must_use]
     pub fn keeping_only(self, filter: Filter) -> Self {
         Self { filter, ..self }
     }
 
-    /// Writes records of the kernel, of which all that are older than `complete_before` have come. `events` is what they
-    /// say.
+    /// Writes records of the kernel, of which all that are older than `complete_before` have come. `events`
+    /// are their events.
     pub fn write_records(
         &mut self,
         records: &[u8],
@@ -67,7 +67,8 @@ impl<W: Write + Seek> RecordingWriter<W> {
         self.note(events);
         self.latest = self.latest.max(self.format.latest_time(records).unwrap_or_default());
         self.file.write_records(records)?;
-        // A reader takes the end of a round for a promise that all is there up to the latest time of the round before.
+        // A reader takes the end of a round as a promise that all records up to the latest time of the round
+        // before are there.
         if complete_before.0 > self.marked {
             self.marked = self.latest;
             self.file.finish_round()?;
@@ -75,7 +76,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
         Ok(())
     }
 
-    /// Writes records for events that had none: what was there before the first one, and what came of the last ones.
+    /// Writes records for events that had none: the state before the first record, and the totals at the end.
     pub fn write_events(&mut self, events: &[Event]) -> io::Result<()> {
         self.note(events);
         for event in events {
@@ -130,7 +131,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
         }
     }
 
-    /// The record that says the same; nothing for what a live recording never says without a record.
+    /// The record of an event. It is empty for events that always have a record in a live recording.
     fn record_of(&self, event: &Event) -> Vec<u8> {
         let at = RecordId { time: Some(event.time.0), cpu: event.cpu, ..RecordId::default() };
         match &event.kind {
@@ -158,7 +159,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
     }
 }
 
-/// The bits of a mapping's record that say whose it is: the kernel's, or a program's.
+/// The bits of a mapping's record for its owner: the kernel or a program.
 fn mode(mapping: &Mapping) -> u16 {
     if mapping.pid.is_none() { KERNEL } else { USER }
 }

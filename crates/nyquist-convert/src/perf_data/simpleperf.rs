@@ -1,12 +1,12 @@
-//! What is different in samples of Android's simpleperf.
+//! Differences in samples of Android's simpleperf.
 
 use nyquist_object::Avma;
 
 use crate::event::{Sample, UserStack};
 
-/// Gives callers the addresses to which they are returned. Simpleperf has taken something off them, so that they are within
-/// the calls (`AdjustCallChainGeneratedByKernel` in its `record.cpp`). It may have walked the stack itself, up to functions
-/// that are interpreted and in no executable memory.
+/// Restores the return addresses of callers. Simpleperf has decreased them, so that they are within the calls
+/// (`AdjustCallChainGeneratedByKernel` in its `record.cpp`). It may have walked the stack itself, up to
+/// functions that are interpreted and in no executable memory.
 pub(crate) fn restore_stack(sample: &mut Sample) {
     let restore = |stack: &mut [Avma]| {
         for caller in stack.iter_mut().skip(1) {

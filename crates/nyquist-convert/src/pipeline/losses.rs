@@ -1,4 +1,5 @@
-//! What the source dropped, and when it paused: counted, and shown where it is known when and where that was.
+//! Records that the source dropped, and its pauses. They are counted, and shown if their time and CPU are
+//! known.
 
 use super::Pipeline;
 use crate::account::gap::Gap;
@@ -25,14 +26,14 @@ impl Pipeline {
         }
     }
 
-    /// Ends all pauses with the recording, and shows the losses that nobody has told of.
+    /// Ends all pauses with the recording, and shows the losses without a loss record.
     pub(crate) fn end_gaps(&mut self) {
         for gap in self.account.losses.end(self.last_time) {
             self.show_gap(gap);
         }
     }
 
-    /// Counts what was lost in a gap, and makes a marker of it, if that time is wanted.
+    /// Counts the lost records of a gap, and makes a marker of it, if that time is wanted.
     fn show_gap(&mut self, gap: Gap) {
         if let Some(records) = gap.records {
             let lost = &mut self.account.statistics.lost;
@@ -46,15 +47,15 @@ impl Pipeline {
         }
     }
 
-    /// Adds a sample for what is left of all CPU time where records were lost, among them those that say what threads had used when
-    /// they ended: whose it was is not known.
+    /// If records were lost, adds a sample for the rest of all CPU time. Records of threads' total CPU time
+    /// may be among the lost ones, so the thread of that time is not known.
     pub(crate) fn show_rest(&mut self) {
         let leaves_out = self.sink.shape.main_threads_only || !self.wanted.is_all();
         if self.account.losses.cpu_time_ns() == 0 || self.account.statistics.lost == 0 || leaves_out {
             return;
         }
         let Some(rest) = self.account.rest(self.sink.weight_on_cpu()) else { return };
-        // When the recording ended is not known to whoever imports it, and when the last records were lost is.
+        // An import does not know when the recording ended, but it knows when the last records were lost.
         let at = self.account.losses.last().unwrap_or(self.last_time);
         self.sink.add_rest(at, rest);
     }

@@ -1,4 +1,4 @@
-//! Markers that are made of what the source tells anyway: stays on CPUs, and functions made just in time.
+//! Markers that need no events of their own: stays on CPUs, and functions made just in time.
 
 use super::Pipeline;
 use crate::account::on_cpu::Began;
@@ -86,8 +86,8 @@ impl Pipeline {
         }
     }
 
-    /// Makes markers of the functions that were made before a time up to which all events were converted: a jitdump can be read
-    /// before it is known whether its process is wanted.
+    /// Makes markers of the functions that were made before a time up to which all events were converted. A
+    /// jitdump may be read before it is known whether its process is wanted.
     pub(crate) fn mark_jit_functions(&mut self, before: Timestamp) {
         if !self.sink.shape.jit_markers {
             return;

@@ -1,8 +1,10 @@
-//! What comes after the order stage: each event, in its turn, changes what is known of processes, and what the profile holds.
+//! The stages after the order stage: each event, in its turn, changes the state of processes and the profile.
 //!
-//! A sample goes through the parts in this order: what is known of its process ([`ProcessState`]), the frames of its stack
-//! ([`StackWalker`]), the time that it stands for ([`Accounting`]), and the profile ([`ProfileSink`]).
+//! A sample goes through the parts in this order: the state of its process ([`ProcessState`]), the frames of
+//! its stack ([`StackWalker`]), the time that it stands for ([`Accounting`]), and the profile
+//! ([`ProfileSink`]).
 
+mod lasting_waits;
 mod losses;
 mod marks;
 pub(crate) mod occurrences;
@@ -14,6 +16,7 @@ use crate::account::accounting::Accounting;
 use crate::account::off_cpu::Cause;
 use crate::account::statistics::Statistics;
 use crate::account::switch_reason::SwitchReason;
+use crate::account::wait_functions::WaitFunctions;
 use crate::build::sink::ProfileSink;
 use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
 use crate::modules::lib_source::LibSource;
@@ -24,9 +27,10 @@ use crate::symbolicate::seen_addresses::AddressSender;
 use crate::unwind::stack_walker::{StackWalker, WalkCounts};
 use crate::wanted::Wanted;
 use nyquist_profile::{LibId, ProfileBuilder};
+use nyquist_symbols::KernelSymbols;
 use occurrences::OccurrenceCounts;
 
-/// What comes after the order stage.
+/// The stages after the order stage.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     pub(crate) processes: ProcessState,
@@ -35,7 +39,7 @@ pub(crate) struct Pipeline {
     account: Accounting,
     pub(crate) occurrences: OccurrenceCounts,
     pub(crate) sink: ProfileSink,
-    /// Where samples go that were converted, if somebody wants them back.
+    /// The recycler of converted samples, if their source wants them back.
     pub(crate) spent: Option<SampleRecycler>,
     /// The profile's zero.
     start: Timestamp,
@@ -43,7 +47,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// A pipeline that has seen nothing.
+    /// A pipeline without events.
     pub(crate) fn new(options: Options) -> Self {
         let start = options.start;
         Self {
@@ -57,6 +61,11 @@ impl Pipeline {
             start,
             last_time: start,
         }
+    }
+
+    /// Finds the reasons of waits by the functions of this kernel.
+    pub(crate) fn know_kernel(&mut self, symbols: KernelSymbols) {
+        self.account.wait_functions = WaitFunctions::new(symbols);
     }
 
     /// Nothing has happened from the last event on until then.
@@ -79,6 +88,8 @@ impl Pipeline {
                 self.begin_wait(now, cpu, (pid, tid), cause);
             }
             EventKind::Waiting(waiting) => self.see_wait(now, *waiting),
+            EventKind::SwitchStack(sample) => self.leave(now, cpu, sample),
+            EventKind::Wakeup(wakeup) => self.wake(now, *wakeup),
             EventKind::Map(mapping) => self.processes.map(&mapping, now),
             EventKind::Unmap { pid, start, len } => self.processes.tracker.unmap(pid, start, len),
             EventKind::KernelCode { start, len, name } => self.processes.map_kernel_code(start, len, &name),
@@ -114,7 +125,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether what a thread does then and there is selected.
+    /// Whether events of a thread, then and there, are selected.
     fn selects(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
         self.wanted.selects(id, cpu, now, &mut self.processes.tracker)
     }
@@ -124,15 +135,10 @@ impl Pipeline {
         self.wanted.is_kept(pid, now, &mut self.processes.tracker)
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub(crate) fn statistics(&self) -> Statistics {
         let WalkCounts { completed, incomplete, walked_again } = self.walker.counts;
         Statistics { completed, incomplete, walked_again, ..self.account.statistics }
-    }
-
-    /// The processes whose stacks are not to be walked before their turn any more.
-    pub(crate) fn drain_stale_processes(&mut self) -> Vec<Pid> {
-        self.walker.drain_stale_processes(self.last_time, &mut self.processes)
     }
 
     /// Adds the samples whose jitdumps have been read far enough; at the end, all of them.
@@ -145,7 +151,7 @@ impl Pipeline {
         self.sink.lib_sources(&self.processes)
     }
 
-    /// Sends the addresses that were met since the last time.
+    /// Sends the addresses that are new since the last call.
     pub(crate) fn send_seen_addresses(&self, sender: &mut AddressSender) {
         self.sink.send_seen_addresses(sender, &self.processes);
     }
@@ -157,8 +163,7 @@ impl Pipeline {
 
     /// Forgets all samples and markers before a time.
     pub(crate) fn evict(&mut self, before: Timestamp) {
-        // Their stacks are numbers of the tables that are made anew.
-        self.end_all_waits();
+        self.restart_waits(before);
         self.sink.evict(before);
     }
 }

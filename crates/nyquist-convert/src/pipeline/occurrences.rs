@@ -1,38 +1,47 @@
-//! What happened on threads and was asked for: counted, and made markers with stacks.
+//! Requested events that happened on threads: they are counted, and become markers with stacks.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::Pipeline;
-use crate::event::{Occurrence, Timestamp};
+use crate::event::{Occurrence, OccurrenceCounter, Tid, Timestamp};
 
-/// What was recorded of an event beside the clock.
+/// The counts of an event beside the clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OccurrenceCount {
     /// How many times it has happened, as far as that is recorded.
     pub count: u64,
-    /// How many records say so.
+    /// How many records it has.
     pub records: u64,
-    /// How many of these are no markers, because there are too many.
+    /// How many of these did not become markers, because there are too many.
     pub left_out: u64,
 }
 
-/// What was recorded of all events beside the clock.
+/// The counts of all events beside the clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OccurrenceCounts {
     by_name: FxHashMap<Arc<str>, OccurrenceCount>,
     /// The records that the source dropped, of all of them.
     pub lost: u64,
+    /// What each counter had counted at its last occurrence, by its number and thread.
+    counted: FxHashMap<(u64, Option<Tid>), u64>,
 }
 
 impl OccurrenceCounts {
-    /// What was recorded of the event of that name.
+    /// The counts of the event of that name.
     pub fn of(&self, name: &str) -> OccurrenceCount {
         self.by_name.get(name).cloned().unwrap_or_default()
     }
 
-    /// Counts one, and says whether it becomes a marker.
+    /// How many times an event has happened since its last occurrence. Other processes' occurrences count up to their own.
+    fn count_of(&mut self, occurrence: &Occurrence) -> u64 {
+        let Some(OccurrenceCounter { id, tid, value }) = occurrence.counter else { return occurrence.count };
+        let before = self.counted.insert((id, tid), value).unwrap_or_default();
+        value.saturating_sub(before).max(1)
+    }
+
+    /// Counts one, and returns whether it becomes a marker.
     fn note(&mut self, occurrence: &Occurrence) -> bool {
         let Occurrence { kind, count, .. } = occurrence;
         if !self.by_name.contains_key(&kind.name) {
@@ -50,6 +59,7 @@ impl OccurrenceCounts {
 impl Pipeline {
     /// Something happened on a thread.
     pub(super) fn occurrence(&mut self, now: Timestamp, cpu: Option<u32>, mut occurrence: Occurrence) {
+        occurrence.count = self.occurrences.count_of(&occurrence);
         let is_known = self.processes.name_nameless(&mut occurrence.sample, cpu);
         let id = (occurrence.sample.pid, occurrence.sample.tid);
         if is_known
@@ -65,6 +75,5 @@ impl Pipeline {
             let row = self.sink.thread_row(now, id, &mut self.processes);
             self.sink.add_occurrence(row, now, &occurrence, stack);
         }
-        self.walker.walk_pool.put(occurrence.sample.user);
     }
 }

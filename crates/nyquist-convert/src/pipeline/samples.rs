@@ -19,8 +19,6 @@ impl Pipeline {
         }
         if let Some(spent) = &mut self.spent {
             spent.take(sample);
-        } else {
-            self.walker.walk_pool.put(sample.user);
         }
     }
 
@@ -53,9 +51,19 @@ impl Pipeline {
                 weight: share.weight,
                 off_cpu: share.activity != Activity::Ran,
             },
-            is_runnable: share.activity == Activity::Runnable,
+            waits_for: Self::label_of(share.activity),
         };
         self.sink.add_sample(row, sample.pid, now, &mut self.processes);
+    }
+
+    /// The innermost function of the stack of a thread that did not run. The function of one that waits for a CPU
+    /// is not one that waits.
+    fn label_of(activity: Activity) -> Option<String> {
+        match activity {
+            Activity::Ran => None,
+            Activity::Runnable => Some(well_known::RUNNABLE.to_owned()),
+            Activity::Waited(reason) => reason.map(|reason| well_known::waiting_for(reason.text())),
+        }
     }
 
     /// Looks up the stack whose frames the walker has found.
@@ -71,12 +79,17 @@ impl Pipeline {
         self.sink.add_stand_in(now, id, (label, weight), &mut self.processes);
     }
 
-    /// A thread has ended: what it used since its last sample was never sampled.
+    /// A thread has ended. Its CPU time since its last sample was never sampled.
     pub(super) fn total(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid), total: u64) {
         if !self.selects(id, cpu, now) || self.sink.is_left_out(id) {
             return;
         }
         let lost = self.account.used_at_end(self.processes.thread(now, id), (total, now), cpu);
+        if self.sink.shape.waits {
+            let thread = self.processes.thread(now, id);
+            let counted = thread.newly_counted_as_wait(now);
+            thread.unsampled.take_out(counted);
+        }
         let not_permitted = self.account.take_not_permitted(self.processes.thread(now, id));
         let left = self.account.settle(self.processes.process(id.0, now), id.1, now);
         self.stand_in(now, id, well_known::NOT_SAMPLED, lost);

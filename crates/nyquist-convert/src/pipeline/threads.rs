@@ -22,6 +22,8 @@ impl Pipeline {
         if self.sink.shape.reuse_threads {
             let process = self.processes.process(pid, now);
             self.sink.note_new_name(process, (pid, tid), (name, exec), line.as_ref());
+        } else if exec {
+            self.sink.leave_program(self.processes.process(pid, now), pid, name, now);
         }
         self.processes.tracker.name(pid, tid, name, exec, now);
         if let Some(line) = line {

@@ -1,25 +1,76 @@
-//! The time that threads are off the CPU: where it begins, what is seen of it meanwhile, and the sample that it becomes.
+//! The time that threads are off the CPU: its begin, the looks at it meanwhile, and the sample that it
+//! becomes.
 
 use super::Pipeline;
-use crate::account::off_cpu::{Cause, OffCpuInterval};
-use crate::event::{NAMELESS, Pid, Sample, Tid, Timestamp, Waiting};
+use crate::account::off_cpu::{Cause, Chance, LeavingStack, OffCpuInterval, Waker};
+use crate::event::{NAMELESS, Pid, Sample, Tid, Timestamp, Waiting, Wakeup};
+use nyquist_profile::StackId;
 
 /// The CPU's idle task, of every CPU.
 const IDLE: Tid = Tid(0);
 
-/// What a thread has waited without being seen to is shown as that when it is so much, in nanoseconds.
+/// A thread's waits that were not observed are shown as such when they sum to so much, in nanoseconds.
 const LONGEST_UNSEEN_NS: u64 = 1_000_000_000;
 
 impl Pipeline {
-    /// A thread has left the CPU at a stack. What left it before and was not seen to come back must have come back.
+    /// A thread has left the CPU at a stack. A thread that left a CPU before, and was not seen to come back,
+    /// must have come back.
     pub(super) fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
         if self.selects((sample.pid, sample.tid), cpu, now) {
-            let truncated = self.walker.walk((sample, now), &mut self.processes);
-            self.place_frames(now, sample, truncated);
-            let stack = self.sink.intern_stack(sample.tid, &self.processes.modules);
-            let wait = OffCpuInterval { pid: sample.pid, since: now, cause: Cause::AtStack, stack };
+            let stack = self.stack_beside(now, sample);
+            let wait = OffCpuInterval { stack, ..OffCpuInterval::new(sample.pid, now, Cause::AtStack) };
             self.account.off_cpu.begin(sample.tid, wait);
+        }
+    }
+
+    /// The stack of a sample that is not one of the profile's samples.
+    fn stack_beside(&mut self, now: Timestamp, sample: &Sample) -> Option<StackId> {
+        let truncated = self.walker.walk_beside((sample, now), &mut self.processes);
+        self.place_frames(now, sample, truncated);
+        self.sink.intern_stack(sample.tid, &self.processes.modules)
+    }
+
+    /// Whether waits of a living thread are wanted.
+    fn wants_waits(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
+        self.processes.tracker.living_thread(id.0, id.1).is_some()
+            && !self.sink.is_left_out(id)
+            && self.is_kept(id.0, now)
+            && self.selects(id, cpu, now)
+    }
+
+    /// A thread is about to leave its CPU at a stack.
+    pub(super) fn leave(&mut self, now: Timestamp, cpu: Option<u32>, sample: Sample) {
+        let id = (sample.pid, sample.tid);
+        if !self.sink.shape.waits || !self.wants_waits(id, cpu, now) {
+            return;
+        }
+        let stack = self.stack_beside(now, &sample);
+        let reason = self.account.wait_functions.reason(&sample.kernel_stack);
+        let kernel_stack = sample.kernel_stack;
+        self.account.off_cpu.leave(id.1, LeavingStack { at: now, reason, stack, kernel_stack });
+    }
+
+    /// A thread was made ready to run. Only a long wait shows which thread did that.
+    pub(super) fn wake(&mut self, now: Timestamp, wakeup: Wakeup) {
+        let Wakeup { sample, woken, in_interrupt } = wakeup;
+        let wait = self.account.off_cpu.current_mut(woken);
+        let is_long =
+            |wait: &mut OffCpuInterval| now.0.saturating_sub(wait.since.0) >= wait.cause.least_marked_ns();
+        if !wait.is_some_and(is_long) {
+            return;
+        }
+        let id = (sample.pid, sample.tid);
+        let waker = if in_interrupt {
+            Waker { at: now, thread: None, label: "an interrupt".into() }
+        } else {
+            let label = self.thread_label(id.0, id.1).into();
+            let is_wanted = self.wants_waits(id, None, now);
+            let stack = if is_wanted { self.stack_beside(now, &sample) } else { None };
+            Waker { at: now, thread: is_wanted.then_some((id, stack)), label }
+        };
+        if let Some(wait) = self.account.off_cpu.current_mut(woken) {
+            wait.waker = Some(waker);
         }
     }
 
@@ -37,36 +88,45 @@ impl Pipeline {
             return;
         }
         self.end_wait(tid, now);
-        if self.is_kept(pid, now) && self.selects((pid, tid), cpu, now) {
-            self.account.off_cpu.begin(tid, OffCpuInterval { pid, since: now, cause, stack: None });
+        let leaving = self.account.off_cpu.take_leaving(tid, now);
+        if !self.is_kept(pid, now) || !self.selects((pid, tid), cpu, now) {
+            return;
         }
+        let mut wait = OffCpuInterval::new(pid, now, cause);
+        if let (Cause::NotSeen, Some(leaving)) = (&wait.cause, leaving) {
+            let LeavingStack { reason, stack, kernel_stack, .. } = leaving;
+            wait.cause = Cause::Seen { reason, object: None, holder: None, chance: Chance::Switch };
+            (wait.stack, wait.kernel_stack) = (stack, kernel_stack);
+        }
+        self.account.off_cpu.begin(tid, wait);
     }
 
-    /// A thread was found waiting. One that was not heard of before waits since it is there.
+    /// A thread was found waiting. A thread without earlier events has waited since it began. A look copies more
+    /// of the stack than a switch does, which has the kernel's part.
     pub(super) fn see_wait(&mut self, now: Timestamp, waiting: Waiting) {
-        let Waiting { sample, reason, object, holder, looked_before_ns } = waiting;
+        let Waiting { mut sample, reason, object, holder, looked_before_ns } = waiting;
         let id = (sample.pid, sample.tid);
-        let lives = self.processes.tracker.living_thread(id.0, id.1).is_some();
-        if !lives || self.sink.is_left_out(id) || !self.is_kept(id.0, now) || !self.selects(id, None, now) {
+        if !self.wants_waits(id, None, now) {
             return;
         }
         let since = self.processes.thread(now, id).start.max(self.start);
-        if self.account.off_cpu.get_mut(id, since).is_none() {
-            return;
-        }
+        let Some(wait) = self.account.off_cpu.get_mut(id, since) else { return };
+        sample.kernel_stack = std::mem::take(&mut wait.kernel_stack);
+        let chance = match wait.cause {
+            Cause::Seen { chance, .. } => chance,
+            _ => Chance::Look { before_ns: looked_before_ns },
+        };
         let holder = holder.map(|holder| self.thread_label(id.0, holder).into());
-        let truncated = self.walker.walk((&sample, now), &mut self.processes);
-        self.place_frames(now, &sample, truncated);
-        let stack = self.sink.intern_stack(sample.tid, &self.processes.modules);
-        if let Some(wait) = self.account.off_cpu.get_mut(id, since) {
+        let stack = self.stack_beside(now, &sample);
+        if let Some(wait) = self.account.off_cpu.current_mut(id.1) {
             wait.stack = stack;
-            wait.cause = Cause::Seen { reason, object, holder, looked_before_ns };
+            wait.cause = Cause::Seen { reason, object, holder, chance };
         }
     }
 
-    /// A thread of a process by its name and number.
+    /// A thread of a process by its name and number. The end of a thread wakes others, too.
     fn thread_label(&self, pid: Pid, tid: Tid) -> String {
-        let name = self.processes.tracker.living_thread(pid, tid).map_or("", |thread| &thread.name);
+        let name = self.processes.tracker.known_thread(pid, tid).map_or("", |thread| &thread.name);
         format!("{name} ({})", tid.0).trim_start().to_owned()
     }
 
@@ -87,17 +147,18 @@ impl Pipeline {
         }
     }
 
-    /// The waits of a thread that nobody has seen become a sample of their own.
+    /// The waits of a thread that were not observed become a sample of their own.
     pub(super) fn end_unseen_waits(&mut self, id: (Pid, Tid), now: Timestamp) {
-        let unseen = std::mem::take(&mut self.processes.thread(now, id).unseen_ns);
+        let unseen = std::mem::take(&mut self.processes.thread(now, id).unseen_waits).ns;
         if unseen > 0 {
-            let wait = OffCpuInterval { pid: id.0, since: now, cause: Cause::NotSeen, stack: None };
+            let wait = OffCpuInterval::new(id.0, now, Cause::NotSeen);
             self.add_waited(id, &wait, (now, unseen));
         }
     }
 
-    /// Adds what a thread was off the CPU. Short waits are seen by chance: one that was stands for those before it that were not.
-    fn add_wait(&mut self, tid: Tid, wait: &OffCpuInterval, end: Timestamp) {
+    /// Adds a thread's time off the CPU. A wait that was seen by chance stands for those before it that were
+    /// not.
+    pub(super) fn add_wait(&mut self, tid: Tid, wait: &OffCpuInterval, end: Timestamp) {
         let id = (wait.pid, tid);
         if self.sink.is_left_out(id) {
             return;
@@ -106,20 +167,21 @@ impl Pipeline {
         let thread = self.processes.thread(wait.since, id);
         match wait.cause {
             Cause::NotSeen => {
-                thread.unseen_ns = thread.unseen_ns.saturating_add(length);
-                if thread.unseen_ns >= LONGEST_UNSEEN_NS {
+                thread.unseen_waits.add(length);
+                if thread.unseen_waits.ns >= LONGEST_UNSEEN_NS {
                     self.end_unseen_waits(id, end);
                 }
             }
-            Cause::Seen { looked_before_ns, .. } if length < looked_before_ns.saturating_mul(2) => {
-                let unseen = std::mem::take(&mut thread.unseen_ns);
+            Cause::Seen { chance, .. } => {
+                let unseen = thread.unseen_waits.take_share(chance, length);
                 self.add_waited(id, wait, (end, length.saturating_add(unseen)));
             }
             _ => self.add_waited(id, wait, (end, length)),
         }
     }
 
-    /// Adds a sample for the intervals that a thread was off the CPU, so many nanoseconds in all, and a marker where a wait was long.
+    /// Adds a sample for the intervals that a thread was off the CPU, so many nanoseconds in all, and a
+    /// marker if a wait was long.
     fn add_waited(&mut self, id: (Pid, Tid), wait: &OffCpuInterval, (end, waited): (Timestamp, u64)) {
         let thread = self.processes.thread(wait.since, id);
         let waited = if self.sink.shape.waits { thread.waited_apart(waited, end) } else { waited };
@@ -136,6 +198,19 @@ impl Pipeline {
         }
         if is_long {
             self.sink.add_wait_marker(row, wait, end, stack);
+            self.mark_waker(id, wait, end);
         }
+    }
+
+    /// Marks on the waker's thread where it has ended the wait of another thread.
+    fn mark_waker(&mut self, woken: (Pid, Tid), wait: &OffCpuInterval, end: Timestamp) {
+        let Some(Waker { at, thread: Some((waker, stack)), .. }) = wait.waker else { return };
+        if self.sink.is_left_out(waker) {
+            return;
+        }
+        let label = self.thread_label(woken.0, woken.1);
+        let waited_ns = end.0.saturating_sub(wait.since.0);
+        let row = self.sink.thread_row(at, waker, &mut self.processes);
+        self.sink.add_wake_marker(row, at, (&label, waited_ns), stack);
     }
 }

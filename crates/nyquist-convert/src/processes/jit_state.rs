@@ -1,4 +1,4 @@
-//! What is known of one process's just-in-time compilers.
+//! The state of one process's just-in-time compilers.
 
 use super::mappings::Range;
 use crate::event::{Mapping, Pid, Timestamp};
@@ -11,16 +11,16 @@ use nyquist_object::Avma;
 use nyquist_unwind::AddressSpace;
 use std::sync::Arc;
 
-/// How long a process is left alone after it was found to have no perf map, in ns.
+/// How long no perf map is looked for after a process was found to have none, in ns.
 const PROBE_INTERVAL: u64 = 100_000_000;
 
 /// The span of one lib made of a perf map: relative addresses have 31 bits.
 const WINDOW: u64 = 1 << 31;
 
-/// What is known of one process's just-in-time compilers.
+/// The state of one process's just-in-time compilers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessJit {
-    /// Its jitdumps, in the order in which they were heard of.
+    /// Its jitdumps, in the order in which they appeared.
     pub(crate) dumps: Vec<DumpIndex>,
     /// Of each of them, how many pieces of code with unwind information the unwinder knows.
     mapped: Vec<usize>,
@@ -33,35 +33,36 @@ pub(crate) struct ProcessJit {
     pub(crate) user: Option<u32>,
     /// Whether its runtime writes the perf map only when it ends.
     maps_at_end: bool,
-    /// What was read of the code for want of unwind information.
+    /// The instructions that were read because code has no unwind information.
     instructions: ReadInstructions,
     /// Whether something was, or another stage that follows the process knows more of its code.
     knows_code: bool,
 }
 
 impl ProcessJit {
-    /// Takes note of what is mapped: a runtime, perhaps, or other code than before.
+    /// Takes note of a mapping: it may be a runtime, or new code in place of old code.
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
         self.maps_at_end |= mapping.path.ends_with("/libjvm.so");
         self.instructions.forget(mapping.start, mapping.len);
     }
 
-    /// Whether more is known of code of the process than what is mapped: a jitdump describes it, or its instructions were read.
+    /// Whether more than the mappings is known of the process's code: a jitdump describes it, or its
+    /// instructions were read.
     pub(crate) fn knows_code(&self) -> bool {
         self.knows_code || !self.dumps.is_empty()
     }
 
-    /// More is known of code of the process, if not by the tracker here.
+    /// More is known of the process's code, although not by this tracker.
     pub(crate) fn note_known_code(&mut self) {
         self.knows_code = true;
     }
 
-    /// What a child has that goes on with a copy of this process's memory.
+    /// The state of a child that goes on with a copy of this process's memory.
     pub(crate) fn for_child(&self) -> Self {
         Self { next_probe: Timestamp::default(), ..self.clone() }
     }
 
-    /// Tells the unwinder of the code that has appeared since the last call.
+    /// Gives the unwinder the code that has appeared since the last call.
     pub(crate) fn map_unwindable(&mut self, dumps: &JitDumps, space: &mut AddressSpace) {
         self.mapped.resize(self.dumps.len(), 0);
         for (&dump, mapped) in self.dumps.iter().zip(&mut self.mapped) {
@@ -73,8 +74,8 @@ impl ProcessJit {
         }
     }
 
-    /// Reads the instructions of made code around an address that a walk could not go beyond, and tells the unwinder of them.
-    /// Says whether that is worth another walk. What a jitdump describes is left as it is.
+    /// Reads the instructions of made code around an address at which a walk ended, and gives them to the
+    /// unwinder. Returns whether another walk is worthwhile. Code that a jitdump describes is left unchanged.
     pub(crate) fn read_instructions(
         &mut self,
         at: (Pid, Avma, Timestamp),

@@ -30,12 +30,12 @@ impl Range {
 }
 
 impl Mappings {
-    /// Puts a range in, replacing what was there before, as `mmap` does. O(n) in the number of ranges.
+    /// Puts a range in, and replaces the ranges there, as `mmap` does. O(n) in the number of ranges.
     pub(crate) fn insert(&mut self, new: Range) {
         self.replace(new.start, new.end, Some(new));
     }
 
-    /// Takes out whatever is between two addresses.
+    /// Removes everything between two addresses.
     pub(crate) fn remove(&mut self, start: Avma, end: Avma) {
         self.replace(start, end, None);
     }

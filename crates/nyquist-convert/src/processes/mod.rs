@@ -1,4 +1,4 @@
-//! The processes and threads that were heard of, and what is known of each.
+//! The known processes and threads, and the state of each.
 
 pub(crate) mod jit_state;
 pub(crate) mod mappings;

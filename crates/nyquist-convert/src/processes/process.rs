@@ -1,4 +1,4 @@
-//! One process: what it is called, its threads, and what is mapped in it.
+//! One process: its name, its threads and its mappings.
 
 use super::jit_state::ProcessJit;
 use super::mappings::{Mappings, Range};
@@ -23,6 +23,8 @@ use std::path::Path;
 pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) start: Timestamp,
+    /// When it became the program that its rows are of, if it has rows of an earlier one.
+    pub(crate) program_start: Option<Timestamp>,
     pub(crate) end: Option<Timestamp>,
     /// Its place in the profile, once it has a sample.
     pub(crate) index: Option<ProcessIndex>,
@@ -30,31 +32,31 @@ pub(crate) struct Process {
     pub(crate) reuses_row: bool,
     /// The program's first arguments, where they are asked for.
     pub(crate) arguments: String,
-    /// What of its command line may tell it apart from other processes of its name.
+    /// The part of its command line that may distinguish it from other processes of its name.
     pub(crate) words: Vec<String>,
     pub(crate) threads: FxHashMap<Tid, Thread>,
     /// The code that it makes while it runs.
     pub(crate) jit: ProcessJit,
-    /// How many of the threads have not ended: counting them anew at every end would cost a server that has had
-    /// a hundred thousand threads more than all else.
+    /// How many of the threads have not ended. Counting them at every end would be the main cost for a server
+    /// that has had a hundred thousand threads.
     living: usize,
     mappings: Mappings,
     /// Memory that may hold the text of a file.
     replaced: ReplacedText,
     space: AddressSpace,
-    /// What was mapped since the process was last sampled: its tables are not yet in `space`.
+    /// The mappings since the process was last sampled. Their tables are not yet in `space`.
     unprepared: Vec<Range>,
     /// The state of the three, where it was asked for since they have changed.
     code_state: Option<AddressSpaceHash>,
     /// Whether it was born from another process that is known.
     was_forked: bool,
-    /// Whether it called `exec`: then nothing is mapped but what was heard of since.
+    /// Whether it called `exec`. Then it has only the mappings that were reported since.
     became_another_program: bool,
     /// Whether the name still is the one that the kernel cut to 15 bytes.
     name_may_be_cut: bool,
-    /// Whether something may be mapped that was not heard of.
+    /// Whether it may have mappings that are not known.
     has_unknown_code: bool,
-    /// Whether it ran before it was heard of, and nobody has said what was mapped then.
+    /// Whether it ran before its first event, and its mappings of that time were not reported.
     lacks_mappings: bool,
     /// Whether it is one of the processes that were asked for, or was born from one.
     pub(crate) in_family: bool,
@@ -68,6 +70,7 @@ impl Process {
         Self {
             name: name.to_owned(),
             start,
+            program_start: None,
             end: None,
             index: None,
             reuses_row: false,
@@ -108,7 +111,7 @@ impl Process {
         }
     }
 
-    /// It became another program (`exec`): nothing is mapped but what is heard of from now on.
+    /// It became another program (`exec`). It has only the mappings that are reported from now on.
     pub(super) fn become_another_program(&mut self, name: &str) {
         self.arguments.clear();
         self.words.clear();
@@ -120,20 +123,20 @@ impl Process {
         self.name_may_be_cut = name.len() >= MAX_COMM;
     }
 
-    /// Records were lost: some of them may have told of mappings.
+    /// Records were lost, and some of them may have been of mappings.
     pub(super) fn lose_records(&mut self) {
         self.has_unknown_code = true;
     }
 
-    /// What the process is called when its main thread takes a name: a program keeps its own, also where it calls its main
-    /// thread otherwise.
+    /// The process's name when its main thread takes a name. A program keeps its own name, even if it renames
+    /// its main thread.
     pub(crate) fn name_after<'a>(&'a self, name: &'a str, exec: bool) -> &'a str {
         if exec || !self.became_another_program { name } else { &self.name }
     }
 
-    /// What the program was called with is known. `own_name` is that of the main thread.
+    /// The program's arguments are known. `own_name` is that of the main thread.
     pub(crate) fn set_command_line(&mut self, line: CommandLine, own_name: &str) {
-        // A child that is no program of its own is what it calls itself.
+        // A child that is not a program of its own has the name that it gives itself.
         if !self.became_another_program && !self.was_forked {
             line.program_name(own_name).clone_into(&mut self.name);
         }
@@ -162,7 +165,7 @@ impl Process {
         }
     }
 
-    /// A thread has ended, and with the last one the process. Says whether that one has.
+    /// A thread has ended, and with the last one the process. Returns whether the process has ended.
     pub(super) fn end_thread(&mut self, tid: Tid, now: Timestamp) -> bool {
         if let Some(thread) = self.threads.get_mut(&tid)
             && thread.end.replace(now).is_none()
@@ -188,7 +191,7 @@ impl Process {
         self.mappings.find(address)
     }
 
-    /// The address space for the unwinder. Tables are compiled for what was mapped since the last call.
+    /// The address space for the unwinder. Tables are compiled for the mappings since the last call.
     pub(crate) fn address_space(&mut self, modules: &ModuleStore, dumps: &JitDumps) -> &AddressSpace {
         for range in std::mem::take(&mut self.unprepared) {
             let len = range.end.0 - range.start.0;
@@ -202,8 +205,8 @@ impl Process {
         &self.space
     }
 
-    /// What is mapped now, in whatever order it was. It is the same in all processes and for all stores that share what they
-    /// open. O(n) in the number of mappings after one of them has changed.
+    /// A hash of the current mappings, independent of their order. It is the same in all processes and for
+    /// all stores that share opened files. O(n) in the number of mappings after one of them has changed.
     pub(crate) fn code_state(&mut self, modules: &ModuleStore) -> AddressSpaceHash {
         let (mappings, is_another) = (&self.mappings, self.became_another_program);
         *self.code_state.get_or_insert_with(|| {
@@ -217,8 +220,8 @@ impl Process {
         })
     }
 
-    /// Gives the unwinder the instructions around an address that it could not go beyond, where that is in made code: says
-    /// whether it may come further now. `at` is the process, the address and the sample's time.
+    /// Gives the unwinder the instructions around an address at which it ended, if that is in made code.
+    /// Returns whether it may come further now. `at` is the process, the address and the sample's time.
     pub(crate) fn read_instructions(&mut self, at: (Pid, Avma, Timestamp)) -> bool {
         let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else {
             return false;
@@ -226,12 +229,14 @@ impl Process {
         self.jit.read_instructions(at, range, &mut self.space)
     }
 
-    /// The part of a walk by frame pointers, innermost first, that is in code: an address that is not, no call has left on the
-    /// stack. All of it where not all code is known. The kernel tells of all executable memory, also of what becomes executable
-    /// later, so that this holds for code that is made while the program runs.
+    /// The part of a walk by frame pointers, innermost first, that is in code. An address outside of code was
+    /// not left on the stack by a call. If not all code is known, it is the whole walk. The kernel reports
+    /// all executable memory, also memory that becomes executable later, so this is valid for code that is
+    /// made while the program runs.
     pub(crate) fn part_in_code<'a>(&mut self, stack: &'a [Avma], in_kernel: bool) -> &'a [Avma] {
         let Some((&ip, callers)) = stack.split_first() else { return stack };
-        // What runs is code. In the middle of `exec`, it may be that of the old program.
+        // The instruction pointer is always in code. In the middle of `exec`, it may be in that of the old
+        // program.
         let may_be_before = in_kernel && self.became_another_program;
         self.has_unknown_code |= !may_be_before && !self.is_in_code(ip);
         if self.has_unknown_code || self.mappings.is_empty() {
@@ -247,28 +252,29 @@ impl Process {
         &stack[..=in_code]
     }
 
-    /// Whether an address is in executable memory that is known. Nobody tells of the page at a fixed address in which old programs
-    /// call the kernel (`VSYSCALL_ADDR` in `arch/x86/include/uapi/asm/vsyscall.h`).
+    /// Whether an address is in executable memory that is known. The page at a fixed address, in which old
+    /// programs call the kernel, is not reported (`VSYSCALL_ADDR` in `arch/x86/include/uapi/asm/vsyscall.h`).
     fn is_in_code(&self, address: Avma) -> bool {
         const VSYSCALLS: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
         self.find(address).is_some() || VSYSCALLS.contains(&address.0)
     }
 
-    /// Whether it is not known what was mapped when it was first heard of: asked at the samples, of which the first comes after all
-    /// that is said of processes that run already.
+    /// Whether the mappings at its first event are unknown. This is checked at samples, because the first
+    /// sample comes after all reports of processes that run already.
     pub(crate) fn lacks_mappings(&mut self) -> bool {
         self.lacks_mappings |= self.mappings.is_empty() && !self.became_another_program;
         self.lacks_mappings
     }
 
-    /// What is mapped, as it is now.
+    /// The current mappings.
     pub(crate) fn mappings(&self) -> Mappings {
         self.mappings.clone()
     }
 
     /// Whether the kernel is replacing the process's program (`exec`): the old program's stack is gone, and the
-    /// registers still are those with which it called the kernel. Of a fault at a page of the stack that is used for the first time
-    /// there is no copy, either; a walk that takes exec for one, where registers do not tell them apart, gives a truncated stack.
+    /// registers still are those with which it called the kernel. A fault at a page of the stack that is used
+    /// for the first time has no copy, either. If registers do not distinguish the two, a walk that takes
+    /// exec for a fault gives a truncated stack.
     pub(crate) fn is_between_programs(&self, registers: &unwind::Registers, stack: &[u8]) -> bool {
         let has_called = registers.may_be_of_system_call();
         let is_unknown_code = || self.find(registers.instruction_pointer()).is_none();
@@ -314,8 +320,8 @@ impl Process {
         }
     }
 
-    /// The first file that is mapped after `exec` is the program itself: where the kernel has cut its name, the
-    /// file has the whole.
+    /// The first file that is mapped after `exec` is the program itself. If the kernel has cut the program's
+    /// name, the file has the whole one.
     fn complete_name(&mut self, path: &str) {
         if !std::mem::take(&mut self.name_may_be_cut) {
             return;

@@ -6,38 +6,40 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{self, File};
 use std::io::Read as _;
 
-/// So much of a command line is looked at to tell processes apart.
+/// The bytes of a command line that are compared to distinguish processes.
 const LOOKED_AT: u64 = 8192;
 
-/// Reads the arguments of each program as soon as it is heard of, and keeps them until its event's turn comes.
+/// Reads the arguments of each program as soon as it appears, and keeps them until its event's turn comes.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramArguments {
     /// How many are wanted in names.
     pub(crate) count: usize,
-    /// Whether words are wanted that tell apart processes of one name.
+    /// Whether words are wanted that distinguish processes of one name.
     pub(crate) tells_apart: bool,
-    /// Of each process, by the times of its names: a program can give itself another name before the turn of its first one.
+    /// The arguments of each process, by the times of its names. A program can rename itself before the turn
+    /// of its first name.
     read: FxHashMap<Pid, Vec<(Timestamp, CommandLine)>>,
-    /// The processes of which a name was heard.
+    /// The processes that had a name event.
     heard_of: FxHashSet<Pid>,
 }
 
-/// What a program was called with.
+/// The command line of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     /// The first arguments.
     pub(crate) arguments: String,
-    /// What may tell the process apart from others of its name.
+    /// The words that may distinguish the process from others of its name.
     pub(crate) words: Vec<String>,
     /// The first words as they are, with the program's own name.
     first: Vec<String>,
-    /// What the main thread was called just after they were read.
+    /// The main thread's name just after they were read.
     main_thread: String,
 }
 
 impl CommandLine {
-    /// The name of a program that ran before it was heard of, whose main thread was called so then. If the thread had another
-    /// name when the words were read, they are those of the program that it has become since.
+    /// The name of a program that ran before its first event, whose main thread had this name then. If the
+    /// thread had another name when the words were read, the words are those of the program that it has
+    /// become since.
     pub(crate) fn program_name<'a>(&'a self, own_name: &'a str) -> &'a str {
         if self.main_thread != own_name {
             return own_name;
@@ -55,7 +57,7 @@ impl ProgramArguments {
         }
         match &event.kind {
             EventKind::Name { pid, tid, exec, .. } if pid.0 == tid.0 => {
-                // Another name alone changes nothing that tells processes apart.
+                // Another name alone does not change the words that distinguish processes.
                 let is_new = self.heard_of.insert(*pid) || *exec;
                 if is_new || self.count > 0 {
                     let line = self.read(*pid);
@@ -65,7 +67,8 @@ impl ProgramArguments {
             EventKind::Exit { pid, tid } if pid.0 == tid.0 => {
                 self.heard_of.remove(pid);
             }
-            // The name comes before the new program's arguments are in place, what it maps comes after that.
+            // The name event comes before the new program's arguments are in place. Its mappings come after
+            // that.
             EventKind::Map(mapping) => {
                 let Some(pid) = mapping.pid else { return };
                 let last = self.read.get(&pid).and_then(|read| read.last());
@@ -104,7 +107,7 @@ impl ProgramArguments {
     }
 }
 
-/// What a process's main thread is called now; empty where it has ended.
+/// The current name of a process's main thread. It is empty if the process has ended.
 fn main_thread(pid: Pid) -> String {
     let name = fs::read(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
     String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned()
@@ -117,8 +120,8 @@ fn beginning(path: &str) -> Vec<u8> {
     if read.is_ok() { bytes } else { Vec::new() }
 }
 
-/// The first arguments after the program's own name, in words that each end with a zero byte. What a shell would
-/// take apart is quoted.
+/// The first arguments after the program's own name, in words that each end with a zero byte. Words that a
+/// shell would split are quoted.
 fn first_arguments(words: &[u8], count: usize) -> String {
     let words = words.strip_suffix(&[0]).unwrap_or(words);
     let arguments = words.split(|byte| *byte == 0).skip(1).take(count);

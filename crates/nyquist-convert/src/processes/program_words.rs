@@ -1,15 +1,17 @@
-//! The words of a command line: which of them name the program, and which may tell it apart from others of its name.
+//! The words of a command line: which of them name the program, and which may distinguish it from others of
+//! its name.
 
 /// How many of a program's words are kept, and how long such a word may be.
 const MAX_WORDS: usize = 16;
 const MAX_WORD: usize = 40;
 
-/// Words of options behind which something secret may stand.
+/// Words of options behind which a secret may follow.
 const SECRETS: [&str; 7] = ["pass", "pwd", "token", "key", "secret", "auth", "cred"];
 
-/// Of a program's arguments those that could tell it apart from others: names of files, without their folders, and plain words.
-/// Options come last, because words without a dash mostly say more. The profile may be passed on, so what can be a password is left
-/// out: what stands behind an option of one letter, or behind one that names a secret, and addresses that can hold one.
+/// The arguments of a program that could distinguish it from others: names of files, without their folders,
+/// and plain words. Options come last, because words without a dash mostly say more. The profile may be
+/// passed on, so possible passwords are left out. These are words behind an option of one letter, or behind
+/// an option that names a secret, and addresses that can hold a password.
 pub(crate) fn telling_words<'a>(arguments: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut words, mut options) = (Vec::new(), Vec::new());
     let mut may_be_secret = false;
@@ -49,8 +51,9 @@ fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.len() <= MAX_WORD && word.chars().all(is_plain)
 }
 
-/// The name of the program of a process that ran before it was heard of. Its main thread may have taken another name since;
-/// a script has its own, and not that of its interpreter. `words` is the program's name and its arguments.
+/// The name of the program of a process that ran before its first event. Its main thread may have taken
+/// another name since. A script has its own name, and not that of its interpreter. `words` is the program's
+/// name and its arguments.
 pub(crate) fn program_name<'a>(own_name: &'a str, words: &[&'a str]) -> &'a str {
     let names = || words.iter().take(4).map(|word| file_name(word));
     if own_name.is_empty() || names().any(|name| name.starts_with(own_name)) {

@@ -1,4 +1,4 @@
-//! The root folders of processes that see another one than ours: what lies beside their files is looked for there.
+//! The root folders of processes that have another one than ours. Files beside theirs are looked for there.
 
 use crate::event::Pid;
 use nyquist_object::OpenRoot;
@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 /// The most root folders that are held.
 const MOST_ROOTS: usize = 64;
 
-/// The root folders that were met, each held once, so that they can be looked into when their processes have ended.
+/// The root folders so far, each held open once, so that files in them can be opened when their processes
+/// have ended.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessRoots(Mutex<FxHashMap<RootId, OpenRoot>>);
 
@@ -18,7 +19,7 @@ pub(crate) struct ProcessRoots(Mutex<FxHashMap<RootId, OpenRoot>>);
 type RootId = [(u64, u64); 2];
 
 impl ProcessRoots {
-    /// The root of a process; `None` where it is ours, or cannot be looked at.
+    /// The root of a process. `None` if it is ours, or cannot be opened.
     pub(crate) fn of(&self, pid: Pid) -> Option<OpenRoot> {
         let id = id_of(&pid.0.to_string()).filter(|id| Some(*id) != id_of("self"))?;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

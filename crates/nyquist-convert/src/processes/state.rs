@@ -1,4 +1,4 @@
-//! Everything that is known of processes: what they are called, what is mapped in them, and the code that they make.
+//! The state of processes: their names, their mappings, and the code that they make.
 
 use super::process::Process;
 use super::program_arguments::ProgramArguments;
@@ -13,7 +13,7 @@ use crate::modules::store::ModuleStore;
 use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
 
-/// What is known of processes, and of the files and the made code that are mapped in them.
+/// The state of processes, and of the files and the made code that are mapped in them.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessState {
     pub(crate) tracker: Tracker,
@@ -37,16 +37,16 @@ impl ProcessState {
         self.process(pid, now).thread(tid, now)
     }
 
-    /// Opens a mapped file as soon as the mapping is heard of, long before its event's turn comes: the process
-    /// may end, or the file go away.
+    /// Opens a mapped file as soon as the mapping is reported, long before its event's turn comes. Until then
+    /// the process may end, or the file may be removed.
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
         let user = self.user_of(mapping);
         jitdump::open(&mut self.dumps, mapping, user, &mut self.modules);
         self.modules.of_new_mapping(mapping);
     }
 
-    /// The user whose rights a process has that may make code in what it maps, as it was when that was first heard of: it
-    /// may have ended when that matters.
+    /// The user whose rights a process has that may make code in its mappings. It is read at the first such
+    /// mapping, because the process may have ended when the user is needed.
     fn user_of(&mut self, mapping: &Mapping) -> Option<u32> {
         let may_be_made = self.modules.are_live() && may_be_made_code(mapping);
         let pid = mapping.pid.filter(|_| may_be_made)?;
@@ -83,9 +83,10 @@ impl ProcessState {
         self.tracker.unmap_kernel_code(start, len);
     }
 
-    /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more: it is the
-    /// one that has ended last on its CPU, or on another one that it has left since. Where no end of a thread of its process is
-    /// known, the process's time is the main thread's. Returns whether the process is known.
+    /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more.
+    /// It is the one that has ended last on its CPU, or on another one that it has left since. If no end of a
+    /// thread of its process is known, the process's time is the main thread's. Returns whether the process
+    /// is known.
     pub(crate) fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
         if sample.tid != NAMELESS {
             return true;
@@ -102,7 +103,8 @@ impl ProcessState {
         sample.tid != NAMELESS
     }
 
-    /// A thread has ended: what its process has mapped is not opened any more, and samples without a number may be its.
+    /// A thread has ended. Its process's mappings are not opened any more, and samples without a number may
+    /// be the thread's.
     pub(crate) fn note_exit(&mut self, (pid, tid): (Pid, Tid), cpu: Option<u32>) {
         if pid.0 == tid.0 {
             self.modules.forget(pid);
@@ -112,12 +114,12 @@ impl ProcessState {
         }
     }
 
-    /// What the user should know of perf maps and jitdumps.
-    pub(crate) fn side_news(&self) -> Vec<String> {
+    /// Messages to the user about perf maps and jitdumps.
+    pub(crate) fn side_file_notes(&self) -> Vec<String> {
         for module in self.dumps.too_large() {
             let path = self.modules.get(module).lib().path;
-            self.modules.news.is_too_large("jitdump", path.as_ref(), self.modules.budget().most());
+            self.modules.notes.is_too_large("jitdump", path.as_ref(), self.modules.budget().most());
         }
-        self.modules.news.sentences()
+        self.modules.notes.sentences()
     }
 }

@@ -1,5 +1,6 @@
 //! One thread: its name, its row, and the CPU time that it has used.
 
+use crate::account::off_cpu::UnseenWaits;
 use crate::account::remainder::CpuTimeRemainder;
 use crate::event::Timestamp;
 use nyquist_profile::ThreadIndex;
@@ -24,8 +25,10 @@ pub(crate) struct Thread {
     pub(crate) waited: CpuTimeRemainder,
     /// All time off the CPU that was shown, in nanoseconds.
     waited_ns: u64,
-    /// Time off the CPU in waits that nobody has seen, which is in no sample yet, in nanoseconds.
-    pub(crate) unseen_ns: u64,
+    /// How much of its CPU time is shown as time off the CPU, in nanoseconds.
+    counted_as_wait_ns: u64,
+    /// The waits that were not seen and are in no sample yet.
+    pub(crate) unseen_waits: UnseenWaits,
     /// CPU time that no sample's delta holds yet, in nanoseconds.
     pub(crate) unshown_ns: u64,
 }
@@ -35,16 +38,16 @@ pub(crate) struct Thread {
 struct CpuTime {
     cpu: Option<u32>,
     ns: u64,
-    /// When it was told.
+    /// When it was reported.
     at: Timestamp,
 }
 
-/// CPU time that a thread has used since it was last heard of.
+/// CPU time that a thread has used since its last event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Used {
     /// In nanoseconds.
     pub(crate) ns: u64,
-    /// When it was last heard of.
+    /// The time of its last event.
     pub(crate) since: Timestamp,
 }
 
@@ -61,13 +64,14 @@ impl Thread {
             unsampled: CpuTimeRemainder::default(),
             waited: CpuTimeRemainder::default(),
             waited_ns: 0,
-            unseen_ns: 0,
+            counted_as_wait_ns: 0,
+            unseen_waits: UnseenWaits::default(),
             unshown_ns: 0,
         }
     }
 
-    /// What the thread has used since it was last heard of on a CPU, given what it has used there in all, in nanoseconds, by
-    /// now; or, without one, on all of them together.
+    /// The CPU time that the thread has used on a CPU since its last event there, given its total there by
+    /// now, in nanoseconds. Without a CPU, the same on all CPUs together.
     pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64, now: Timestamp) -> Used {
         let known = self.cpu_times.iter().chain(&self.later_cpu_times);
         let known = known.filter(|known| cpu.is_none() || known.cpu == cpu);
@@ -76,8 +80,8 @@ impl Thread {
         used
     }
 
-    /// The same, given what it has used on a CPU since another event has taken over. What it used between the first one's
-    /// last sample and then comes to light with the whole.
+    /// The same, given its CPU time on a CPU since another event has taken over. The time between the first
+    /// event's last sample and then is known when the total is.
     pub(crate) fn later_cpu_delta(&mut self, cpu: Option<u32>, since_ns: u64, now: Timestamp) -> Used {
         let known = self.later_cpu_times.iter().filter(|known| known.cpu == cpu);
         let used = self.used_since(known, since_ns);
@@ -85,18 +89,33 @@ impl Thread {
         used
     }
 
-    /// What of some time off the CPU, which ends now, there is room for beside what the thread has used and has waited before. The kernel
-    /// tells of a switch some microseconds before it stops the thread's clock, and of the way back after it has started it.
+    /// The part of some time off the CPU, which ends now, that fits into the thread's lifetime beside its CPU
+    /// time and its earlier waits. The kernel reports a switch some microseconds before it stops the thread's
+    /// clock, and the switch back after it has started the clock.
     pub(crate) fn waited_apart(&mut self, waited_ns: u64, now: Timestamp) -> u64 {
-        let times = self.cpu_times.iter().chain(&self.later_cpu_times);
-        let used = times.fold(0_u64, |sum, time| sum.saturating_add(time.ns));
         let lived = now.0.saturating_sub(self.start.0);
-        let waited = waited_ns.min(lived.saturating_sub(used).saturating_sub(self.waited_ns));
+        let waited = waited_ns.min(lived.saturating_sub(self.used_ns()).saturating_sub(self.waited_ns));
         self.waited_ns = self.waited_ns.saturating_add(waited);
         waited
     }
 
-    /// What of a sum is not known yet. Files can say that there was more time than there is.
+    /// All its CPU time up to its last event, in nanoseconds.
+    fn used_ns(&self) -> u64 {
+        let times = self.cpu_times.iter().chain(&self.later_cpu_times);
+        times.fold(0, |sum, time| sum.saturating_add(time.ns))
+    }
+
+    /// The CPU time that was found since the last call to be shown as time off the CPU already, in nanoseconds.
+    /// A thread whose samples are rare has waits of which some microseconds each are CPU time.
+    pub(crate) fn newly_counted_as_wait(&mut self, now: Timestamp) -> u64 {
+        let lived = now.0.saturating_sub(self.start.0);
+        let beyond = self.used_ns().saturating_add(self.waited_ns).saturating_sub(lived);
+        let newly = beyond.saturating_sub(self.counted_as_wait_ns);
+        self.counted_as_wait_ns = self.counted_as_wait_ns.saturating_add(newly);
+        newly
+    }
+
+    /// The part of a sum that is not known yet. Files can state more time than there is.
     fn used_since<'a>(&self, known: impl Iterator<Item = &'a CpuTime>, total_ns: u64) -> Used {
         let (known_ns, since) = known.fold((0, self.start), |(sum, since): (u64, _), known| {
             (sum.saturating_add(known.ns), since.max(known.at))
@@ -135,6 +154,17 @@ mod tests {
         assert_eq!(thread.waited_apart(25, Timestamp(200)), 20);
         assert_eq!(thread.waited_apart(25, Timestamp(200)), 0);
         assert_eq!(thread.waited_apart(25, Timestamp(225)), 25);
+    }
+
+    #[test]
+    fn cpu_time_known_late_is_not_shown_twice() {
+        let mut thread = Thread::new("", Timestamp(100));
+        assert_eq!(thread.waited_apart(80, Timestamp(200)), 80);
+        thread.cpu_delta(Some(0), 15, Timestamp(200));
+        assert_eq!(thread.newly_counted_as_wait(Timestamp(200)), 0);
+        thread.cpu_delta(Some(1), 12, Timestamp(200));
+        assert_eq!(thread.newly_counted_as_wait(Timestamp(200)), 7);
+        assert_eq!(thread.newly_counted_as_wait(Timestamp(200)), 0);
     }
 
     #[test]

@@ -16,11 +16,11 @@ pub fn own_ahead_ns() -> i64 {
     *OFFSET.get_or_init(|| offset_ns("self").unwrap_or_default())
 }
 
-/// How far a process's CLOCK_MONOTONIC is ahead of the first time namespace's. A kernel without time namespaces has no file that says
-/// so.
+/// How far a process's CLOCK_MONOTONIC is ahead of the first time namespace's. A kernel without time
+/// namespaces has no such file.
 fn offset_ns(process: &str) -> Option<i64> {
     let link = |name: &str| fs::read_link(format!("/proc/{process}/ns/{name}")).ok();
-    // The file tells of the namespace that children are born in.
+    // The file describes the namespace that new children get.
     let is_own = link("time")? == link("time_for_children")?;
     let text = fs::read_to_string(format!("/proc/{process}/timens_offsets")).ok().filter(|_| is_own)?;
     monotonic_offset_ns(&text)

@@ -1,4 +1,4 @@
-//! The track stage: which processes and threads there are, what they are called, and what is mapped in them.
+//! The track stage: the processes and threads, their names, and their mappings.
 
 use super::mappings::{Mappings, Range};
 use super::process::Process;
@@ -10,10 +10,10 @@ use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// Of so many processes that have ended it is known what they had mapped.
+/// How many ended processes keep their mappings.
 const MAPPED_AFTER_END: usize = 64;
 
-/// Everything that is known of the processes that live, and of those that have just ended.
+/// The state of the processes that live, and of those that have just ended.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
     processes: FxHashMap<Pid, Process>,
@@ -28,10 +28,14 @@ impl Tracker {
         self.processes.entry(pid).or_insert_with(|| Process::new(&format!("<{}>", pid.0), now))
     }
 
+    /// A thread that is known, and has perhaps ended.
+    pub(crate) fn known_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
+        self.processes.get(&pid)?.threads.get(&tid)
+    }
+
     /// A thread that is known, and has not ended.
     pub(crate) fn living_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
-        let thread = self.processes.get(&pid)?.threads.get(&tid)?;
-        thread.end.is_none().then_some(thread)
+        self.known_thread(pid, tid).filter(|thread| thread.end.is_none())
     }
 
     /// The range of the kernel's address space that holds an address.
@@ -44,11 +48,11 @@ impl Tracker {
         self.processes.iter()
     }
 
-    /// The threads that have waited without being seen to, in their order.
+    /// The threads with waits that were not observed, in their order.
     pub(crate) fn threads_with_unseen_waits(&self) -> Vec<(Pid, Tid)> {
         let processes = self.processes.iter();
         let threads = processes.flat_map(|(pid, process)| process.threads.iter().map(move |it| (*pid, it)));
-        let unseen = threads.filter(|(_, (_, thread))| thread.unseen_ns > 0);
+        let unseen = threads.filter(|(_, (_, thread))| thread.unseen_waits.ns > 0);
         let mut threads: Vec<_> = unseen.map(|(pid, (tid, _))| (pid, *tid)).collect();
         threads.sort_unstable();
         threads
@@ -84,12 +88,12 @@ impl Tracker {
         }
     }
 
-    /// Records were lost: some of them may have told of mappings.
+    /// Records were lost, and some of them may have been of mappings.
     pub(crate) fn lose_records(&mut self) {
         self.processes.values_mut().for_each(Process::lose_records);
     }
 
-    /// A thread was born. Gives back the process of the same number that lived before, where this one is new.
+    /// A thread was born. Returns the former process of the same number, if this one is new.
     pub(crate) fn fork(&mut self, pid: Pid, tid: Tid, parent: (Pid, Tid), now: Timestamp) -> Option<Process> {
         let (parent_pid, parent_tid) = parent;
         if pid == parent_pid {
@@ -116,9 +120,9 @@ impl Tracker {
         }
     }
 
-    /// A thread ended; with the last one, its process. What is known of them stays until the number is used
-    /// again: the count of what they have used can come later. What it had mapped stays until some others have ended: the kernel goes on
-    /// with a thread for a while after it has told of its end, and samples it.
+    /// A thread ended; with the last one, its process. Their state stays until the number is used again,
+    /// because their total CPU time can come later. The mappings stay until some other processes have ended,
+    /// because the kernel runs and samples a thread for a while after it has reported its end.
     pub(crate) fn exit(&mut self, pid: Pid, tid: Tid, now: Timestamp) {
         if !self.processes.get_mut(&pid).is_some_and(|process| process.end_thread(tid, now)) {
             return;
@@ -212,7 +216,7 @@ mod tests {
         tracker.name(Pid(1), Tid(1), "MainThread", false, NOW);
         let process = tracker.process(Pid(1), NOW);
         assert_eq!((&*process.name, &*process.threads[&Tid(1)].name), ("node", "MainThread"));
-        // One that was forked, and is no program of its own, is what it calls itself.
+        // A forked process that is not a program of its own has the name that it gives itself.
         tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
         tracker.name(Pid(2), Tid(2), "helper", false, NOW);
         assert_eq!(tracker.process(Pid(2), NOW).name, "helper");

@@ -1,8 +1,8 @@
-//! What a process sees at paths, and whose the files there are.
+//! The files that a process sees at paths, and their owners.
 //!
-//! A build id says which file is meant, and not whose it is: every user can give a file the one of another, and in a mount
-//! namespace or a root folder of their own also its path. So what is known of a file is known of it for processes that see the same
-//! at paths, and of files that nobody can tell apart by their ids those of different owners are kept apart.
+//! A build id identifies a file, but not its owner. Every user can give a file the build id of another one,
+//! and in a mount namespace or a root folder of their own also its path. So a known file is used only for
+//! processes that see the same files at paths. Files with the same id but different owners are kept separate.
 
 use crate::event::Pid;
 use crate::jit::side_file::{Root, own_user, user_of};
@@ -17,11 +17,11 @@ pub(crate) enum MountView {
     /// Those that are there for us, too.
     #[default]
     Ours,
-    /// Those below this mount and folder: what is mounted there may be the process's own choice.
+    /// Those below this mount and folder. The process itself may have chosen the mounts there.
     Other { mount: u64, folder: u64 },
 }
 
-/// A process's root folder, held, and what it sees in there.
+/// A process's root folder, held open, and its view of it.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessView {
     pub(crate) mounts: MountView,
@@ -29,7 +29,8 @@ pub(crate) struct ProcessView {
     pub(crate) root: Option<Root>,
 }
 
-/// Who can have made a file: its owner and, where it is seen by others alone, who decides what they see.
+/// The users who can have made a file: its owner and, if only other processes see it, the user who controls
+/// their view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileOwner {
     user: u32,
@@ -37,7 +38,8 @@ pub(crate) struct FileOwner {
 }
 
 impl ProcessView {
-    /// What a process sees now. Whatever it does later, the root that is held stays the one of the view.
+    /// The current view of a process. Whatever it does later, the root that is held stays the one of the
+    /// view.
     pub(crate) fn of(pid: Pid) -> Self {
         static OURS: OnceLock<Option<MountView>> = OnceLock::new();
         let Some(root) = Root::of_process(pid) else { return Self::default() };
@@ -67,17 +69,18 @@ impl FileOwner {
         Some(Self { user, mounts })
     }
 
-    /// Of what is read from a process, or is only said to be there.
+    /// The owner of data that is read from a process, or is only claimed to be there.
     pub(crate) fn of_process(pid: Pid, mounts: MountView) -> Self {
         Self { user: user_of(pid).unwrap_or(u32::MAX), mounts }
     }
 
-    /// Of what a process tells of its own code: in pid namespaces of their own, others have files of the same names.
+    /// The owner of a process's description of its own code. In other pid namespaces, other processes have
+    /// files of the same names.
     pub(crate) fn alone(pid: Pid) -> Self {
         Self { user: u32::MAX, mounts: MountView::Other { mount: u64::MAX, folder: pid.0.into() } }
     }
 
-    /// Whether all processes that see the file at its path may be told by it what their code is.
+    /// Whether the file is trusted for all processes that see it at its path.
     pub(crate) fn is_believed_by_all(self) -> bool {
         [0, own_user()].contains(&self.user)
     }
@@ -89,8 +92,9 @@ pub(crate) fn is_same_file(one: &File, other: &File) -> bool {
     number(one) == number(other)
 }
 
-/// Whether a process can have mapped a file that was found at a path: where it chooses what is there, or has given the file a second
-/// name, that may be one which it cannot read. `mapped` is the mapped file, where the kernel shows it.
+/// Whether a process can have mapped a file that was found at a path. If it controls the files there, or has
+/// given the file a second name, the file may be one that it cannot read. `mapped` is the mapped file, where
+/// the kernel shows it.
 pub(crate) fn may_be_mapped_by(
     file: &File,
     mounts: MountView,
@@ -140,7 +144,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("nyquist-view-{}", std::process::id()));
         std::fs::write(&path, "secret").unwrap();
         let file = File::open(&path).unwrap();
-        // Nobody has that number.
+        // No process has that number.
         let (other, gone) = (MountView::Other { mount: 1, folder: 2 }, Pid(u32::MAX));
         let with_mode = |mode, view, pid| {
             file.set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();

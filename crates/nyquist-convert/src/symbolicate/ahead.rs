@@ -6,7 +6,7 @@ use crate::modules::lib_source::LibSource;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::LibId;
 
-/// Addresses that were met and not looked up yet.
+/// Addresses that have occurred and were not looked up yet.
 #[derive(Debug, Default)]
 struct Waiting {
     /// By the lib's number.
@@ -25,7 +25,7 @@ impl Waiting {
         }
     }
 
-    /// Those of each lib, which are then here no more.
+    /// Removes and returns those of each lib.
     fn take(&mut self) -> impl Iterator<Item = (LibId, Vec<RelativeAddress>)> {
         self.count = 0;
         (0..).map(LibId::from_index).zip(std::mem::take(&mut self.libs))
@@ -33,16 +33,17 @@ impl Waiting {
 }
 
 impl Symbolicator<'_> {
-    /// Looks up the addresses that a conversion meets, until it is over: those that cost as much now as later. Where files may
-    /// be asked for from servers, nothing is done ahead: who waits for one can do nothing else.
+    /// Looks up the addresses of a conversion until it is over, if that costs no more now than later. If
+    /// files may be asked for from servers, nothing is done ahead, because a thread that waits for a server
+    /// can do nothing else.
     pub fn listen(&mut self, receiver: AddressReceiver) {
         if self.symbols.finder.asks_servers() {
             return;
         }
-        let AddressReceiver(told) = receiver;
+        let AddressReceiver(addresses) = receiver;
         let mut waiting = Waiting::default();
-        while let Ok(met) = told.recv() {
-            for met in std::iter::once(met).chain(told.try_iter()) {
+        while let Ok(met) = addresses.recv() {
+            for met in std::iter::once(met).chain(addresses.try_iter()) {
                 self.open_ahead(&met.libs);
                 waiting.add(met.addresses);
             }

@@ -1,4 +1,4 @@
-//! What was found of the addresses of libs, and which of it each frame of a profile has.
+//! The answers to the addresses of libs, and the answer of each frame of a profile.
 
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{LibId, Profile};
@@ -51,13 +51,13 @@ impl Unknown {
         self.count(lib) > 0
     }
 
-    /// Those of a lib, which are then here no more.
+    /// Removes and returns those of a lib.
     pub(super) fn take(&mut self, lib: LibId) -> Vec<RelativeAddress> {
         self.libs.get_mut(lib.index()).map(std::mem::take).unwrap_or_default()
     }
 }
 
-/// What has been found so far.
+/// The answers so far.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     /// By the lib's number.
@@ -65,7 +65,7 @@ pub(super) struct Answers {
     count: usize,
 }
 
-/// What has been found of one lib: addresses, ascending, and the answer to each.
+/// The answers of one lib: addresses, ascending, and the answer to each.
 #[derive(Debug, Default)]
 struct OfLib {
     addresses: Vec<RelativeAddress>,
@@ -80,14 +80,14 @@ impl Answers {
         self.libs.get(lib.index()).map_or(&[], |of_lib| &of_lib.infos)
     }
 
-    /// The addresses of frames of which nothing is known yet.
+    /// The addresses of frames without an answer.
     pub(super) fn unknown(&self, frames: &FramesByAddress) -> Unknown {
         let libs = (0..frames.libs.len()).map(LibId::from_index);
         let of_lib = |lib| self.unknown_of(lib, frames.of_lib(lib).map(|(address, _)| address));
         Unknown { libs: libs.map(of_lib).collect() }
     }
 
-    /// Of addresses of a lib, which ascend, those of which nothing is known yet, each once.
+    /// The addresses of a lib that have no answer yet, each once. The given addresses ascend.
     pub(super) fn unknown_of(
         &self,
         lib: LibId,
@@ -161,7 +161,7 @@ impl Answers {
         addresses.iter().filter_map(move |address| Some((*address, &**info(address)?)))
     }
 
-    /// The number of each frame's answer among those of its lib; nothing where there is none.
+    /// The number of each frame's answer among those of its lib. `None` if there is none.
     pub(super) fn numbers(&self, frames: &FramesByAddress, frame_count: usize) -> Vec<Option<u32>> {
         let mut numbers = vec![None; frame_count];
         for lib in (0..frames.libs.len()).map(LibId::from_index) {

@@ -27,17 +27,18 @@ use std::sync::{Arc, OnceLock};
 pub struct Symbols<'a> {
     /// Finds binaries and debug files.
     pub finder: &'a Finder,
-    /// Reads the running kernel's symbols, and finds its debug info with the finder: called where a profile has addresses in it, beside the other lookups,
-    /// for it takes as long as they do.
+    /// Reads the running kernel's symbols, and finds its debug info with the finder. It is called if a
+    /// profile has addresses in the kernel. It runs beside the other lookups, because it takes as long as
+    /// they do.
     pub kernel: fn(&Finder) -> Result<KernelSymbols, KernelError>,
     /// How many threads look up at once.
     pub threads: NonZeroUsize,
 }
 
-/// How far symbolication is, and the way to end it early. Shared with whoever shows it.
+/// How far symbolication is, and the way to end it early. Shared with the code that shows it.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Set to end early: the addresses whose turn has not come keep their numbers for names.
+    /// Set to end early: the remaining addresses are named by their numbers.
     pub cancel: AtomicBool,
     /// How many addresses have been looked up.
     pub done: AtomicUsize,
@@ -45,18 +46,18 @@ pub struct Progress {
     pub total: AtomicUsize,
 }
 
-/// A profile with names, and what was found of its libs.
+/// A profile with names, and the files of its libs.
 #[derive(Debug)]
 pub struct Symbolicated {
     /// The profile.
     pub profile: Profile,
-    /// What was found of each lib that is a file.
+    /// The files of each lib that is a file.
     pub libs: Vec<LibReport>,
     /// Why the kernel's functions have no names, where it has any in the profile.
     pub kernel_error: Option<KernelError>,
 }
 
-/// What was found of one lib.
+/// The files of one lib.
 #[derive(Clone, Debug)]
 pub struct LibReport {
     /// The lib.
@@ -80,28 +81,28 @@ pub fn symbolicate(
     Symbolicator::new(symbols).symbolicate(profile, sources, progress)
 }
 
-/// Calls the addresses of a profile that have no names yet by their numbers, for whoever wants it as it is. Names can still be looked up later.
-/// Costs as much as building its tables.
+/// Names the addresses of a profile that have no names yet by their numbers, for readers that need no names.
+/// Names can still be looked up later. Costs as much as building its tables.
 pub fn name_by_address(profile: Profile) -> Profile {
     let frames = FramesByAddress::of(&profile);
     rebuild(profile, &Names { answers: &Answers::default(), frames, jit: FxHashMap::default() }).finish()
 }
 
-/// Gives names to the snapshots of one recording, one after the other: it keeps the modules that it has opened and what
-/// it has found, so that of each snapshot only the addresses are looked up that no one before it had.
+/// Gives names to the snapshots of one recording, one after the other. It keeps opened modules and answers,
+/// so that of each snapshot only the new addresses are looked up.
 #[derive(Debug)]
 pub struct Symbolicator<'a> {
     symbols: Symbols<'a>,
     modules: FxHashMap<LibId, Opened>,
     kernel: Kernel,
     answers: Answers,
-    /// What was found, of modules and of the kernel, since names were given last.
-    news: News,
+    /// The files of modules and of the kernel that were found since names were given last.
+    found_since: Found,
 }
 
-/// What is said when names are given.
+/// The report of giving names.
 #[derive(Debug, Default)]
-struct News {
+struct Found {
     libs: Vec<LibReport>,
     has_kernel: bool,
     kernel_error: Option<KernelError>,
@@ -123,11 +124,11 @@ impl<'a> Symbolicator<'a> {
             modules: FxHashMap::default(),
             kernel: Kernel::Unread,
             answers: Answers::default(),
-            news: News::default(),
+            found_since: Found::default(),
         }
     }
 
-    /// What finds binaries and debug files.
+    /// The finder of binaries and debug files.
     pub fn finder(&self) -> &'a Finder {
         self.symbols.finder
     }
@@ -160,7 +161,7 @@ impl<'a> Symbolicator<'a> {
         if let Some(kernel) = kernel {
             self.take_kernel(kernel);
         }
-        let News { mut libs, has_kernel, kernel_error } = std::mem::take(&mut self.news);
+        let Found { mut libs, has_kernel, kernel_error } = std::mem::take(&mut self.found_since);
         libs.sort_by_key(|report| report.lib);
         if let Kernel::Read(kernel) = &self.kernel {
             add_kernel_answers(&mut self.answers, &kernels, &mut unknown, kernel, threads);
@@ -174,7 +175,7 @@ impl<'a> Symbolicator<'a> {
         Symbolicated { profile, libs, kernel_error }
     }
 
-    /// Keeps answers that were had early for the next time.
+    /// Keeps early answers in the cache.
     fn keep(&self, unkept: &[(LibId, Vec<RelativeAddress>)]) {
         for (lib, addresses) in unkept {
             let opened = self.modules.get(lib);
@@ -187,7 +188,7 @@ impl<'a> Symbolicator<'a> {
     /// Opens the modules of all libs that have unknown addresses, and looks up these together.
     fn look_up(&mut self, sources: &[(LibId, LibSource)], unknown: &mut Unknown, progress: &Progress) {
         self.open(sources, unknown, progress);
-        // Libs that nobody can tell apart have one number, by which they are there twice.
+        // Libs that cannot be distinguished have one number, and are there twice.
         let mut opened = Vec::new();
         for (lib, _) in sources {
             let module = self.modules.get(lib).and_then(|opened| opened.module.as_ref());
@@ -216,7 +217,7 @@ impl<'a> Symbolicator<'a> {
     fn take_module(&mut self, lib: LibId, mut opened: Opened) {
         let tried = opened.tried.take();
         let symbols_from = opened.stated_in.clone().or_else(|| opened.symbols_from.clone());
-        self.news.libs.extend(tried.map(|tried| LibReport { lib, symbols_from, tried }));
+        self.found_since.libs.extend(tried.map(|tried| LibReport { lib, symbols_from, tried }));
         self.modules.insert(lib, opened);
     }
 
@@ -228,16 +229,16 @@ impl<'a> Symbolicator<'a> {
         }
     }
 
-    /// Takes the kernel's symbols, or why there are none.
+    /// Takes the kernel's symbols, or the reason why there are none.
     fn take_kernel(&mut self, read: Result<KernelSymbols, KernelError>) {
         match read {
             Ok(kernel) => {
                 self.kernel = Kernel::Read(Box::new(kernel));
-                self.news.has_kernel = true;
+                self.found_since.has_kernel = true;
             }
             Err(error) => {
                 self.kernel = Kernel::Unreadable;
-                self.news.kernel_error = Some(error);
+                self.found_since.kernel_error = Some(error);
             }
         }
     }
@@ -273,7 +274,7 @@ fn jit_libs(sources: &[(LibId, LibSource)]) -> FxHashMap<LibId, JitSymbols> {
     libs.collect()
 }
 
-/// What came of opening one lib.
+/// The outcome of opening one lib.
 #[derive(Debug, Default)]
 struct Opened {
     module: Option<ModuleSymbols>,
@@ -286,7 +287,7 @@ struct Opened {
 }
 
 /// Finds and opens the modules of libs, each thread one after the other: some have to be decompressed first.
-/// Those whose turn has not come when it is ended early stay closed.
+/// If it is ended early, the remaining ones stay closed.
 fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Progress) -> Vec<Opened> {
     let (opened, next) = (vec_of_locks(wanted.len()), AtomicUsize::new(0));
     let work = || {
@@ -350,7 +351,7 @@ fn add_kernel_answers(
     }
 }
 
-/// What is known of an address that the kernel itself does not know any more.
+/// The name of an address that the kernel itself does not know any more.
 fn named_by(gone: &PerfMap, address: Avma, info: AddressInfo) -> AddressInfo {
     match gone.find(address.0) {
         Some(entry) if info.frames.is_empty() => {
@@ -369,7 +370,7 @@ fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Opti
     let is_used = |attempt: &&Attempt| {
         attempt.outcome == Outcome::Used && matches!(attempt.wanted, Wanted::Binary | Wanted::DebugFile)
     };
-    // A debug file is looked for after the binary, and what is unpacked comes last.
+    // A debug file is looked for after the binary, and unpacked files come last.
     let file = found.tried.iter().rfind(is_used)?;
     Some(LibReport { lib, symbols_from: Some(file.path.clone()), tried: found.tried.clone() })
 }

@@ -12,7 +12,7 @@ use nyquist_symbols::{AddressInfo, Symbol, special_source_path};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What gives frames their names.
+/// The sources of frames' names.
 pub(super) struct Names<'a> {
     pub(super) answers: &'a Answers,
     pub(super) frames: FramesByAddress,
@@ -28,7 +28,7 @@ pub(super) fn rebuild(profile: Profile, names: &Names<'_>) -> ProfileBuilder {
     builder
 }
 
-/// Makes every stack again, of the frames that each of its frames has become. Gives back the new id of each.
+/// Makes every stack again, of the frames that each of its frames has become. Returns the new id of each.
 fn rebuild_stacks(builder: &mut ProfileBuilder, code: CodeTables, names: &Names<'_>) -> Vec<StackId> {
     let chains = Chains::of(builder, &code, names);
     // Of the old tables, only this one is still needed.
@@ -51,7 +51,8 @@ fn rebuild_stacks(builder: &mut ProfileBuilder, code: CodeTables, names: &Names<
     map
 }
 
-/// The frames that each frame of a profile has become, the outermost function first, then what is inlined into it.
+/// The frames that each frame of a profile has become, the outermost function first, then the functions that
+/// are inlined into it.
 #[derive(Default)]
 struct Chains {
     frames: Vec<FrameId>,
@@ -84,7 +85,8 @@ impl Chains {
         &self.frames[start..self.ends[place]]
     }
 
-    /// Whether no two of them begin with the same of so many frames: then stacks that are different stay so.
+    /// Whether no two of them begin with the same frame, of so many frames. Then different stacks stay
+    /// different.
     fn begin_apart(&self, frames: usize) -> bool {
         let mut seen = vec![false; frames];
         (0..self.ends.len())
@@ -96,7 +98,7 @@ impl Chains {
 /// Frames that stay as they are, or are named by their addresses. They are as distinct as they were, so that none is searched for.
 struct Nameless<'a> {
     code: &'a CodeTables,
-    /// What each function has become.
+    /// The new id of each function.
     funcs: Vec<Option<FuncId>>,
     /// The functions of addresses that have no name.
     by_address: FxHashMap<(LibId, u32), FuncId>,
@@ -148,7 +150,7 @@ impl<'a> Namer<'a> {
         Self { code, jit: &names.jit, libs, texts: Texts::default() }
     }
 
-    /// Adds the frames that an address stands for, whose answer is given by its number; false where it has no name.
+    /// Adds the frames of an address, whose answer is given by its number. Returns false if it has no name.
     fn add_frames(
         &mut self,
         frames: &mut Vec<FrameId>,
@@ -178,7 +180,8 @@ struct NamedLib<'a> {
 }
 
 impl NamedLib<'_> {
-    /// Adds the frames of an answer; false where it says nothing. `func` is what the frame has been a part of.
+    /// Adds the frames of an answer. Returns false if the answer is empty. `func` is the frame's function so
+    /// far.
     fn add_frames(
         &mut self,
         frames: &mut Vec<FrameId>,
@@ -230,7 +233,7 @@ impl NamedLib<'_> {
     }
 }
 
-/// Whether no two frames of a lib are at one address and in one category: they become frames that are as distinct.
+/// Whether no two frames of a lib are at one address and in one category. Then they stay distinct frames.
 fn has_distinct_frames(code: &CodeTables, frames: &FramesByAddress, lib: LibId) -> bool {
     let category = |frame: usize| code.frames[frame].category;
     let mut frames = frames.of_lib(lib).peekable();
@@ -245,20 +248,20 @@ fn has_distinct_frames(code: &CodeTables, frames: &FramesByAddress, lib: LibId) 
     true
 }
 
-/// The name of the symbol at an address of which nothing else is known.
+/// The name of the symbol at an address without further information.
 fn plain_name(info: &AddressInfo) -> Option<&Arc<str>> {
     let (Some(symbol), [frame]) = (&info.symbol, info.frames.as_slice()) else { return None };
     let name = frame.function.as_ref().filter(|name| Arc::ptr_eq(name, &symbol.name));
     name.filter(|_| frame.file.is_none() && frame.declared_in.is_none())
 }
 
-/// The answers of one lib, and what their symbols have become so far.
+/// The answers of one lib, and the functions of their symbols so far.
 struct Symbols<'a> {
     infos: &'a [Arc<AddressInfo>],
     /// For each answer, the number of its symbol: answers that follow each other mostly share one.
     numbers: Vec<u32>,
     native: Vec<Option<NativeSymbolId>>,
-    /// The function of each symbol, where nothing else is known of it.
+    /// The function of each symbol without further information.
     funcs: Vec<Option<FuncId>>,
 }
 
@@ -290,7 +293,7 @@ impl<'a> Symbols<'a> {
         }))
     }
 
-    /// The function of an answer of which nothing but its symbol, whose name this is, is known.
+    /// The function of an answer that has only a symbol, which has this name.
     fn plain_func(
         &mut self,
         builder: &mut ProfileBuilder,
@@ -318,8 +321,8 @@ fn is_same_symbol(one: &Arc<AddressInfo>, other: &Arc<AddressInfo>) -> bool {
     }
 }
 
-/// Strings that are in the profile already, by where they are in memory: most answers share theirs with others, and finding a string
-/// by its text costs three times as much.
+/// Strings that are in the profile already, by their addresses in memory. Most answers share their strings
+/// with others, and finding a string by its text costs three times as much.
 #[derive(Default)]
 struct Texts {
     known: FxHashMap<*const u8, StringId>,
@@ -362,7 +365,8 @@ mod tests {
         builder.finish()
     }
 
-    /// The source files of a profile with one frame whose function, and the line within it, are of these files.
+    /// The source files of a profile with one frame. Its function, and the line within it, are of these
+    /// files.
     fn written_sources(file: &str, declared_in: Option<&str>) -> Vec<String> {
         let id = DebugId::from_breakpad("6C974EBE5232EE469D6B7847A670B2A90").unwrap();
         let frame = symbols::Frame {

@@ -1,4 +1,4 @@
-//! The addresses that a conversion meets, on their way to the threads that look them up meanwhile.
+//! The addresses of a conversion, on their way to the threads that look them up meanwhile.
 
 use crate::modules::lib_source::LibSource;
 use nyquist_object::RelativeAddress;
@@ -8,7 +8,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 /// How many addresses are sent, and looked up, at once at least.
 pub(super) const AT_ONCE: usize = 2048;
 
-/// Sends addresses that a conversion meets for the first time from its converter to a [`Symbolicator`](super::Symbolicator).
+/// Sends addresses that occur for the first time from the converter to a
+/// [`Symbolicator`](super::Symbolicator).
 #[derive(Debug)]
 pub struct AddressSender {
     to: Sender<SeenAddresses>,
@@ -21,7 +22,7 @@ pub struct AddressSender {
 #[derive(Debug)]
 pub struct AddressReceiver(pub(super) Receiver<SeenAddresses>);
 
-/// What a message holds.
+/// The contents of a message.
 #[derive(Debug)]
 pub(super) struct SeenAddresses {
     pub(super) libs: Vec<(LibId, LibSource)>,
@@ -49,7 +50,7 @@ impl AddressSender {
         };
         let addresses = new_frames.iter().filter_map(address).collect();
         (self.frames, self.libs) = (profile.frames().len(), profile.libs().len());
-        // A receiver that is gone looks all up by itself.
+        // If the receiver is gone, it looks all addresses up by itself.
         let _ = self.to.send(SeenAddresses { libs, addresses });
     }
 }

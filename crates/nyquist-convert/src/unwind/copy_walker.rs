@@ -1,4 +1,4 @@
-//! Walks copies of stacks, of whichever processes, where nothing more can be asked of these.
+//! Walks copies of stacks of any processes, without asking the processes for more data.
 
 use super::prefetcher::StackPrefetcher;
 use super::registers::{code_32, unwindable};
@@ -9,7 +9,7 @@ use nyquist_object::Avma;
 use nyquist_unwind::{AddressSpace, FrameAddress, StackCopy, Unwinder};
 use std::cell::Cell;
 
-/// Walks copies of stacks, of whichever processes, where nothing more can be asked of these.
+/// Walks copies of stacks of any processes, without asking the processes for more data.
 #[derive(Debug, Default)]
 pub(crate) struct CopyWalker {
     unwinder: Unwinder,
@@ -19,12 +19,12 @@ pub(crate) struct CopyWalker {
 }
 
 impl CopyWalker {
-    /// Has the processor fetch what the walk of a stack that comes soon will probably look at.
+    /// Lets the processor fetch the memory that the walk of a later stack will probably read.
     pub(crate) fn fetch(&self, coming: &EventKind) {
         self.prefetcher.fetch(coming);
     }
 
-    /// Walks the copy of a thread's stack that is still here, given what is mapped.
+    /// Walks the copy of a thread's stack that is still here, given the mappings.
     pub(crate) fn walk(&mut self, tid: Tid, space: &AddressSpace, unwound: &mut PreUnwound) {
         let PreUnwound { frames, walked, outermost, registers, copy, .. } = unwound;
         let Some(registers) = unwindable(registers) else {

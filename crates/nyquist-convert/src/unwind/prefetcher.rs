@@ -1,7 +1,8 @@
-//! Prefetching stacks: where the last walks have looked, so that the processor fetches the like of the next ones in time.
+//! Prefetching stacks: the places that the last walks have read are fetched in time for the next ones.
 //!
-//! A copy of a stack was made on another CPU. A walk waits for each word of it, and knows where the next is only when it has one; but
-//! the outer frames of a thread's stack are mostly where they were at its last sample.
+//! A copy of a stack was made on another CPU. A walk waits for each word of it, and knows the place of the
+//! next word only then. But the outer frames of a thread's stack are mostly where they were at its last
+//! sample.
 
 use std::array;
 use std::cell::Cell;
@@ -15,7 +16,8 @@ use crate::unwind::registers::unwindable;
 /// How many trails are kept: enough for the threads that run at once.
 const TRAILS: usize = 16;
 
-/// The cache lines that a trail has at most, a few thousand bytes: more would push one another out.
+/// The cache lines that a trail has at most, a few thousand bytes. More would evict one another from the
+/// cache.
 const LINES: usize = 64;
 
 /// The bits of an address within a cache line.
@@ -49,7 +51,7 @@ impl StackPrefetcher {
         trail
     }
 
-    /// Has the processor fetch what the walk of a stack that comes soon will probably look at.
+    /// Lets the processor fetch the memory that the walk of a later stack will probably read.
     pub(crate) fn fetch(&self, coming: &EventKind) {
         self.wanted(coming).for_each(|byte| fetch(byte));
     }
@@ -125,7 +127,7 @@ mod tests {
             trail.note(Avma(address));
         }
         assert_eq!(lines(&prefetcher, &sample(7, 0x1000, 0x800)), [0x40, 0x41, 0x50]);
-        // Of a stack that is less deep now, what is left of it; of a shorter copy, what is there.
+        // If the stack is less deep now, or the copy shorter, only the lines that are there.
         assert_eq!(lines(&prefetcher, &sample(7, 0x1048, 0x800)), [0x50]);
         assert_eq!(lines(&prefetcher, &sample(7, 0x1000, 0x100)), [0x40, 0x41]);
         assert_eq!(lines(&prefetcher, &sample(8, 0x1000, 0x800)), [0; 0]);

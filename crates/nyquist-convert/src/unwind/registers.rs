@@ -10,14 +10,17 @@ pub(crate) fn unwindable(registers: &Registers) -> Option<unwind::Registers> {
         Registers::X86_64(values) => unwind::Registers::X86_64(values),
         Registers::X86_64Partial { values, known } => unwind::Registers::X86_64Partial { values, known },
         Registers::Aarch64(ref values) => unwind::Registers::Aarch64(**values),
-        Registers::X86 { .. } => return None,
+        Registers::Aarch64Partial { ref values, known } => {
+            unwind::Registers::Aarch64Partial { values: **values, known }
+        }
+        Registers::Bits32 { .. } => return None,
     })
 }
 
 /// The instruction pointer of a program of 32 bits.
 pub(super) fn code_32(registers: &Registers) -> Option<Avma> {
     match *registers {
-        Registers::X86 { ip } => Some(Avma(u64::from(ip))),
+        Registers::Bits32 { ip } => Some(Avma(u64::from(ip))),
         _ => None,
     }
 }

@@ -1,6 +1,5 @@
-//! Walks the stacks of samples, each in its turn: the frames of the part of a stack that is the program's.
+//! Walks the stacks of samples, each in its turn, and finds the frames of the program's part.
 
-use super::ahead::walk_pool::WalkPool;
 use super::deep_stacks::completer::{Copied, StackCompleter};
 use super::deep_stacks::incomplete::{Incomplete, IncompleteCounts};
 use super::deep_stacks::live_walker::CutSample;
@@ -15,7 +14,6 @@ use crate::processes::state::ProcessState;
 use nyquist_object::Avma;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, Unwinder, WalkEnd};
-use rustc_hash::FxHashSet;
 
 /// Walks stacks one after the other, and keeps the frames of the last one.
 #[derive(Debug)]
@@ -23,20 +21,16 @@ pub(crate) struct StackWalker {
     unwinder: Unwinder,
     pub(crate) prefetcher: StackPrefetcher,
     pub(crate) deep_stacks: StackCompleter,
-    /// Where copies of stacks are read again that were walked before their turn.
+    /// The files from which copies of stacks are read again that were walked before their turn.
     pub(crate) copies_in: PlacedFiles,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// How many of them, at most, a copy of the stack led to; the others were read from the running program.
     found_in_copy: usize,
-    /// The processes of which a stack was walked again.
-    walked_again: FxHashSet<Pid>,
-    /// The memory of walks that are converted, for whoever walks the next.
-    pub(crate) walk_pool: WalkPool,
     pub(crate) counts: WalkCounts,
 }
 
-/// What came of walks; [`Statistics`](crate::Statistics) says what each is.
+/// The outcomes of walks. [`Statistics`](crate::Statistics) describes each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WalkCounts {
     pub(crate) completed: u64,
@@ -45,7 +39,7 @@ pub(crate) struct WalkCounts {
 }
 
 impl StackWalker {
-    /// Of a recording whose samples are so many nanoseconds apart.
+    /// A walker for a recording whose samples are so many nanoseconds apart.
     pub(crate) fn new(interval: u64) -> Self {
         Self {
             unwinder: Unwinder::new(),
@@ -54,8 +48,6 @@ impl StackWalker {
             copies_in: PlacedFiles::default(),
             frames: Vec::new(),
             found_in_copy: 0,
-            walked_again: FxHashSet::default(),
-            walk_pool: WalkPool::default(),
             counts: WalkCounts::default(),
         }
     }
@@ -75,7 +67,7 @@ impl StackWalker {
         }
     }
 
-    /// Puts the frames of the user's part of the stack into `frames`, innermost first. Gives back why the walk
+    /// Puts the frames of the user's part of the stack into `frames`, innermost first. Returns why the walk
     /// could not reach the root.
     pub(crate) fn walk(
         &mut self,
@@ -91,13 +83,14 @@ impl StackWalker {
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::PreUnwound(_));
         match truncated {
             Some(Truncation::Walk(_)) if lacks_mappings => Some(Truncation::UnknownMappings),
-            // Without knowledge of the code, what looks like a root may be none.
+            // Without knowledge of the code, an apparent root may not be one.
             None if lacks_mappings && is_copy && !self.frames.is_empty() => Some(Truncation::UnknownMappings),
             _ => truncated,
         }
     }
 
-    /// The same for a stack that is none of the samples' whose copies the source may make longer, and that are counted.
+    /// The same for a stack outside of the samples whose copies the source may make longer. It is not
+    /// counted.
     pub(crate) fn walk_beside(
         &mut self,
         sample: (&Sample, Timestamp),
@@ -149,7 +142,6 @@ impl StackWalker {
             }
             UserStack::PreUnwound(unwound) => {
                 self.counts.walked_again += 1;
-                self.walked_again.insert(sample.pid);
                 let copy = unwound.copy(&self.copies_in);
                 self.walk_copy((sample, now), &unwound.registers, (&copy, unwound.limited), processes)
             }
@@ -163,7 +155,7 @@ impl StackWalker {
         self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
     }
 
-    /// The same of a copy, of which is known whether its limit was reached.
+    /// The same for a copy, given whether its limit was reached.
     fn walk_copy(
         &mut self,
         (sample, now): (&Sample, Timestamp),
@@ -197,8 +189,8 @@ impl StackWalker {
         has_any
     }
 
-    /// Puts the whole stack into `frames`, where a walk has come to the end of a copy, and what was read of the living process leads
-    /// on. Says whether that is so.
+    /// Puts the whole stack into `frames`, if a walk has come to the end of a copy, and readings of the
+    /// living process complete it. Returns whether they do.
     fn completes(
         &mut self,
         (sample, now): (&Sample, Timestamp),
@@ -223,18 +215,10 @@ impl StackWalker {
             }
         }
     }
-
-    /// The processes of whose code more is known than the walks before their turn know, of those whose stacks were walked again
-    /// since this was last called.
-    pub(crate) fn drain_stale_processes(&mut self, now: Timestamp, processes: &mut ProcessState) -> Vec<Pid> {
-        let mut walked_again = std::mem::take(&mut self.walked_again);
-        walked_again.retain(|pid| processes.process(*pid, now).jit.knows_code());
-        walked_again.into_iter().collect()
-    }
 }
 
-/// Whether a walk before its turn has given what it would give now: with the same code, nothing more that is known of it, and
-/// nothing that a living process could be asked for.
+/// Whether a walk before its turn has the result that it would have now. This needs the same code, no new
+/// knowledge of it, and nothing that could be read from the living process.
 fn still_holds(unwound: &PreUnwound, (pid, now): (Pid, Timestamp), processes: &mut ProcessState) -> bool {
     let process = processes.tracker.process(pid, now);
     let lacks_rule = unwound.walked == Walked::To(WalkEnd::Truncated(unwind::Reason::NoUnwindInfo));

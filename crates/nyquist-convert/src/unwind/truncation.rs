@@ -8,7 +8,7 @@ use std::fmt;
 /// Why a stack could not be finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Truncation {
-    /// Its copy ended, at the limit of what is copied.
+    /// Its copy ended at the limit of copies.
     CopyLimit {
         /// The copy's size in kilobytes.
         kilobytes: usize,
@@ -17,7 +17,7 @@ pub(crate) enum Truncation {
     Walk(unwind::Reason),
     /// The program is one of 32 bits.
     Code32,
-    /// Nobody has said what is mapped in the process.
+    /// The process's mappings are not known.
     UnknownMappings,
 }
 

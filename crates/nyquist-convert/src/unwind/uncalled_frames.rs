@@ -1,5 +1,5 @@
-//! Frames that no call made, in a stack by frame pointers: the kernel or `makecontext` has put the address where a function begins
-//! onto the stack, and that function has called nothing.
+//! Frames that no call made, in a stack by frame pointers. The kernel or `makecontext` has put a function's
+//! start address onto the stack, and that function has called nothing.
 
 use crate::modules::store::ModuleStore;
 use crate::processes::process::Process;
@@ -8,9 +8,10 @@ use nyquist_unwind::FrameAddress;
 /// glibc's functions in assembly are aligned to this (`ENTRY`), which few return addresses are.
 const ALIGNED: u64 = 16;
 
-/// Marks such frames: their addresses are of instructions, and not of returns. Frames are innermost first. A coroutine's root
-/// ends the stack, because the frame pointer there is that of whichever stack made the coroutine: the frames beyond it are
-/// dropped, and the answer is whether there was one. O(log n) in the functions of a module for one address in sixteen.
+/// Marks such frames: their addresses are of instructions, and not of returns. Frames are innermost first. A
+/// coroutine's root ends the stack, because the frame pointer there is that of the stack that made the
+/// coroutine. The frames beyond it are dropped. Returns whether there was such a root. O(log n) in the
+/// functions of a module for one address in sixteen.
 pub(super) fn mark_uncalled_frames(
     frames: &mut Vec<FrameAddress>,
     process: &Process,

@@ -1,4 +1,4 @@
-//! Walking the copy of a thread's stack: what comes of it, wherever it is done.
+//! Walking the copy of a thread's stack, in the same way on all threads.
 
 use super::prefetcher::Trail;
 use super::registers::{code_32, unwindable};
@@ -12,19 +12,19 @@ use nyquist_object::Avma;
 use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
 use std::cell::Cell;
 
-/// What it takes to walk the stacks of one process.
+/// The state for walking the stacks of one process.
 pub(crate) struct Walker<'a> {
     pub(crate) unwinder: &'a mut Unwinder,
     pub(crate) process: &'a mut Process,
     pub(crate) modules: &'a ModuleStore,
     pub(crate) dumps: &'a JitDumps,
-    /// What the walk looks at is noted there.
+    /// The words that the walk reads are noted there.
     pub(crate) trail: &'a Trail,
 }
 
 impl Walker<'_> {
-    /// Walks the copy of the stack of a sample of this time, and appends its frames, innermost first. Also says which of the
-    /// words that it has looked at is the outermost one.
+    /// Walks the copy of the stack of a sample of this time, and appends its frames, innermost first. Also
+    /// returns the outermost word that it has read.
     pub(crate) fn walk(
         mut self,
         (sample, now): (&Sample, Timestamp),
@@ -51,7 +51,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Walks as far as all that is known leads.
+    /// Walks as far as the known data lead.
     fn walk_known(
         &mut self,
         registers: &unwind::Registers,
@@ -60,7 +60,7 @@ impl Walker<'_> {
     ) -> WalkEnd {
         let Self { unwinder, process, modules, dumps, .. } = self;
         let mut push = |frame| frames.push(frame);
-        let end = if let unwind::Registers::X86_64Partial { .. } = registers {
+        let end = if registers.are_partial() {
             let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
             unwinder.walk(process.address_space(modules, dumps), registers, &memory, &mut push)
         } else {
@@ -69,7 +69,8 @@ impl Walker<'_> {
         settled(end, frames)
     }
 
-    /// Whether a walk that ended at a frame would come further now: what that frame lacked was read of the process.
+    /// Whether a walk that ended at a frame would come further now, because the missing data were read from
+    /// the process.
     fn may_go_on(&mut self, end: WalkEnd, last: Option<&FrameAddress>, (pid, now): (Pid, Timestamp)) -> bool {
         let lacks_rule = end == WalkEnd::Truncated(unwind::Reason::NoUnwindInfo) && self.modules.are_live();
         let at = last.filter(|_| lacks_rule).map(|frame| (pid, frame.lookup_address(), now));
@@ -112,8 +113,8 @@ impl StackMemory for CopyAndCode<'_> {
     }
 }
 
-/// What the end of a walk means, with the address of its last frame put right: nothing has called the function at the bottom of a
-/// coroutine's stack, so that it is not a return address.
+/// The meaning of the end of a walk. The address of its last frame is corrected: nothing has called the
+/// function at the bottom of a coroutine's stack, so it is not a return address.
 pub(crate) fn settled(end: WalkEnd, frames: &mut [FrameAddress]) -> WalkEnd {
     if end != WalkEnd::Bottom {
         return end;

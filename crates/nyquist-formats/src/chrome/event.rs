@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use nyquist_profile::{Measure, Unit};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -58,21 +59,38 @@ fn plain_name(name: &str) -> &str {
     name.strip_suffix(' ').filter(|name| RESERVED.contains(name)).unwrap_or(name)
 }
 
-/// Reads the events and gives each to `take`, and gives the samples that stand beside them. The document is an array of events or
+/// What stands beside the events.
+#[derive(Default)]
+pub(super) struct Beside {
+    /// Samples that refer to a table of frames.
+    pub samples: Samples,
+    /// What durations count, where the file says it as ours do.
+    pub measure: Option<Measure>,
+}
+
+/// Reads the events and gives each to `take`, and gives what stands beside them. The document is an array of events or
 /// an object with `traceEvents`; the closing bracket may be missing. The error is that at the place up to which was read.
 pub(super) fn read_events<'a>(
     bytes: &'a [u8],
     take: &mut impl FnMut(Event<'a>),
-) -> (Samples, Result<(), serde_json::Error>) {
+) -> (Beside, Result<(), serde_json::Error>) {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let mut samples = Samples::default();
-    let read = Document { take, samples: &mut samples }.deserialize(&mut json);
-    (samples, read.and_then(|()| json.end()))
+    let mut beside = Beside::default();
+    let read = Document { take, beside: &mut beside }.deserialize(&mut json);
+    (beside, read.and_then(|()| json.end()))
+}
+
+/// The measure in `otherData`.
+fn measure(other: Raw<'_>) -> Option<Measure> {
+    let other = other.value();
+    let measure = &other["measure"];
+    let unit = Unit::of_name(measure["unit"].as_str()?)?;
+    Some(Measure { name: measure["name"].as_str()?.to_owned(), unit })
 }
 
 struct Document<'s, Take> {
     take: &'s mut Take,
-    samples: &'s mut Samples,
+    beside: &'s mut Beside,
 }
 
 impl<'de, Take: FnMut(Event<'de>)> DeserializeSeed<'de> for Document<'_, Take> {
@@ -101,11 +119,11 @@ impl<'de, Take: FnMut(Event<'de>)> Visitor<'de> for Document<'_, Take> {
         while let Some(key) = members.next_key::<Cow<'de, str>>()? {
             match &*key {
                 "traceEvents" => {
-                    members
-                        .next_value_seed(Document { take: &mut *self.take, samples: &mut *self.samples })?;
+                    members.next_value_seed(Document { take: &mut *self.take, beside: &mut *self.beside })?;
                 }
-                "samples" => self.samples.read_samples(members.next_value()?),
-                "stackFrames" => self.samples.read_frames(members.next_value()?),
+                "samples" => self.beside.samples.read_samples(members.next_value()?),
+                "stackFrames" => self.beside.samples.read_frames(members.next_value()?),
+                "otherData" => self.beside.measure = measure(members.next_value()?),
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }
         }

@@ -98,6 +98,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_counted_is_kept() {
+        assert!(read(&written()).unwrap().profile.meta().measure.is_cpu_time());
+        let counted = crate::test_profile::counted();
+        let read = read(&written_of(&counted)).unwrap().profile;
+        assert_eq!((&read.meta().measure, stacks_of(&read)), (&counted.meta().measure, stacks_of(&counted)));
+    }
+
+    #[test]
     fn interval_markers_are_read_as_markers() {
         let read = read(&written_of(&busy())).unwrap().profile;
         let markers: Vec<_> = read.threads().iter().flat_map(|thread| &thread.markers).collect();

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use nyquist_profile::{MarkerTiming, ThreadIndex};
+use nyquist_profile::{MarkerTiming, Measure, ThreadIndex, Unit};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::asynchronous::Asynchronous;
-use super::event::{Event, read_events};
+use super::event::{Beside, Event, read_events};
 use super::markers::{Markers, TraceMarker};
 use super::profiles::CpuProfiles;
 use super::raw::ThreadId;
@@ -18,14 +18,14 @@ const FORMAT: &str = "a Chrome trace";
 
 /// Reads a trace. Where V8's CPU profiles are in it (`Profile` and `ProfileChunk`, `CpuProfile`), these are the samples, and
 /// events are markers. Else events with a duration (`B` and `E`, `X`) are the samples: each stretch of time counts for the innermost
-/// one. Instants and asynchronous events are markers; counters are left out. Samples that refer to a table of frames (`samples`,
+/// one, and is wall time unless the file says otherwise, as ours do. Instants and asynchronous events are markers; counters are left out. Samples that refer to a table of frames (`samples`,
 /// `stackFrames`, of Hermes) are samples of wall time.
 ///
 /// # Errors
 /// If there is no event in it.
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let mut reader = Reader::new();
-    let (samples, ended) = read_events(bytes, &mut |event| reader.read_event(&event));
+    let (Beside { samples, measure }, ended) = read_events(bytes, &mut |event| reader.read_event(&event));
     if !reader.has_events && samples.is_empty() {
         return Err(match ended {
             Err(error) => ReadError::Json { format: FORMAT, error },
@@ -34,6 +34,10 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     }
     let has_profiles = !samples.is_empty() || reader.has_cpu_profiles;
     let Reader { mut importer, mut markers, mut left_out, mut threads, others, .. } = reader;
+    if !has_profiles {
+        let wall_time = || Measure { name: "wall time".into(), unit: Unit::Time };
+        importer.meta_mut().measure = measure.unwrap_or_else(wall_time);
+    }
     for (thread, slices) in reader.slices {
         left_out += if has_profiles {
             markers.add_durations(&mut importer, thread, slices)
@@ -221,6 +225,7 @@ mod tests {
         );
         assert_eq!(stacks_of(&read.profile), ["other 1", "outer 3", "outer;inner 2"]);
         assert_eq!(read.profile.meta().interval, 2000);
+        assert_eq!(read.profile.meta().measure, Measure { name: "wall time".into(), unit: Unit::Time });
         let worker = read.profile.threads().iter().find(|thread| thread.tid == "2").unwrap();
         assert_eq!(worker.name, "worker");
         assert_eq!(worker.markers[0].timing, MarkerTiming::Instant(7000));

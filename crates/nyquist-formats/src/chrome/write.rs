@@ -15,15 +15,17 @@ use crate::{SourcePaths, source_path};
 /// intervals (`b`, `e`), which need not be nested into functions, and the names of processes and threads. A sample lasts for
 /// its weight; the functions that it shares with the one before it go on. Where a thread ran on several CPUs at a time, what
 /// overlaps is on threads of its own, called `NAME (2)` and so on. Each end has its function's name and category, because
-/// the Firefox Profiler and speedscope match them. Waiting is of the category `off-cpu`, CPU time of `cpu`.
-/// O(samples × depth).
+/// the Firefox Profiler and speedscope match them. Waiting is of the category `off-cpu`, CPU time of `cpu`. What is counted
+/// is in `otherData`, for [`read`](super::read): durations of traces are wall time. O(samples × depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":")?;
     let writer = concat!("nyquist ", env!("CARGO_PKG_VERSION"));
-    write_json(out, &json!({ "product": profile.meta().product, "version": writer }))?;
+    let measure = &profile.meta().measure;
+    let measure = json!({ "name": measure.name, "unit": measure.unit.as_str() });
+    write_json(out, &json!({ "product": profile.meta().product, "version": writer, "measure": measure }))?;
     out.write_all(b",\"traceEvents\":[")?;
     let mut writer = Writer {
         profile,

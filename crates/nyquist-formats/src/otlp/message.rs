@@ -82,6 +82,8 @@ pub(super) struct Profile {
     pub period_type: Option<ValueType>,
     #[prost(int64, tag = "6")]
     pub period: i64,
+    #[prost(int32, repeated, tag = "11")]
+    pub attributes: Vec<i32>,
 }
 
 /// `ValueType`.
@@ -191,20 +193,24 @@ pub(super) struct KeyValue {
     pub key_index: i32,
 }
 
-/// `AnyValue`, of which texts and whole numbers are used.
+/// `AnyValue`, of which single texts, numbers and truth values are used.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AnyValue {
-    #[prost(oneof = "Content", tags = "1, 3, 8")]
+    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 8")]
     pub content: Option<Content>,
 }
 
 /// What a value is.
-#[derive(Clone, PartialEq, Eq, Oneof)]
+#[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Content {
     #[prost(bytes = "vec", tag = "1")]
     Text(Vec<u8>),
+    #[prost(bool, tag = "2")]
+    Truth(bool),
     #[prost(int64, tag = "3")]
     Integer(i64),
+    #[prost(double, tag = "4")]
+    Number(f64),
     #[prost(int32, tag = "8")]
     TextIndex(i32),
 }

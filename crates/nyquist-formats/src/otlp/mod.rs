@@ -1,12 +1,13 @@
 //! OpenTelemetry's profiles (`ProfilesData` of `profiles/v1development`), as the collector and its agents exchange them.
 
+mod label_filter;
 mod message;
 mod read;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use read::{read, read_value};
+pub use read::{read, read_labelled, read_value};
 pub use write::write;
 
 /// The names of attributes, after OpenTelemetry's semantic conventions.

@@ -4,7 +4,8 @@ use nyquist_profile::{FrameId, LibId, Measure, StackId, ThreadIndex, Unit};
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
-use super::message::{self, Content};
+use super::label_filter::{self, LabelFilter};
+use super::message;
 use super::{KERNEL, OFF_CPU, key};
 use crate::error::{Imported, Note, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
@@ -37,6 +38,15 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 /// # Errors
 /// If it is none, or has no value of that name.
 pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+    read_labelled(bytes, wanted, &[])
+}
+
+/// As [`read_value`], of the samples with these labels: `KEY=VALUE`, or `KEY` for any value. Labels are the attributes of a sample,
+/// of its profile and of its resource. Of several values of a key one is enough; of several keys each must be there.
+///
+/// # Errors
+/// As there, and if no sample has a label of such a key.
+pub fn read_labelled(bytes: &[u8], wanted: Option<&str>, labels: &[String]) -> Result<Imported, ReadError> {
     let mut file = message::ProfilesData::default();
     let cut = file.merge(bytes).is_err();
     if file.resource_profiles.is_empty() {
@@ -46,6 +56,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
     let dictionary = file.dictionary.take().unwrap_or_default();
     let strings = Strings::new(&dictionary.strings);
     let (wanted, measure) = choose(&file, &strings, wanted)?;
+    let filter = LabelFilter::new(&file, &dictionary, &strings, labels)?;
     let mut importer = Importer::new("OpenTelemetry profile", "OTLP");
     importer.meta_mut().measure = measure;
     if cut {
@@ -70,7 +81,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
         unread: 0,
     };
     for (number, resource) in file.resource_profiles.iter().enumerate() {
-        reader.read_resource(number, resource);
+        reader.read_resource(number, resource, &filter);
     }
     Ok(reader.finish())
 }
@@ -219,16 +230,18 @@ fn row<T>(table: &[T], index: i32) -> Option<&T> {
 }
 
 impl Reader<'_> {
-    fn read_resource(&mut self, number: usize, resource: &message::ResourceProfiles) {
+    fn read_resource(
+        &mut self,
+        number: usize,
+        resource: &message::ResourceProfiles,
+        filter: &LabelFilter<'_>,
+    ) {
         let mut identity = Identity::default();
         for attribute in resource.resource.iter().flat_map(|resource| &resource.attributes) {
-            let key = match self.strings.text(attribute.key_index.into()) {
-                "" => String::from_utf8_lossy(&attribute.key).into_owned(),
-                key => key.to_owned(),
-            };
             let value = self.text_of(attribute.value.as_ref());
-            identity.set(&key, &value);
+            identity.set(&label_filter::key_of(attribute, &self.strings), &value);
         }
+        let of_resource = filter.of_resource(resource, &self.strings);
         for profile in resource.scopes.iter().flat_map(|scope| &scope.profiles) {
             let value = value(profile, &self.strings);
             let (kind, _) = value_type(profile, &self.strings);
@@ -248,7 +261,11 @@ impl Reader<'_> {
             if value.is_cpu {
                 self.period = period(profile, &self.strings).or(self.period);
             }
+            let of_profile = of_resource.with(filter, &profile.attributes);
             for sample in &profile.samples {
+                if !of_profile.with(filter, &sample.attributes).is_all() {
+                    continue;
+                }
                 self.read_sample((number, &identity), profile, sample, value);
             }
         }
@@ -260,12 +277,7 @@ impl Reader<'_> {
     }
 
     fn text_of(&self, value: Option<&message::AnyValue>) -> String {
-        match value.and_then(|value| value.content.as_ref()) {
-            Some(Content::Text(text)) => String::from_utf8_lossy(text).into_owned(),
-            Some(Content::Integer(number)) => number.to_string(),
-            Some(&Content::TextIndex(index)) => self.strings.text(index.into()).to_owned(),
-            None => String::new(),
-        }
+        label_filter::text_of(value, &self.strings).into_owned()
     }
 
     /// The value of a row's attribute of that name.

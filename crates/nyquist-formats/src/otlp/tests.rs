@@ -4,10 +4,10 @@ use nyquist_profile::{Measure, Unit};
 use prost::Message as _;
 
 use super::message::{
-    AnyValue, Attribute, Content, Dictionary, Function, Line, Location, Mapping, Profile, ProfilesData,
-    ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
+    AnyValue, Attribute, Content, Dictionary, Function, KeyValue, Line, Location, Mapping, Profile,
+    ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
 };
-use super::{read, read_value, write};
+use super::{read, read_labelled, read_value, write};
 use crate::error::Note;
 use crate::test_profile::{assert_same_stacks, profile, stacks_of};
 
@@ -132,6 +132,59 @@ fn other_values_are_read_by_their_names() {
     assert_eq!(stacks_of(&samples), ["main 5"]);
     let error = read_value(&bytes, Some("x")).unwrap_err().to_string();
     assert!(error.contains("no profile of `x`, but of alloc, samples"), "{error}");
+}
+
+#[test]
+fn samples_are_chosen_by_their_labels() {
+    let mut file = of_an_agent();
+    let dictionary = file.dictionary.as_mut().unwrap();
+    dictionary.strings.extend(["sampled", "route"].map(|text| text.as_bytes().to_vec()));
+    let attribute = |key, content| Attribute { key, value: Some(AnyValue { content: Some(content) }) };
+    dictionary.attributes.extend([
+        attribute(10, Content::Truth(true)),
+        attribute(11, Content::Text(b"/a".to_vec())),
+        attribute(11, Content::Text(b"/b".to_vec())),
+    ]);
+    let resource = &mut file.resource_profiles[0];
+    let service = KeyValue {
+        key: b"service.name".to_vec(),
+        value: Some(AnyValue { content: Some(Content::Text(b"shop".to_vec())) }),
+        key_index: 0,
+    };
+    resource.resource = Some(Resource { attributes: vec![service] });
+    let profile = &mut resource.scopes[0].profiles[0];
+    profile.attributes = vec![3];
+    profile.samples[0].attributes.push(4);
+    profile.samples[1].attributes.push(5);
+    let bytes = file.encode_to_vec();
+    let read = |labels: &[&str]| {
+        let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+        read_labelled(&bytes, None, &labels)
+    };
+    for (labels, expected) in [
+        (&["route=/a"][..], &["main 2"][..]),
+        (&["route=/b", "route=/c"], &["main 3"]),
+        (&["route=/a", "route=/b"], &["main 5"]),
+        (&["route"], &["main 5"]),
+        (&["route=/a", "sampled=true", "service.name=shop", "process.pid=12"], &["main 2"]),
+        (&["route=/a", "sampled=false"], &[]),
+        (&["service.name=other"], &[]),
+    ] {
+        assert_eq!(stacks_of(&read(labels).unwrap().profile), expected, "{labels:?}");
+    }
+    let error = read(&["host"]).unwrap_err().to_string();
+    assert!(error.ends_with("but only thread.name, process.pid, sampled, route, service.name"), "{error}");
+}
+
+#[test]
+fn threads_that_are_written_are_labels() {
+    let of = |label: &str| read_labelled(&written(), None, &[label.to_owned()]).unwrap().profile;
+    let threads = |profile: &nyquist_profile::Profile| -> Vec<String> {
+        profile.threads().iter().map(|thread| thread.name.clone()).collect()
+    };
+    assert_eq!(threads(&of("thread.name=pool 1")), ["pool 1"]);
+    assert_eq!(threads(&of("thread.id=77")), ["app"]);
+    assert_eq!(threads(&of("process.pid=77")), ["app", "pool 1"]);
 }
 
 #[test]

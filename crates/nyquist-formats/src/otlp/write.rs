@@ -150,6 +150,7 @@ impl<'a> Writer<'a> {
             duration_nano: self.profile.duration(),
             period_type: Some(kind),
             period: meta.interval as i64,
+            attributes: Vec::new(),
         }
     }
 

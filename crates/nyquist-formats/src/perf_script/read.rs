@@ -19,7 +19,8 @@ const FORMAT: &str = "the output of perf script";
 /// Of several events one is read: the one that is `wanted`, else of those that measure time the one with the most samples, else
 /// of the others; of tracepoints only where there is nothing else. Samples of a clock weigh their period. Those of cycles count
 /// one each, and the sampling interval is the median time between two samples of a thread, or of a CPU where that is less.
-/// Samples of other events weigh their period, and the profile counts these events. Samples of idle CPUs are left out.
+/// Where neither times nor periods say how long that is, samples are counted. Samples of other events weigh their period, and the
+/// profile counts these events. Samples of idle CPUs are left out.
 /// Tracepoints that are not read as samples become markers, and `offcpu-time` becomes waiting beside an event that measures time.
 ///
 /// # Errors
@@ -36,7 +37,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
         return Err(ReadError::Malformed { format: FORMAT, problem });
     }
     let main = main_event(&reader.events, &reader.samples, wanted)?;
-    add_samples(&mut importer, &reader.events, &reader.samples, main);
+    add_samples(&mut importer, &reader, main);
     importer.note_left_out(reader.odd_lines, "lines that are no part of a sample");
     Ok(importer.finish(None))
 }
@@ -103,6 +104,8 @@ struct Reader {
     pending: Option<Sample>,
     /// Its frames, innermost first.
     frames: Vec<Frame>,
+    /// Whether a sample has a time.
+    has_times: bool,
     odd_lines: u64,
 }
 
@@ -144,6 +147,7 @@ impl Reader {
         if !is_tracepoint && let Some(frame) = parse_frame(header.rest).filter(is_frame) {
             self.frames.push(Frame::new(&frame));
         }
+        self.has_times |= header.time.is_some();
         self.pending = Some(Sample {
             thread,
             is_idle: header.tid == "0" && header.comm.starts_with("swapper"),
@@ -264,7 +268,8 @@ fn main_event(
     Ok(ranked.max_by_key(|(rank, _)| *rank).map(|(_, index)| index))
 }
 
-fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample], main: Option<usize>) {
+fn add_samples(importer: &mut Importer, reader: &Reader, main: Option<usize>) {
+    let Reader { events, samples, has_times, .. } = reader;
     let of_main = || samples.iter().filter(|sample| Some(sample.event) == main);
     // The idle task runs on all CPUs at a time.
     let of_threads = of_main().filter(|sample| !sample.is_idle);
@@ -272,10 +277,17 @@ fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample], ma
     let by_cpu = median_interval(of_main().filter_map(|sample| Some((sample.cpu?.into(), sample.time))));
     // The threads of a busy machine wait for CPUs, and its CPUs for threads.
     let interval = by_thread.into_iter().chain(by_cpu).min().unwrap_or(MILLISECOND);
-    let is_time =
+    let counts_time =
         main.is_none_or(|main| matches!(events[main].kind, Kind::Clock | Kind::Cycles | Kind::OffCpu));
+    // Without times and periods of a clock nothing says how long a sample stands for.
+    let has_periods = main.is_none_or(|main| events[main].kind != Kind::Cycles)
+        && of_main().any(|sample| sample.period.is_some());
+    let says_how_long = *has_times || main.is_none() || has_periods;
+    let is_time = counts_time && says_how_long;
+    let interval = if is_time { interval } else { 1 };
     if let Some(event) = main.map(|main| &events[main]).filter(|_| !is_time) {
-        importer.meta_mut().measure = Value::new(&event.name, Unit::Count).measure();
+        let name = if counts_time { "samples" } else { &event.name };
+        importer.meta_mut().measure = Value::new(name, Unit::Count).measure();
     }
     let mut schema = None;
     let mut left_out = vec![0_u64; events.len()];
@@ -293,7 +305,7 @@ fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample], ma
                 add_marker(importer, schema, &events[sample.event].name, sample);
             }
             _ if Some(sample.event) != main => left_out[sample.event] += 1,
-            _ if sample.is_idle && is_time => idle += 1,
+            _ if sample.is_idle && counts_time => idle += 1,
             Kind::Clock => importer.sample(thread, time, stack, sample.period.unwrap_or(interval)),
             Kind::Cycles => importer.sample(thread, time, stack, interval),
             _ => importer.sample(thread, time, stack, sample.period.unwrap_or(1)),
@@ -439,6 +451,25 @@ mod tests {
             "a\t1 [002]\t1.000:\t9 cpu-clock:u: \n\t10 f[+1]\t(/a)\n\t20\tmain (/a)\n\n",
             &["main;f[+1] 1"],
         );
+    }
+
+    #[test]
+    fn samples_without_any_duration_are_counted() {
+        let frames = "\t 10 f+0x1 (/a)\n\n";
+        let measure = |head: &str| {
+            let text = format!("{head}{frames}{head}{frames}");
+            let profile = read_value(text.as_bytes(), None).unwrap().profile;
+            assert_eq!(stacks_of(&profile), ["f 2"], "{head}");
+            profile.meta().measure.clone()
+        };
+        let samples = Value::new("samples", Unit::Count).measure();
+        // A number of cycles is no time.
+        for head in ["a 1 cycles: \n", "a 1 cpu-clock: \n", "a 1 250 cycles: \n"] {
+            assert_eq!(measure(head), samples, "{head}");
+        }
+        for head in ["a 1 250 cpu-clock: \n", "a 1 1.5: cycles: \n"] {
+            assert!(measure(head).is_cpu_time(), "{head}");
+        }
     }
 
     #[test]

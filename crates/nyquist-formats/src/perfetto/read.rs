@@ -223,8 +223,7 @@ impl Reader {
         let (measure, factor) = match kind {
             Kind::Samples => measure(self.timebase.as_ref()),
             Kind::Streaming => (Measure { name: "streaming".into(), unit: Unit::Count }, 1),
-            // As of other traces: what a thread does is taken for what it computes.
-            Kind::Slices => (Measure::default(), MILLISECOND),
+            Kind::Slices => (Measure { name: "wall time".into(), unit: Unit::Time }, MILLISECOND),
         };
         self.importer.meta_mut().measure = measure;
         let mut first = u64::MAX;

@@ -1,17 +1,13 @@
 //! Which samples are wanted by their labels.
 
-use rustc_hash::FxHashMap;
-
 use super::message::{Label, Profile, Sample};
 use crate::error::ReadError;
+use crate::labels::{WantedLabels, is_one_of, unknown};
 use crate::strings::Strings;
 
-/// How many labels a message lists.
-const LISTED: usize = 12;
-
-/// The labels that are wanted, by their keys: of each key one of these values, or any where none is stated.
+/// The labels that are wanted, by the numbers of their keys.
 pub(super) struct LabelFilter<'a> {
-    wanted: FxHashMap<i64, Vec<&'a str>>,
+    wanted: Vec<(i64, Vec<&'a str>)>,
 }
 
 impl<'a> LabelFilter<'a> {
@@ -24,23 +20,21 @@ impl<'a> LabelFilter<'a> {
         strings: &Strings<'_>,
         labels: &'a [String],
     ) -> Result<Self, ReadError> {
-        let mut wanted: FxHashMap<i64, Vec<&str>> = FxHashMap::default();
-        for label in labels {
-            let (name, value) =
-                label.split_once('=').map_or((&**label, None), |(name, value)| (name, Some(value)));
-            let mut keys = file.sample.iter().flat_map(|sample| &sample.label).map(|label| label.key);
-            let key =
-                keys.find(|&key| strings.text(key) == name).ok_or_else(|| unknown(file, strings, name))?;
-            wanted.entry(key).or_default().extend(value);
-        }
-        Ok(Self { wanted })
+        let keys = || file.sample.iter().flat_map(|sample| &sample.label).map(|label| label.key);
+        let number = |name: &str| {
+            let found = keys().find(|&key| strings.text(key) == name);
+            found.ok_or_else(|| unknown(name, keys().map(|key| strings.text(key))))
+        };
+        let wanted = WantedLabels::new(labels);
+        let wanted = wanted.keys().iter().map(|(name, values)| Ok((number(name)?, values.clone())));
+        Ok(Self { wanted: wanted.collect::<Result<_, _>>()? })
     }
 
     /// Whether a sample has what is wanted. O(labels of the sample × labels that are wanted).
     pub(super) fn has(&self, sample: &Sample, strings: &Strings<'_>) -> bool {
         self.wanted.iter().all(|(key, values)| {
             let mut labels = sample.label.iter().filter(|label| label.key == *key);
-            labels.any(|label| values.is_empty() || values.iter().any(|value| is(label, value, strings)))
+            labels.any(|label| is_one_of(values, |value| is(label, value, strings)))
         })
     }
 }
@@ -51,19 +45,6 @@ fn is(label: &Label, value: &str, strings: &Strings<'_>) -> bool {
         0 => value.parse() == Ok(label.number),
         text => strings.text(text) == value,
     }
-}
-
-fn unknown(file: &Profile, strings: &Strings<'_>, name: &str) -> ReadError {
-    let keys = file.sample.iter().flat_map(|sample| &sample.label).map(|label| strings.text(label.key));
-    let mut known: Vec<&str> = Vec::new();
-    for key in keys {
-        if known.len() < LISTED && !known.contains(&key) {
-            known.push(key);
-        }
-    }
-    let known =
-        if known.is_empty() { "none at all".to_owned() } else { format!("only {}", known.join(", ")) };
-    ReadError::Unsupported(format!("its samples have no label `{name}`, but {known}"))
 }
 
 #[cfg(test)]

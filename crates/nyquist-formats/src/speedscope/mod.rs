@@ -20,6 +20,8 @@ use events::write_events;
 const FORMAT: &str = "a speedscope profile";
 /// The unit of memory profiles.
 const BYTES: &str = "bytes";
+/// The unit of what is counted.
+const NONE: &str = "none";
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
 /// Writes a profile a thread, of its CPU time in ns; a thread that waited gets a second one of its waiting. Where times are
@@ -35,6 +37,9 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
     write_json(out, &concat!("nyquist ", env!("CARGO_PKG_VERSION")))?;
     out.write_all(b",\"name\":")?;
     write_json(out, &profile.meta().product)?;
+    // The format has the unit alone.
+    out.write_all(b",\"measure\":")?;
+    write_json(out, &profile.meta().measure.name)?;
     out.write_all(b",\"activeProfileIndex\":0,\"shared\":{\"frames\":[")?;
     for (index, frame) in profile.frames().iter().enumerate() {
         separate(out, index)?;
@@ -107,7 +112,7 @@ fn write_thread(
     let unit = match profile.meta().measure.unit {
         Unit::Time => "nanoseconds",
         Unit::Bytes => BYTES,
-        Unit::Count => "none",
+        Unit::Count => NONE,
     };
     write!(out, ",\"unit\":\"{unit}\",\"startValue\":{start},\"endValue\":{end}")?;
     if is_evented {
@@ -151,6 +156,8 @@ fn frames_of(profile: &Profile, stack: Option<StackId>) -> Vec<FrameId> {
 #[derive(Deserialize)]
 struct FileIn {
     name: Option<String>,
+    /// Of our files.
+    measure: Option<String>,
     shared: SharedIn,
     profiles: Vec<ProfileIn>,
 }
@@ -198,8 +205,8 @@ struct EventIn {
 }
 
 /// Reads a speedscope profile, sampled and evented. Each of its profiles becomes a thread, of the process and with the ids
-/// that its name says as this module writes it, else all of one process. A file whose profiles are all in bytes counts bytes; beside
-/// ones of time they are left out. A unit `none` counts as milliseconds.
+/// that its name says as this module writes it, else all of one process. A file whose profiles are all in bytes counts bytes, and one in
+/// units of `none` counts samples, or what it says as ours do; beside profiles of time they are left out.
 ///
 /// # Errors
 /// If it is no such JSON, or names frames that do not exist.
@@ -210,27 +217,29 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let mut importer = Importer::new(name, "speedscope");
     let frames: Vec<FrameId> =
         file.shared.frames.iter().map(|frame| read_frame(&mut importer, frame)).collect();
-    let is_in_bytes = |profile: &ProfileIn| profile.unit == BYTES;
-    let counts_bytes = !file.profiles.is_empty() && file.profiles.iter().all(is_in_bytes);
-    if counts_bytes {
-        importer.meta_mut().measure = Measure { name: BYTES.into(), unit: Unit::Bytes };
-    }
-    let mut in_bytes = 0;
+    let unit = common_unit(&file.profiles);
+    let name_of_measure = match unit {
+        Unit::Time => Measure::default().name,
+        Unit::Bytes => BYTES.into(),
+        Unit::Count => "samples".into(),
+    };
+    importer.meta_mut().measure = Measure { name: file.measure.unwrap_or(name_of_measure), unit };
+    let mut others = 0;
     for (index, profile) in file.profiles.iter().enumerate() {
-        let unit = if counts_bytes { Some(1.0) } else { unit_nanoseconds(&profile.unit) };
-        let Some(unit) = unit else {
-            in_bytes += 1;
+        let (its, factor) = unit_of(&profile.unit);
+        if its != unit {
+            others += 1;
             continue;
-        };
+        }
         let (thread, off_cpu) = read_thread_name(&mut importer, &profile.name, name, index);
-        let reader = Reader { importer: &mut importer, frames: &frames, unit, thread, off_cpu };
+        let reader = Reader { importer: &mut importer, frames: &frames, unit: factor, thread, off_cpu };
         match profile.kind.as_str() {
             "sampled" => reader.sampled(profile)?,
             "evented" => reader.evented(profile)?,
             kind => return Err(malformed(format!("its profile {index} is of an unknown type ({kind})"))),
         }
     }
-    importer.note_left_out(in_bytes as u64, "profiles that count bytes");
+    importer.note_left_out(others, "profiles that count bytes or things");
     Ok(importer.finish(None))
 }
 
@@ -248,14 +257,21 @@ fn read_frame(importer: &mut Importer, frame: &FrameIn) -> FrameId {
     })
 }
 
-/// How many ns a unit has; none if it is no time.
-fn unit_nanoseconds(unit: &str) -> Option<f64> {
+/// What a file counts: time where a profile of it does, else what the first one does. The others are left out.
+fn common_unit(profiles: &[ProfileIn]) -> Unit {
+    let units = || profiles.iter().map(|profile| unit_of(&profile.unit).0);
+    units().find(|unit| *unit == Unit::Time).or_else(|| units().next()).unwrap_or_default()
+}
+
+/// What is counted in a unit, and how many ns, bytes or things it is.
+fn unit_of(unit: &str) -> (Unit, f64) {
     match unit {
-        "nanoseconds" => Some(1.0),
-        "microseconds" => Some(1e3),
-        "milliseconds" | "none" | "" => Some(MILLISECOND as f64),
-        "seconds" => Some(1e9),
-        _ => None,
+        "nanoseconds" => (Unit::Time, 1.0),
+        "microseconds" => (Unit::Time, 1e3),
+        "milliseconds" => (Unit::Time, MILLISECOND as f64),
+        "seconds" => (Unit::Time, 1e9),
+        BYTES => (Unit::Bytes, 1.0),
+        _ => (Unit::Count, 1.0),
     }
 }
 
@@ -391,6 +407,23 @@ mod tests {
         let time = r#"{"type":"sampled","name":"t","unit":"milliseconds","samples":[[1]],"weights":[3]}"#;
         let both = read(file(&format!("{memory},{time}")).as_bytes()).unwrap();
         assert_eq!((stacks_of(&both.profile), both.notes.len()), (vec!["b 1".into()], 1));
+    }
+
+    #[test]
+    fn what_is_counted_is_no_time() {
+        let text =
+            file(r#"{"type":"sampled","name":"m","unit":"none","samples":[[0],[0,1]],"weights":[4,2]}"#);
+        let profile = read(text.as_bytes()).unwrap().profile;
+        assert_eq!((stacks_of(&profile), profile.meta().interval), (vec!["a 2".into(), "a;b 1".into()], 2));
+        assert_eq!(profile.meta().measure, Measure { name: "samples".into(), unit: Unit::Count });
+        let counted = crate::test_profile::counted();
+        let mut out = Vec::new();
+        write(&counted, &crate::as_named, &mut out).unwrap();
+        let profile = read(&out).unwrap().profile;
+        assert_eq!(
+            (&profile.meta().measure, stacks_of(&profile)),
+            (&counted.meta().measure, stacks_of(&counted))
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Version {
 /// The header. Positions count from its first byte, and each is within the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Which layout all else has.
+    /// The layout of everything else.
     pub version: Version,
     /// The byte order of all numbers.
     pub little_endian: bool,
@@ -50,8 +50,8 @@ pub struct Header {
 /// One entry of the list of functions, which is in ascending order of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListEntry {
-    /// Where the function begins: its distance from the start of the code since Go 1.18, before that its SVMA, which is 0
-    /// in files whose pointers are filled when they are loaded.
+    /// Where the function begins. Since Go 1.18 it is the distance from the start of the code. Before that it
+    /// is the SVMA, which is 0 in files whose pointers are filled when they are loaded.
     pub start: u64,
     /// Where the function's record is, from the table's first byte on; `None` for the last entry, which says only where
     /// the code ends.

@@ -1,9 +1,9 @@
-//! Go's own table of functions (`.gopclntab`), which every Go program carries for its runtime, stripped or not: its
-//! header, the list of functions, the record of each, and the lists of values by instruction.
+//! Go's own table of functions (`.gopclntab`), which every Go program has for its runtime, stripped or not. It
+//! has a header, the list of functions, a record of each, and lists of values by instruction.
 //!
-//! The layout is that of Go's `runtime/symtab.go` (`pcHeader`, `functab`, `step`), `runtime/runtime2.go` (`_func`) and
-//! "Go 1.2 Runtime Symbol Information" (golang.org/s/go12symtab), in the versions of Go 1.2, 1.16, 1.18 and 1.20, of
-//! either byte order and size of pointers.
+//! The layout is that of Go's `runtime/symtab.go` (`pcHeader`, `functab`, `step`), `runtime/runtime2.go`
+//! (`_func`) and "Go 1.2 Runtime Symbol Information" (golang.org/s/go12symtab). It is read in the versions of
+//! Go 1.2, 1.16, 1.18 and 1.20, of either byte order and size of pointers.
 
 mod header;
 mod record;

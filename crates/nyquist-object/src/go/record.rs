@@ -28,9 +28,9 @@ pub struct More {
     pub is_top: bool,
     /// Whether it makes the stack pointer point elsewhere than to its own frame (`funcFlagSPWrite`).
     pub writes_stack_pointer: bool,
-    /// The number of further lists of values, whose positions (4 bytes each) stand behind the record.
+    /// The number of further lists of values, whose positions (4 bytes each) are behind the record.
     pub tables: u32,
-    /// The number of pieces of additional data, whose positions stand behind those.
+    /// The number of pieces of additional data, whose positions are behind those.
     pub data: u8,
     /// The size of this record in bytes, behind which these positions are.
     pub size: u64,

@@ -11,8 +11,8 @@ pub struct Value {
     pub value: i32,
 }
 
-/// Reads the list that its bytes begin with ("Go 1.2 Runtime Symbol Information", "PC-Value Table Encoding"; `step`):
-/// pairs of differences, of the value and of the address, each as a LEB128.
+/// Reads the list that its bytes begin with. It has pairs of differences, of the value and of the address, each
+/// as a LEB128 ("Go 1.2 Runtime Symbol Information", "PC-Value Table Encoding"; `step`).
 ///
 /// It ends with the list or, if that does not end, with the bytes.
 #[derive(Clone, Debug)]

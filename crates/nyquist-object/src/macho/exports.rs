@@ -9,7 +9,7 @@ const KIND_MASK: u64 = 0x3;
 const KIND_REGULAR: u64 = 0;
 const REEXPORT: u64 = 0x8;
 
-/// The longest name that is believed.
+/// The longest name that is accepted.
 const MAX_NAME: usize = 64 << 10;
 
 /// How many bytes all names together may have, and how many for each byte of the trie. Names of real files share their
@@ -27,7 +27,7 @@ pub struct Export {
 }
 
 impl<S: ByteSource> MachO<S> {
-    /// What the file exports of its own; what it hands on from other files, thread-local and absolute symbols are left
+    /// What the file exports of its own. Re-exports of other files, thread-local and absolute symbols are left
     /// out, and so is what follows damage.
     ///
     /// # Errors
@@ -72,8 +72,8 @@ fn read(bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
     found
 }
 
-/// What one node says: the place of what is exported by the name that leads here, and its children, each with what it
-/// adds to the name.
+/// One node: the place of the export whose name leads here, and its children, each with the part that it adds
+/// to the name.
 type Node<'a> = (Option<u64>, Vec<(&'a [u8], usize)>);
 
 fn read_node(bytes: &[u8], node: usize) -> Option<Node<'_>> {

@@ -1,4 +1,4 @@
-//! Mach-O files: load commands at once, sections when they are asked for.
+//! Mach-O files: load commands are read first, sections when they are asked for.
 //!
 //! The format is that of Apple's `mach-o/loader.h`. Only 64-bit little-endian files are read, which is all that
 //! macOS has run since version 10.15.
@@ -90,7 +90,8 @@ pub struct Section {
     pub address: Svma,
     /// How many bytes it takes in memory.
     pub size: u64,
-    /// Where its bytes begin in the file; `None` where there are none, as of zeros, or in a `.dSYM`'s code.
+    /// Where its bytes begin in the file; `None` if there are none, such as for zeros, or for the code in a
+    /// `.dSYM`.
     pub offset: Option<FileOffset>,
     /// Its type and attributes.
     pub flags: u32,

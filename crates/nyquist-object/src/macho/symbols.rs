@@ -27,7 +27,7 @@ pub struct Symbol {
     pub value: u64,
 }
 
-/// What an entry for debuggers says, as far as it is of use here.
+/// What an entry for debuggers says, as far as it is needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stab {
     /// Begins what is of one source file, or ends it where its name is empty (`N_SO`).

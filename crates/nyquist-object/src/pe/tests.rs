@@ -5,7 +5,7 @@ use crate::pe::debug::CodeView;
 
 const BASE: u64 = 0x1_4000_0000;
 
-/// An image under construction: all sections stand in memory as they do in the file.
+/// An image under construction: all sections are in memory as they do in the file.
 struct Image {
     bytes: Vec<u8>,
     is_64: bool,

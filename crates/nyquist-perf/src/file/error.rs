@@ -12,7 +12,8 @@ pub enum FileError {
     /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// A stream holds what only a file can: what describes its records stands behind them.
+    /// A perf.data file in a stream, which cannot be read because the description of its records is behind
+    /// them.
     #[error("a perf.data file cannot be read from a pipe; give its name, or pipe `perf record -o -`")]
     FileInStream,
     /// The file ends within its header.

@@ -59,7 +59,7 @@ impl Places {
 }
 
 impl RecordFormat {
-    /// The latest time of whole records that stand one behind the other; `None` where none has a time.
+    /// The latest time of whole records that follow each other. `None` if none has a time.
     pub fn latest_time(&self, mut records: &[u8]) -> Option<u64> {
         let places = Places::of(self);
         let mut latest = None;

@@ -25,7 +25,7 @@ pub mod feature {
     pub const CLOCKID: u32 = 23;
     pub const COMPRESSED: u32 = 27;
     pub const CLOCK_DATA: u32 = 29;
-    /// Our own: which of the samples were wanted. perf passes over what it does not know.
+    /// Our own: which of the samples were wanted. perf skips what it does not know.
     pub const NYQUIST_WANTED: u32 = 255;
 }
 
@@ -56,7 +56,7 @@ pub struct Features {
     pub build_ids: Vec<FileBuildId>,
     /// The names of events and their ids.
     pub events: Vec<EventDescription>,
-    /// The formats of tracepoints, as they stand in the file (`TRACING_DATA`).
+    /// The formats of tracepoints, as they are in the file (`TRACING_DATA`).
     pub tracing: Vec<u8>,
     /// Which of the samples were wanted, in the words of the recorder; none where all are, or another recorder wrote the file.
     pub wanted: Vec<String>,
@@ -100,11 +100,11 @@ pub struct EventDescription {
 }
 
 impl Features {
-    /// Takes in the section of a feature. One that is not known is passed over; of one that is cut off, what is whole is
-    /// kept.
+    /// Takes in the section of a feature. One that is not known is skipped. If one is cut off, its whole items
+    /// are kept.
     pub fn add(&mut self, number: u32, bytes: &[u8], order: ByteOrder) {
         let mut cursor = Cursor::new(bytes, order);
-        // A feature that is damaged says less, and nothing else depends on it.
+        // A damaged feature says less, and nothing else depends on it.
         let _ = self.parse(number, &mut cursor);
     }
 

@@ -3,8 +3,8 @@
 //! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt`, `perf.data-directory-format.txt`, and where these
 //! say nothing, `tools/perf/util/{header,session,zstd}.c`.
 //!
-//! A file is read from front to end in pieces of bounded size and never mapped, so that one that is cut while it is read
-//! gives an error and no signal.
+//! A file is read from front to end in pieces of bounded size and is never mapped. So a file that becomes
+//! shorter while it is read gives an error and no signal.
 
 mod error;
 mod events;

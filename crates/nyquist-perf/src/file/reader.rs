@@ -24,8 +24,8 @@ const RECORDS_IN_TURN: u32 = 256;
 
 /// A recording that is read: a file, a folder (`perf record --threads`) or a stream (`perf record -o -`).
 ///
-/// Its records come out by [`read_next`](Self::read_next). What damages it ends it, and is told by [`damages`](Self::damages);
-/// what stands before the damage has come out by then.
+/// Its records come out by [`read_next`](Self::read_next). Damage ends the reading, and
+/// [`damages`](Self::damages) reports it. All records before the damage have been returned by then.
 #[derive(Debug)]
 pub struct FileReader {
     order: ByteOrder,
@@ -38,7 +38,7 @@ pub struct FileReader {
     damages: Vec<Damage>,
     auxtrace_bytes: u64,
     rounds: u64,
-    /// What has come of a record of simpleperf's that stands in pieces.
+    /// What has come of a record of simpleperf's that is in pieces.
     split: Vec<u8>,
 }
 
@@ -51,8 +51,8 @@ struct Lane {
     latest: u64,
     /// The latest time when the last round had ended.
     marked: Option<u64>,
-    /// Rounds whose end is not known to have come out of the decompressor: the place in what was decompressed at which
-    /// it has, and the time up to which all is there then.
+    /// Rounds whose end has perhaps not come out of the decompressor yet. Each has the place in the
+    /// decompressed data at which it has, and the time up to which all records are there then.
     due: VecDeque<(u64, u64)>,
 }
 
@@ -86,9 +86,10 @@ pub struct FileRecord<'a> {
     pub header: Header,
     /// The record, with its header.
     pub bytes: &'a [u8],
-    /// The memory that it is a part of, for those who keep parts of it.
+    /// The memory that it is a part of, for callers that keep parts of it.
     pub piece: &'a Bytes,
-    /// Where it stands in the recording's [files](FileReader::files); `None` of what came through a pipe or was compressed.
+    /// Where it is in the recording's [files](FileReader::files); `None` of what came through a pipe or was
+    /// compressed.
     pub place: Option<Place>,
 }
 
@@ -239,7 +240,8 @@ impl FileReader {
         self.table.events()
     }
 
-    /// What the recording has said of itself so far; a file has said all when it is opened, but for build ids in records.
+    /// What the recording has said of itself so far; a file has said all when it is opened, except for build
+    /// ids in records.
     pub fn features(&self) -> &Features {
         &self.features
     }
@@ -254,7 +256,7 @@ impl FileReader {
         self.order
     }
 
-    /// The files that the records stand in, for those who read parts of them again.
+    /// The files that the records are in, for readers that read parts of them again.
     pub fn files(&self) -> PlacedFiles {
         self.lanes.iter().map(|lane| lane.stream.file().cloned()).collect()
     }
@@ -264,13 +266,13 @@ impl FileReader {
         &self.damages
     }
 
-    /// How many bytes of AUX areas (traces of Intel PT, CoreSight and the like) were passed over.
+    /// How many bytes of AUX areas (traces of Intel PT, CoreSight and the like) were skipped.
     pub fn auxtrace_bytes(&self) -> u64 {
         self.auxtrace_bytes
     }
 
-    /// Whether the next record stands in what is read already: else the next call of [`read_next`](Self::read_next) reads a piece
-    /// of some hundred kilobytes.
+    /// Whether the next record is in what is read already: otherwise the next call of
+    /// [`read_next`](Self::read_next) reads a piece of some hundred kilobytes.
     pub fn has_next(&self) -> bool {
         self.lanes.get(self.turn.0).is_some_and(|lane| lane.stream.has_next())
     }
@@ -381,7 +383,7 @@ impl FileReader {
         self.lanes.get_mut(place)?.due_round()
     }
 
-    /// Takes in a record that simpleperf wrote for its readers; some of these stand in pieces.
+    /// Takes in a record that simpleperf wrote for its readers; some of these are in pieces.
     fn simpleperf_record(&mut self, place: usize, next: Next) {
         let wanted = [
             simpleperf::record::KERNEL_SYMBOL,

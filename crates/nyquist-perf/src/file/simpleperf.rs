@@ -13,7 +13,7 @@ pub(crate) mod feature {
     pub(crate) const FILE2: u32 = 132;
 }
 
-/// The numbers of simpleperf's records. Their size has 32 bits: its upper half stands in the place of `misc`.
+/// The numbers of simpleperf's records. Their size has 32 bits: its upper half is in the place of `misc`.
 pub(crate) mod record {
     pub(crate) const FIRST: u32 = 32768;
     pub(crate) const KERNEL_SYMBOL: u32 = 32769;
@@ -114,7 +114,7 @@ impl SimplePerf {
         })
     }
 
-    /// Takes in the section of a feature; of one that is damaged, what stands before the damage.
+    /// Takes in the section of a feature, up to its damage if it has any.
     pub(crate) fn add(&mut self, number: u32, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
         match number {
             feature::META_INFO => self.meta = meta(cursor.rest()),

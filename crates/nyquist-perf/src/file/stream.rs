@@ -12,20 +12,20 @@ use super::simpleperf;
 use super::zstd::Inflater;
 use crate::{ByteOrder, Header};
 
-/// How much is read at once. Who takes turns at reading waits for a turn less often where pieces are large; but a sample that waits
-/// holds its whole piece.
+/// How much is read in one call. Threads that take turns at reading wait for a turn less often if pieces are
+/// large. But a sample that waits holds its whole piece.
 pub const PIECE_BYTES: usize = 1 << 20;
 
-/// How many pieces are kept to be filled again: as many as hold two rounds of a recording of copied stacks, where these wait for
-/// their turn, and what is read meanwhile.
+/// How many pieces are kept to be filled again. They hold two rounds of a recording of copied stacks, which
+/// wait to be ordered, and what is read meanwhile.
 const KEPT_PIECES: usize = 32;
 
 /// A stream of records. It is read once, from front to end.
 pub(crate) struct RecordStream {
     source: Source,
-    /// The bytes of records that there are, where that is known; what follows is not theirs.
+    /// The number of bytes of records that are left, if that is known. Bytes behind them are not records.
     left: Option<u64>,
-    /// Where the next byte that is read stands in the file.
+    /// Where the next byte that is read is in the file.
     offset: u64,
     file: Option<String>,
     order: ByteOrder,
@@ -84,7 +84,7 @@ struct Inflated {
 struct Pieces {
     piece: Bytes,
     at: usize,
-    /// Pieces that were handed out in part, and can be filled again when nobody holds such a part any more.
+    /// Pieces that were handed out in part, and can be filled again when no such part is held any more.
     used: Vec<Bytes>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Found<'a> {
     pub(crate) header: Header,
     pub(crate) piece: &'a Bytes,
     pub(crate) bytes: &'a [u8],
-    /// Where its first byte stands in the file; `None` of what was decompressed.
+    /// Where its first byte is in the file; `None` of what was decompressed.
     pub(crate) offset: Option<u64>,
 }
 
@@ -220,7 +220,7 @@ impl RecordStream {
         }
     }
 
-    /// Passes over bytes that follow a record and are not a record: the data of AUX areas.
+    /// Skips bytes that follow a record and are not a record: the data of AUX areas.
     pub(crate) fn skip(&mut self, mut len: u64) {
         while len > 0 && !self.ended {
             let there = self.raw.rest().len().min(usize::try_from(len).unwrap_or(usize::MAX));
@@ -309,7 +309,7 @@ impl RecordStream {
         false
     }
 
-    /// Ends the stream where it stands: `there` bytes are at hand that are not used.
+    /// Ends the stream at its present place. `there` bytes are at hand that are not used.
     fn stop(&mut self, kind: DamageKind, there: u64) {
         self.ended = true;
         let left_out = self.left.map(|left| left + there);
@@ -360,7 +360,7 @@ impl Pieces {
         renewed
     }
 
-    /// Lets go of the piece at hand, of which others may hold parts.
+    /// Gives up the present piece, of which others may hold parts.
     fn give_away(&mut self) {
         self.used.push(std::mem::take(&mut self.piece));
         if self.used.len() > KEPT_PIECES {
@@ -369,8 +369,8 @@ impl Pieces {
         self.at = 0;
     }
 
-    /// Memory of `len` bytes, which are at least as many as were not taken yet: it begins with these, and what follows means
-    /// nothing. Only what has never been a piece is filled with zeros.
+    /// Memory of `len` bytes, which is at least the number of bytes not taken yet. It begins with these, and
+    /// the following bytes mean nothing. Only what has never been a piece is filled with zeros.
     fn renew_whole(&mut self, len: usize) -> BytesMut {
         let mut renewed = self.unused().unwrap_or_default();
         renewed.resize(len, 0);
@@ -384,8 +384,8 @@ impl Pieces {
         self.piece = piece.freeze();
     }
 
-    /// Memory of an earlier piece of which nobody holds a part any more: the latest one, so that no more memory is used in turn
-    /// than it takes.
+    /// Memory of an earlier piece of which no part is held any more. It is the latest such piece, so that no
+    /// more memory is used than needed.
     fn unused(&mut self) -> Option<BytesMut> {
         let place = self.used.iter().rposition(Bytes::is_unique)?;
         self.used.remove(place).try_into_mut().ok()

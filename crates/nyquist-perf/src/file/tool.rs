@@ -64,8 +64,8 @@ pub(crate) fn event_cpus(body: &[u8], order: ByteOrder) -> Vec<(u64, u32)> {
     entries.filter_map(entry).collect()
 }
 
-/// `COMPRESSED` and `COMPRESSED2`: where in the record the compressed bytes are. The second one says how many there are,
-/// for it is padded.
+/// `COMPRESSED` and `COMPRESSED2`: where in the record the compressed bytes are. The second one says how many
+/// there are, because it is padded.
 pub(crate) fn compressed_payload(header: Header, body: &[u8], order: ByteOrder) -> Range<usize> {
     let end = usize::from(header.size);
     if header.kind == tool_record::COMPRESSED {

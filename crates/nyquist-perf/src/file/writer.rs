@@ -34,7 +34,7 @@ pub struct FileWriter<W> {
 }
 
 impl<W: Write + Seek> FileWriter<W> {
-    /// Writes what stands before the records.
+    /// Writes what is before the records.
     pub fn new(mut out: W, events: Vec<WrittenEvent>) -> io::Result<Self> {
         out.seek(SeekFrom::Start(0))?;
         let ids_at = FileHeader::FILE_LEN as u64;
@@ -73,7 +73,7 @@ impl<W: Write + Seek> FileWriter<W> {
         self.more.push((number, section));
     }
 
-    /// Writes what the recording says of itself and what is in its header, and gives the file back.
+    /// Writes the recording's features and its header, and returns the file.
     pub fn finish(mut self, features: &Features) -> io::Result<W> {
         let sections = self.feature_sections(features);
         let mut list = Vec::new();
@@ -153,7 +153,7 @@ impl<W: Write + Seek> FileWriter<W> {
             (feature::NYQUIST_WANTED, (!features.wanted.is_empty()).then(|| strings(&features.wanted))),
         ];
         let sections = sections.into_iter().filter_map(|(number, bytes)| Some((number, bytes?)));
-        // Sections stand in the order of their numbers.
+        // Sections are in the order of their numbers.
         let by_number: BTreeMap<_, _> = sections.chain(self.more.iter().cloned()).collect();
         by_number.into_iter().collect()
     }

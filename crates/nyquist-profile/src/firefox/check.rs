@@ -1,34 +1,20 @@
 //! Checking a document against every structural rule of the format that the front end relies on.
 //!
-//! The reader accepts what can be understood; this accepts only what profiler.firefox.com shows correctly.
-//! Versions 49 and 66, those that are written, can be checked.
+//! The reader accepts everything that it can interpret. This accepts only what profiler.firefox.com shows
+//! correctly. Versions 49 and 66, those that are written, can be checked.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
+use super::breakpad_id::is_breakpad_id;
 use super::check_tables::{TableSizes, check_code_tables};
 use super::check_threads::{check_counters, check_threads};
+use super::checker::{Checker, Context, Violation};
 use crate::category::CategoryColor;
 use crate::marker::{MarkerDisplay, MarkerFormat, MarkerSchema};
-
-/// A broken rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// Where, as `threads[2].samples.stack[7]`.
-    pub path: String,
-    /// What is wrong there.
-    pub problem: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.problem)
-    }
-}
 
 /// All broken rules of a document; of a column only the first. An empty list is a good profile.
 pub fn check(profile: &Value) -> Vec<Violation> {
@@ -51,60 +37,7 @@ pub fn check_bytes(bytes: &[u8]) -> io::Result<Vec<Violation>> {
     Ok(check(&serde_json::from_slice(&json)?))
 }
 
-/// A member of an object: its name, what is expected of its value, and whether a value is that.
-pub(super) type Member<'a> = (&'a str, &'a str, fn(&Value) -> bool);
-
-/// Collects violations.
-#[derive(Default)]
-pub(super) struct Checker {
-    violations: Vec<Violation>,
-}
-
-/// What threads and counters refer to outside of the tables.
-pub(super) struct Context<'a> {
-    pub(super) is_v66: bool,
-    /// The number of subcategories of each category.
-    pub(super) categories: Vec<usize>,
-    /// The formats of the fields of each marker schema.
-    pub(super) schemas: HashMap<&'a str, HashMap<&'a str, MarkerFormat>>,
-    pub(super) libs: usize,
-}
-
 impl Checker {
-    /// Notes a violation.
-    pub(super) fn violation(&mut self, path: impl Into<String>, problem: impl Into<String>) {
-        self.violations.push(Violation { path: path.into(), problem: problem.into() });
-    }
-
-    /// Notes a violation unless `holds`.
-    pub(super) fn rule(&mut self, holds: bool, path: impl Into<String>, problem: &str) {
-        if !holds {
-            self.violation(path, problem);
-        }
-    }
-
-    /// Checks that members are there and of the right kind.
-    pub(super) fn members(&mut self, path: &str, object: &Value, members: &[Member<'_>]) {
-        for &(name, expected, accepts) in members {
-            match object.get(name) {
-                Some(value) if accepts(value) => {}
-                Some(value) => {
-                    self.violation(format!("{path}.{name}"), format!("is {value}, not {expected}"));
-                }
-                None => self.violation(format!("{path}.{name}"), "is missing"),
-            }
-        }
-    }
-
-    /// The elements of a member that must be an array.
-    pub(super) fn array<'a>(&mut self, path: &str, object: &'a Value, name: &str) -> &'a [Value] {
-        if let Some(array) = object.get(name).and_then(Value::as_array) {
-            return array;
-        }
-        self.violation(join(path, name), "is no array");
-        &[]
-    }
-
     fn check(&mut self, profile: &Value) {
         let version = profile.get("meta").and_then(|meta| meta.get("preprocessedProfileVersion"));
         let is_v66 = match version.and_then(Value::as_u64) {
@@ -279,16 +212,6 @@ impl Checker {
         }
         fields
     }
-}
-
-/// The path of a member; the document itself has none.
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-/// Whether symbols can be asked for by this id, or there is none.
-pub(super) fn is_breakpad_id(id: &str) -> bool {
-    id.is_empty() || (id.len() >= 33 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// What symbols of a lib are asked for by, if they are.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::check::{Checker, Context};
+use super::checker::{Checker, Context};
 
 /// A table: an object of columns as long as its `length`.
 pub(super) struct Table<'a> {

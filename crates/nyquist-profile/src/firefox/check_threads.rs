@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::check::{Checker, Context};
 use super::check_tables::{Table, TableSizes, check_code_tables};
+use super::checker::{Checker, Context};
 use super::subset::is_interned;
 use crate::counter::{CounterGraph, GraphColor};
 use crate::marker::MarkerFormat;

@@ -1,10 +1,11 @@
-//! Rows for samples that stand for exact times: the front end draws a sample's stack up to the next row.
+//! Rows for samples that stand for exact times, because the front end draws a sample's stack up to the next
+//! row.
 //!
 //! So each sample has its row where its time begins, not where it ends. What it leaves free before the next one has a row
 //! without a stack, and so has the end of the last one. These have no weight; the reader leaves them out again.
 
+use crate::sample::Sample;
 use crate::samples::Samples;
-use crate::thread::Sample;
 
 /// The rows of a thread whose samples have exact times, in the order of time. O(samples).
 pub(super) fn exact_rows(samples: &Samples, interval: u64) -> impl Iterator<Item = Sample> + '_ {

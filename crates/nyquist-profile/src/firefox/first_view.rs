@@ -85,7 +85,8 @@ mod tests {
     use crate::category::CategoryColor;
     use crate::marker::{Marker, MarkerSchema, MarkerTiming};
     use crate::meta::Meta;
-    use crate::thread::{Process, Sample};
+    use crate::sample::Sample;
+    use crate::thread::Process;
 
     /// The first view of threads of these weights and numbers of markers; pid 0 is that of the CPUs.
     fn first_view(threads: &[(&str, u32, usize)]) -> FirstView {

@@ -1,10 +1,11 @@
-//! A value of the columns that say yes or no.
+//! A value of boolean columns.
 
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Whether something is so. What is neither `true` nor another number than 0 is no: nothing else depends on it.
+/// Whether something is so. Any value except `true` and numbers other than 0 is false, because nothing else
+/// depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flag(bool);
 

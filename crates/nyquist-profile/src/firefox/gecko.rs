@@ -2,11 +2,11 @@
 //! (`src/types/gecko-profile.ts` and `src/profile-logic/process-profile.ts` of its repository).
 
 use rustc_hash::FxHashMap;
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::raw::{RawLib, RawMeta};
-use super::read::{Inconsistency, ReadError};
+use super::raw::RawMeta;
+use super::raw_gecko::{RawGeckoThread, RawMappedLib, RawProcess};
+use super::read_error::{Inconsistency, ReadError};
 use super::read_meta::{CpuUnit, nanoseconds, read_categories, read_marker_schemas, read_meta};
 use super::read_tables::add_libs;
 use super::read_thread::read_value;
@@ -16,70 +16,11 @@ use crate::code::{Frame, Func, FuncKind, Source};
 use crate::id::{CategoryId, FrameId, LibId, MarkerSchemaId, ProcessIndex, StackId};
 use crate::marker::{Marker, MarkerTiming, MarkerValue};
 use crate::profile::Profile;
-use crate::thread::{Process, Sample, Thread};
+use crate::sample::Sample;
+use crate::thread::{Process, Thread};
 
 /// The versions of the gecko format that are read: the members that are looked at are the same in all of them.
 pub(super) const VERSIONS: std::ops::RangeInclusive<u32> = 20..=40;
-
-/// One process with those that it has started.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct RawProcess {
-    pub(super) meta: Option<RawMeta>,
-    pub(super) libs: Vec<RawMappedLib>,
-    pub(super) threads: Vec<RawGeckoThread>,
-    pub(super) processes: Vec<RawProcess>,
-}
-
-/// A lib with where it was mapped, which a processed profile does not have.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct RawMappedLib {
-    start: u64,
-    end: u64,
-    #[serde(flatten)]
-    pub(super) lib: RawLib,
-}
-
-/// A thread.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct RawGeckoThread {
-    name: String,
-    process_name: Option<String>,
-    tid: Value,
-    pid: Value,
-    register_time: Option<f64>,
-    unregister_time: Option<f64>,
-    samples: RawTable,
-    markers: RawTable,
-    stack_table: RawTable,
-    frame_table: RawTable,
-    string_table: Vec<String>,
-}
-
-/// Rows of values, and the places of the columns in them.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RawTable {
-    schema: std::collections::BTreeMap<String, usize>,
-    data: Vec<Vec<Value>>,
-}
-
-impl RawTable {
-    /// The value of a row; null where the column or the value is not there.
-    fn value<'a>(&self, row: &'a [Value], column: &str) -> &'a Value {
-        self.schema.get(column).and_then(|&place| row.get(place)).unwrap_or(&Value::Null)
-    }
-
-    fn number(&self, row: &[Value], column: &str) -> Option<f64> {
-        self.value(row, column).as_f64()
-    }
-
-    fn index(&self, row: &[Value], column: &str) -> Option<usize> {
-        self.value(row, column).as_u64().and_then(|index| usize::try_from(index).ok())
-    }
-}
 
 /// Makes a profile of a process and of all that it has started. Addresses stay without names.
 pub(super) fn convert(raw_meta: RawMeta, root: RawProcess) -> Result<Profile, ReadError> {
@@ -144,9 +85,9 @@ fn read_process(
     Ok(())
 }
 
-/// The CPU time of a thread that no sample stands for yet, in ns. Firefox looks at its threads by the wall clock, and as
-/// often as it finds one, it says what it has used since: samples stand for that, in whole intervals, and where it is none
-/// the thread waited.
+/// The CPU time of a thread that no sample stands for yet, in ns. Firefox looks at its threads by the wall
+/// clock. For each look it says how much CPU time the thread has used since the last one. Samples stand for
+/// that, in whole intervals. Where it is none, the thread waited.
 #[derive(Default)]
 struct CpuTime(u64);
 

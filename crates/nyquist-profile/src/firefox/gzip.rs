@@ -1,7 +1,7 @@
-//! Compressing with gzip on several threads, while this one makes what is compressed.
+//! Compressing with gzip on several threads, while the calling thread makes the input.
 //!
-//! Blocks of the text are compressed apart, each to the byte it ends in (a sync flush, RFC 1951, section 3.2.4), and stand one
-//! behind the other in one member: browsers read no further than the first.
+//! Blocks of the text are compressed separately, each up to a byte boundary (a sync flush, RFC 1951, section
+//! 3.2.4). They follow each other in one member, because browsers read no further than the first.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ pub(super) fn compress<W: Write>(
 ) -> io::Result<W> {
     let queue = Queue::default();
     thread::scope(|scope| {
-        // Threads that wait for work have to be told that there is none, whatever happens here.
+        // Threads that wait for work must learn that there is none, whatever happens here.
         let _closing = Closing(&queue);
         let mut compressor = Compressor::new(scope, &queue, output);
         compressor.output.write_all(&HEADER)?;
@@ -191,7 +191,7 @@ fn new_compress() -> Compress {
     Compress::new(Compression::fast(), false)
 }
 
-/// The blocks that nobody compresses yet.
+/// The blocks that no thread compresses yet.
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
@@ -240,7 +240,7 @@ impl Drop for Closing<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.closed = true;
-        // After an error nobody wants what is left.
+        // After an error the remaining blocks are not needed.
         state.jobs.clear();
         drop(state);
         self.0.changed.notify_all();

@@ -1,14 +1,15 @@
-//! The category of waiting, which exists in the file alone: the front end leaves samples of it out where its reader does not want
-//! them ("Include idle samples").
+//! The category of waiting, which exists only in the file. The front end can leave out its samples ("Include
+//! idle samples").
 //!
-//! The front end looks at the category of a sample's innermost frame. A function that waits may also run. So the frames in which
-//! threads waited have rows of their own, in the category `Idle`; the subcategory is the frame's own category, by which the
-//! reader takes them for what they are again ([`undo`]).
+//! The front end looks at the category of a sample's innermost frame. A function that waits may also run. So
+//! frames in which threads waited have rows of their own, in the category `Idle`. The subcategory is the
+//! frame's own category, which the reader restores ([`undo`]).
 
 use std::io::Write;
 
 use super::json::JsonWriter;
-use super::raw::{Index, RawFrames, RawProfile};
+use super::raw::{Index, RawFrames};
+use super::raw_profile::RawProfile;
 use crate::category::CategoryPair;
 use crate::code::Frame;
 use crate::id::CategoryId;
@@ -40,7 +41,7 @@ impl IdleCategory {
         self.0.index()
     }
 
-    /// A frame as one of waiting; `None` where its own category could not be told again.
+    /// A frame as one of waiting. `None` if its own category could not be restored.
     pub(super) fn frame(self, frame: &Frame) -> Option<Frame> {
         let subcategory = match frame.category {
             None => 0,

@@ -1,15 +1,16 @@
-//! Rows for the time in which a thread was idle: the front end draws a sample's stack up to the next row.
+//! Rows for the time in which a thread was idle, because the front end draws a sample's stack up to the next
+//! row.
 //!
 //! A sample stands for the time before it, and the front end shows its stack after it. Without a row of its own, the
 //! time in which a thread slept would show what it did before. Such a row has no weight and no CPU time, so that no
 //! sum changes; the reader leaves it out again ([`is_idle_row`]).
 
 use crate::id::StackId;
+use crate::sample::Sample;
 use crate::samples::Samples;
-use crate::thread::Sample;
 
-/// A thread is idle between two samples where it used no CPU for so many sampling intervals. Shorter gaps are mostly those in
-/// which other threads had the CPU; rows for each of them would cut the chart into stripes.
+/// A thread is idle between two samples if it used no CPU for this many sampling intervals. Shorter gaps are
+/// mostly those in which other threads had the CPU; rows for each of them would cut the chart into stripes.
 const IDLE_INTERVALS: u64 = 8;
 
 /// The samples of a thread, with rows where it was idle between them.
@@ -18,8 +19,8 @@ pub(super) struct IdleRows<'a> {
     samples: &'a Samples,
     /// When the thread began, in ns since the profile's zero.
     start: u64,
-    /// The sampling interval in ns; `None` where it is not known how much CPU time lies between samples, so that all
-    /// rows are samples.
+    /// The sampling interval in ns; `None` where it is not known how much CPU time is between samples, so that
+    /// all rows are samples.
     interval: Option<u64>,
 }
 

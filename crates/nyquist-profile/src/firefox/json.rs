@@ -106,11 +106,11 @@ impl<W: Write> JsonWriter<W> {
 
     /// Writes a member that is an array with the same literal in every place, which is given with the comma before it.
     pub(super) fn constant_column(&mut self, key: &str, with_comma: &[u8], length: usize) {
-        /// How many are written at once.
+        /// How many are written in one call.
         const AT_ONCE: usize = 1024;
         self.key(key).open(b'[');
         let block = with_comma.repeat(length.min(AT_ONCE));
-        // No comma stands before the first one.
+        // No comma is before the first one.
         let mut skipped = 1;
         for at in (0..length).step_by(AT_ONCE) {
             let bytes = with_comma.len() * (length - at).min(AT_ONCE);
@@ -234,13 +234,14 @@ impl<W: Write> JsonWriter<W> {
         self.value_ends();
     }
 
-    /// Writes a number, and what stands before it.
+    /// Writes a number, and what is before it.
     fn digits(&mut self, before: Option<u8>, mut value: u64) {
-        /// The digits of the largest number, and what stands before them.
+        /// The digits of the largest number, and what is before them.
         const LENGTH: usize = 21;
         let mut start = self.buffer.len();
-        // Room of a length that is known beforehand takes a few instructions; what is too much is cut off again. The digits are
-        // written where they stay: to copy bytes that were just written one by one, the processor waits for all of them.
+        // Room of a length that is known beforehand takes a few instructions; what is too much is cut off
+        // again. The digits are written to their final place. If bytes that were just written one by one were
+        // copied, the processor would wait for all of them.
         self.buffer.extend_from_slice(&[0; LENGTH]);
         if let Some(before) = before {
             self.buffer[start] = before;

@@ -3,9 +3,11 @@
 //! Its types are documented in the front end's repository: `src/types/profile.ts` and
 //! `docs-developer/CHANGELOG-formats.md`, to whose version numbers this module's comments refer.
 
+mod breakpad_id;
 mod check;
 mod check_tables;
 mod check_threads;
+mod checker;
 mod exact_rows;
 mod first_view;
 mod flag;
@@ -15,9 +17,12 @@ mod idle_category;
 mod idle_rows;
 mod json;
 mod raw;
+mod raw_gecko;
 mod raw_nyquist;
+mod raw_profile;
 mod read;
 mod read_ahead;
+mod read_error;
 mod read_meta;
 mod read_tables;
 mod read_thread;
@@ -31,8 +36,10 @@ mod write_thread;
 use std::fmt;
 use std::str::FromStr;
 
-pub use check::{Violation, check, check_bytes};
-pub use read::{Inconsistency, NEWEST_VERSION, OLDEST_VERSION, ReadError, read};
+pub use check::{check, check_bytes};
+pub use checker::Violation;
+pub use read::read;
+pub use read_error::{Inconsistency, NEWEST_VERSION, OLDEST_VERSION, ReadError};
 pub use write::{WriteOptions, write};
 
 /// A version of the format that can be written.

@@ -1,4 +1,4 @@
-//! A profile's document as it stands in the file: its columns, not yet checked, of any version.
+//! The parts of a profile's document as they are in the file: columns, not yet checked, of any version.
 //!
 //! What a version lacks is `None` or empty; unknown members are skipped without being kept.
 
@@ -9,28 +9,13 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::Value;
 
 use super::flag::Flag;
-use super::gecko::{RawMappedLib, RawProcess};
-
-/// The document.
-#[derive(Default, serde::Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct RawProfile {
-    pub(super) meta: Option<RawMeta>,
-    pub(super) libs: Vec<RawMappedLib>,
-    pub(super) shared: RawTables,
-    pub(super) threads: Option<Vec<RawThread>>,
-    pub(super) counters: Vec<RawCounter>,
-    /// What Firefox itself has written: then nothing of the above but `meta` is there. It may have its libs before that.
-    #[serde(skip)]
-    pub(super) gecko: Option<RawProcess>,
-}
 
 /// `meta`.
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawMeta {
     pub(super) preprocessed_profile_version: Option<f64>,
-    /// The version of the gecko format: alone, it tells that the profile was never processed.
+    /// The version of the gecko format. Alone, it shows that the profile was never processed.
     pub(super) version: Option<f64>,
     pub(super) product: Option<String>,
     pub(super) interval: f64,

@@ -7,7 +7,7 @@ pub(super) struct RawNyquist {
     pub(super) lost_samples: f64,
     /// What samples count, if it is not CPU time.
     pub(super) measure: Option<RawMeasure>,
-    /// Whether samples stand at the beginnings of exact times.
+    /// Whether samples are at the beginnings of exact times.
     pub(super) has_exact_times: bool,
     /// The category that is there for the front end alone.
     pub(super) idle_category: Option<usize>,

@@ -7,114 +7,23 @@ use flate2::bufread::MultiGzDecoder;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::error::Category;
 
-use super::gecko::{self, RawProcess};
+use super::gecko;
 use super::idle_category;
-use super::raw::RawProfile;
+use super::raw_gecko::RawProcess;
+use super::raw_profile::RawProfile;
 use super::read_ahead::{Chunks, parse_ahead};
+use super::read_error::{NEWEST_VERSION, OLDEST_VERSION, ReadError};
 use super::read_meta::{read_categories, read_marker_schemas, read_meta};
 use super::read_tables::{SharedTables, add_libs};
 use super::read_thread::{Processes, ThreadReader, read_counter};
 use crate::builder::ProfileBuilder;
 use crate::profile::Profile;
 
-/// The oldest version that is read.
-pub const OLDEST_VERSION: u32 = 40;
-/// The newest version that is read.
-pub const NEWEST_VERSION: u32 = 70;
-
-/// Why a profile could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// The input could not be read.
-    #[error("the profile cannot be read: {0}")]
-    Io(#[source] io::Error),
-    /// The gzip stream ends before its end.
-    #[error("the profile is cut off: its gzip data ends too early")]
-    TruncatedGzip,
-    /// The gzip stream is damaged.
-    #[error("the profile is damaged: its gzip data is invalid ({0})")]
-    CorruptGzip(#[source] io::Error),
-    /// There is nothing in the input.
-    #[error("this is not a profile: it is empty")]
-    Empty,
-    /// The JSON document ends before its end.
-    #[error("the profile is cut off: its JSON ends too early, in line {line}, column {column}")]
-    TruncatedJson {
-        /// The line, from 1.
-        line: usize,
-        /// The column in bytes, from 1.
-        column: usize,
-    },
-    /// The input is not JSON.
-    #[error("this is not a profile: it is not JSON ({0})")]
-    NotJson(#[source] serde_json::Error),
-    /// The input is JSON but nothing of the Firefox Profiler's.
-    #[error("this is not a profile: it is JSON, but not a profile of the Firefox Profiler")]
-    NotAProfile,
-    /// The profile is of Firefox itself, before any processing.
-    #[error(
-        "this is a gecko profile of Firefox of version {version}, which is not known; saved again by profiler.firefox.com it can be read"
-    )]
-    Gecko {
-        /// The version of the gecko format.
-        version: u32,
-    },
-    /// The version is newer than the newest known one.
-    #[error("the profile has version {version}, but only versions up to {NEWEST_VERSION} are known")]
-    TooNew {
-        /// The version.
-        version: u32,
-    },
-    /// The version is older than the oldest known one.
-    #[error(
-        "the profile has version {version}, but only versions from {OLDEST_VERSION} on are known; saved again by profiler.firefox.com it can be read"
-    )]
-    TooOld {
-        /// The version.
-        version: u32,
-    },
-    /// A member of the document has another type than the format gives it.
-    #[error("the profile is malformed: {0}")]
-    Malformed(#[source] serde_json::Error),
-    /// The tables contradict each other.
-    #[error("the profile is inconsistent: {0}")]
-    Inconsistent(#[from] Inconsistency),
-    /// The profile holds something that is known but cannot be read.
-    #[error("the profile cannot be read: {0}")]
-    Unsupported(&'static str),
-}
-
-/// Where a profile's tables contradict each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inconsistency {
-    /// The table, as `frameTable`.
-    pub table: &'static str,
-    /// The column, as `func`.
-    pub column: &'static str,
-    /// The row, if it is about one.
-    pub row: Option<usize>,
-    /// What is wrong.
-    pub problem: String,
-}
-
-impl fmt::Display for Inconsistency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.table, self.column)?;
-        if let Some(row) = self.row {
-            write!(f, "[{row}]")?;
-        }
-        write!(f, " {}", self.problem)
-    }
-}
-
-impl std::error::Error for Inconsistency {}
-
 /// Reads a profile, compressed with gzip or not. `input` need not be buffered. It is read and decompressed on the
 /// calling thread and parsed on another. Memory is linear in the uncompressed document.
 ///
 /// # Errors
-/// As [`ReadError`] tells apart. Whatever the input, there is no panic.
+/// The cases that [`ReadError`] distinguishes. Whatever the input, there is no panic.
 pub fn read(input: impl Read) -> Result<Profile, ReadError> {
     let mut input = BufReader::with_capacity(256 * 1024, input);
     let is_gzip = match input.fill_buf().map_err(ReadError::Io)? {
@@ -131,7 +40,8 @@ pub fn read(input: impl Read) -> Result<Profile, ReadError> {
 fn parse_gzip(input: &mut Chunks<'_>) -> Result<RawProfile, ReadError> {
     let parsed = parse(input, gzip_error);
     if let Err(ReadError::NotJson(_)) = parsed {
-        // Damaged data may decompress to anything; the checksum at the end tells it from what was never JSON.
+        // Damaged data may decompress to anything. The checksum at the end distinguishes it from data that was
+        // never JSON.
         io::copy(input, &mut io::sink()).map_err(gzip_error)?;
     }
     parsed

@@ -7,7 +7,7 @@ use std::thread;
 
 use nyquist_resources::spawn_helper;
 
-/// How many bytes are handed over at once.
+/// How many bytes are handed over in one piece.
 const CHUNK_SIZE: usize = 256 * 1024;
 /// How many chunks may wait to be parsed.
 const CHUNKS_AHEAD: usize = 8;
@@ -34,7 +34,7 @@ pub(super) fn parse_ahead<T: Send>(input: impl Read, parse: impl FnOnce(&mut Chu
     parsed
 }
 
-/// Sends the input until its end or first error, or until nobody wants more.
+/// Sends the input until its end or first error, or until the receiver is gone.
 fn read_all(mut input: impl Read, sender: &SyncSender<Chunk>) {
     loop {
         let mut chunk = Vec::with_capacity(CHUNK_SIZE);
@@ -43,7 +43,7 @@ fn read_all(mut input: impl Read, sender: &SyncSender<Chunk>) {
         let is_last = chunk.len() < CHUNK_SIZE;
         let is_wanted = sender.send(Ok(chunk)).is_ok();
         if let Err(error) = read {
-            // Nobody wants the error if nobody wants the rest.
+            // If the receiver is gone, the error is not needed.
             let _ = sender.send(Err(error));
             return;
         }

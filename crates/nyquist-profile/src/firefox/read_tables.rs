@@ -1,12 +1,12 @@
 //! Reading the code tables, shared or of one thread, into the builder's.
 
-use super::check::is_breakpad_id;
+use super::breakpad_id::is_breakpad_id;
 use super::flag::Flag;
 use super::raw::{
     Index, RawFrames, RawFuncs, RawLib, RawLocations, RawNativeSymbols, RawResources, RawSources, RawStacks,
     RawTables,
 };
-use super::read::{Inconsistency, ReadError};
+use super::read_error::{Inconsistency, ReadError};
 use crate::builder::ProfileBuilder;
 use crate::category::CategoryPair;
 use crate::code::{Frame, Func, FuncKind, Lib, NativeSymbol, Source};
@@ -103,7 +103,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// Interns the strings in their order, but for those that resources name.
+    /// Interns the strings in their order, except for those that resources name.
     fn new(builder: &mut ProfileBuilder, texts: Vec<String>, resource_names: &[Index]) -> Self {
         let mut is_resource = vec![false; texts.len()];
         for index in resource_names.iter().filter_map(|index| index.get()) {
@@ -182,8 +182,8 @@ impl SharedTables {
     }
 }
 
-/// Adds libs; two that the builder takes for one get the same id. What is no breakpad id is left out: nobody has
-/// symbols for it.
+/// Adds libs; two that the builder takes for one get the same id. What is no breakpad id is left out, because
+/// no symbols can be found by it.
 pub(super) fn add_libs(builder: &mut ProfileBuilder, raw: Vec<RawLib>) -> Vec<LibId> {
     let lib = |raw: RawLib| Lib {
         name: raw.name,
@@ -455,8 +455,8 @@ fn read_stacks(
     Ok(ids)
 }
 
-/// The frame, or, where its parent is not the frame that it claims to be inlined into, a frame of a call of its
-/// own: a profile has the one or the other, and the names are worth more than the inlining.
+/// The frame, or a frame of a call of its own if its parent is not the frame that it claims to be inlined into.
+/// A profile has the one or the other, and the names matter more than the inlining.
 fn called_unless_inlined(builder: &mut ProfileBuilder, prefix: Option<StackId>, id: FrameId) -> FrameId {
     let profile = builder.profile();
     let frame = *profile.frame(id);

@@ -8,7 +8,7 @@ use super::idle_rows::is_idle_row;
 use super::raw::{
     Index, Number, RawCounter, RawCounterSamples, RawDisplay, RawMarkers, RawSamples, RawTables, RawThread,
 };
-use super::read::ReadError;
+use super::read_error::ReadError;
 use super::read_meta::{CpuUnit, nanoseconds};
 use super::read_tables::{SharedTables, Strings, Table, add_libs};
 use super::subset::is_interned;
@@ -17,8 +17,9 @@ use crate::counter::{Counter, CounterDisplay, CounterGraph, CounterSample, Graph
 use crate::id::{CategoryId, LibId, MarkerSchemaId, ProcessIndex, StackId, StringId, ThreadIndex};
 use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::measure::Unit;
+use crate::sample::Sample;
 use crate::samples::Samples;
-use crate::thread::{Process, Sample, Thread};
+use crate::thread::{Process, Thread};
 
 /// The processes read so far, by the pid in the file.
 #[derive(Default)]
@@ -73,7 +74,7 @@ impl ThreadReader<'_> {
 
     fn add_thread(&mut self, raw: &RawThread, processes: &mut Processes) -> ThreadIndex {
         let process = processes.of_thread(self.builder, raw);
-        // Before version 46 the name and the ids told which thread was the main one.
+        // Before version 46 the name and the ids said which thread was the main one.
         let is_main = raw.is_main_thread.unwrap_or_else(|| {
             raw.name == "GeckoMain" || !raw.pid.was_number || raw.pid.text == raw.tid.text
         });

@@ -79,7 +79,7 @@ struct Marked<'a> {
     words: &'a [Word],
     /// The number of the word behind the one at hand.
     at: usize,
-    /// What was not given out of the word at hand.
+    /// The bits of the present word that were not returned yet.
     rest: u64,
 }
 
@@ -125,8 +125,8 @@ struct FuncVariant {
     func: FuncId,
     /// The file that its lines are in, where that is another than the function's: in version 49, where a function has one file.
     source: Option<SourceId>,
-    /// The category of its frames, where that is another than that of the function's first frame: the front end would draw the
-    /// function in no colour. So the tiers of a JavaScript function are functions there.
+    /// The category of its frames, if it differs from that of the function's first frame, because the front end
+    /// would draw the function grey. So the tiers of a JavaScript function are functions there.
     category: Option<CategoryId>,
     /// Whether its frames are written with an address.
     has_address: bool,
@@ -201,8 +201,8 @@ impl<'a> Subset<'a> {
     }
 
     /// The functions in the order of their numbers. Those that have frames with and without a written address
-    /// are there twice, and once more for each of their variants: one in another file has that file and, as nobody knows where
-    /// in it the function begins, no line.
+    /// are there twice, and once more for each of their variants. A variant in another file has that file. It
+    /// has no line, because where the function begins in it is not known.
     pub(super) fn funcs(&self) -> impl ExactSizeIterator<Item = Func> {
         self.funcs.rows().map(|row| {
             let own = 2 * self.profile.funcs().len();
@@ -216,8 +216,8 @@ impl<'a> Subset<'a> {
         })
     }
 
-    /// The row of a frame's function. Frames that are written with an address and those without have one each, as
-    /// the format wants it: the front end, when it symbolicates the former, would rename the latter too.
+    /// The row of a frame's function. Frames that are written with an address and those without have one each.
+    /// Otherwise the front end, when it symbolicates the former, would rename the latter too.
     fn func_row(&self, frame: &Frame) -> usize {
         let own = || 2 * frame.func.index() + usize::from(written_address(self.profile, frame).is_none());
         self.variant(frame).map_or_else(own, |row| 2 * self.profile.funcs().len() + row)
@@ -251,7 +251,7 @@ impl<'a> Subset<'a> {
                 self.mark_marker(marker);
             }
         }
-        // Each table in its own order: what follows one another there is near in memory.
+        // Each table is visited in its own order, because neighbours are near in memory.
         let (profile, stacks) = (self.profile, std::mem::take(&mut self.stacks));
         for stack in stacks.marked() {
             self.frames.mark(profile.stacks()[stack].frame.index());
@@ -287,8 +287,8 @@ impl<'a> Subset<'a> {
         self.variant(frame).is_none() && self.idle.is_some_and(|idle| idle.frame(frame).is_some())
     }
 
-    /// Marks a stack in which a thread waited. A row in its own category is written only if the thread also ran there: the front
-    /// end colours a function by all its rows.
+    /// Marks a stack in which a thread waited. A row in its own category is written only if the thread also ran
+    /// there, because the front end colours a function by all its rows.
     fn mark_idle_stack(&mut self, stack: StackId) {
         if self.idle_stacks.last() == Some(&stack) {
             return;
@@ -406,8 +406,8 @@ impl<'a> Subset<'a> {
         }
     }
 
-    /// The category of each stack of the part, in the order of their numbers: its frame's, else its prefix's,
-    /// else `default`.
+    /// The category of each stack of the part, in the order of their numbers: its frame's, otherwise its
+    /// prefix's, otherwise `default`.
     pub(super) fn stack_categories(&self, default: CategoryPair) -> Vec<CategoryPair> {
         let mut categories: Vec<CategoryPair> = Vec::with_capacity(self.stacks.used as usize);
         for stack in self.stacks() {

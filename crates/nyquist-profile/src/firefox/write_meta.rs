@@ -70,7 +70,7 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
     });
 }
 
-/// Without a lib that symbols could be asked for, the front end is told not to ask.
+/// If there is no lib to ask symbols for, the file tells the front end not to ask.
 fn write_symbolication<W: Write>(json: &mut JsonWriter<W>, profile: &Profile) {
     let symbolicated = profile.meta().symbolicated;
     let can_ask = profile.libs().iter().any(|lib| !lib.debug_name.is_empty() && !lib.breakpad_id.is_empty());

@@ -14,7 +14,8 @@ use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::measure::Unit;
 use crate::meta::Meta;
 use crate::profile::Profile;
-use crate::thread::{Sample, Thread};
+use crate::sample::Sample;
+use crate::thread::Thread;
 
 /// Writes an element of `threads`, whose row is called so. In version 49 it holds the tables of `subset`.
 pub(super) fn write_thread<W: Write>(
@@ -282,8 +283,8 @@ fn write_display<W: Write>(json: &mut JsonWriter<W>, counter: &Counter) {
 /// A row of a counter's tooltip: where its value comes from, how it is written, and what it is called.
 type TooltipRow<'a> = (&'static str, &'static str, &'a str);
 
-/// What is told at a moment of a counter's graph. A rate comes in units a millisecond, so that milliseconds of CPU time are a share
-/// of one CPU.
+/// What the tooltip of a counter's graph shows. A rate comes in units a millisecond, so that milliseconds of
+/// CPU time are a share of one CPU.
 fn tooltip_rows(display: &CounterDisplay) -> Vec<TooltipRow<'_>> {
     const IN_ALL: &str = "in the visible range";
     let label = display.label.as_str();

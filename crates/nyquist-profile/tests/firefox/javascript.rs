@@ -1,4 +1,4 @@
-//! JavaScript is told apart from native code, so that the front end has its switch between them.
+//! JavaScript is marked as such, so that the front end has its switch between it and native code.
 
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{
@@ -29,7 +29,7 @@ fn write(profile: &Profile, version: FormatVersion) -> Value {
     serde_json::from_slice(&written).unwrap()
 }
 
-/// The functions' table, and whether the front end is told that it needs no switch.
+/// The functions' table, and whether the file says that the front end needs no switch.
 fn written(functions: &[(&str, FuncKind)], version: FormatVersion) -> (Value, Value) {
     let document = write(&profile(functions), version);
     let tables = if version == FormatVersion::V49 { &document["threads"][0] } else { &document["shared"] };

@@ -62,14 +62,6 @@ impl Outcome {
         }
     }
 
-    /// How many threads should walk stacks where many wait, beside the one that converts.
-    pub fn walkers(&self) -> usize {
-        match self {
-            Self::Perf(outcome) => outcome.threads.walkers,
-            Self::Ptrace(_) => 0,
-        }
-    }
-
     /// What is to be known of the command before it starts: that it will not have the privileges which its file gives it.
     pub fn loses_privileges(&self) -> Option<&dyn fmt::Display> {
         match self {
@@ -184,7 +176,7 @@ impl Backend {
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {
         let subject = subject.ok_or(OpenError::TooMuchForPtrace)?;
-        if !options.events.is_empty() {
+        if options.asks_for_events() {
             return Err(OpenError::EventsNeedPerf);
         }
         if !options.call_graph.copies_stacks() {
@@ -201,7 +193,7 @@ impl Backend {
         options: &Options,
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {
-        if !options.events.is_empty() {
+        if options.asks_for_events() {
             return Err(OpenError::NoPerfForEvents(perf));
         }
         let why = match perf.advice() {
@@ -295,22 +287,6 @@ impl Recording {
         match self {
             Self::Perf(recording) => recording.stop_handle(),
             Self::Ptrace(recording) => recording.stop_handle(),
-        }
-    }
-
-    /// The next chunk, and those that are known to be there already, no more than so many in all; `None` at the end.
-    pub fn next_few(&mut self, most: usize) -> Option<Vec<Chunk>> {
-        let mut chunks = vec![self.next()?];
-        while chunks.len() < most && self.has_next() {
-            chunks.extend(self.next());
-        }
-        Some(chunks)
-    }
-
-    fn has_next(&mut self) -> bool {
-        match self {
-            Self::Perf(recording) => recording.has_next(),
-            Self::Ptrace(_) => false,
         }
     }
 

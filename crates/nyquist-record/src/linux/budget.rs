@@ -79,11 +79,6 @@ const SMALLEST_STACK: u32 = 16 << 10;
 /// What a sample holds besides the copy of its stack: about 40 words, and 127 of the kernel's call chain.
 const SAMPLE_OVERHEAD: u64 = 1536;
 
-/// The most bytes that a sample takes of which so much of the stack is copied.
-pub(crate) fn record_bytes(stack_bytes: u32) -> u64 {
-    (u64::from(stack_bytes) + SAMPLE_OVERHEAD).min(LARGEST_RECORD)
-}
-
 impl Allowance {
     /// The first plan to try: the largest rings that keep to what is allowed, for samples first.
     pub(crate) fn plan(&self) -> RingPlan {

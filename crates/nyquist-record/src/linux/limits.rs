@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::{fs, thread};
 
+use super::namespaces;
 use super::sys::limits::{Limit, descriptors, locked_memory, set_descriptors};
 use super::sys::process::Preference;
 
@@ -65,8 +66,18 @@ pub(crate) fn may_see_everything() -> bool {
     has_capability(CAP_PERFMON) || has_capability(CAP_SYS_ADMIN)
 }
 
-/// Whether a capability is effective (`CapEff` of `/proc/thread-self/status`): threads differ in them.
+/// Whether this process may record tracepoints with what they say (`perf_event_paranoid` in Linux's
+/// `Documentation/admin-guide/sysctl/kernel.rst`).
+pub(crate) fn tracepoints_are_permitted() -> bool {
+    may_see_everything() || kernel_setting("perf_event_paranoid").is_some_and(|level| level < 0)
+}
+
+/// Whether a capability is effective (`CapEff` of `/proc/thread-self/status`): threads differ in them. In a user namespace of its own
+/// a process has all capabilities over what is in there, and none over the rest of the machine.
 pub(crate) fn has_capability(number: u32) -> bool {
+    if !namespaces::is_first_of_users() {
+        return false;
+    }
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let digits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = digits.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
@@ -90,10 +101,10 @@ mod tests {
         let asked = || {
             real_time_is_permitted();
             let thread = fs::read_link("/proc/thread-self").unwrap();
-            let told = Command::new("chrt").arg("--pid").arg(thread.file_name().unwrap()).output().unwrap();
-            String::from_utf8(told.stdout).unwrap()
+            let policy = Command::new("chrt").arg("--pid").arg(thread.file_name().unwrap()).output().unwrap();
+            String::from_utf8(policy.stdout).unwrap()
         };
-        let told = thread::spawn(asked).join().unwrap();
-        assert!(told.contains("SCHED_OTHER"), "{told}");
+        let policy = thread::spawn(asked).join().unwrap();
+        assert!(policy.contains("SCHED_OTHER"), "{policy}");
     }
 }

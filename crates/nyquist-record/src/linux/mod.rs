@@ -1,5 +1,6 @@
 //! Linux: launching the command, and the backends that sample it.
 
+mod arch;
 pub mod backend;
 mod budget;
 mod cgroup;
@@ -15,6 +16,7 @@ pub mod launch;
 mod limits;
 pub mod machine;
 pub mod markers;
+mod namespaces;
 mod options;
 pub mod perf;
 mod pmu;
@@ -30,7 +32,7 @@ mod stop;
 mod sudo;
 mod sys;
 mod thread_state;
-mod threads;
+mod wait_reason;
 pub mod wait_stacks;
 
 pub use command::{Command, Credentials};
@@ -46,7 +48,6 @@ pub use recorded_event::RecordedEvent;
 pub use stop::{EndReason, StopHandle};
 pub use sudo::{invoking_environment, invoking_user};
 pub use sys::process::Preference;
-pub use threads::Threads;
 
 /// The point in time that is now, on the clock of every event.
 pub fn now() -> nyquist_convert::event::Timestamp {

@@ -7,7 +7,6 @@ use nyquist_convert::event::Pid;
 
 use super::budget::{Copies, LARGEST_STACK};
 use super::recorded_event::RecordedEvent;
-use super::threads::Threads;
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,13 +59,13 @@ pub struct Options {
     pub cpus: Vec<u32>,
     /// Whether events also tell when threads come to a CPU and leave it.
     pub context_switches: bool,
+    /// Whether samples of threads that wait say what they wait for, where threads are looked at from outside (ptrace).
+    pub wait_reasons: bool,
     /// How the callers of what is sampled are found.
     pub call_graph: CallGraph,
     /// The bytes of each stack that are copied, where they are; `None` begins with 32 kB, and goes on with the most that
     /// the kernel copies where many stacks are deeper.
     pub stack_bytes: Option<u32>,
-    /// The recorder's own threads; `None` has as many as the CPUs that are recorded need.
-    pub threads: Option<Threads>,
     /// What is recorded beside the clock.
     pub events: Vec<RecordedEvent>,
 }
@@ -74,6 +73,11 @@ pub struct Options {
 impl Options {
     /// The most bytes of a stack that the kernel copies.
     pub const MOST_STACK_BYTES: u32 = LARGEST_STACK;
+
+    /// Whether somebody has asked for events beside the clock, so that a recording without them is none.
+    pub(crate) fn asks_for_events(&self) -> bool {
+        self.events.iter().any(|event| !event.may_be_left_out())
+    }
 
     /// What is copied of each stack.
     pub(crate) fn copies(&self) -> Copies {
@@ -93,9 +97,9 @@ impl Default for Options {
             hand_over_every: None,
             cpus: Vec::new(),
             context_switches: false,
+            wait_reasons: false,
             call_graph: CallGraph::Auto,
             stack_bytes: None,
-            threads: None,
             events: Vec::new(),
         }
     }

@@ -7,12 +7,17 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use bytes::Bytes;
 
-use crate::linux::sys::memory::populate;
-
 /// The size of a buffer for records: some of the largest size.
 pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 /// The number of buffers for records there may be: 64 MB. Most recordings need a few of them.
 pub(crate) const BUFFERS: usize = 256;
+/// The CPUs whose records so many buffers are for.
+const CPUS_EACH: usize = 32;
+
+/// The number of buffers for the records of so many CPUs.
+pub(crate) fn buffers_for(cpus: usize) -> usize {
+    cpus.div_ceil(CPUS_EACH).max(1) * BUFFERS
+}
 
 /// The buffers that samples may not take.
 const KEPT_FOR_SIDEBAND: usize = 16;
@@ -93,19 +98,12 @@ impl Pool {
         // Where none has come back, fewer have been made than there may be: the count says that one is left.
         let mut free = self.free.borrow_mut();
         free.extend(self.returned.try_iter());
-        let buffer = free.pop().unwrap_or_else(|| new_buffer(self.buffer_bytes));
+        let buffer = free.pop().unwrap_or_else(|| vec![0; self.buffer_bytes]);
         self.count.fetch_sub(1, Ordering::AcqRel);
         let (back, count) = (self.back.clone(), Arc::clone(&self.count));
         let buffer = PooledBuffer { buffer, len: 0, back, count };
         Some(BufferWriter { buffer, kept_for: Need::Occurrences })
     }
-}
-
-/// A buffer whose memory is there: nearly all of it will be filled, time and again.
-fn new_buffer(bytes: usize) -> Vec<u8> {
-    let mut buffer = vec![0; bytes];
-    populate(&mut buffer);
-    buffer
 }
 
 /// A buffer that is being filled.
@@ -188,6 +186,11 @@ mod tests {
         assert!(pool.take(Need::Oldest).is_none(), "a slice of the buffer is still there");
         drop(slice);
         assert!(pool.take(Need::Oldest).is_some_and(|filling| filling.is_empty()));
+    }
+
+    #[test]
+    fn the_pool_grows_with_the_cpus() {
+        assert_eq!([0, 2, 32, 33, 256].map(buffers_for), [1, 1, 1, 2, 8].map(|pools| pools * BUFFERS));
     }
 
     #[test]

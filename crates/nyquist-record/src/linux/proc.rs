@@ -135,11 +135,16 @@ fn parent(pid: u32) -> Option<u32> {
 
 /// How many times the threads of a process have come to a page that was not in its memory yet.
 pub(crate) fn page_faults(pid: u32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = after_name(&stat)?.split(|byte| *byte == b' ').skip(FAULTS_AT);
+    let (minor, major) = faults(&fs::read(format!("/proc/{pid}/stat")).ok()?)?;
+    Some(minor.saturating_add(major))
+}
+
+/// The faults in a `stat`: those that took no reading from a disk, and those that did.
+pub(crate) fn faults(stat: &[u8]) -> Option<(u64, u64)> {
+    let mut fields = after_name(stat)?.split(|byte| *byte == b' ').skip(FAULTS_AT);
     let mut next = || std::str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
     let (minor, _, major) = (next()?, next()?, next()?);
-    Some(minor + major)
+    Some((minor, major))
 }
 
 /// What follows a process's name in its `stat`: first its state. The name stands in parentheses and may hold any
@@ -333,9 +338,16 @@ mod tests {
 
     #[test]
     fn first_use_of_a_page_is_a_fault() {
-        let before = page_faults(std::process::id()).unwrap();
-        let pages = vec![1_u8; 1 << 24];
-        assert!(page_faults(std::process::id()).unwrap() > before, "{}", pages.len());
+        // Memory of this process may have been used before; that of a new program was not.
+        let mut program = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while page_faults(program.id()) == Some(0) && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let faults = page_faults(program.id());
+        program.kill().unwrap();
+        program.wait().unwrap();
+        assert!(faults.is_some_and(|faults| faults > 0), "{faults:?}");
         assert_eq!(page_faults(u32::MAX >> 1), None);
     }
 

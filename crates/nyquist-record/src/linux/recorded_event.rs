@@ -1,18 +1,48 @@
 //! Events that a recording takes beside the clock.
 
-use nyquist_convert::perf::{Details, OccurrenceEvent};
+use nyquist_convert::perf::{Becomes, BesideEvent, Details, OccurrenceEvent, SampleFields};
 use nyquist_perf::file::TracepointFormat;
 use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_ALIGNMENT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ,
-    PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_TYPE_SOFTWARE,
+    PERF_COUNT_SW_ALIGNMENT_FAULTS, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_PAGE_FAULTS,
+    PERF_COUNT_SW_PAGE_FAULTS_MAJ, PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_TASK_CLOCK,
+    PERF_TYPE_SOFTWARE,
 };
 
-use super::event_names::{Event, EventSources, Interval};
-use super::limits;
+use super::event_names::{Event, EventSources, Interval, parse};
+use super::{limits, namespaces};
 
 /// The most markers of one event, and of all together: some 200 MB of memory, and some 800 MB.
 const MOST_MARKERS: u64 = 1_000_000;
 const MOST_MARKERS_IN_ALL: u64 = 4_000_000;
+
+/// The switches of threads that wait, and not of those that could run on (`prev_state` is a state of `TASK_REPORT` then, in Linux's
+/// `include/linux/sched.h`).
+const WAITS: &str = "prev_state & 255";
+
+/// How many switches and wakeups are recorded with a stack, a second on each CPU: with some 5 µs each they take a hundredth of it.
+const STACKS_HZ: u64 = 2000;
+
+/// How it is determined which occurrences of an event are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pacing {
+    /// One of so many.
+    Fixed(u64),
+    /// By the kernel, so that there are so many a second.
+    ByKernel(u64),
+    /// By the reader, which changes the period. For what comes in bursts, the kernel's periods are far too long afterwards.
+    ByReader(u64),
+}
+
+/// What an event is recorded for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// Somebody asked for it: its samples become markers.
+    Markers,
+    /// The stacks of threads that begin to wait.
+    SwitchStacks,
+    /// The threads that end the waits of others.
+    Wakeups,
+}
 
 /// An event that is recorded beside the clock.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +55,7 @@ pub struct RecordedEvent {
     pub filter: Option<String>,
     /// The fields of a tracepoint, where they can be read.
     format: Option<TracepointFormat>,
+    purpose: Purpose,
 }
 
 impl RecordedEvent {
@@ -38,7 +69,32 @@ impl RecordedEvent {
         let usual = if is_rare { Interval::Period(1) } else { Interval::Frequency(rate_hz.into()) };
         let interval = event.interval.or(interval).unwrap_or(usual);
         let format = event.is_tracepoint().then(|| tracepoint_format(&event, sources)).flatten();
-        Self { event, interval, filter: None, format }
+        Self { event, interval, filter: None, format, purpose: Purpose::Markers }
+    }
+
+    /// The tracepoints that say where threads begin to wait and which threads end their waits, as far as the kernel has them and
+    /// shows them. They are recorded where that is permitted, and left out elsewhere. The threads that end waits are known only in the
+    /// first namespace of processes: a tracepoint has the numbers that threads have there.
+    pub fn of_waits(sources: &EventSources) -> Vec<Self> {
+        let named = [
+            ("sched:sched_switch", Purpose::SwitchStacks, Some(WAITS)),
+            ("sched:sched_waking", Purpose::Wakeups, None),
+        ];
+        let recorded = |(name, purpose, filter): (&str, Purpose, Option<&str>)| {
+            let event = parse(name, sources).ok()?.into_iter().next()?;
+            let format = tracepoint_format(&event, sources)?;
+            let (interval, filter) = (Interval::Period(1), filter.map(str::to_owned));
+            Some(Self { event, interval, filter, format: Some(format), purpose })
+        };
+        let wanted = |(_, purpose, _): &(&str, Purpose, _)| {
+            *purpose != Purpose::Wakeups || namespaces::is_first_of_processes()
+        };
+        named.into_iter().filter(wanted).filter_map(recorded).collect()
+    }
+
+    /// Whether nobody has asked for it, so that a recording goes on without it.
+    pub fn may_be_left_out(&self) -> bool {
+        self.purpose != Purpose::Markers
     }
 
     /// The names of the fields of a tracepoint.
@@ -47,14 +103,65 @@ impl RecordedEvent {
     }
 
     /// What the converter is to know of it; `events` says how many there are.
-    pub(crate) fn described(&self, events: usize) -> OccurrenceEvent {
+    pub(crate) fn described(&self, events: usize, counts: bool) -> BesideEvent {
+        let becomes = match (self.purpose, &self.format) {
+            (Purpose::SwitchStacks, _) => Becomes::SwitchStacks,
+            (Purpose::Wakeups, Some(format)) => Becomes::Wakeups(format.clone()),
+            _ => Becomes::Occurrences(self.occurrences(events)),
+        };
+        BesideEvent { becomes, fields: self.sample_fields(counts) }
+    }
+
+    /// How it is determined which of its occurrences are recorded. `counts` says whether its samples can have its count.
+    pub(crate) fn pacing(&self, counts: bool) -> Pacing {
+        match self.interval {
+            _ if self.may_be_left_out() => Pacing::ByReader(STACKS_HZ),
+            Interval::Period(period) => Pacing::Fixed(period),
+            Interval::Frequency(hz) if counts && self.is_counted_by_kernel() => Pacing::ByReader(hz),
+            Interval::Frequency(hz) => Pacing::ByKernel(hz),
+        }
+    }
+
+    /// What its samples say.
+    pub(crate) fn sample_fields(&self, counts: bool) -> SampleFields {
+        match self.pacing(counts) {
+            // It is not needed how often threads begin to wait.
+            Pacing::ByReader(_) if self.may_be_left_out() => SampleFields::NoPeriod,
+            Pacing::ByReader(_) => SampleFields::Count,
+            Pacing::ByKernel(_) if counts => SampleFields::Count,
+            Pacing::ByKernel(_) | Pacing::Fixed(1) => SampleFields::Common,
+            Pacing::Fixed(_) => SampleFields::NoPeriod,
+        }
+    }
+
+    /// Whether the kernel counts it one by one, and no timer or counter of the processor.
+    fn is_counted_by_kernel(&self) -> bool {
+        let clocks = [PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK].map(u64::from);
+        self.event.is_tracepoint()
+            || self
+                .event
+                .selectors
+                .iter()
+                .all(|selector| selector.kind == PERF_TYPE_SOFTWARE && !clocks.contains(&selector.config[0]))
+    }
+
+    /// How many times it happens with each sample, where that does not change.
+    fn fixed_period(&self) -> Option<u64> {
+        match self.interval {
+            Interval::Period(period) => Some(period),
+            Interval::Frequency(_) => None,
+        }
+    }
+
+    /// What its samples become that somebody asked for.
+    fn occurrences(&self, events: usize) -> OccurrenceEvent {
         let details = match &self.format {
             Some(format) => Details::Fields(format.clone()),
             None if self.has_address() => Details::Address,
             None => Details::None,
         };
         let most = MOST_MARKERS.min(MOST_MARKERS_IN_ALL / events.max(1) as u64);
-        OccurrenceEvent::new(&self.event.name, details, most)
+        OccurrenceEvent::new(&self.event.name, details, self.fixed_period(), most)
     }
 
     /// Whether it is an access to memory whose address is known.

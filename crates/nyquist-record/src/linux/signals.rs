@@ -22,6 +22,8 @@ pub enum EndSignal {
     Terminate,
     /// The terminal went away.
     HangUp,
+    /// `Ctrl-\`, on which programs of Java and Go say what their threads do.
+    Quit,
 }
 
 impl EndSignal {
@@ -31,6 +33,7 @@ impl EndSignal {
             Self::Interrupt => libc::SIGINT,
             Self::Terminate => libc::SIGTERM,
             Self::HangUp => libc::SIGHUP,
+            Self::Quit => libc::SIGQUIT,
         }
     }
 }
@@ -79,7 +82,8 @@ impl Requests {
     /// Takes over the signals, for the calling thread and the threads that it starts from now on: to be called
     /// before there are others. A signal that was ignored when the program began (`nohup`) stays ignored.
     pub fn take_over() -> io::Result<Self> {
-        let numbers = [EndSignal::Interrupt, EndSignal::Terminate, EndSignal::HangUp].map(EndSignal::number);
+        let all = [EndSignal::Interrupt, EndSignal::Terminate, EndSignal::HangUp, EndSignal::Quit];
+        let numbers = all.map(EndSignal::number);
         let wanted: Vec<_> = numbers.into_iter().filter(|&number| !signals::is_ignored(number)).collect();
         Ok(Self { descriptor: signals::Descriptor::new(&wanted)? })
     }
@@ -92,6 +96,7 @@ impl Requests {
                 libc::SIGINT => EndSignal::Interrupt,
                 libc::SIGTERM => EndSignal::Terminate,
                 libc::SIGHUP => EndSignal::HangUp,
+                libc::SIGQUIT => EndSignal::Quit,
                 _ => continue,
             };
             return Ok(Request { signal, typed: received.by_kernel });

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use bytes::Bytes;
 use nyquist_convert::event::{Registers, UserStack};
 
+use crate::linux::arch;
 use crate::linux::limits::descriptor_limit;
 use crate::linux::sys::ptrace::read_memory;
 
@@ -75,31 +76,6 @@ pub(crate) struct Call {
     pub(crate) arguments: [u64; 6],
 }
 
-/// The registers of a system call's arguments in DWARF's numbers: rdi, rsi, rdx, r10, r8, r9.
-const ARGUMENT_REGISTERS: [usize; 6] = [5, 4, 1, 10, 8, 9];
-const RSP: usize = 7;
-const RIP: usize = 16;
-
-impl Waiting {
-    /// The registers that are known, in DWARF's order, with a bit for each of them.
-    pub(crate) fn registers(&self) -> ([u64; 17], u32) {
-        let mut values = [0; 17];
-        let mut known = 0;
-        let mut set = |register: usize, value| {
-            values[register] = value;
-            known |= 1 << register;
-        };
-        for (register, value) in
-            ARGUMENT_REGISTERS.into_iter().zip(self.call.map(|call| call.arguments).into_iter().flatten())
-        {
-            set(register, value);
-        }
-        set(RSP, self.stack_pointer);
-        set(RIP, self.instruction_pointer);
-        (values, known)
-    }
-}
-
 impl Waiting {
     /// The stack, as far as its registers and memory can be had without stopping the thread: as much of it as there is room for.
     /// `rest` says that there is more behind that.
@@ -115,13 +91,14 @@ impl Waiting {
             && u32::try_from(self.stack_pointer).is_ok()
             && has_32_bits()
         {
-            let registers = Box::new(Registers::X86 { ip });
+            let registers = Box::new(Registers::Bits32 { ip });
             return UserStack::Copied { registers, stack: Bytes::new(), limited: false };
         }
         let len = read_memory(tid, self.stack_pointer, room);
-        let (values, known) = self.registers();
+        let arguments = self.call.map(|call| call.arguments);
+        let registers = arch::waiting::registers(arguments, self.stack_pointer, self.instruction_pointer);
         UserStack::Copied {
-            registers: Box::new(Registers::X86_64Partial { values, known }),
+            registers: Box::new(registers),
             stack: Bytes::copy_from_slice(room.get(..len).unwrap_or_default()),
             limited: len == room.len() && rest,
         }
@@ -237,21 +214,6 @@ mod tests {
         for line in ["", "232 0x3", "x", "-1 7 8"] {
             assert_eq!(place(line), Place::Unknown, "{line:?}");
         }
-    }
-
-    #[test]
-    fn a_system_call_makes_its_arguments_known() {
-        let bit = |register: usize| 1_u32 << register;
-        let call = Call { number: 1, arguments: [10, 11, 12, 13, 14, 15] };
-        let waiting = Waiting { call: Some(call), stack_pointer: 16, instruction_pointer: 17 };
-        let (values, known) = waiting.registers();
-        assert_eq!(
-            [5, 4, 1, 10, 8, 9, 7, 16].map(|register| values[register]),
-            [10, 11, 12, 13, 14, 15, 16, 17]
-        );
-        assert_eq!(known, [1, 4, 5, 7, 8, 9, 10, 16].map(bit).iter().sum::<u32>());
-        let (_, known) = Waiting { call: None, ..waiting }.registers();
-        assert_eq!(known, bit(7) | bit(16));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use hyper::body::Bytes;
 
 use crate::reply::{self, Reply};
 
-/// Answers with the stored bytes. A compressed profile goes out as a file of type gzip and not as a compressed
-/// transfer of JSON: the front end knows gzip by its first bytes, so it gets what it would get from the disk,
-/// while of a transfer browsers decode the first gzip member only and drop the rest without a word.
+/// Answers with the stored bytes. A compressed profile is sent as a file of type gzip and not as a compressed
+/// transfer of JSON. The front end recognises gzip by its first bytes, so it gets the same as from the disk. Of
+/// a compressed transfer, browsers decode only the first gzip member and silently drop the others.
 pub(crate) fn answer(profile: &Bytes) -> Reply {
     let content_type = content_type(profile);
     let mut reply = reply::with_type(StatusCode::OK, content_type, profile.clone());

@@ -10,8 +10,8 @@ use hyper::{Request, StatusCode};
 use crate::reply::{ApiError, Reply, save_as, with_type};
 use crate::viewer::{Answer, Asset, Client, Refusal, Viewer};
 
-/// What the page may load: its own files and answers, and nothing of other hosts. No script or style stands in the page itself,
-/// so that no name in a profile can become one.
+/// What the page may load: its own files and answers, and nothing of other hosts. No script or style is in the
+/// page itself, so that no name in a profile can become one.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                               connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -44,8 +44,8 @@ impl SocketQuery {
         Ok(Self(socket))
     }
 
-    /// The owner of the socket that is at `peer` and connected to `local`; `None` where there is none, or the kernel cannot
-    /// tell.
+    /// The owner of the socket that is at `peer` and connected to `local`; `None` if there is none, or the
+    /// kernel cannot answer.
     pub(crate) fn owner(&self, peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
         let Some(request) = request(canonical(peer), canonical(local)) else { return Ok(None) };
         rustix::net::send(&self.0, &request, SendFlags::empty())?;
@@ -100,9 +100,9 @@ fn established_owner(answer: &[u8], request: &[u8; REQUEST]) -> Option<u32> {
     }
     // Both ports and addresses.
     let asked = &request[HEADER + 8..][..36];
-    let told = &answer[HEADER + 4..][..36];
+    let answered = &answer[HEADER + 4..][..36];
     let owner = u32::from_ne_bytes(*answer.get(OWNER..)?.first_chunk()?);
-    (asked == told).then_some(owner)
+    (asked == answered).then_some(owner)
 }
 
 #[cfg(test)]

@@ -101,11 +101,11 @@ impl Client {
     }
 
     /// Whether something has come that has not been read.
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         self.stream.set_nonblocking(true).unwrap();
-        let news = self.stream.peek(&mut [0]);
+        let more = self.stream.peek(&mut [0]);
         self.stream.set_nonblocking(false).unwrap();
-        news.is_ok_and(|length| length > 0)
+        more.is_ok_and(|length| length > 0)
     }
 
     fn receive(&mut self) -> io::Result<()> {

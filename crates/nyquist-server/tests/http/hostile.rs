@@ -250,7 +250,7 @@ fn no_more_bodies_are_read_than_lookups_allowed() {
     first.send(format!("{head} HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes());
     assert_eq!(first.reply(false).status, 100);
     assert_eq!(server.ask("POST", "symbolicate/v5", r#"{"jobs":[]}"#).status, 200);
-    assert!(first.has_news(), "the second was answered ahead of the first");
+    assert!(first.has_more(), "the second was answered ahead of the first");
     assert_eq!(first.reply(false).status, 408);
 }
 

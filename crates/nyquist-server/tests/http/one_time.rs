@@ -60,7 +60,7 @@ fn another_code_is_not_found() {
     assert_eq!(ask(&without, "GET", "/open/"), (404, None));
 }
 
-/// Root's connections are as good as the user's, so that there is nobody else as root.
+/// Root's connections are treated as the user's, so root cannot be another user here.
 #[test]
 fn another_users_connection_does_not_use_it_up() {
     let own = own_user();

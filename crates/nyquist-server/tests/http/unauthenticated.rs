@@ -1,4 +1,5 @@
-//! Connections without the token: they have little time and little room, and never keep out who knows it.
+//! Connections without the token: they have little time and few places, and never keep out clients with the
+//! token.
 
 use std::time::Duration;
 

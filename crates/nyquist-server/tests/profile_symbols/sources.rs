@@ -83,8 +83,9 @@ fn the_profiles_word_alone_opens_no_file() {
     for file in [&*file, "/etc/passwd"] {
         for allowed in [SourceFiles::default(), SourceFiles::default().allowing(folder.join("elsewhere"))] {
             let error = ask(&profile(&[file]), "prog", file, allowed).unwrap_err();
-            let told = "no debug info on this machine names it; --source-dir DIR allows its folder";
-            assert_eq!(reason(&error, file), told);
+            let expected_reason =
+                "no debug info on this machine names it; --source-dir DIR allows its folder";
+            assert_eq!(reason(&error, file), expected_reason);
         }
     }
 }
@@ -236,7 +237,7 @@ fn a_special_path_alone_opens_no_file() {
     assert!(ask_named(Some(&other), &path, SourceFiles::default()).is_err());
 }
 
-/// Published text is shown whoever names it.
+/// Published text is shown, whatever names it.
 #[test]
 fn a_crate_of_crates_io_is_in_cargos_home() {
     let home = folder("published-crate");

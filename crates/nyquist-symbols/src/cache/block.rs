@@ -12,8 +12,8 @@
 //! frame    = function  file  line  column
 //! ```
 //!
-//! An answer without bytes is the same as the one before it. Numbers in answers are LEB128. Strings are numbered; a number that may be missing is stored plus one. All else
-//! is little-endian.
+//! An answer without bytes is the same as the one before it. Numbers in answers are LEB128. Strings are
+//! numbered; a number that may be missing is stored plus one. Everything else is little-endian.
 
 use super::block_file::{HEADER, Magic, seal, unseal};
 use super::extent::Extent;
@@ -111,7 +111,8 @@ impl<'a> Block<'a> {
         (0..self.len()).filter_map(answer)
     }
 
-    /// The place of the answer to the address at `at`: its own or, where that has no bytes, the one before that has some.
+    /// The place of the answer to the address at `at`. It is its own or, if that has no bytes, the last one
+    /// before it that has some.
     fn place(&self, at: usize) -> Option<usize> {
         let end = number(self.answer_ends, at)?;
         Some(self.answer_ends.partition_point(|other| u32::from_le_bytes(*other) < end))
@@ -153,7 +154,7 @@ impl<'a> Block<'a> {
         Ok(AddressInfo { symbol, frames, origin })
     }
 
-    /// The string that is stored as `number`: one more than its own, or 0 where there is none.
+    /// The string that is stored as `number`: its own number plus one, or 0 if there is none.
     fn string(&self, number: u64, strings: &mut Strings) -> Result<Option<Arc<str>>, Damaged> {
         let Some(at) = number.checked_sub(1) else { return Ok(None) };
         let at = usize::try_from(at).ok().filter(|at| *at < self.string_ends.len()).ok_or(Damaged)?;
@@ -323,8 +324,8 @@ impl<'a> BlockWriter<'a> {
     }
 }
 
-/// A block with this payload, whatever it is, as [`crate::read_answers`] takes it for whole; `None` where its length
-/// is more than a block can say. Meant for tests of what a faulty writer would leave.
+/// A block with this payload, valid or not, that [`crate::read_answers`] accepts as whole. `None` if it is
+/// longer than a block can be. Meant for tests of what a faulty writer would leave.
 pub fn sealed_block(payload: &[u8], seed: u64) -> Option<Vec<u8>> {
     seal(MAGIC, seed, payload)
 }

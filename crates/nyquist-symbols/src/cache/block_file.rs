@@ -5,9 +5,10 @@
 //! block = checksum of contents (u64)  contents
 //! ```
 //!
-//! All is little-endian. A file that grows is parts, one behind the other. A file of which not all is read at once is one part, its
-//! head, and then blocks, whose places and lengths the head tells. The checksum of a part begins with a seed; that of a block begins
-//! with the checksum of the head and the block's number, so that no block counts in another file or place.
+//! All is little-endian. A file that grows is parts, one behind the other. A file that is read in pieces is one
+//! part, its head, and then blocks. The head has their places and lengths. The checksum of a part begins with a
+//! seed. That of a block begins with the checksum of the head and the block's number, so a block is valid only
+//! in its own file and place.
 
 use super::checksum::checksum;
 use crate::section::Source;
@@ -22,7 +23,7 @@ pub(crate) const CHECKSUM_LEN: usize = 8;
 /// The bytes of a part before its contents.
 pub(crate) const HEADER: usize = size_of::<Magic>() + 4 + CHECKSUM_LEN;
 
-/// A part with these contents, whatever they are; `None` where their length is more than a part can say.
+/// A part with these contents, valid or not. `None` if they are longer than a part can be.
 pub(crate) fn seal(magic: Magic, seed: u64, contents: &[u8]) -> Option<Vec<u8>> {
     let mut part = Vec::with_capacity(HEADER + contents.len());
     part.extend_from_slice(&magic);
@@ -47,14 +48,14 @@ pub(crate) fn claimed_size(bytes: &[u8], magic: Magic) -> usize {
     HEADER.saturating_add(len).min(bytes.len())
 }
 
-/// The length and the checksum of the contents, as the bytes before these tell.
+/// The length and the checksum of the contents, from the bytes before them.
 fn parse_header(header: &[u8], magic: Magic) -> Option<(u32, u64)> {
     let mut cursor = Cursor::new(header.strip_prefix(&magic)?, 0, true);
     Some((cursor.u32()?, cursor.u64()?))
 }
 
-/// A file with this head and these blocks, whatever they are, as it is taken for whole; empty where the head is longer than a part can
-/// say.
+/// A file with this head and these blocks, valid or not, that is accepted as whole. Empty if the head is longer
+/// than a part can be.
 pub(crate) fn sealed_file<B: AsRef<[u8]>>(
     magic: Magic,
     seed: u64,
@@ -103,8 +104,8 @@ pub(crate) struct FileBlocks {
 }
 
 impl FileBlocks {
-    /// A block with its checksum, of so many bytes, which must have been there when the file was opened; `None` where it is not as it
-    /// was written.
+    /// A block of that many bytes, its checksum included, which must have been there when the file was opened.
+    /// `None` if it is not as it was written.
     pub(crate) fn read(&self, number: usize, (at, len): (u64, usize)) -> Option<Vec<u8>> {
         let mut bytes = vec![0; len];
         self.source.read_exact_at(at, &mut bytes).ok()?;

@@ -1,4 +1,4 @@
-//! The checksum of what is kept: tells damage, and is not meant to withstand forgery.
+//! The checksum of what is kept. It detects damage, and is not meant to withstand forgery.
 
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 const STARTS: [u64; 4] =

@@ -2,7 +2,7 @@
 
 use nyquist_object::RelativeAddress;
 
-/// An address, and those behind it that have the same answer: all of a function, where no debug info tells its lines apart.
+/// An address, and those behind it that have the same answer. Without debug info these are all of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) start: RelativeAddress,
@@ -27,7 +27,7 @@ impl Extent {
     }
 }
 
-/// Puts an answer behind others whose starts do not come after its own, unless the last of them holds for all of its addresses.
+/// Appends an answer to others that start no later, unless the last of them is valid for all of its addresses.
 pub(crate) fn push_unless_covered<T>(kept: &mut Vec<(Extent, T)>, extent: Extent, answer: T) {
     if !kept.last().is_some_and(|(last, _)| last.covers(extent)) {
         kept.push((extent, answer));

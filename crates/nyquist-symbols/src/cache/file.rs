@@ -1,6 +1,6 @@
-//! A file of answers of one module: a header, then blocks, one behind the other. Blocks are only ever added. What is
-//! damaged, or was cut in the middle of being written, is passed over; whoever next adds a block writes the rest
-//! anew.
+//! A file of answers of one module: a header, then blocks, one behind the other. Blocks are only ever added. A
+//! part that is damaged, or was not written to its end, is skipped. The next writer that adds a block replaces
+//! what follows.
 
 use super::block::{Block, BlockWriter, MAGIC};
 use super::block_file::{Magic, claimed_size, seal, unseal};
@@ -24,8 +24,8 @@ pub(crate) const MAX_FILE: usize = 32 << 20;
 /// A file of more blocks is written anew, so that each string is in it once.
 const MAX_BLOCKS: usize = 64;
 
-/// How many times its own size is read of a damaged file while its blocks are searched for: what looks like one may
-/// not be.
+/// How many times its own size is read from a damaged file while its blocks are searched for, because what
+/// looks like a block may be none.
 const MAX_REREAD: usize = 4;
 
 /// The bytes of a file, and where its blocks are.
@@ -40,7 +40,7 @@ pub(crate) struct AnswerFile {
 }
 
 impl AnswerFile {
-    /// Finds the blocks in a file's bytes. O(bytes), whatever they are.
+    /// Finds the blocks in a file's bytes. O(bytes), also for damaged ones.
     pub(crate) fn parse(bytes: Vec<u8>, seed: u64) -> Self {
         let mut file = Self { is_whole: true, ..Self::default() };
         let mut at = match read_header(&bytes) {
@@ -92,7 +92,7 @@ impl AnswerFile {
         !self.blocks.is_empty()
     }
 
-    /// The path of the module, for people.
+    /// The path of the module, for display.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -136,8 +136,8 @@ fn in_map<T>(
     answers.map(|(extent, info)| (extent.start, (extent, info)))
 }
 
-/// All answers in the bytes of a file of a cache, whose blocks carry `seed`, each with the first address that it holds for; what is
-/// damaged is left out. O(bytes).
+/// All answers in the bytes of a cache file whose blocks have `seed`, each with its first address. Damaged ones
+/// are left out. O(bytes).
 pub fn read_answers(bytes: Vec<u8>, seed: u64) -> Vec<(RelativeAddress, AddressInfo)> {
     let file = AnswerFile::parse(bytes, seed);
     let first = |(extent, info): (Extent, AddressInfo)| (extent.start, info);
@@ -153,7 +153,8 @@ pub(crate) fn block(answers: &[(Extent, &AddressInfo)], key: &Key) -> Option<Vec
     writer.finish(key.seed())
 }
 
-/// The beginning of a file: the module's path and the whole key, for people. The blocks say themselves whose they are.
+/// The beginning of a file: the module's path and the whole key, for display. The blocks say themselves whose
+/// they are.
 fn header(key: &Key) -> Vec<u8> {
     let text = [key.path.as_os_str().as_bytes(), b"\0", key.text.as_bytes()].concat();
     seal(FILE_MAGIC, 0, &text).unwrap_or_default()

@@ -31,7 +31,7 @@ pub(super) struct Entry {
     pub(super) used: Option<SystemTime>,
 }
 
-/// Makes the folder and those above it that are missing, for this process's user and no one else.
+/// Makes the folder and those above it that are missing, with access for this process's user only.
 pub(super) fn create(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
@@ -47,12 +47,23 @@ pub(super) fn is_kernel(path: &Path) -> bool {
     path.file_name() == Some(OsStr::new(KERNEL))
 }
 
+/// Whether this is a file of inflated sections.
+pub(super) fn is_inflated(path: &Path) -> bool {
+    has_extension(path, INFLATED)
+}
+
+/// Whether this is a file with a function table.
+pub(super) fn is_table(path: &Path) -> bool {
+    has_extension(path, TABLE)
+}
+
 /// The name of the file that belongs to an identity.
 pub(super) fn file_name(identity: &str, extension: &str) -> String {
     format!("{:016x}{:016x}.{extension}", seed_of(identity), checksum(1, identity.as_bytes()))
 }
 
-/// The seed of the checksums in the file that belongs to an identity, by which parts of other files are told from its own.
+/// The seed of the checksums in the file that belongs to an identity. It distinguishes parts of other files
+/// from the file's own.
 pub(super) fn seed_of(identity: &str) -> u64 {
     checksum(0, identity.as_bytes())
 }

@@ -1,18 +1,20 @@
-//! Sections of debug info that stand compressed in their file, kept as they are when inflated: of a compressed section nothing can be
-//! read without all of it, and a few addresses need little of it.
+//! Sections of debug info that are compressed in their file, kept inflated. A compressed section can only be
+//! read as a whole, and a few addresses need little of it.
 //!
 //! ```text
 //! file    = head, which is the list  sections
 //! list    = for each section: length of its name (u8), its name, its length (u64)
 //! ```
 //!
-//! The head is as in all files of a cache (`block_file.rs`). The sections follow each other, and nothing follows them. Their bytes have no checksum, for whoever reads a
-//! few of them would have to read all: a file gets its name when all of it has been written, and is never written to again.
+//! The head is as in all files of a cache (`block_file.rs`). The sections follow each other, and nothing
+//! follows them. Their bytes have no checksum, because a reader of a few of them would have to read all. A file
+//! gets its name when all of it has been written, and is never written to again.
 
+use super::answer_cache::AnswerCache;
 use super::block_file::{FileHead, Magic, seal};
+use super::disk::renew;
 use super::folder::{self, INFLATED};
 use super::key::{Stamp, identity};
-use super::{AnswerCache, renew};
 use crate::section::{Section, Source};
 use nyquist_object::{ByteSource, Elf, FileSource};
 use std::ops::Range;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 /// What every file begins with.
 const MAGIC: Magic = *b"\x00nyqsec\x01";
 
-/// The longest list that is believed.
+/// The longest list that is accepted.
 const MAX_LIST: u32 = 4 << 10;
 
 /// The inflated sections of one file with debug info, if they are kept, and the way to keep them.
@@ -39,8 +41,15 @@ pub(crate) struct InflatedSections<'a> {
 /// Where each section is, by its name.
 type List = Vec<(String, Range<u64>)>;
 
+impl AnswerCache {
+    /// The sections of a file with debug info, as they are inflated; `None` where it has none that are compressed, or is no file.
+    pub(crate) fn inflated<'a>(&'a self, elf: &'a Elf<Source>) -> Option<InflatedSections<'a>> {
+        InflatedSections::of(self, elf)
+    }
+}
+
 impl<'a> InflatedSections<'a> {
-    pub(super) fn of(cache: &'a AnswerCache, elf: &'a Elf<Source>) -> Option<Self> {
+    fn of(cache: &'a AnswerCache, elf: &'a Elf<Source>) -> Option<Self> {
         let is_compressed = elf.sections().iter().any(|section| elf.is_compressed(section));
         let file = elf.source().as_file().filter(|_| is_compressed)?;
         let stamp = Stamp::of(file).ok()?;
@@ -61,8 +70,8 @@ impl<'a> InflatedSections<'a> {
         Some(Section::at(source, range.start, range.end - range.start))
     }
 
-    /// Keeps sections, each with its name, unless they are kept already, the file was written to since, or they are so large that
-    /// little else would find room.
+    /// Keeps sections, each with its name, unless they are kept already, the file was written to since, or they
+    /// would take too large a part of the cache.
     pub(crate) fn keep(&self, sections: &[(&str, &[u8])]) {
         let size: u64 = sections.iter().map(|(_, bytes)| ByteSource::len(*bytes)).sum();
         let is_unchanged = || Stamp::of(self.file).is_ok_and(|now| now == self.stamp);
@@ -74,11 +83,6 @@ impl<'a> InflatedSections<'a> {
             std::iter::once(head.as_slice()).chain(sections.iter().map(|(_, bytes)| *bytes)).collect();
         self.cache.keep_file(&self.path, &parts, "cannot keep debug info in");
     }
-}
-
-/// Whether this is a file of inflated sections.
-pub(super) fn is_one(path: &Path) -> bool {
-    folder::has_extension(path, INFLATED)
 }
 
 fn open(path: &Path, seed: u64) -> Option<(Source, List)> {
@@ -98,7 +102,7 @@ fn head(sections: &[(&str, &[u8])], seed: u64) -> Vec<u8> {
     sealed_list(&list, seed)
 }
 
-/// A file up to its sections with this list, whatever it is, as [`read_inflated`] takes it for whole.
+/// A file up to its sections with this list, valid or not, that [`read_inflated`] accepts as whole.
 pub fn sealed_list(list: &[u8], seed: u64) -> Vec<u8> {
     seal(MAGIC, seed, list).unwrap_or_default()
 }
@@ -118,8 +122,8 @@ fn read_list(source: &impl ByteSource, seed: u64) -> Option<List> {
     (start == source.len()).then_some(list)
 }
 
-/// The sections in the bytes of a file of a cache whose list's checksum was made with `seed`, by their names: none where anything in
-/// it is damaged. O(sections).
+/// The sections in the bytes of a cache file whose list's checksum was made with `seed`, by their names. None
+/// if anything in it is damaged. O(sections).
 pub fn read_inflated(bytes: &[u8], seed: u64) -> Vec<(String, Range<u64>)> {
     read_list(&bytes, seed).unwrap_or_default()
 }

@@ -19,7 +19,7 @@ pub(crate) const MAKER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NYQ
 pub(crate) struct Key {
     /// The identity as text, a line a file.
     pub(crate) text: String,
-    /// The module's path, for people.
+    /// The module's path, for display.
     pub(crate) path: PathBuf,
     /// The open files, with what they looked like when they were opened.
     files: Vec<(Arc<FileSource>, Stamp)>,
@@ -71,7 +71,7 @@ impl Key {
         self.files.iter().all(|(source, stamp)| Stamp::of(source).is_ok_and(|now| now == *stamp))
     }
 
-    /// A number of the key, by which blocks of other modules are told from its own.
+    /// A number of the key. It distinguishes blocks of other modules from the module's own.
     pub(crate) fn seed(&self) -> u64 {
         folder::seed_of(&self.text)
     }

@@ -1,12 +1,14 @@
-//! Function tables that were made of large symbol tables, kept for the next time: where each is, and who may keep one.
+//! Function tables that were made of large symbol tables, kept for the next time: where each is, and which are
+//! kept.
 
+use super::disk::renew;
 use super::folder::{self, TABLE};
+use super::kept_answers::KeptAnswers;
 use super::key::MAKER;
-use super::{KeptAnswers, renew};
 use crate::section::Source;
 use nyquist_object::Elf;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The place of one function table.
 #[derive(Clone, Debug)]
@@ -17,8 +19,8 @@ pub(crate) struct TableFile {
 }
 
 impl KeptAnswers {
-    /// The place of the table that is made of a section's symbols and has at most so many bytes; `None` where the symbols are in none
-    /// of the files that the answers are of, and where the table would leave little room for all else.
+    /// The place of the table that is made of a section's symbols and has at most so many bytes. `None` if the
+    /// symbols are in none of the answers' files, or if the table would take too large a part of the cache.
     pub(crate) fn table_file(&self, elf: &Elf<Source>, section: &str, bytes: u64) -> Option<TableFile> {
         let identity = self.key.identity_of(elf).filter(|_| self.cache.has_room_for(bytes))?;
         // Another version of the code may settle otherwise where functions end.
@@ -43,13 +45,8 @@ impl TableFile {
         Some(file)
     }
 
-    /// Removes a file that turned out to be damaged, so that the next one who needs it makes it anew.
+    /// Removes a file that is damaged, so that the next reader that needs it makes it again.
     pub(crate) fn remove(&self) {
         let _ = fs::remove_file(&self.path);
     }
-}
-
-/// Whether this is a file with a function table.
-pub(super) fn is_one(path: &Path) -> bool {
-    folder::has_extension(path, TABLE)
 }

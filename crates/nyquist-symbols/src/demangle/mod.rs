@@ -1,4 +1,4 @@
-//! Names as the programmer wrote them.
+//! Demangling: names as the programmer wrote them.
 
 mod ocaml;
 mod rust_legacy;
@@ -16,8 +16,9 @@ const MAX_DEMANGLED: usize = 256 << 10;
 /// How deeply a C++ name may nest before it is left mangled.
 const MAX_DEPTH: u32 = 96;
 
-/// The longest name of Microsoft's C++ that is taken apart, and how many letters it may have that can begin another type
-/// within a type, or a type that refers to those before it: the demangler itself bounds neither its depth nor its output.
+/// The longest name of Microsoft's C++ that is demangled, and how many letters it may have that can begin a
+/// nested type, or a type that refers to earlier ones. The demangler itself bounds neither its depth nor its
+/// output.
 const MAX_MSVC: usize = 2048;
 const MAX_MSVC_NESTING: usize = 512;
 const MAX_MSVC_FUNCTION_TYPES: usize = 2;

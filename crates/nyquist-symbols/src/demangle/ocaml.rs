@@ -1,8 +1,8 @@
-//! Names of OCaml's native code: `caml`, the modules, the function and a number, of signs their codes
-//! (OCaml, `asmcomp/cmm_helpers.ml` and `utils/misc.ml`).
+//! Names of OCaml's native code: `caml`, the modules, the function and a number, with codes for signs (OCaml,
+//! `asmcomp/cmm_helpers.ml` and `utils/misc.ml`).
 
-/// Demangles `camlStdlib__List__map_472`, and `camlStdlib__List.map_472` as OCaml 5 writes it. The number stays: it is all that
-/// tells anonymous functions apart. O(length).
+/// Demangles `camlStdlib__List__map_472`, and `camlStdlib__List.map_472` as OCaml 5 writes it. The number
+/// stays, because only it distinguishes anonymous functions. O(length).
 pub(super) fn demangle(name: &str) -> Option<String> {
     let mut rest =
         name.strip_prefix("caml").filter(|rest| rest.starts_with(|char: char| char.is_ascii_uppercase()))?;

@@ -1,5 +1,5 @@
-//! Rust's legacy names, `_ZN` ... `17h` and a hash: most names of most programs, so that they are taken apart without
-//! a detour. Names that are in any way unusual are left to the demangler for all of Rust's names.
+//! Rust's legacy names, `_ZN` ... `17h` and a hash: most names of most programs, so they have a fast path.
+//! Unusual names are left to the demangler for all of Rust's names.
 
 /// The length of the last part, which is a hash: `h` and 16 digits.
 const HASH: usize = 17;
@@ -55,7 +55,7 @@ fn push_unescaped(part: &[u8], out: &mut Vec<u8>) {
                     out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
                     after
                 }
-                // The rest is as it stands.
+                // The remainder is unchanged.
                 None => return out.extend_from_slice(special),
             },
             _ => {
@@ -67,7 +67,8 @@ fn push_unescaped(part: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// The character that an escape stands for, of which `text` is what follows the first `$`, and what is behind it.
+/// The character that an escape stands for, and the text behind it. `text` begins behind the escape's first
+/// `$`.
 fn escape(text: &[u8]) -> Option<(char, &[u8])> {
     let end = text.iter().position(|&byte| byte == b'$')?;
     let character = match &text[..end] {

@@ -1,7 +1,8 @@
-//! Abbreviations, compiled to what scanning needs: how to pass over an entry, and where its attributes are.
+//! Abbreviations, compiled to what scanning needs: how to skip an entry, and where its attributes are.
 
-use super::attribute::Encoding;
-use super::die_skip_table::DieSkipTable;
+use super::die_skip_table::{DieSkipTable, StopsAt};
+use super::form::{Encoding, Specification, Step, step};
+use super::role::{Qualifier, Role};
 use super::scope_layout::ScopeLayout;
 use gimli::constants::{self, DwAt, DwForm, DwTag};
 use nyquist_object::Cursor;
@@ -11,41 +12,6 @@ use rustc_hash::FxHashMap;
 /// a small file ask for endless work.
 const MAX_ATTRIBUTES: usize = 128;
 
-/// One attribute of an abbreviation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Specification {
-    pub(crate) name: DwAt,
-    pub(crate) form: DwForm,
-    /// The value of `DW_FORM_implicit_const`.
-    pub(crate) implicit: i64,
-}
-
-/// How to pass over one run of an entry's attributes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
-    /// So many bytes.
-    Bytes(u32),
-    /// A LEB128.
-    Leb,
-    /// A string up to its zero.
-    String,
-    /// A length of so many bytes (0: a LEB128), and as many bytes.
-    Block(u8),
-    /// A form that stands in the entry itself.
-    Indirect,
-}
-
-/// What an entry is to the search for the functions around an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// A function.
-    Function,
-    /// A call that was inlined.
-    Inlined,
-    /// Anything else.
-    Other,
-}
-
 /// One abbreviation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Abbreviation {
@@ -53,6 +19,8 @@ pub(crate) struct Abbreviation {
     pub(crate) has_children: bool,
     /// Whether its entries say where their code is.
     pub(crate) has_code: bool,
+    /// What it is to the names of the functions in it.
+    pub(crate) qualifier: Option<Qualifier>,
     attributes: (u32, u32),
     /// The size of an entry's attributes where it is always the same; [`VARIES`] otherwise.
     size: u32,
@@ -61,7 +29,19 @@ pub(crate) struct Abbreviation {
     layout: Option<u32>,
 }
 
-/// Stands for the size of attributes that only their steps tell.
+impl Abbreviation {
+    /// The searches that stop at its entries. Functions without code hold no address, and nothing that is inlined into them is
+    /// looked for if calls are not.
+    fn stops_at(&self) -> StopsAt {
+        StopsAt {
+            calls: self.role != Role::Other,
+            functions: self.role == Role::Function && self.has_code,
+            qualifiers: self.qualifier.is_some(),
+        }
+    }
+}
+
+/// The size of attributes whose size is known only by their steps.
 const VARIES: u32 = u32::MAX;
 
 /// The abbreviations of a unit.
@@ -74,8 +54,8 @@ pub(crate) struct Abbreviations {
     attributes: Vec<Specification>,
     steps: Vec<Step>,
     layouts: Vec<ScopeLayout>,
-    /// How entries of the dense abbreviations are passed over, by their code.
-    pub(crate) passages: DieSkipTable,
+    /// How entries of the dense abbreviations are skipped, by their code.
+    pub(crate) skip_table: DieSkipTable,
 }
 
 impl Abbreviations {
@@ -85,13 +65,14 @@ impl Abbreviations {
         loop {
             let code = cursor.uleb()?;
             if code == 0 {
-                all.passages.finish();
+                all.skip_table.finish();
                 return Some(all);
             }
             let abbreviation = all.parse_one(cursor, encoding)?;
             if code == all.dense.len() as u64 + 1 {
                 all.dense.push(abbreviation);
-                all.passages.push(&abbreviation, &all.steps[abbreviation.steps.0 as usize..]);
+                let steps = &all.steps[abbreviation.steps.0 as usize..];
+                all.skip_table.push(abbreviation.stops_at(), steps, abbreviation.has_children);
             } else {
                 all.sparse.entry(code).or_insert(abbreviation);
             }
@@ -110,7 +91,7 @@ impl Abbreviations {
             if code == wanted || code == 0 {
                 return Some(all);
             }
-            pass_declaration(cursor)?;
+            skip_declaration(cursor)?;
         }
     }
 
@@ -153,6 +134,7 @@ impl Abbreviations {
             role,
             has_children,
             has_code: self.attributes[first..].iter().any(says_code),
+            qualifier: Qualifier::of(tag).filter(|_| has_children),
             size,
             attributes: (first as u32, self.attributes.len() as u32),
             steps: (first_step as u32, self.steps.len() as u32),
@@ -189,11 +171,16 @@ impl Abbreviations {
 
     /// Moves `cursor` from an entry's first attribute to the next entry.
     #[inline]
-    pub(crate) fn pass(&self, of: &Abbreviation, cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<()> {
+    pub(crate) fn skip_entry(
+        &self,
+        of: &Abbreviation,
+        cursor: &mut Cursor<'_>,
+        encoding: Encoding,
+    ) -> Option<()> {
         if of.size != VARIES {
             return cursor.skip(u64::from(of.size));
         }
-        self.steps_of(of).iter().try_for_each(|step| step.pass(cursor, encoding))
+        self.steps_of(of).iter().try_for_each(|step| step.skip(cursor, encoding))
     }
 
     fn steps_of(&self, of: &Abbreviation) -> &[Step] {
@@ -207,8 +194,8 @@ impl Abbreviations {
     }
 }
 
-/// Passes over what stands behind a code (DWARF 5, 7.5.3).
-fn pass_declaration(cursor: &mut Cursor<'_>) -> Option<()> {
+/// Skips what is behind a code (DWARF 5, 7.5.3).
+fn skip_declaration(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.skip_leb()?;
     cursor.skip(1)?;
     loop {
@@ -220,78 +207,4 @@ fn pass_declaration(cursor: &mut Cursor<'_>) -> Option<()> {
             cursor.skip_leb()?;
         }
     }
-}
-
-impl Step {
-    #[inline]
-    pub(crate) fn pass(self, cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<()> {
-        match self {
-            Self::Bytes(bytes) => cursor.skip(u64::from(bytes)),
-            Self::Leb => cursor.skip_leb(),
-            Self::String => cursor.string().map(|_| ()),
-            Self::Block(size) => {
-                let len = if size == 0 { cursor.uleb()? } else { cursor.sized(size)? };
-                cursor.skip(len)
-            }
-            Self::Indirect => {
-                let form = DwForm(cursor.uleb()?.try_into().ok()?);
-                match step(form, encoding)? {
-                    Self::Indirect => None,
-                    step => step.pass(cursor, encoding),
-                }
-            }
-        }
-    }
-}
-
-/// How the value of a form is passed over (DWARF 5, 7.5.6, and the GNU extensions).
-pub(crate) fn step(form: DwForm, encoding: Encoding) -> Option<Step> {
-    let bytes = |bytes: u8| Step::Bytes(u32::from(bytes));
-    Some(match form {
-        constants::DW_FORM_flag_present | constants::DW_FORM_implicit_const => bytes(0),
-        constants::DW_FORM_data1
-        | constants::DW_FORM_ref1
-        | constants::DW_FORM_flag
-        | constants::DW_FORM_strx1
-        | constants::DW_FORM_addrx1 => bytes(1),
-        constants::DW_FORM_data2
-        | constants::DW_FORM_ref2
-        | constants::DW_FORM_strx2
-        | constants::DW_FORM_addrx2 => bytes(2),
-        constants::DW_FORM_strx3 | constants::DW_FORM_addrx3 => bytes(3),
-        constants::DW_FORM_data4
-        | constants::DW_FORM_ref4
-        | constants::DW_FORM_ref_sup4
-        | constants::DW_FORM_strx4
-        | constants::DW_FORM_addrx4 => bytes(4),
-        constants::DW_FORM_data8
-        | constants::DW_FORM_ref8
-        | constants::DW_FORM_ref_sig8
-        | constants::DW_FORM_ref_sup8 => bytes(8),
-        constants::DW_FORM_data16 => bytes(16),
-        constants::DW_FORM_addr => bytes(encoding.address_size),
-        constants::DW_FORM_strp
-        | constants::DW_FORM_sec_offset
-        | constants::DW_FORM_line_strp
-        | constants::DW_FORM_strp_sup
-        | constants::DW_FORM_GNU_ref_alt
-        | constants::DW_FORM_GNU_strp_alt => bytes(encoding.offset_size),
-        constants::DW_FORM_ref_addr => bytes(encoding.ref_addr_size()),
-        constants::DW_FORM_udata
-        | constants::DW_FORM_sdata
-        | constants::DW_FORM_ref_udata
-        | constants::DW_FORM_strx
-        | constants::DW_FORM_addrx
-        | constants::DW_FORM_loclistx
-        | constants::DW_FORM_rnglistx
-        | constants::DW_FORM_GNU_addr_index
-        | constants::DW_FORM_GNU_str_index => Step::Leb,
-        constants::DW_FORM_string => Step::String,
-        constants::DW_FORM_block1 => Step::Block(1),
-        constants::DW_FORM_block2 => Step::Block(2),
-        constants::DW_FORM_block4 => Step::Block(4),
-        constants::DW_FORM_block | constants::DW_FORM_exprloc => Step::Block(0),
-        constants::DW_FORM_indirect => Step::Indirect,
-        _ => return None,
-    })
 }

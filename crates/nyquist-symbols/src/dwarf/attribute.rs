@@ -1,24 +1,8 @@
 //! The values of attributes.
 
-use super::abbreviations::{Specification, step};
+use super::form::{Encoding, Specification, step};
 use gimli::constants::{self, DwForm};
 use nyquist_object::Cursor;
-
-/// What a unit's header says about the size of things.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Encoding {
-    pub(crate) version: u16,
-    pub(crate) address_size: u8,
-    pub(crate) offset_size: u8,
-    pub(crate) little_endian: bool,
-}
-
-impl Encoding {
-    /// The size of `DW_FORM_ref_addr`, which was that of an address in DWARF 2.
-    pub(crate) fn ref_addr_size(self) -> u8 {
-        if self.version <= 2 { self.address_size } else { self.offset_size }
-    }
-}
 
 /// The value of an attribute, as far as symbolication asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +112,7 @@ impl Value {
             constants::DW_FORM_strx3 => StringRef::Index(cursor.sized(3)?),
             constants::DW_FORM_strx4 => StringRef::Index(cursor.sized(4)?),
             _ => {
-                step(form, encoding)?.pass(cursor, encoding)?;
+                step(form, encoding)?.skip(cursor, encoding)?;
                 return Some(Self::Other);
             }
         }))

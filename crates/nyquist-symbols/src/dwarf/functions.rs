@@ -1,11 +1,12 @@
 //! The functions and inlined calls that contain given addresses: one pass over a unit's entries.
 
-use super::abbreviations::{Abbreviation, Role};
+use super::abbreviations::Abbreviation;
 use super::attribute::Value;
-use super::die_skip_table::{Stop, Walk};
+use super::die_walk::{Stop, Walk};
+use super::pc::Pc;
 use super::ranges::{ListBuffers, RangeLists, UnitView};
+use super::role::Role;
 use super::scope_layout::CallSite;
-use super::unit::Pc;
 use std::iter::successors;
 use std::num::NonZeroU32;
 use std::ops::{ControlFlow, Range};
@@ -28,7 +29,7 @@ pub(crate) struct Scope {
     pub(crate) range: (u64, u64),
 }
 
-/// Where an inlined call stands in the function that it was inlined into.
+/// Where an inlined call is in the function that it was inlined into.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Call {
     pub(crate) file: u64,
@@ -89,8 +90,8 @@ impl Scopes {
 
     /// Notes that the scope that is pushed next holds address number `index`, unless a part of the same entry,
     /// whose scopes begin at number `first`, does already. A function, which has no `parent`, begins the chain
-    /// anew. An inlined call counts only where its parent holds the address too: else the answer for an address
-    /// would depend on which others are asked for, for whose sake the parent was looked into.
+    /// anew. An inlined call counts only if its parent holds the address too. Otherwise the answer for an
+    /// address would depend on which other addresses are asked for in the same parent.
     fn extend(&mut self, index: usize, first: u32, parent: Option<&Range<u32>>, work: &mut usize) -> bool {
         let chain = self.chains[index];
         let mut outer = chain.innermost;
@@ -118,8 +119,8 @@ impl Scopes {
     }
 }
 
-/// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. What cannot be
-/// read ends the pass; what was found before stays.
+/// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. An entry that
+/// cannot be read ends the pass, and results before it stay.
 pub(crate) fn find_scopes(
     view: &UnitView<'_>,
     entries: &[u8],
@@ -162,7 +163,7 @@ struct Enclosing {
 /// Which wanted addresses a scope holds.
 #[derive(Clone, Debug, Default)]
 struct Held {
-    /// The numbers of its parts that hold any. Where there are none, what is inlined into it need not be looked at.
+    /// The numbers of its parts that hold any. If there are none, inlined calls in it need not be read.
     parts: Range<u32>,
     /// The first of the addresses and the one behind the last; others may be between them.
     wanted: Range<usize>,
@@ -181,7 +182,7 @@ impl Scan<'_> {
                     if of.has_children && (is_fertile || !held.parts.is_empty()) {
                         self.enclosing.push(Enclosing { depth: self.walk.depth, held });
                     }
-                    self.walk.pass(of)?;
+                    self.walk.skip_entry(of)?;
                 }
                 Stop::Left => drop(self.enclosing.pop()),
             }

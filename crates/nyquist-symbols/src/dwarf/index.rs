@@ -26,8 +26,8 @@ struct Table {
     reach: Vec<u64>,
 }
 
-/// The way from an address to its unit. The cheap table, `.debug_aranges`, is asked first; only an address that
-/// it does not cover makes the units that it leaves out be read.
+/// The way from an address to its unit. The cheap table, `.debug_aranges`, is asked first. The units that it
+/// leaves out are read only for an address that it does not cover.
 #[derive(Debug, Default)]
 pub(crate) struct UnitIndex {
     aranges: OnceLock<(Table, FxHashSet<u64>)>,
@@ -72,7 +72,9 @@ impl Table {
 fn read_aranges(file: &DwarfFile, first_code: u64) -> (Vec<Covered>, FxHashSet<u64>) {
     let mut found = (Vec::new(), FxHashSet::default());
     let mut scratch = Vec::new();
-    let Some(bytes) = file.aranges.slice(0..file.aranges.len(), &mut scratch) else { return found };
+    let Some(bytes) = file.sections.aranges.slice(0..file.sections.aranges.len(), &mut scratch) else {
+        return found;
+    };
     let mut at = 0;
     while let Some(next) = read_set(file, bytes, at, first_code, &mut found) {
         at = next;
@@ -88,7 +90,7 @@ fn read_set(
     first_code: u64,
     (ranges, listed): &mut (Vec<Covered>, FxHashSet<u64>),
 ) -> Option<usize> {
-    let mut cursor = Cursor::new(bytes, at, file.little_endian);
+    let mut cursor = Cursor::new(bytes, at, file.sections.little_endian);
     let (length, offset_size) = cursor.initial_length()?;
     let end = cursor.position().checked_add(usize::try_from(length).ok()?)?;
     let version = cursor.u16()?;
@@ -122,7 +124,7 @@ fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec
         if header.is_type || listed.contains(&header.offset) {
             return;
         }
-        let Some(unit) = Unit::root(file, *header, heads) else { return };
+        let Some(unit) = Unit::root(&file.sections, *header, heads) else { return };
         let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
         view.for_each_range(&unit.pc, &mut lists, |range| {
             if range.start >= first_code && file.has_room_for(&found) {

@@ -47,7 +47,8 @@ pub(crate) fn program_bytes<'a>(
 impl<'a> LineProgram<'a> {
     /// Parses the header of a program. `bytes` begin with it.
     pub(crate) fn parse(view: UnitView<'a>, bytes: &'a [u8]) -> Option<Self> {
-        let endian = if view.addresses.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let endian =
+            if view.addresses.sections.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let address_size = view.unit.header.encoding.address_size;
         let section = gimli::DebugLine::new(bytes, endian);
         let program = section.program(DebugLineOffset(0), address_size, None, None).ok()?;
@@ -59,7 +60,7 @@ impl<'a> LineProgram<'a> {
     /// Runs the program for `wanted`, which is sorted: the row of each address that a sequence covers. Rows from
     /// before a damaged instruction count.
     pub(crate) fn rows(&self, wanted: &[u64]) -> Vec<Option<Row>> {
-        let mut machine = Machine::new(&self.header, self.view.addresses.little_endian, wanted);
+        let mut machine = Machine::new(&self.header, self.view.addresses.sections.little_endian, wanted);
         let program = self.header.raw_program_buf();
         let _ = machine.run(program.slice());
         machine.found
@@ -84,7 +85,7 @@ impl<'a> LineProgram<'a> {
     fn build_path(&self, index: u64) -> Option<Arc<str>> {
         let file = self.header.file(index)?;
         let mut path = Vec::new();
-        // In DWARF 5 directory 0 stands in the table; before, it is the unit's.
+        // In DWARF 5 directory 0 is in the table; before, it is the unit's.
         if let Some(comp_dir) = self.comp_dir() {
             join(&mut path, &comp_dir);
         }
@@ -99,7 +100,8 @@ impl<'a> LineProgram<'a> {
 
     fn comp_dir(&self) -> Option<Vec<u8>> {
         let UnitView { file, unit, supplementary, .. } = self.view;
-        unit.root_string(file, supplementary, unit.comp_dir?)
+        let supplementary = supplementary.map(|file| &file.sections);
+        unit.root_string(&file.sections, supplementary, unit.comp_dir?)
     }
 
     fn string(&self, value: AttributeValue<Slice<'a>>) -> Option<Cow<'_, [u8]>> {
@@ -112,12 +114,13 @@ impl<'a> LineProgram<'a> {
             AttributeValue::DebugStrOffsetsIndex(index) => StringRef::Index(index.0 as u64),
             _ => return None,
         };
-        addresses.string(unit, string, &[], supplementary)
+        let supplementary = supplementary.map(|file| &file.sections);
+        addresses.sections.string(&unit.bases, string, &[], supplementary)
     }
 }
 
-/// Appends a folder to another one. One that begins with `./` in one that does replaces it: both were absolute before the compiler
-/// was told to write the part that they have in common as `.` (`-ffile-prefix-map`).
+/// Appends a folder to another one. One that begins with `./` in one that does replaces it: both were absolute
+/// before an option made the compiler write their common part as `.` (`-ffile-prefix-map`).
 fn join_folder(path: &mut Vec<u8>, next: &[u8]) {
     if path.starts_with(b"./") && next.starts_with(b"./") {
         path.clear();

@@ -1,18 +1,27 @@
 //! DWARF debug info: from addresses to functions, files, lines and inlined calls.
 //!
-//! Addresses are grouped by unit, and only the units that are hit are read: one pass over a unit's entries
-//! finds the functions and inlined calls around all its addresses, one run of its line program the lines.
+//! Addresses are grouped by unit, and only units with addresses are read. One pass over a unit's entries finds
+//! the functions and inlined calls around all its addresses. One run of its line program finds the lines.
 
 mod abbreviations;
 mod attribute;
 mod die_skip_table;
+mod die_walk;
 mod file;
+mod form;
+mod function_name;
 mod functions;
 mod index;
 mod lines;
 mod names;
+mod nesting;
+mod origins;
+mod pc;
+mod qualified;
 mod ranges;
+mod role;
 mod scope_layout;
+mod sections;
 mod shared_map;
 mod split;
 mod unit;
@@ -23,10 +32,11 @@ pub(crate) use split::{SplitFiles, SplitPlaces, holds_units_of};
 use crate::Frame;
 use crate::allowance::Allowance;
 use crate::debug_answer::DebugAnswer;
+use function_name::FunctionName;
 use functions::{Call, Scope, find_scopes};
 use index::UnitIndex;
 use lines::{LineProgram, Row, program_bytes};
-use names::{FunctionName, Names};
+use names::Names;
 use nyquist_object::Svma;
 use ranges::{ListBuffers, UnitView};
 use unit::Unit;
@@ -87,13 +97,13 @@ impl Dwarf {
 
     fn try_look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Option<Vec<DebugAnswer>> {
         let Scratch { entries: bytes, lists, lines, allowance } = scratch;
-        let unit = Unit::read(&self.main, offset)?;
+        let unit = Unit::read(&self.main.sections, offset)?;
         let view = self.view(&unit);
         let split = self.split.find(&self.main, &unit);
         let entries =
             split.as_ref().map_or(view, |split| UnitView { file: &split.file, unit: &split.unit, ..view });
         let header = entries.unit.header;
-        let bytes = entries.file.info.slice(header.offset..header.end, bytes)?;
+        let bytes = entries.file.sections.info.slice(header.offset..header.end, bytes)?;
         let scopes = find_scopes(&entries, bytes, wanted, lists);
         let mut names = Names::new(entries, bytes);
         let mut program = self.line_program(view, lines);
@@ -112,7 +122,8 @@ impl Dwarf {
 
     fn line_program<'a>(&'a self, view: UnitView<'a>, scratch: &'a mut Vec<u8>) -> Option<LineProgram<'a>> {
         let offset = view.unit.lines?;
-        let bytes = program_bytes(&self.main.line, offset, self.main.little_endian, scratch)?;
+        let bytes =
+            program_bytes(&self.main.sections.line, offset, self.main.sections.little_endian, scratch)?;
         LineProgram::parse(view, bytes)
     }
 
@@ -124,13 +135,13 @@ impl Dwarf {
     /// Whether the unit at `offset` names the source file that is looked for.
     pub(crate) fn names_source(&self, offset: u64, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         let mut scratch = Vec::new();
-        let Some(unit) = Unit::read(&self.main, offset) else { return false };
+        let Some(unit) = Unit::read(&self.main.sections, offset) else { return false };
         self.line_program(self.view(&unit), &mut scratch).is_some_and(|program| program.names(is_it))
     }
 }
 
-/// The frames of one address, from inside to outside: each scope's function, at the place that the line table
-/// gives for the innermost, and that the call in it gives for all others.
+/// The frames of one address, from inside to outside. Each is a scope's function. The innermost one has the
+/// place that the line table gives, and each other one the place of the call in it.
 fn chain<'a>(
     scopes: impl Iterator<Item = &'a Scope> + Clone,
     row: Option<Row>,

@@ -2,7 +2,8 @@
 
 use super::attribute::Value;
 use super::file::DwarfFile;
-use super::unit::{Pc, Unit};
+use super::pc::Pc;
+use super::unit::Unit;
 use crate::section::{Section, Window};
 use gimli::constants;
 use nyquist_object::Cursor;
@@ -11,10 +12,10 @@ use std::ops::{ControlFlow, Range};
 /// The most entries of range lists that one pass reads: more than any real unit has.
 const MAX_RANGES: usize = 1 << 24;
 
-/// How much of the lists is read at once. Lists stand nearly in the order of the entries that name them.
+/// How much of the lists is read at once. Lists are nearly in the order of the entries that name them.
 const AHEAD: u64 = 16 << 10;
 
-/// A unit together with the files that its parts stand in.
+/// A unit together with the files that its parts are in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitView<'a> {
     /// The file that holds the unit's entries.
@@ -45,10 +46,11 @@ pub(crate) struct ListBuffers {
 }
 
 impl<'b> RangeLists<'b> {
-    /// Begins to read the lists of units of `file`, whose addresses are in the file `addresses`. Each list belongs to one
-    /// entry, or a few, and an entry of a list takes more than a byte; but hostile lists are long, and named by everything.
+    /// Begins to read the lists of units of `file`, whose addresses are in the file `addresses`. Each list
+    /// belongs to one entry, or a few, and an entry of a list takes more than a byte. But hostile lists can be
+    /// long, and every entry can name them.
     pub(crate) fn new(file: &DwarfFile, addresses: &DwarfFile, buffers: &'b mut ListBuffers) -> Self {
-        let bytes = file.rnglists.len().saturating_add(addresses.ranges.len());
+        let bytes = file.sections.rnglists.len().saturating_add(addresses.sections.ranges.len());
         Self {
             left: usize::try_from(bytes).unwrap_or(MAX_RANGES).min(MAX_RANGES),
             ranges: Window::new(&mut buffers.ranges, AHEAD),
@@ -69,7 +71,7 @@ struct List<'a, F> {
 impl UnitView<'_> {
     /// The address that a value states.
     pub(crate) fn address(&self, value: Value) -> Option<u64> {
-        self.addresses.address(self.unit, value)
+        self.addresses.sections.address(&self.unit.bases, value)
     }
 
     /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read
@@ -106,10 +108,11 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
 
     fn read(&mut self, value: Value, ranges: &mut Window<'_>, rnglists: &mut Window<'_>) -> Option<()> {
         let UnitView { file, unit, addresses, .. } = *self.view;
+        let (file, addresses) = (&file.sections, &addresses.sections);
         let modern = unit.header.encoding.version >= 5;
         match value {
             Value::RangeListIndex(index) => {
-                let offset = file.range_list_offset(unit, index)?;
+                let offset = file.range_list_offset(&unit.bases, index)?;
                 self.read_in(&file.rnglists, rnglists, offset, Self::rnglist)
             }
             _ if modern => {
@@ -125,8 +128,8 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
         }
     }
 
-    /// Where a list ends is known only when it has been read: it is read a window at a time, and what a window
-    /// cuts is read again from the next one.
+    /// Where a list ends is known only when it has been read. It is read a window at a time, and an entry that
+    /// a window cuts is read again from the next one.
     fn read_in(
         &mut self,
         section: &Section,
@@ -137,7 +140,7 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
         const WANT: u64 = 512;
         loop {
             let bytes = window.read(section, offset, WANT)?;
-            let mut cursor = Cursor::new(bytes, 0, self.view.file.little_endian);
+            let mut cursor = Cursor::new(bytes, 0, self.view.file.sections.little_endian);
             let mut complete = 0;
             while *self.left > 0
                 && let Some(more) = entry(self, &mut cursor)
@@ -175,7 +178,7 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
     fn rnglist(&mut self, cursor: &mut Cursor<'_>) -> Option<bool> {
         let UnitView { unit, addresses, .. } = *self.view;
         let encoding = unit.header.encoding;
-        let indexed = |index| addresses.indexed_address(unit.addr_base, index, encoding).unwrap_or(0);
+        let indexed = |index| addresses.sections.indexed_address(&unit.bases, index).unwrap_or(0);
         match constants::DwRle(cursor.u8()?) {
             constants::DW_RLE_end_of_list => return Some(false),
             constants::DW_RLE_base_addressx => self.base = indexed(cursor.uleb()?),

@@ -1,9 +1,10 @@
-//! Where the attributes of a function or an inlined call are in its entry. Most compilers write them so that they are at
-//! the same place in each; then the few that decide whether an address is inside are read without the others.
+//! Where the attributes of a function or an inlined call are in its entry. Most compilers put them at the same
+//! place in each. Then the few that decide whether an address is inside are read without the others.
 
-use super::abbreviations::{Role, Specification, Step, step};
-use super::attribute::{Encoding, Value};
-use super::unit::Pc;
+use super::attribute::Value;
+use super::form::{Encoding, Specification, Step, step};
+use super::pc::Pc;
+use super::role::Role;
 use gimli::constants;
 use nyquist_object::Cursor;
 

@@ -1,4 +1,4 @@
-//! What threads find out for each other.
+//! A map of results that threads share.
 
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,7 @@
 //! Split DWARF: units whose entries were left in `.dwo` files, or packed into one `.dwp` file (DWARF 5, 7.3).
 
-use super::file::{Contributions, DwarfFile};
+use super::file::DwarfFile;
+use super::sections::Contributions;
 use super::unit::Unit;
 use crate::find::{open_seen, seen_from};
 use crate::section::Source;
@@ -60,11 +61,11 @@ impl SplitFiles {
 
     /// The unit that `skeleton`, of the file `main`, stands for. A unit with another id is not it.
     pub(crate) fn find(&self, main: &DwarfFile, skeleton: &Unit) -> Option<SplitUnit> {
-        let name = skeleton.root_string(main, None, skeleton.dwo_name?)?;
+        let name = skeleton.root_string(&main.sections, None, skeleton.dwo_name?)?;
         let id = skeleton.dwo_id?;
         let packed = self.package.as_ref().and_then(|package| package.find(id));
         let mut split = packed.or_else(|| self.find_file(main, skeleton, &name, id))?;
-        split.unit.addr_base = skeleton.addr_base;
+        split.unit.bases.addr = skeleton.bases.addr;
         split.unit.ranges_base = skeleton.ranges_base;
         split.unit.low_pc = skeleton.low_pc;
         Some(split)
@@ -73,7 +74,7 @@ impl SplitFiles {
     fn find_file(&self, main: &DwarfFile, skeleton: &Unit, name: &[u8], id: u64) -> Option<SplitUnit> {
         self.reads_single_files.store(true, Ordering::Relaxed);
         let stated = Path::new(OsStr::from_bytes(name));
-        let comp_dir = skeleton.comp_dir.and_then(|dir| skeleton.root_string(main, None, dir));
+        let comp_dir = skeleton.comp_dir.and_then(|dir| skeleton.root_string(&main.sections, None, dir));
         let compiled = comp_dir.map(|dir| Path::new(OsStr::from_bytes(&dir)).join(stated));
         let SplitPlaces { folders, roots } = &self.places;
         let compiled = compiled.iter().flat_map(|path| seen_from(roots, path));
@@ -90,7 +91,7 @@ pub(crate) fn holds_units_of(package: &Elf<Source>, program: &Elf<Source>) -> Op
     let package = Package::open(package)?;
     let Some(program) = DwarfFile::open(program, None) else { return Some(false) };
     let units = program.units().iter().filter(|unit| !unit.is_type);
-    let ids = units.filter_map(|unit| Unit::read(&program, unit.offset)?.dwo_id);
+    let ids = units.filter_map(|unit| Unit::read(&program.sections, unit.offset)?.dwo_id);
     Some(ids.take(MAX_LOOKED_FOR).any(|id| package.find(id).is_some()))
 }
 
@@ -99,7 +100,7 @@ fn open_split(roots: &[OpenRoot], path: &Path, id: u64) -> Option<SplitUnit> {
     let source = Arc::new(FileSource::new(open_seen(roots, path).ok()?)) as Source;
     let file = Arc::new(DwarfFile::open_split(&Elf::open(source).ok()?)?);
     let units = file.units().iter().filter(|unit| !unit.is_type);
-    let mut units = units.filter_map(|unit| Unit::read(&file, unit.offset));
+    let mut units = units.filter_map(|unit| Unit::read(&file.sections, unit.offset));
     let unit = units.find(|unit| unit.dwo_id == Some(id))?;
     Some(SplitUnit { file: file.clone(), unit })
 }
@@ -111,7 +112,8 @@ impl Package {
     }
 
     fn find(&self, id: u64) -> Option<SplitUnit> {
-        let endian = if self.file.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let endian =
+            if self.file.sections.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let index = DebugCuIndex::from(EndianSlice::new(&self.index, endian)).index().ok()?;
         let mut offset = None;
         let mut parts = Contributions::default();
@@ -125,7 +127,7 @@ impl Package {
                 _ => {}
             }
         }
-        let unit = Unit::read_part(&self.file, offset?, parts)?;
+        let unit = Unit::read_part(&self.file.sections, offset?, parts)?;
         (unit.dwo_id == Some(id)).then(|| SplitUnit { file: self.file.clone(), unit })
     }
 }

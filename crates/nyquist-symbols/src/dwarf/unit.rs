@@ -1,10 +1,12 @@
 //! Unit headers, and what the root entry of a unit says.
 
 use super::abbreviations::Abbreviations;
-use super::attribute::{Encoding, StringRef, Value};
-use super::file::{Contributions, DwarfFile};
+use super::attribute::{StringRef, Value};
+use super::form::Encoding;
+use super::pc::Pc;
+use super::sections::{Bases, Contributions, Sections};
 use crate::section::Window;
-use gimli::constants;
+use gimli::constants::{self, DwLang};
 use nyquist_object::Cursor;
 use std::sync::Arc;
 
@@ -44,12 +46,12 @@ impl UnitHeader {
         Window::new(buffer, HEADS)
     }
 
-    /// Reads the header at `offset` of `.debug_info`. Of each unit no more is read than that: most are passed over.
-    pub(crate) fn read(file: &DwarfFile, offset: u64, heads: &mut Window<'_>) -> Option<Self> {
-        let bytes = heads.read(&file.info, offset, MAX_HEADER)?;
-        let mut cursor = Cursor::new(bytes, 0, file.little_endian);
+    /// Reads the header at `offset` of `.debug_info`. Of each unit no more is read than that: most are skipped.
+    pub(crate) fn read(sections: &Sections, offset: u64, heads: &mut Window<'_>) -> Option<Self> {
+        let bytes = heads.read(&sections.info, offset, MAX_HEADER)?;
+        let mut cursor = Cursor::new(bytes, 0, sections.little_endian);
         let (length, offset_size) = cursor.initial_length()?;
-        let end = offset.checked_add(cursor.position() as u64)?.checked_add(length)?.min(file.info.len());
+        let end = offset.checked_add(cursor.position() as u64)?.checked_add(length)?.min(sections.info.len());
         let version = cursor.u16()?;
         if !(2..=5).contains(&version) {
             return None;
@@ -77,31 +79,11 @@ impl UnitHeader {
             offset,
             end,
             root: cursor.position() as u64,
-            encoding: Encoding { version, address_size, offset_size, little_endian: file.little_endian },
+            encoding: Encoding { version, address_size, offset_size, little_endian: sections.little_endian },
             abbreviations,
             is_type: kind == constants::DW_UT_type,
             dwo_id,
         })
-    }
-}
-
-/// How an entry says which code it covers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pc {
-    pub(crate) low: Option<Value>,
-    pub(crate) high: Option<Value>,
-    pub(crate) ranges: Option<Value>,
-}
-
-impl Pc {
-    /// Takes note of an attribute.
-    pub(crate) fn take(&mut self, name: constants::DwAt, value: Value) {
-        match name {
-            constants::DW_AT_low_pc => self.low = Some(value),
-            constants::DW_AT_high_pc => self.high = Some(value),
-            constants::DW_AT_ranges => self.ranges = Some(value),
-            _ => {}
-        }
     }
 }
 
@@ -116,9 +98,7 @@ pub(crate) struct Unit {
     pub(crate) comp_dir: Option<StringRef>,
     /// Where its line program begins in `.debug_line`.
     pub(crate) lines: Option<u64>,
-    pub(crate) addr_base: u64,
-    pub(crate) str_offsets_base: u64,
-    pub(crate) rnglists_base: u64,
+    pub(crate) bases: Bases,
     /// What is added to a position in `.debug_rnglists`: where the unit's part of a package begins.
     pub(crate) rnglists_start: u64,
     /// What is added to a split unit's positions in `.debug_ranges` (`DW_AT_GNU_ranges_base` of its skeleton).
@@ -126,45 +106,47 @@ pub(crate) struct Unit {
     /// The file that the rest of the unit was split off to.
     pub(crate) dwo_name: Option<StringRef>,
     pub(crate) dwo_id: Option<u64>,
-    /// The bytes at the start of the unit; strings that stand in the root entry point into it.
+    /// The language that it was compiled from (`DW_LANG_*`).
+    language: Option<DwLang>,
+    /// The bytes at the start of the unit; strings that are in the root entry point into it.
     head: Vec<u8>,
 }
 
 impl Unit {
     /// Reads the header at `offset` and the root entry after it.
-    pub(crate) fn read(file: &DwarfFile, offset: u64) -> Option<Self> {
-        Self::read_part(file, offset, Contributions::default())
+    pub(crate) fn read(sections: &Sections, offset: u64) -> Option<Self> {
+        Self::read_part(sections, offset, Contributions::default())
     }
 
     /// As [`Unit::read`], of a unit whose parts of the other sections begin where `parts` says.
-    pub(crate) fn read_part(file: &DwarfFile, offset: u64, parts: Contributions) -> Option<Self> {
+    pub(crate) fn read_part(sections: &Sections, offset: u64, parts: Contributions) -> Option<Self> {
         let mut buffer = Vec::new();
         let mut heads = Window::new(&mut buffer, HEAD);
-        let mut header = UnitHeader::read(file, offset, &mut heads)?;
+        let mut header = UnitHeader::read(sections, offset, &mut heads)?;
         header.abbreviations = header.abbreviations.checked_add(parts.abbrev)?;
-        let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
-        Self::read_behind(file, header, parts, &abbreviations, &mut heads)
+        let abbreviations = sections.abbreviations(header.abbreviations, header.encoding)?;
+        Self::read_behind(sections, header, parts, &abbreviations, &mut heads)
     }
 
     /// Reads the root entry of the unit with that header.
-    pub(crate) fn of(file: &DwarfFile, header: UnitHeader) -> Option<Self> {
-        let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
+    pub(crate) fn of(sections: &Sections, header: UnitHeader) -> Option<Self> {
+        let abbreviations = sections.abbreviations(header.abbreviations, header.encoding)?;
         let parts = Contributions::default();
         let mut buffer = Vec::new();
-        Self::read_behind(file, header, parts, &abbreviations, &mut Window::new(&mut buffer, 0))
+        Self::read_behind(sections, header, parts, &abbreviations, &mut Window::new(&mut buffer, 0))
     }
 
-    /// Reads the root entry of the unit with that header, and of its abbreviations only what that takes: with the result
-    /// no other entry can be read.
-    pub(crate) fn root(file: &DwarfFile, header: UnitHeader, heads: &mut Window<'_>) -> Option<Self> {
-        let head = heads.read(&file.info, header.offset, header.root + MAX_LEB)?;
-        let code = Cursor::new(head, header.root as usize, file.little_endian).uleb()?;
-        let abbreviations = file.abbreviation(header.abbreviations, header.encoding, code)?;
-        Self::read_behind(file, header, Contributions::default(), &abbreviations, heads)
+    /// Reads the root entry of the unit with that header. Of its abbreviations it reads only what is needed for
+    /// that, so the result cannot read other entries.
+    pub(crate) fn root(sections: &Sections, header: UnitHeader, heads: &mut Window<'_>) -> Option<Self> {
+        let head = heads.read(&sections.info, header.offset, header.root + MAX_LEB)?;
+        let code = Cursor::new(head, header.root as usize, sections.little_endian).uleb()?;
+        let abbreviations = sections.abbreviation(header.abbreviations, header.encoding, code)?;
+        Self::read_behind(sections, header, Contributions::default(), &abbreviations, heads)
     }
 
     fn read_behind(
-        file: &DwarfFile,
+        sections: &Sections,
         header: UnitHeader,
         parts: Contributions,
         abbreviations: &Arc<Abbreviations>,
@@ -173,13 +155,13 @@ impl Unit {
         let size = header.end - header.offset;
         // Root entries are short, but an assembler writes whole command lines into them.
         [HEAD, 8 << 10, size].into_iter().find_map(|want| {
-            let head = heads.read(&file.info, header.offset, want.min(size))?.to_vec();
-            Self::read_root(file, header, parts, abbreviations, head)
+            let head = heads.read(&sections.info, header.offset, want.min(size))?.to_vec();
+            Self::read_root(sections, header, parts, abbreviations, head)
         })
     }
 
     fn read_root(
-        file: &DwarfFile,
+        sections: &Sections,
         header: UnitHeader,
         parts: Contributions,
         abbreviations: &Arc<Abbreviations>,
@@ -193,17 +175,21 @@ impl Unit {
             name: None,
             comp_dir: None,
             lines: None,
-            addr_base: 0,
-            str_offsets_base: file.default_str_offsets_base(header.encoding, parts),
-            rnglists_base: file.default_rnglists_base(header.encoding, parts),
+            bases: Bases {
+                encoding: header.encoding,
+                addr: 0,
+                str_offsets: sections.default_str_offsets_base(header.encoding, parts),
+                rnglists: sections.default_rnglists_base(header.encoding, parts),
+            },
             rnglists_start: parts.rnglists,
             ranges_base: 0,
             dwo_name: None,
             dwo_id: header.dwo_id,
+            language: None,
             head,
         };
         unit.read_attributes()?;
-        unit.low_pc = unit.pc.low.and_then(|low| file.address(&unit, low)).unwrap_or(0);
+        unit.low_pc = unit.pc.low.and_then(|low| sections.address(&unit.bases, low)).unwrap_or(0);
         Some(unit)
     }
 
@@ -232,24 +218,47 @@ impl Unit {
             (constants::DW_AT_dwo_name | constants::DW_AT_GNU_dwo_name, Value::String(string)) => {
                 self.dwo_name = Some(string);
             }
+            (constants::DW_AT_language, _) => {
+                self.language = value.number().and_then(|number| number.try_into().ok()).map(DwLang);
+            }
             (constants::DW_AT_GNU_dwo_id, Value::Number(id)) => self.dwo_id = Some(id),
             (constants::DW_AT_addr_base | constants::DW_AT_GNU_addr_base, _) => {
-                self.addr_base = value.number().unwrap_or(0);
+                self.bases.addr = value.number().unwrap_or(0);
             }
-            (constants::DW_AT_str_offsets_base, _) => self.str_offsets_base = value.number().unwrap_or(0),
-            (constants::DW_AT_rnglists_base, _) => self.rnglists_base = value.number().unwrap_or(0),
+            (constants::DW_AT_str_offsets_base, _) => self.bases.str_offsets = value.number().unwrap_or(0),
+            (constants::DW_AT_rnglists_base, _) => self.bases.rnglists = value.number().unwrap_or(0),
             (constants::DW_AT_GNU_ranges_base, _) => self.ranges_base = value.number().unwrap_or(0),
             _ => {}
         }
     }
 
+    /// Whether names in it may need what is around them. C has no scopes of names, and in Go and Ada names are stated
+    /// whole.
+    pub(crate) fn has_scopes(&self) -> bool {
+        !matches!(
+            self.language,
+            Some(
+                constants::DW_LANG_C89
+                    | constants::DW_LANG_C
+                    | constants::DW_LANG_C99
+                    | constants::DW_LANG_C11
+                    | constants::DW_LANG_C17
+                    | constants::DW_LANG_ObjC
+                    | constants::DW_LANG_Go
+                    | constants::DW_LANG_Ada83
+                    | constants::DW_LANG_Ada95
+                    | constants::DW_LANG_Mips_Assembler
+            )
+        )
+    }
+
     /// A string of the root entry.
     pub(crate) fn root_string(
         &self,
-        file: &DwarfFile,
-        supplementary: Option<&DwarfFile>,
+        sections: &Sections,
+        supplementary: Option<&Sections>,
         string: StringRef,
     ) -> Option<Vec<u8>> {
-        file.string(self, string, &self.head, supplementary).map(std::borrow::Cow::into_owned)
+        sections.string(&self.bases, string, &self.head, supplementary).map(std::borrow::Cow::into_owned)
     }
 }

@@ -16,7 +16,8 @@
 //! 5. the **package** of split units: `NAME.dwp` beside the recorded path, beside the binary and the debug file that were
 //!    found, in the user's folders. Units in it, and in single `.dwo` files, are compared by their own ids.
 //!
-//! What lies beside the recorded path, and the debug folders, are looked for in the root of the process first, where that is another.
+//! Files beside the recorded path, and the debug folders, are looked for in the root of the process first, if
+//! that is another one.
 //!
 //! Where none of the places has the binary, the debug file or the supplementary file, a [`Fetch`](crate::Fetch) is asked for it by
 //! its build id, if the caller gave one.
@@ -88,7 +89,8 @@ impl Search<'_> {
         self.found.package = found.map(|(_, file)| file);
     }
 
-    /// Where the module and its debug file are, by paths beside which something can lie: a file that is held open is at none.
+    /// Where the module and its debug file are, by paths that can have files beside them. A file that is only
+    /// held open has no path.
     fn paths_of_files(&self) -> Vec<PathBuf> {
         let found = [&self.found.binary, &self.found.debug_file];
         let found = found.into_iter().flatten().map(|file| file.path.clone());
@@ -118,8 +120,8 @@ impl Search<'_> {
         Some(elf)
     }
 
-    /// The debug file: by build id in the debug folders, in perf's cache and in the user's folders, then by the
-    /// debug link beside the binary, in `.debug` beside it, in the debug folders and in the user's.
+    /// The debug file. First by build id: in the debug folders, in perf's cache and in the user's folders. Then
+    /// by the debug link: beside the binary, in `.debug` beside it, in the debug folders and in the user's.
     fn debug_file(&mut self, binary: Option<&OpenElf>) -> Option<OpenElf> {
         let id = self.build_id(binary);
         let by_id = id.as_ref().map(|id| self.places_by_id(id)).unwrap_or_default();

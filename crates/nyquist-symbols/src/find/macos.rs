@@ -48,7 +48,7 @@ const CACHE_NAMES: [&str; 4] = [
 /// The most files of one bundle that are looked at.
 const MAX_IN_BUNDLE: usize = 16;
 
-/// The most object files, and archives of such, of which is said what came of looking for them.
+/// The most object files and archives whose search results are reported.
 const MAX_OBJECTS_TOLD: usize = 32;
 
 impl Search<'_> {
@@ -77,8 +77,8 @@ impl Search<'_> {
         caches.filter(|path| path.is_file())
     }
 
-    /// The shared cache that has the library: by its UUID or, where none is known, by its path. `tried` is told what is
-    /// wrong with others.
+    /// The shared cache that has the library: by its UUID or, where none is known, by its path. `tried` gets
+    /// what is wrong with others.
     fn library_in_cache(&self, mut tried: impl FnMut(PathBuf, Outcome)) -> Option<(OpenFile, DebugId)> {
         let wanted = self.wanted_macos_id();
         let own = self.request.path.to_string_lossy();
@@ -313,7 +313,7 @@ fn files_of(bundle: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = entries.take(MAX_IN_BUNDLE).map(|entry| entry.path()).collect();
     let own = bundle.file_stem().map(OsStr::to_owned).unwrap_or_default();
     found.sort_by_key(|path| (path.file_name() != Some(&own), path.clone()));
-    // A bundle that is not there is told of by the file that it would have.
+    // A missing bundle is reported by the file that it would have.
     if found.is_empty() { vec![folder.join(own)] } else { found }
 }
 

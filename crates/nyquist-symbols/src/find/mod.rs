@@ -1,8 +1,8 @@
 //! Finding a module's binary and its debug files.
 //!
-//! A file is used only when its identity is the one that was recorded; the first that is right ends the search.
-//! Where they may be, and in which order they are looked at, is told by `linux.rs`, `windows.rs` and `macos.rs`, each
-//! for the files of its system.
+//! A file is used only if its identity is the one that was recorded. The first such file ends the search.
+//! `linux.rs`, `windows.rs` and `macos.rs` say where the files of their system may be, and in which order they
+//! are tried.
 
 mod found;
 mod linux;
@@ -99,19 +99,19 @@ impl Finder {
         Self { fetch: Some(fetch), ..self }
     }
 
-    /// Whether anybody is asked for the files that are not found.
+    /// Whether servers are asked for files that are not found.
     pub fn asks_servers(&self) -> bool {
         self.fetch.is_some()
     }
 
-    /// Asks nobody any more for the files that are not found.
+    /// Asks no server any more for files that are not found.
     #[must_use]
     pub(crate) fn offline(self) -> Self {
         Self { fetch: None, ..self }
     }
 
-    /// Gets a source file that the debug info of the file with this build id names, from elsewhere. Nothing can tell
-    /// whether it is the right one.
+    /// Gets a source file that the debug info of the file with this build id names, from elsewhere. It cannot
+    /// be checked whether it is the right one.
     pub fn fetch_source(&self, build_id: &BuildId, path: &str) -> Fetched {
         let check = |path: &Path| match open_regular(path) {
             Ok(_) => Outcome::Used,

@@ -21,8 +21,8 @@ pub struct ModuleRequest {
     pub alternatives: Vec<PathBuf>,
     /// The file itself, where it is held open, by one of these paths: it is not opened again, which may not be permitted any more.
     pub held: Option<OpenFile>,
-    /// The root folders that the processes see which have it mapped, where they are others than this process's: what is told of by a
-    /// path, such as what lies beside the module, is looked for there first.
+    /// The root folders of the processes that have it mapped, if they differ from this process's. Files that
+    /// are named by a path, such as those beside the module, are looked for there first.
     pub roots: Vec<OpenRoot>,
 }
 

@@ -103,7 +103,8 @@ impl Described {
         (address, function_data): (u64, Option<u64>),
     ) -> Option<Self> {
         let record = Record::parse(&table.window(function.record, Record::MAX_SIZE)?, header)?;
-        // What is additional before Go 1.16 is numbered differently by each version, and nothing tells which it is.
+        // What is additional before Go 1.16 is numbered differently by each version, and the file does not say
+        // which it is.
         let additional = Additional { table, header, memory, address, function_data };
         let inlined = record.more.and_then(|more| additional.inlined(function.record, more));
         Some(Self { record, inlined })

@@ -1,5 +1,5 @@
-//! Finding Go's function tables in a file: by the name of their section, or, where a file has no sections or its linker
-//! has merged them, by how the tables begin.
+//! Finding Go's function tables in a file, by the name of their section. If a file has no sections, or its
+//! linker has merged them, they are found by how the tables begin.
 
 use super::memory::for_each_chunk;
 use crate::section::{Section, Source};
@@ -12,15 +12,15 @@ const NAMED: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
 /// The sections that the linkers of C merge them into.
 const MERGED: [&str; 2] = [".data.rel.ro", ".rodata"];
 
-/// The sections that tell that a file is of Go.
+/// The sections that show that a file is of Go.
 const MARKS: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
 
-/// Whether a file is of Go, as far as the names of its sections tell.
+/// Whether a file is of Go, by the names of its sections.
 pub(crate) fn is_go<S: ByteSource>(elf: &Elf<S>) -> bool {
     NAMED.iter().chain(&MARKS).any(|name| elf.section(name).is_some())
 }
 
-/// Whether a file has the tables, as far as the names of its sections tell.
+/// Whether a file has the tables, by the names of its sections.
 pub(crate) fn has_tables<S: ByteSource>(elf: &Elf<S>) -> bool {
     let has_bytes = |names: &[&str]| {
         names

@@ -75,8 +75,8 @@ impl Memory {
         self.parts.iter().filter(|part| part.is_code).map(Part::range)
     }
 
-    /// Every address where there is a pointer to `target`, those that relocations make first, then from the last part
-    /// to the first: data comes last.
+    /// Every address where there is a pointer to `target`. Those that relocations make come first, then those
+    /// from the last part to the first, because data comes last.
     pub(super) fn pointers_to(&self, target: u64) -> impl Iterator<Item = u64> {
         let filled = self.filled().iter().filter(move |(_, value)| **value == target);
         let parts = self.parts.iter().rev().filter(|part| !part.is_code);

@@ -1,4 +1,4 @@
-//! Go's own function tables (`.gopclntab`), which every Go program carries for its runtime, stripped or not: from
+//! Go's own function tables (`.gopclntab`), which every Go program has for its runtime, stripped or not: from
 //! addresses to functions, files, lines and inlined calls.
 //!
 //! The tables themselves are read by [`nyquist_object::go`]. Inlined calls are known since Go 1.16.

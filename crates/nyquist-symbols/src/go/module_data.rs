@@ -1,5 +1,5 @@
-//! What the runtime knows of the program as a whole (`moduledata`), which no symbol leads to in a stripped file: it is
-//! found by its pointers to the function tables.
+//! What Go's runtime knows of the program as a whole (`moduledata`). In a stripped file no symbol leads to it,
+//! so it is found by its pointers to the function tables.
 
 use super::memory::Memory;
 use nyquist_object::go::{Header, Version};

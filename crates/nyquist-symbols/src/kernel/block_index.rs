@@ -1,6 +1,6 @@
 //! The index of the blocks of a file of kept functions.
 
-use crate::cache::CHECKSUM_LEN;
+use crate::cache::block_file::CHECKSUM_LEN;
 use nyquist_object::Cursor;
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(super) const PER_BLOCK: usize = 128;
 /// The bytes of one block in the index.
 const ENTRY_LEN: usize = 10;
 
-/// The bytes of one function in a block, but for its name.
+/// The bytes of one function in a block, except for its name.
 pub(super) const FUNCTION_LEN: usize = 8;
 
 /// The longest block that there can be.

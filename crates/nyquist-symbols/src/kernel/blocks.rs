@@ -2,7 +2,7 @@
 
 use super::block_index::{FUNCTION_LEN, Index, PER_BLOCK, entry_parts};
 use super::function_table::{Around, Function, FunctionTable};
-use crate::cache::{CHECKSUM_LEN, FileBlocks};
+use crate::cache::block_file::{CHECKSUM_LEN, FileBlocks};
 use nyquist_object::Cursor;
 use std::fmt;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ pub(crate) struct KeptFunctions {
     blocks: Vec<Block>,
 }
 
-/// A block, as the index tells of it.
+/// A block, as the index describes it.
 struct Block {
     /// Where its first function begins in memory, and the number of that one's module.
     first: (u64, u16),

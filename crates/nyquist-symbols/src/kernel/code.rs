@@ -1,5 +1,5 @@
-//! The code of the kernel that runs, out of its memory (`/proc/kcore`): its image is rarely on a machine, and the kernel changes
-//! its own code when it starts.
+//! The code of the running kernel, from its memory (`/proc/kcore`). Its image is rarely on a machine, and the
+//! kernel changes its own code when it starts.
 //!
 //! Sources: Linux's `fs/proc/kcore.c`; the System V ABI, "Program Header".
 
@@ -48,7 +48,7 @@ pub enum KernelCodeError {
     /// No function begins there.
     #[error("no function of the kernel begins at {0}")]
     NoFunction(RelativeAddress),
-    /// The instructions cannot be told.
+    /// The instructions cannot be decoded.
     #[error(transparent)]
     Disassembly(#[from] DisassemblyError),
 }
@@ -91,7 +91,7 @@ impl KernelCode {
     ) -> Result<Disassembly, KernelCodeError> {
         let no_function = || KernelCodeError::NoFunction(start);
         let address = Avma(self.text.start.0.checked_add(start.0.into()).ok_or_else(no_function)?);
-        // What lies between functions is no business of who asks.
+        // What is between functions is not given away.
         let symbol = self.symbols.lookup(address).symbol.filter(|symbol| symbol.address == start);
         let rest = symbol.filter(|_| self.text.contains(&address)).and_then(|symbol| symbol.size);
         let rest = rest.ok_or_else(no_function)?;
@@ -284,7 +284,7 @@ ffffffff81000020 t behind
     fn nothing_but_functions_is_read() {
         let machine = Machine::new("nothing-else", &code());
         let kernel = machine.open().unwrap();
-        // The middle of a function, what is behind the code, and what is nowhere.
+        // The middle of a function, places behind the code, and an address beyond everything.
         for start in [1, 0x20, 0x30, u32::MAX] {
             let refused = kernel.disassemble(RelativeAddress(start), 1, true);
             assert!(matches!(refused, Err(KernelCodeError::NoFunction(_))), "{start:#x}: {refused:?}");

@@ -1,5 +1,6 @@
-//! The files in which the running kernel tells some more than others, opened before this process gives up the right to them: what
-//! they show is decided when they are opened (`kernel/kallsyms.c`, `kernel/module/procfs.c`, `kernel/module/sysfs.c`).
+//! The kernel's files that show more to privileged readers, opened before this process gives up its privileges.
+//! The kernel decides at opening what they show (`kernel/kallsyms.c`, `kernel/module/procfs.c`,
+//! `kernel/module/sysfs.c`).
 
 use super::lines::{for_each_line, parse_module};
 use super::section_places::{Sections, sections};

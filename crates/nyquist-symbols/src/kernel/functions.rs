@@ -3,7 +3,7 @@
 use super::blocks::KeptFunctions;
 use super::function_table::{Around, FunctionTable};
 
-/// Where functions are, whose, and what they are called.
+/// The places, modules and names of functions.
 #[derive(Debug)]
 pub(crate) enum Functions {
     /// Those that the kernel listed.

@@ -1,5 +1,5 @@
-//! The kernel's functions as they are kept for the next time: where each is from the start of its module, so that the
-//! file does not tell where the kernel is in memory.
+//! The kernel's functions as they are kept for the next time. Each has its offset from the start of its module,
+//! so that the file does not reveal where the kernel is in memory.
 //!
 //! ```text
 //! head     = length of identity, number of modules, number of functions (u32)  identity  modules  index
@@ -9,8 +9,8 @@
 //! function = where it is from the start of its module (u32)  length of its name (u16)  module (u16)
 //! ```
 //!
-//! The file is as all files of a cache are (`cache/block_file.rs`). A few hundred of a hundred thousand functions are asked for, so
-//! only the head is read at once. A file is never written to again.
+//! The file is as all files of a cache are (`cache/block_file.rs`). A few hundred of a hundred thousand
+//! functions are asked for, so only the head is read first. A file is never written to again.
 
 use super::block_index::PER_BLOCK;
 use super::blocks::{self, KeptFunctions, Placed};
@@ -18,7 +18,7 @@ use super::function_table::FunctionTable;
 use super::functions::Functions;
 use super::kept_head::{Head, MAGIC, MAX_HEAD, Module};
 use super::{KERNEL, KernelModule, KernelSymbols};
-use crate::cache::{FileBlocks, FileHead, sealed_file};
+use crate::cache::block_file::{FileBlocks, FileHead, sealed_file};
 use crate::section::Source;
 use nyquist_object::{Avma, ByteSource as _};
 use rustc_hash::FxHashMap;
@@ -74,7 +74,8 @@ fn placed<'a>(table: &'a FunctionTable, bases: &[Option<Avma>]) -> Option<Vec<Pl
     Some(placed)
 }
 
-/// A file with this head and these blocks, whatever they are, with the checksums that make [`read_kernel`] take them for whole.
+/// A file with this head and these blocks, valid or not, with the checksums that make [`read_kernel`] accept
+/// them as whole.
 pub fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
     sealed_file(MAGIC, 0, head, blocks.iter())
 }
@@ -89,8 +90,8 @@ pub(crate) fn open(source: &Source, places: &Places, identity: &str) -> Option<K
     head.at(places, file.blocks(source))
 }
 
-/// The kernel's functions in the bytes of a file of a cache, as if each module were at address zero; `None` where it is another file
-/// or its head is damaged. What is in damaged blocks is not found.
+/// The kernel's functions in the bytes of a cache file, as if each module were at address zero. `None` if it is
+/// another file or its head is damaged. What is in damaged blocks is not found.
 pub fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
     let source: Source = Arc::new(bytes);
     let file = FileHead::read(&source, MAGIC, 0, MAX_HEAD)?;
@@ -125,7 +126,7 @@ impl Module<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::HEADER;
+    use crate::cache::block_file::HEADER;
     use crate::kernel::kept_head::count_functions;
     use crate::section::tests::Counted;
     use std::fmt::Write as _;

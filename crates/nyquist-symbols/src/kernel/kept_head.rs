@@ -1,16 +1,16 @@
 //! The head of a file of the kernel's functions.
 
 use super::block_index::Index;
-use crate::cache::{FileHead, Magic};
+use crate::cache::block_file::{FileHead, Magic};
 use nyquist_object::{ByteSource, Cursor};
 
-/// Where these functions come from, for people.
+/// Where these functions come from, for display.
 pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
 
 /// What every file begins with. The last byte is the number of the layout.
 pub(super) const MAGIC: Magic = *b"\x00nyqker\x01";
 
-/// The longest head that is written, and believed. That of 120,000 functions has 10 kB.
+/// The longest head that is written and accepted. That of 120,000 functions has 10 kB.
 pub(super) const MAX_HEAD: u32 = 1 << 20;
 
 /// What the head says.

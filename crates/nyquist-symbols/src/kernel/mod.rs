@@ -9,7 +9,7 @@ mod function_table;
 mod functions;
 mod image;
 mod kept;
-mod kept_head;
+pub(crate) mod kept_head;
 mod lines;
 mod modules;
 mod running;
@@ -22,7 +22,6 @@ use function_table::{Around, Function, FunctionTable};
 use functions::Functions;
 use image::{Anchors, KernelImage};
 pub use kept::{read_kernel, sealed_kernel};
-pub(crate) use kept_head::{KALLSYMS, count_functions};
 use lines::{for_each_line, parse_module};
 use modules::{ModuleFiles, PlacedModule};
 use nyquist_object::elf::build_id_in_notes;
@@ -65,7 +64,7 @@ pub struct KernelSymbols {
 pub struct KernelModule {
     /// `vmlinux`, a module's name such as `ext4`, or `bpf` for compiled BPF programs.
     pub name: Arc<str>,
-    /// The addresses of its code, as far as symbols and `/proc/modules` tell.
+    /// The addresses of its code, by symbols and `/proc/modules`.
     pub range: Range<Avma>,
 }
 
@@ -93,7 +92,7 @@ struct Line<'a> {
 
 impl KernelSymbols {
     /// Reads the text of `/proc/kallsyms` and `/proc/modules` and the bytes of `/sys/kernel/notes`; what cannot
-    /// be had can be given empty. Lines that cannot be read are passed over.
+    /// be had can be given empty. Lines that cannot be read are skipped.
     pub fn parse(kallsyms: impl BufRead, modules: impl BufRead, notes: &[u8]) -> Result<Self, KernelError> {
         let mut reading = Reading::default();
         for_each_line(kallsyms, |line| reading.take(line))?;
@@ -108,9 +107,9 @@ impl KernelSymbols {
         Ok(reading.finish(&stated, build_id_in_notes(notes, cfg!(target_endian = "little"))))
     }
 
-    /// Looks for the kernel's debug info, of which every file must have the kernel's build id: a `vmlinux` where the
-    /// distributions' packages put it for this release, in a kernel's own build folder, and where `finder` looks.
-    /// Nothing is downloaded: it would be a gigabyte.
+    /// Looks for the kernel's debug info. Every file of it must have the kernel's build id. It is a `vmlinux`
+    /// where the distributions' packages put it for this release, in a kernel's own build folder, or where
+    /// `finder` looks. Nothing is downloaded: it would be a gigabyte.
     #[must_use]
     pub fn with_debug_info(self, finder: &Finder, release: &str) -> Self {
         let image =
@@ -118,9 +117,10 @@ impl KernelSymbols {
         Self { image, ..self }
     }
 
-    /// Looks for the debug info of modules, too, each when one of its addresses is asked for: in the packages and folders of
-    /// this release below `root` (`/`), and where `finder` looks. A module's build id and where its sections are loaded
-    /// are taken from `/sys/module` there; without them its file is not used. Nothing is downloaded.
+    /// Looks for the debug info of modules, too, for each when one of its addresses is asked for. The places
+    /// are the packages and folders of this release below `root` (`/`), and those of `finder`. A module's build
+    /// id and where its sections are loaded are taken from `/sys/module` there; without them its file is not
+    /// used. Nothing is downloaded.
     #[must_use]
     pub fn with_module_files(self, finder: &Finder, root: &Path, release: &str) -> Self {
         let placed = self.modules.iter().map(|_| OnceLock::new()).collect();
@@ -143,8 +143,8 @@ impl KernelSymbols {
         }
     }
 
-    /// What is known of each of `addresses`, in their order: as of [`KernelSymbols::lookup`], and the files, lines and
-    /// inlined calls of the debug info.
+    /// The answers for `addresses`, in their order: those of [`KernelSymbols::lookup`], with the files, lines
+    /// and inlined calls of the debug info.
     pub fn symbolicate(&self, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
         let mut infos: Vec<_> = addresses.iter().map(|&address| self.lookup(address)).collect();
         let mut by_module: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
@@ -165,7 +165,8 @@ impl KernelSymbols {
         infos
     }
 
-    /// What the debug info of a module says of addresses in it, in their order; nothing where there is none.
+    /// What the debug info of a module says of addresses in it, in their order. Nothing if there is no debug
+    /// info.
     fn lines(&self, number: usize, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
         if self.is_kernel(number) {
             return self

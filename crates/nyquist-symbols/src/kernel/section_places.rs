@@ -8,8 +8,8 @@ use std::path::Path;
 /// Where each section of a module is, by its name.
 pub(super) type Sections = FxHashMap<String, Svma>;
 
-/// Where the kernel has loaded each section with `part` in its name: a file each, which says the address. It is zero for users who
-/// may not know.
+/// Where the kernel has loaded each section with `part` in its name: a file each, which says the address. It is
+/// zero for users without the permission.
 pub(super) fn sections(folder: &Path, part: &str) -> Sections {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let section = |entry: fs::DirEntry| {

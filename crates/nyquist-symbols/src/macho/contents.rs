@@ -1,4 +1,4 @@
-//! What a Mach-O file holds that names and stacks can be had from.
+//! What a Mach-O file offers for names and stacks.
 
 use super::debug_map::DebugMap;
 use super::images::{Image, id_of, images};

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The longest path that is believed (`PATH_MAX`, and the name of a member).
+/// The longest path that is accepted (`PATH_MAX`, and the name of a member).
 const MAX_PATH: u64 = 8192;
 
 /// An object file as the linker saw it.
@@ -18,7 +18,8 @@ pub(crate) struct ObjectPath {
     pub(crate) file: PathBuf,
     /// Its name in the archive.
     pub(crate) member: Option<Vec<u8>>,
-    /// When it was written, in seconds since the epoch; `None` where the image does not say, as reproducible ones.
+    /// When it was written, in seconds since the epoch; `None` if the image does not say, such as a
+    /// reproducible one.
     pub(crate) modified: Option<u64>,
 }
 

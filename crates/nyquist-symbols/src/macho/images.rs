@@ -15,7 +15,8 @@ const OWN: Architecture =
 /// The files in a file: those of a universal one that can be read, or the file itself.
 ///
 /// # Errors
-/// For what is neither a universal nor a Mach-O file of 64 bits, and for a universal one of which nothing can be read.
+/// For a file that is neither universal nor a Mach-O file of 64 bits, and for a universal one of which nothing
+/// can be read.
 pub(crate) fn images(source: &Source) -> Result<Vec<Image>, ObjectError> {
     let universal = match Universal::read(source) {
         Ok(universal) => universal,

@@ -3,14 +3,14 @@
 mod contents;
 mod debug_map;
 mod images;
-mod objects;
+pub(crate) mod objects;
 mod shared_cache;
 mod symbols;
 
 pub use contents::MachoContents;
 pub(crate) use debug_map::DebugMap;
 pub(crate) use images::{Image, choose, id_of, images};
-pub(crate) use objects::ObjectFiles;
+use objects::ObjectFiles;
 pub(crate) use objects::find_object;
 pub(crate) use shared_cache::{begins_as_cache, ids_in_cache, image_in_cache};
 

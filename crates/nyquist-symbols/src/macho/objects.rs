@@ -155,8 +155,9 @@ impl ObjectFiles {
     }
 }
 
-/// Opens the file of an object: where it was linked from, then in each folder by its path and by its name. `tried` is told
-/// of each place what came of it, and says whether it is taken. The time of a member is not that of its archive.
+/// Opens the file of an object: where it was linked from, then in each folder by its path and by its name.
+/// `tried` gets the result for each place, and says whether it is taken. The time of a member is not that of
+/// its archive.
 pub(crate) fn find_object(
     object: &ObjectPath,
     folders: &[PathBuf],

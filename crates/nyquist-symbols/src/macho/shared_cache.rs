@@ -1,4 +1,4 @@
-//! Libraries of the system, which are in the dyld shared cache and nowhere else.
+//! Libraries of the system, which are only in the dyld shared cache.
 
 use super::images::Image;
 use crate::OpenFile;

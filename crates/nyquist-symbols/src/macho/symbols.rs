@@ -1,5 +1,5 @@
-//! The names in a Mach-O file: its symbol table, what it exports, the stubs of imported functions, and stand-ins for what
-//! has no name.
+//! The names in a Mach-O file: its symbol table, what it exports, the stubs of imported functions, and
+//! stand-ins for functions without a name.
 
 use super::images::Image;
 use crate::Origin;

@@ -12,18 +12,11 @@ use crate::{AddressInfo, Frame, Origin, Reason, Symbol};
 use nyquist_object::{RelativeAddress, Svma};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A module's symbol tables, as far as they are read.
 pub(crate) struct Functions<'a> {
     module: &'a ModuleSymbols,
-    tables: Tables<'a>,
-}
-
-enum Tables<'a> {
-    All(&'a [SymbolTable]),
-    /// Those that tell of a few addresses.
-    Near(Vec<SymbolTable>),
+    tables: &'a [SymbolTable],
 }
 
 /// Where a function is: the number of its table, fallbacks behind the others, and its number in that.
@@ -32,33 +25,21 @@ pub(crate) type Place = (usize, usize);
 impl ModuleSymbols {
     /// All functions.
     pub(crate) fn functions(&self) -> Functions<'_> {
-        let tables = Tables::All(self.tables.get_or_init(|| self.read_tables(None)));
-        Functions { module: self, tables }
+        Functions { module: self, tables: self.tables.get_or_init(|| self.read_tables()) }
     }
 
-    /// The functions around some addresses, which ascend. Who asks a second time may ask often, and gets them from all.
-    pub(crate) fn functions_near(&self, wanted: &[u64]) -> Functions<'_> {
-        if self.tables.get().is_some() || self.was_read_near.swap(true, Ordering::Relaxed) {
-            return self.functions();
-        }
-        Functions { module: self, tables: Tables::Near(self.read_tables(Some(wanted))) }
-    }
-
-    /// Reads the symbol tables; of large ones, where some addresses are given, what tells of these.
-    fn read_tables(&self, wanted: Option<&[u64]>) -> Vec<SymbolTable> {
+    fn read_tables(&self) -> Vec<SymbolTable> {
         if let Some(tables) = self.other_tables() {
             return tables;
         }
         let kept = self.kept.as_ref();
-        let read = |name, origin| {
-            self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin, wanted, kept))
-        };
+        let read =
+            |name, origin| self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin, kept));
         if let Some(symbols) = read(".symtab", Origin::SymbolTable) {
             return vec![symbols];
         }
         let mini = self.files.iter().find_map(mini_debug_info);
-        let mini =
-            mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo, wanted, None));
+        let mini = mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo, None));
         mini.into_iter().chain(read(".dynsym", Origin::DynamicSymbols)).collect()
     }
 
@@ -86,13 +67,6 @@ impl<'a> Functions<'a> {
         self.module
     }
 
-    fn tables(&self) -> &[SymbolTable] {
-        match &self.tables {
-            Tables::All(tables) => tables,
-            Tables::Near(tables) => tables,
-        }
-    }
-
     /// Where the function around an address is.
     pub(crate) fn find(&self, address: Svma) -> Option<Place> {
         let find = |tables: &[SymbolTable]| {
@@ -100,13 +74,13 @@ impl<'a> Functions<'a> {
                 tables.iter().enumerate().filter_map(|(table, of)| Some((table, of.find(address)?)));
             found.next()
         };
-        let fallback = || find(self.fallbacks()).map(|(table, index)| (self.tables().len() + table, index));
-        find(self.tables()).or_else(fallback)
+        let fallback = || find(self.fallbacks()).map(|(table, index)| (self.tables.len() + table, index));
+        find(self.tables).or_else(fallback)
     }
 
     /// The function at a place that was found.
     pub(crate) fn at(&self, (table, index): Place) -> Option<Function> {
-        let tables = self.tables();
+        let tables = self.tables;
         let table = match table.checked_sub(tables.len()) {
             None => tables.get(table)?,
             Some(fallback) => self.fallbacks().get(fallback)?,
@@ -114,10 +88,10 @@ impl<'a> Functions<'a> {
         table.function(index)
     }
 
-    /// The addresses around one that are in the same function, where the table tells that is asked first.
+    /// The addresses around one that are in the same function, if the first table that is asked has it.
     pub(crate) fn extent(&self, address: RelativeAddress) -> Option<Extent> {
         let svma = self.module.svma(address);
-        let table = self.tables().first()?;
+        let table = self.tables.first()?;
         let found = table.extent(table.find(svma)?, svma);
         let start = RelativeAddress::from_svma(found.start, self.module.image_base)?;
         Some(Extent { start, len: u32::try_from(found.end.offset_from(found.start)?).ok()? })
@@ -138,7 +112,7 @@ impl<'a> Functions<'a> {
                 return files.fallbacks();
             }
             let full = [Origin::SymbolTable, Origin::MiniDebugInfo];
-            let is_stripped = !self.tables().iter().any(|table| full.contains(&table.origin));
+            let is_stripped = !self.tables.iter().any(|table| full.contains(&table.origin));
             let binary = module.binary.and_then(|binary| module.files.get(binary));
             let plt = binary.and_then(SymbolTable::of_plt);
             let go = match module.opened_debug_info() {
@@ -193,7 +167,7 @@ impl<'a> Functions<'a> {
     }
 
     fn reason(&self) -> Reason {
-        if self.tables().is_empty() && self.module.opened_debug_info().is_none() {
+        if self.tables.is_empty() && self.module.opened_debug_info().is_none() {
             Reason::NoSymbols
         } else {
             Reason::NotCovered

@@ -1,5 +1,5 @@
-//! What a PDB says of its program as a whole: its identity, its sections, and the object files that it was linked from
-//! (LLVM, "The PDB Info Stream" and "The PDB DBI Stream").
+//! What a PDB says of its program as a whole: its identity, its sections, and the object files that it was
+//! linked from. LLVM describes it in "The PDB Info Stream" and "The PDB DBI Stream".
 
 use super::msf::Msf;
 use nyquist_object::{Cursor, DebugId, ObjectError};
@@ -18,7 +18,7 @@ const ORIGINAL_SECTION_HEADERS: usize = 10;
 /// A stream that is not there.
 const NO_STREAM: u16 = u16::MAX;
 
-/// The most object files that are believed; the largest programs have some ten thousand.
+/// The most object files that are accepted; the largest programs have some ten thousand.
 const MAX_MODULES: usize = 1 << 20;
 
 /// The versions of the table of contributions: entries of 28 and of 32 bytes.
@@ -31,7 +31,7 @@ pub(super) struct Module {
     /// The stream of its symbols and lines.
     pub(super) stream: usize,
     pub(super) symbols_len: u32,
-    /// How many bytes of lines in an old format stand before those in the format that is read.
+    /// How many bytes of lines in an old format are before those in the format that is read.
     pub(super) old_lines_len: u32,
     pub(super) lines_len: u32,
 }
@@ -105,7 +105,7 @@ impl Header {
         for length in &mut lengths {
             *length = cursor.u32()? as usize;
         }
-        // The one in the middle is no length, and the last two stand in the other order.
+        // The one in the middle is no length, and the last two are in the other order.
         let [modules, contributions, map, sources, servers, _, streams, edits] = lengths;
         let mut at = 64_usize;
         let mut part = |len: usize| {
@@ -195,7 +195,7 @@ fn moved(msf: &Msf, stream: Option<usize>) -> Moved {
     Moved(moved)
 }
 
-/// The addresses of the sections, by the headers as they stand in an image.
+/// The addresses of the sections, by the headers as they are in an image.
 fn sections(headers: &[u8]) -> Vec<Range<u32>> {
     let section = |header: &[u8; 40]| {
         let mut cursor = Cursor::new(header, 8, true);

@@ -32,13 +32,13 @@ impl Place {
     }
 }
 
-/// The lines of one module, as they stand in its stream.
+/// The lines of one module, as they are in its stream.
 pub(super) struct Lines<'a> {
     bytes: &'a [u8],
     files: &'a [u8],
     /// Where inlined functions begin, by their numbers among the ids.
     inlinees: FxHashMap<u32, Place>,
-    /// What is taken from other modules, and what is there for them.
+    /// The imports from other modules, and the exports to them.
     imports: &'a [u8],
     exports: &'a [u8],
 }

@@ -38,13 +38,16 @@ const MAX_SITES: usize = 1 << 16;
 pub(crate) struct Pdb {
     msf: Msf,
     program: Program,
-    /// What has to be taken from an address as it is asked for, to have one relative to the image base.
+    /// Subtracted from the requested addresses, to have them relative to the image base.
     image_base: u64,
     types: TypeNames,
     strings: OnceLock<Vec<u8>>,
     files: Mutex<FxHashMap<u32, Arc<str>>>,
     imports: Imports,
 }
+
+/// The bit of a number that is of another module.
+const IMPORTED: u32 = 0x8000_0000;
 
 /// The id of a PDB.
 pub(crate) fn debug_id(source: Source) -> Result<DebugId, ObjectError> {
@@ -261,7 +264,7 @@ impl Pdb {
             for chain in chains.get_mut(here).unwrap_or_default() {
                 // A site within another one is of no use for an address that the other one does not have.
                 if chain.len() == depth + 1 {
-                    let read = || self.types.inlinee(&self.msf, self.global(site.inlinee, lines)?);
+                    let read = || self.types.inlinee(&self.msf, self.global_number(site.inlinee, lines)?);
                     let name: &Option<Arc<str>> = name.get_or_insert_with(|| read().map(Arc::from));
                     let frame = self.frame(name.clone(), Some(line.place), lines);
                     chain.extend(allowance.admits(std::slice::from_ref(&frame)).then_some(frame));
@@ -279,7 +282,7 @@ impl Pdb {
     fn procedure_name(&self, procedure: &Procedure<'_>, symbols: &[u8], lines: &Lines<'_>) -> Option<String> {
         let stated = |name: ProcedureName<'_>| match name {
             ProcedureName::Typed(name, kind) => {
-                let kind = self.global(kind, lines).unwrap_or(kind);
+                let kind = self.global_number(kind, lines).unwrap_or(kind);
                 Some(self.types.function(&self.msf, &text(name), kind))
             }
             ProcedureName::Plain(name) => Some(text(name)),
@@ -313,6 +316,15 @@ impl Pdb {
         }
         let text: Arc<str> = self.string(name)?.into();
         Some(lock().entry(name).or_insert(text).clone())
+    }
+
+    /// The number in the program that a number in a module's records stands for; `lines` are of that module.
+    fn global_number(&self, number: u32, lines: &Lines<'_>) -> Option<u32> {
+        if number & IMPORTED == 0 {
+            return Some(number);
+        }
+        let (name, local) = lines.imported(number)?;
+        self.imports.global(&self.string(name)?, local, &self.msf, &self.program)
     }
 
     /// One of the program's strings, by where it begins among them.

@@ -99,7 +99,7 @@ impl Msf {
         Ok(bytes)
     }
 
-    /// The bytes of a stream from `at` on, as far as they stand together in the file, up to `end`.
+    /// The bytes of a stream from `at` on, as far as they are together in the file, up to `end`.
     fn run(&self, stream: usize, at: u32, end: u32) -> Option<Run> {
         let blocks = self.streams.get(stream)?.blocks.get((at / self.block_size) as usize..)?;
         let (first, within) = (*blocks.first()?, at % self.block_size);

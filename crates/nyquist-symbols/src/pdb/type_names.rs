@@ -197,7 +197,7 @@ impl Writer<'_> {
         }
     }
 
-    /// `const` stands before a plain type and after a pointer.
+    /// `const` is before a plain type and after a pointer.
     fn modified(&mut self, record: &Record, depth: u32) {
         let underlying = record.cursor(0).u32().unwrap_or(0);
         let is_pointer = self.record(underlying).is_some_and(|record| record.kind == LF_POINTER);

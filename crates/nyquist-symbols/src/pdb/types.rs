@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// The number of the first record; numbers below are of built-in types.
 pub(super) const FIRST_RECORD: u32 = 0x1000;
 
-/// How many records stand between two of which the place is known, where the PDB itself does not say places.
+/// How many records are between two of which the place is known, where the PDB itself does not say places.
 const RECORDS_BETWEEN: u32 = 64;
 
 /// A stream of types or of ids.

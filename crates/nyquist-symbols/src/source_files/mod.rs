@@ -3,35 +3,32 @@
 //! A profile is a file that may come from anybody, and it names source files. Were each of them shown, a profile could
 //! have a page or a report show `/etc/passwd`. So only these are read:
 //!
-//! - what the debug info of a module on this machine names that has the identity which the profile gives: whoever calls
-//!   this looks;
-//! - what is in a folder that the user has named ([`SourceFiles::allowing`]), or to which a path was moved
-//!   ([`SourceFiles::moving`]): the file's real place, all links followed, has to be in there.
+//! - files that the debug info of a module on this machine names, if the module has the identity that the
+//!   profile gives. The caller checks this;
+//! - files in a folder that the user has named ([`SourceFiles::allowing`]), or to which a path was moved
+//!   ([`SourceFiles::moving`]). The file's real place, with all links followed, has to be in that folder.
 //! - the source of Rust's standard library and of crates of crates.io, where it is on this machine: both are published.
 //!
 //! Nothing but regular files of a bounded length is read, and nothing that is no text.
 
 mod moved;
+mod repository_path;
 mod rust;
 mod rust_path;
+mod source_file;
 mod special_path;
 
 use moved::Moved;
 use rust::RustSources;
 use rust_path::RustPath;
+use source_file::{LONGEST, Opened, open};
 use std::borrow::Cow;
 use std::cell::LazyCell;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 pub use rust_path::short_source_path;
+pub use source_file::{SourceError, SourceFile};
 pub use special_path::{disk_source_path, special_source_path};
-
-/// The longest source file that is read, in bytes; amalgamated C reaches 10 MB.
-const LONGEST: u64 = 32 << 20;
 
 /// Where source files may be read without debug info that names them, and where those are that have moved.
 #[derive(Clone, Debug, Default)]
@@ -39,40 +36,6 @@ pub struct SourceFiles {
     folders: Vec<PathBuf>,
     moved: Vec<Moved>,
     rust: RustSources,
-}
-
-/// A source file.
-#[derive(Clone, Debug)]
-pub struct SourceFile {
-    /// Its text; bytes that are not UTF-8, as older comments have them, are replaced.
-    pub text: String,
-    /// When it was last changed, where that is known.
-    pub modified: Option<SystemTime>,
-}
-
-/// Why there is no source.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// The path is relative, to a folder that nobody knows.
-    #[error("its folder is not known; --source-map FROM=TO tells where it is")]
-    NoFolder,
-    /// It is there, but nothing that can be trusted names it.
-    #[error("no debug info on this machine names it; --source-dir DIR allows its folder")]
-    NotAllowed,
-    /// The system does not let it be read.
-    #[error("{0}")]
-    Unreadable(#[source] io::Error),
-    /// It is of a Rust toolchain, of which there is no source here.
-    #[error("{missing}: `{command}` gets it")]
-    NoRustSource {
-        /// What there is not.
-        missing: String,
-        /// The command that gets it.
-        command: String,
-    },
-    /// It is no source file.
-    #[error("{0}")]
-    Unfit(&'static str),
 }
 
 impl SourceFiles {
@@ -97,8 +60,9 @@ impl SourceFiles {
         Self { rust: RustSources::new(rustup_home, cargo_home), ..self }
     }
 
-    /// Reads the file that is named `file`, by its path or by its special path. Where no folder allows it, `named` says how
-    /// debug info on this machine spells it, if it names it; it is asked last, for that takes long.
+    /// Reads the file that is named `file`, by its path or by its special path. Where no folder allows it,
+    /// `named` says how debug info on this machine spells it, if it names it; It is asked last, because that
+    /// takes long.
     ///
     /// # Errors
     /// Where it cannot or may not be read.
@@ -133,8 +97,8 @@ impl SourceFiles {
         }
     }
 
-    /// A crate's file that is elsewhere than its name says, which debug info must name: it was built with another home of
-    /// cargo, or on another machine with an unpublished crate.
+    /// A crate's file that is not where its name says. Debug info must name it. It was built with another home
+    /// of cargo, or on another machine with an unpublished crate.
     fn read_crate_of<'a>(&self, file: &str, named: impl FnOnce() -> Option<&'a str>) -> Option<SourceFile> {
         if !matches!(RustPath::of(file)?, RustPath::Crate { .. }) {
             return None;
@@ -185,7 +149,7 @@ fn read_named<'a>(path: &Path, named: impl FnOnce() -> Option<&'a str>) -> Resul
     if !path.is_absolute() {
         return Err(SourceError::NoFolder);
     }
-    // What is not there, or is no source, is that whoever names it.
+    // Whether a file is missing, or is no source, does not depend on what names it.
     let opened = open(path, LONGEST)?;
     let named = local_path(named().ok_or(SourceError::NotAllowed)?);
     let named = Path::new(&*named);
@@ -197,49 +161,10 @@ fn open_absolute(path: &Path) -> Result<Opened, SourceError> {
     if path.is_absolute() { open(path, LONGEST) } else { Err(SourceError::NoFolder) }
 }
 
-/// A regular file of a length that is read.
-struct Opened {
-    file: File,
-    length: u64,
-    modified: Option<SystemTime>,
-}
-
-/// Opens a source file. What it is is asked ahead, for merely opening a FIFO or a device can wait for ever or have effects;
-/// and again of what was opened, for it may have been replaced.
-fn open(path: &Path, longest: u64) -> Result<Opened, SourceError> {
-    const NO_FILE: SourceError = SourceError::Unfit("it is no regular file");
-    if !std::fs::metadata(path).map_err(SourceError::Unreadable)?.is_file() {
-        return Err(NO_FILE);
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-    let file = options.open(path).map_err(SourceError::Unreadable)?;
-    let metadata = file.metadata().map_err(SourceError::Unreadable)?;
-    if !metadata.is_file() {
-        return Err(NO_FILE);
-    }
-    if metadata.len() > longest {
-        return Err(SourceError::Unfit("it is too long"));
-    }
-    Ok(Opened { file, length: metadata.len(), modified: metadata.modified().ok() })
-}
-
-impl Opened {
-    /// Reads no more than was announced: the files below `/proc`, which may wait or never end, announce nothing.
-    fn text(self) -> Result<SourceFile, SourceError> {
-        let mut bytes = Vec::new();
-        self.file.take(self.length).read_to_end(&mut bytes).map_err(SourceError::Unreadable)?;
-        if bytes.contains(&0) {
-            return Err(SourceError::Unfit("it is not text"));
-        }
-        Ok(SourceFile { text: String::from_utf8_lossy(&bytes).into_owned(), modified: self.modified })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use std::fs::{self, File};
     use std::os::unix::fs::symlink;
 
     /// A folder of a test's own, which goes with this.

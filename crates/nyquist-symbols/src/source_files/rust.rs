@@ -3,8 +3,8 @@
 //! A toolchain of rustup has a manifest that gives the commit of its compiler, so that no compiler is run to ask it.
 
 use super::rust_path::RustPath;
+use super::source_file::{LONGEST, SourceError, SourceFile, open};
 use super::special_path::is_of_crates_io;
-use super::{SourceError, SourceFile, open};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -41,8 +41,8 @@ impl RustSources {
         self.cargo_home.as_deref()
     }
 
-    /// Reads a file of the standard library or of a crate of crates.io; `None` where it is neither. Both are published, so that
-    /// it does not matter who names them.
+    /// Reads a file of the standard library or of a crate of crates.io; `None` where it is neither. Both are
+    /// published, so it does not matter what names them.
     pub(super) fn read(&self, file: &str) -> Option<Result<SourceFile, SourceError>> {
         match RustPath::of(file)? {
             RustPath::Compiler { commit, path } => Some(self.read_of_compiler(commit, path)),
@@ -125,7 +125,7 @@ fn read_below(folder: &Path, path: &str) -> Option<SourceFile> {
     if !real.starts_with(&folder) {
         return None;
     }
-    let file = open(&real, super::LONGEST).ok()?.text().ok()?;
+    let file = open(&real, LONGEST).ok()?.text().ok()?;
     // It is the right version whenever it was unpacked.
     Some(SourceFile { modified: None, ..file })
 }
@@ -180,15 +180,16 @@ mod tests {
         ] {
             assert_eq!(read(&homes, &file), Some(Ok("core\n".to_owned())), "{file}");
         }
-        let told = read(&homes, &format!("/rustc/{COMMIT}/library/core/src/lib.rs")).unwrap().unwrap_err();
+        let message = read(&homes, &format!("/rustc/{COMMIT}/library/core/src/lib.rs")).unwrap().unwrap_err();
         assert_eq!(
-            told,
+            message,
             "its toolchain is here without the source of the library: `rustup component add rust-src --toolchain 1.95.0` gets it"
         );
         let unknown = "0000000000000000000000000000000000000000";
-        let told = read(&homes, &format!("/rustc/{unknown}/library/core/src/lib.rs")).unwrap().unwrap_err();
+        let message =
+            read(&homes, &format!("/rustc/{unknown}/library/core/src/lib.rs")).unwrap().unwrap_err();
         assert_eq!(
-            told,
+            message,
             "no toolchain here has the source of rustc 000000000: `rustup component add rust-src` gets it"
         );
         let outside = format!("/rustc/{nightly}/library/../../../../multirust-channel-manifest.toml");

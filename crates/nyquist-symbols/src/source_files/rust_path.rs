@@ -1,6 +1,7 @@
-//! What the paths of source files tell of Rust's library and of crates, as compilers and as the Firefox Profiler spell them.
+//! What the paths of source files say about Rust's library and crates, in the spelling of compilers and of the
+//! Firefox Profiler.
 
-use super::special_path::path_in_repository;
+use super::repository_path::path_in_repository;
 use std::borrow::Cow;
 
 /// The repository of the compiler and of the standard library.
@@ -78,8 +79,8 @@ fn is_package(package: &str) -> bool {
     has_version && package.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
 }
 
-/// A source file's path for people: without the folders that say nothing, where it is of the standard library or of a
-/// crate, and the path in its repository where it is one of the Firefox Profiler's special paths.
+/// A source file's path for people. For files of the standard library and of crates it lacks the common
+/// folders. For the Firefox Profiler's special paths it is the path in the repository.
 pub fn short_source_path(file: &str) -> Cow<'_, str> {
     match RustPath::of(file) {
         Some(known) => known.short(),

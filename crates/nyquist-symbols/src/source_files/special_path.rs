@@ -3,8 +3,9 @@
 //! source from the web.
 //!
 //! - `git:github.com/rust-lang/rust:PATH:COMMIT` is of Rust's standard library or compiler.
-//! - `cargo:REGISTRY:NAME-VERSION:PATH` is of a crate. The front end asks crates.io whatever the registry is called, so that only
-//!   crates of crates.io are named so: another registry's crate of the same name has other text.
+//! - `cargo:REGISTRY:NAME-VERSION:PATH` is of a crate. The front end asks crates.io whatever the registry is
+//!   called. So only crates of crates.io have such names, because another registry's crate of the same name has
+//!   other text.
 
 use super::rust_path::{REPOSITORY, RustPath};
 use std::borrow::Cow;
@@ -41,18 +42,6 @@ pub fn disk_source_path<'a>(file: &'a str, cargo_home: Option<&Path>) -> Cow<'a,
     };
     let path = path.filter(|path| special_source_path(path) == file);
     path.map_or(Cow::Borrowed(file), Cow::Owned)
-}
-
-/// The path in its repository, of a special path of any repository; `None` of all other paths.
-pub(super) fn path_in_repository(file: &str) -> Option<&str> {
-    let path = if let Some(rest) = file.strip_prefix("hg:").or_else(|| file.strip_prefix("git:")) {
-        rest.split_once(':')?.1.split_once(':')?.0
-    } else {
-        let (digest, path) = file.strip_prefix("s3:")?.split_once(':')?.1.split_once('/')?;
-        let is_digest = digest.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-        path.strip_suffix(':').filter(|path| is_digest && !path.contains(':'))?
-    };
-    (!path.is_empty()).then_some(path)
 }
 
 /// Whether the front end understands a file's special path, and finds there what the compiler read.

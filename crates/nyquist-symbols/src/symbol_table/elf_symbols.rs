@@ -1,11 +1,9 @@
-//! The symbols of an ELF file that name code, as they stand in a section.
+//! The symbols of an ELF file that name code, as they are in a section.
 
 use super::entry::Entry;
-use super::near::Near;
 use crate::section::{Section, Source, Window};
 use nyquist_object::elf::Section as Header;
 use nyquist_object::{ByteSource as _, Cursor, Elf};
-use std::cell::Cell;
 
 /// Symbol types and bindings (System V gABI, "Symbol Table").
 const STT_NOTYPE: u8 = 0;
@@ -22,7 +20,8 @@ pub(super) struct ElfSymbols<'a> {
 }
 
 impl<'a> ElfSymbols<'a> {
-    /// Opens the section of that name; `None` where there is none, and where the memory budget has no room for its entries.
+    /// Opens the section of that name; `None` if there is none, or if the memory budget is too small for its
+    /// entries.
     pub(super) fn open(elf: &'a Elf<Source>, name: &str) -> Option<Self> {
         let symbols = Self { elf, section: Section::open(elf, name).ok()? };
         elf.source().check_room(symbols.count() * size_of::<Entry>() as u64).ok()?;
@@ -39,20 +38,6 @@ impl<'a> ElfSymbols<'a> {
         let mut entries = Vec::with_capacity(usize::try_from(self.count()).unwrap_or_default());
         self.each(|entry| entries.push(entry));
         entries
-    }
-
-    /// The entries that tell of some addresses; `None` where no symbol names code.
-    pub(super) fn near(&self, wanted: &[u64]) -> Option<Vec<Entry>> {
-        let is_empty = Cell::new(true);
-        let near = Near::find(wanted, |visit| {
-            self.each(|entry| {
-                is_empty.set(false);
-                visit(&entry);
-            });
-        });
-        let mut entries = Vec::new();
-        self.each(|entry| entries.extend(near.has(&entry).then_some(entry)));
-        (!is_empty.get()).then_some(entries)
     }
 
     /// How many bytes a symbol takes.

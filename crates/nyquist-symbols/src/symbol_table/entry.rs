@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) start: u64,
-    /// Where it ends, as far as its stated size, the next symbol and its section tell.
+    /// Where it ends, by its stated size, the next symbol and its section.
     pub(super) end: u64,
     /// Where the name is in the strings.
     pub(super) name: u32,

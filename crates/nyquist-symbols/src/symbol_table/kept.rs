@@ -1,5 +1,6 @@
-//! The rows of a large symbol table as they are kept for the next time, when a few hundred of a hundred thousand are asked for: all
-//! settled that takes a look at all symbols, and in blocks, of which those are read that are asked for.
+//! The rows of a large symbol table as they are kept for the next time, when a few hundred of a hundred
+//! thousand are needed. All that depends on other symbols is computed already. The rows are in blocks, and only
+//! those that are needed are read.
 //!
 //! ```text
 //! head  = number of rows (u64)  for each block: where its first row begins (u64)
@@ -9,25 +10,26 @@
 //!
 //! The file is as all files of a cache are (`cache/block_file.rs`), and is never written to again.
 
-use super::rows::{KeptTable, Row, RowTable, Rows};
-use super::{SymbolTable, near};
-use crate::Origin;
-use crate::cache::{CHECKSUM_LEN, FileBlocks, FileHead, HEADER, Magic, sealed_file};
-use crate::section::{Section, Source};
-use nyquist_object::{ByteSource as _, Cursor, Svma};
+use super::row_table::{Row, RowTable};
+use crate::cache::block_file::{CHECKSUM_LEN, FileBlocks, FileHead, HEADER, Magic, sealed_file};
+use crate::section::Source;
+use nyquist_object::{ByteSource as _, Cursor};
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// What every file begins with. The last byte is the number of the layout.
 const MAGIC: Magic = *b"\x00nyqfun\x01";
+
+/// The symbols of a table that is worth a file.
+const LARGE: u64 = 1 << 14;
 
 /// How many rows all blocks but the last have.
 const PER_BLOCK: usize = 128;
 
 const ROW_LEN: usize = 20;
 
-/// The longest head that is written, and believed. That of 105,000 rows has 7 kB.
+/// The longest head that is written and accepted. That of 105,000 rows has 7 kB.
 const MAX_HEAD: u32 = 4 << 20;
 
 /// The most rows that a file has.
@@ -54,9 +56,10 @@ struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
-/// The most bytes that the file of a table of so many symbols has; `None` of one that is not worth a file, or has too many for one.
+/// The most bytes that the file of a table with this many symbols has. `None` if the table is not worth a file,
+/// or has too many for one.
 pub(super) fn largest_file(symbols: u64) -> Option<u64> {
-    (near::is_large(symbols) && symbols <= MAX_ROWS).then(|| {
+    (LARGE..=MAX_ROWS).contains(&symbols).then(|| {
         let blocks = symbols.div_ceil(PER_BLOCK as u64);
         (HEADER + 8) as u64 + blocks * (8 + CHECKSUM_LEN) as u64 + symbols * ROW_LEN as u64
     })
@@ -82,7 +85,8 @@ fn contents(rows: impl Iterator<Item = Row>) -> Vec<u8> {
     contents
 }
 
-/// A file with this head and these blocks, whatever they are, with the checksums that make [`read_table`] take them for whole.
+/// A file with this head and these blocks, valid or not, with the checksums that make [`read_table`](super::read_table) accept
+/// them as whole.
 pub fn sealed_table(head: &[u8], blocks: impl Iterator<Item = Vec<u8>>, seed: u64) -> Vec<u8> {
     sealed_file(MAGIC, seed, head, blocks)
 }
@@ -163,32 +167,17 @@ impl fmt::Debug for KeptRows {
     }
 }
 
-/// The names of the functions around addresses, by the bytes of a kept function table whose head's checksum was made with `seed`, and by
-/// the strings that its names are in. `None` where its head is damaged, and of a damaged block no name.
-pub fn read_table(
-    file: Vec<u8>,
-    seed: u64,
-    strings: Vec<u8>,
-    addresses: &[u64],
-) -> Option<Vec<Option<Arc<str>>>> {
-    let kept = KeptRows::open(&(Arc::new(file) as Source), seed)?;
-    let rows = Rows::Kept(KeptTable::new(kept, Box::new(RowTable::default)));
-    let strings = Section::from(strings);
-    let table =
-        SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable, _charge: None };
-    let name = |address: &u64| {
-        let index = table.find(Svma(*address))?;
-        let _ = table.extent(index, Svma(*address));
-        Some(table.function(index)?.name)
-    };
-    Some(addresses.iter().map(name).collect())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::rows::{KeptTable, Rows};
     use super::super::tests::crowded;
+    use super::super::{SymbolTable, read_table};
     use super::*;
+    use crate::Origin;
+    use crate::section::Section;
     use crate::section::tests::Counted;
+    use nyquist_object::Svma;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     const SEED: u64 = 5;
@@ -205,7 +194,7 @@ mod tests {
         SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable, _charge: None }
     }
 
-    /// A table by its file, of which a damaged block is replaced by what `remake` makes.
+    /// A table by its file. `remake` replaces a damaged block.
     fn opened(file: Vec<u8>, remake: impl Fn() -> RowTable + Send + Sync + 'static) -> Option<SymbolTable> {
         let kept = KeptRows::open(&(Arc::new(file) as Source), SEED)?;
         Some(table(Rows::Kept(KeptTable::new(kept, Box::new(remake)))))

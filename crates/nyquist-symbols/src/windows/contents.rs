@@ -1,4 +1,4 @@
-//! What a file of Windows holds that names and stacks can be had from.
+//! What a file of Windows offers for names and stacks.
 
 use super::image_symbols;
 use crate::file_kind::FileKind;

@@ -36,7 +36,7 @@ pub(crate) fn exports(pe: &Pe<Source>) -> Vec<NamedRange> {
     named(pe, exports.filter_map(|export| Some((export.address, export.name?))).collect())
 }
 
-/// The functions that the table of functions tells of, with stand-ins for names.
+/// The functions of the table of functions, with stand-ins for names.
 pub(crate) fn unnamed(pe: &Pe<Source>) -> Option<SymbolTable> {
     let base = pe.image_base().0;
     let starts = function_starts(pe).into_iter();

@@ -1,8 +1,9 @@
 //! A made-up Go program: an ELF file with the function tables of any version of Go, for tests and for fuzzing.
 //!
-//! `main.main` is at [`TEXT`], 0x100 bytes: line 10 of `/src/main.go`; from 0x40 on line 50 of `/src/inner.go`, of `main.inner`, inlined
-//! into `main.outer`; from 0x60 on line 30, of `main.outer`, inlined into line 10; from 0x80 on line 11. `main.(*T).other`, 0x100 bytes
-//! behind it, is line 7 of `/src/inner.go`.
+//! `main.main` is at [`TEXT`], with 0x100 bytes. It begins with line 10 of `/src/main.go`. From 0x40 on it is
+//! line 50 of `/src/inner.go`, of `main.inner`, inlined into `main.outer`. From 0x60 on it is line 30, of
+//! `main.outer`, inlined into line 10. From 0x80 on it is line 11. `main.(*T).other`, 0x100 bytes behind it, is
+//! line 7 of `/src/inner.go`.
 
 /// The relative address of the code.
 pub const TEXT: u32 = 0x1000;

@@ -80,7 +80,7 @@ fn segment(text: &str, place: (u64, u64), bytes: (u64, u64), sections: &[Vec<u8>
 }
 
 impl Image<'_> {
-    /// The bytes of the file: the code is at 0x1000, all else from 0x2000 on.
+    /// The bytes of the file: the code is at 0x1000, everything else from 0x2000 on.
     pub(crate) fn build(&self) -> Vec<u8> {
         let mut body = vec![0x90; 0x2000];
         let mut add = |bytes: &[u8]| {

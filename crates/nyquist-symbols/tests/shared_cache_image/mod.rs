@@ -1,5 +1,5 @@
-//! A made-up dyld shared cache of two libraries: the first file with their code, one with their tables, and the symbols that no
-//! other library needs; for tests and for fuzzing.
+//! A made-up dyld shared cache of two libraries, for tests and for fuzzing. The first file has their code, one
+//! has their tables, and one has the symbols that no other library needs.
 //!
 //! `/usr/lib/libone.dylib` exports `_one` at 0x1000 from its header and has `_hidden_one` at 0x1040 among the symbols that are kept
 //! apart, `/usr/lib/libtwo.dylib` the same with `two`. Each function has 0x40 bytes.

@@ -48,7 +48,7 @@ pub(super) fn rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule))
     }
 }
 
-/// Emits the rules of the prologue and that of the body behind it; gives back where that begins.
+/// Emits the rules of the prologue and of the body behind it, and returns where the body begins.
 fn prologue(encoding: u32, code: &[u8], body: Rule, emit: &mut impl FnMut(u32, Rule)) -> usize {
     let mut rules = Vec::new();
     let (mut lowered, mut saved) = (0_i64, [None, None]);
@@ -134,8 +134,8 @@ mod tests {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// The rules of a function's instructions: the CFA from the stack pointer, or `None` from the frame pointer, and where the
-    /// frame pointer and the return address are from the CFA.
+    /// The rules of a function's instructions: the CFA's offset from the stack pointer, or `None` from the
+    /// frame pointer, and the offsets of the frame pointer and the return address from the CFA.
     #[track_caller]
     fn check(encoding: u32, code: &[u32], expected: &[(Option<i32>, Option<i64>, Option<i64>)]) {
         let mut rows = Vec::new();

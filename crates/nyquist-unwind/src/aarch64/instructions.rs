@@ -2,6 +2,7 @@
 //!
 //! Encodings as in the Arm Architecture Reference Manual for A-profile, chapter C4.
 
+use crate::Call;
 use crate::rule::{Kind, Rule};
 
 /// `mov x8, 139; svc 0`: how the frame that the kernel makes for a signal handler returns.
@@ -122,6 +123,40 @@ pub(crate) fn is_call(word: u32) -> bool {
     word & 0xfc00_0000 == 0x9400_0000 || word & 0xfeff_f000 == 0xd63f_0000
 }
 
+/// The call that is the last instruction.
+pub(crate) fn call_at_end(code: &[u8]) -> Option<Call> {
+    let word = u32::from_le_bytes(*code.last_chunk()?);
+    // How far what is called is from the return address.
+    let distance = call_target(word, 0).and_then(|target| i32::try_from(target.cast_signed() - 4).ok());
+    is_call(word).then(|| distance.map_or(Call::Indirect, Call::Direct))
+}
+
+/// What a call instruction at an address calls, where it says so: `bl`.
+pub(super) fn call_target(word: u32, address: u64) -> Option<u64> {
+    let is_named = word & 0xfc00_0000 == 0x9400_0000;
+    is_named.then(|| address.wrapping_add_signed(signed(word, 0, 26) * 4))
+}
+
+/// How many bytes above the stack pointer a function's frame pointer is while it makes a call, by its instructions from the first
+/// one on. `None` where no frame pointer is set up before the first call or branch, or the stack pointer is computed.
+pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
+    let mut above = None;
+    for instruction in code.as_chunks::<4>().0.iter().take(MAX_FOLLOWED) {
+        let moves = match effect(u32::from_le_bytes(*instruction)) {
+            Effect::Nothing => 0,
+            Effect::Moves(bytes) => bytes,
+            Effect::Access(access) if !access.loads => access.moves,
+            Effect::SetsFramePointer(bytes) => {
+                above = Some(bytes);
+                continue;
+            }
+            _ => break,
+        };
+        above = above.map(|above| above - moves);
+    }
+    u64::try_from(above?).ok()
+}
+
 /// `ret`, and its kinds that authenticate.
 pub(super) fn is_return(word: u32) -> bool {
     word & 0xffff_f000 == 0xd65f_0000
@@ -171,7 +206,7 @@ fn memory(word: u32) -> Effect {
             };
         }
     }
-    // Structures that move the stack pointer, and all else that can load one of the two.
+    // Structures that move the stack pointer, and everything else that can load one of the two.
     let moves = word & 0xbe80_0000 == 0x0c80_0000 && base == STACK_POINTER;
     let overwrites = !is_vector && matches!(first, FRAME_POINTER | LINK);
     if moves || overwrites { Effect::Unknown } else { Effect::Nothing }
@@ -261,7 +296,7 @@ fn lowered_before(code: &[u8], offset: usize) -> Option<i32> {
             Effect::Nothing | Effect::SetsFramePointer(_) => {}
             Effect::Moves(bytes) if bytes < 0 => lowered -= bytes,
             Effect::Access(access) if !access.loads && access.moves <= 0 => lowered -= access.moves,
-            // The end of another function, or what stands between them.
+            // The end of another function, or what is between them.
             _ => break,
         }
         at = before;
@@ -302,6 +337,29 @@ mod tests {
     const RET: u32 = 0xd65f_03c0;
     const PACIASP: u32 = 0xd503_233f;
     const AUTIASP: u32 = 0xd503_23bf;
+
+    #[test]
+    fn calls_tell_what_they_call() {
+        let check = |word: u32, expected| assert_eq!(call_at_end(&word.to_le_bytes()), expected, "{word:#x}");
+        // bl 16 bytes ahead, and to itself; blr x0; b; ret.
+        check(0x9400_0004, Some(Call::Direct(12)));
+        check(0x9400_0000, Some(Call::Direct(-4)));
+        check(0x97ff_ffff, Some(Call::Direct(-8)));
+        check(0xd63f_0000, Some(Call::Indirect));
+        check(0x1400_0004, None);
+        check(0xd65f_03c0, None);
+        assert_eq!(call_at_end(&[0, 0, 0]), None);
+        // stp x29, x30, [sp, -32]!; mov x29, sp; bl. sub sp, sp, 48; stp x29, x30, [sp, 32]; add x29, sp, 32; bl.
+        let above = |words: &[u32]| {
+            let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            frame_pointer_above(&code)
+        };
+        assert_eq!(above(&[0xa9be_7bfd, 0x9100_03fd, 0x9400_0004]), Some(0));
+        assert_eq!(above(&[0xd100_c3ff, 0xa902_7bfd, 0x9100_83fd, 0x9400_0004]), Some(32));
+        // sub sp, sp, 16 behind that; nothing.
+        assert_eq!(above(&[0xa9be_7bfd, 0x9100_03fd, 0xd100_43ff]), Some(16));
+        assert_eq!(above(&[0x9400_0004, 0x9100_03fd]), None);
+    }
 
     #[test]
     fn a_frame_record_at_the_bottom() {

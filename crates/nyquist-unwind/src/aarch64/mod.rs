@@ -1,14 +1,14 @@
-//! What is particular to 64-bit ARM.
+//! The parts that are specific to 64-bit ARM.
 
 mod compact;
 pub(crate) mod instructions;
+mod lost_link;
 mod rows;
 mod step;
 
-use crate::architecture::{Architecture, Frame};
+use crate::architecture::{Architecture, Frame, FullRegisters, LostCaller};
 use crate::cfi::State;
-use crate::registers::FullRegisters;
-use crate::rule::Rule;
+use crate::rule::{Kind, Rule};
 use crate::space::Mapping;
 use crate::{AddressSpace, Reason, StackMemory};
 
@@ -113,8 +113,20 @@ impl Architecture for Aarch64 {
         instructions::follows_call(code, offset)
     }
 
-    /// Of threads that are observed while they wait, all registers are known.
-    fn frame_pointer_above(_: &[u8]) -> Option<u64> {
-        None
+    fn frame_pointer_above(code: &[u8]) -> Option<u64> {
+        instructions::frame_pointer_above(code)
+    }
+
+    fn lost_caller(
+        rule: Rule,
+        frame: &Frame<Self>,
+        mappings: &[Mapping],
+        memory: &impl StackMemory,
+        address_bits: u64,
+    ) -> Option<LostCaller<Self>> {
+        let is_lost = rule.kind() == Kind::StackPointer && rule.saved_registers().return_address.is_none();
+        let cfa = frame.sp.wrapping_add_signed(rule.operand());
+        let is_lost = is_lost && frame.interrupted && frame.link.register.is_none();
+        if is_lost { lost_link::find_caller(cfa, mappings, memory, address_bits) } else { None }
     }
 }

@@ -41,10 +41,18 @@ fn plain_rule(row: &State<'_>) -> Option<Rule> {
         X29 => Kind::FramePointer,
         _ => return None,
     };
-    Rule::with_saved(kind, i32::try_from(offset).ok()?, frame_pointer, return_address)
+    // What is saved is in the frame. The C library's resolver of functions does not count what the linker's stub has pushed before
+    // (`sysdeps/aarch64/dl-trampoline.S`), so that its frame seems to end below its return address.
+    let beyond = match return_address.filter(|place| *place >= 0 && kind == Kind::StackPointer) {
+        Some(place) => (place.checked_add(8)? as u64).checked_next_multiple_of(16)? as i64,
+        None => 0,
+    };
+    let from_end = |place: Option<i64>| place.map(|place| place.saturating_sub(beyond));
+    let operand = i32::try_from(offset.checked_add(beyond)?).ok()?;
+    Rule::with_saved(kind, operand, from_end(frame_pointer), from_end(return_address))
 }
 
-/// Whether a row is that of the kernel's return from a signal handler, as kernels before 5.8 had one
+/// Whether a row is that of the kernel's return from a signal handler, which kernels before 5.8 had
 /// (`arch/arm64/kernel/vdso/sigreturn.S`). It leads past the function that was interrupted.
 fn is_kernel_signal_frame(row: &State<'_>) -> bool {
     row.cfa.expression.is_none() && row.cfa.register as usize == X29 && row.cfa.offset == 0

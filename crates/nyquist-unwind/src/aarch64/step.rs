@@ -1,14 +1,14 @@
 //! From a frame and its rule to the caller.
 
 use super::{Aarch64, Link, REGISTERS};
-use crate::architecture::{Frame, UNKNOWN_FRAME_POINTER};
-use crate::registers::FullRegisters;
+use crate::architecture::{Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
 use crate::rule::{Kind, Rule, SavedRegisters};
 use crate::{Reason, StackMemory};
 
-/// Where the kernel saves the registers when it delivers a signal, from the stack pointer of the signal frame on: a
-/// `siginfo` of 128 bytes, and in the `ucontext` behind it, after 176 bytes and the fault's address, x0 to x30, the stack
-/// pointer and the instruction pointer (`arch/arm64/kernel/signal.c`, `struct rt_sigframe`).
+/// Where the kernel saves the registers when it delivers a signal (`arch/arm64/kernel/signal.c`,
+/// `struct rt_sigframe`). From the stack pointer of the signal frame on, there is a `siginfo` of 128 bytes, and
+/// a `ucontext` behind it. That has, after 176 bytes and the fault's address, x0 to x30, the stack pointer and
+/// the instruction pointer.
 const SIGNAL_CONTEXT: u64 = 128 + 176 + 8;
 
 /// Where the records of further state begin behind these.
@@ -64,8 +64,9 @@ fn below_stack_pointer(frame: &Frame<Aarch64>, memory: &impl StackMemory) -> u64
     frame.read(frame.sp.wrapping_sub(8), memory).unwrap_or(UNKNOWN_FRAME_POINTER)
 }
 
-/// The CFA of a frame whose stack pointer is not known, if it has a frame record: the frame pointer points to that (Procedure
-/// Call Standard for the Arm 64-bit Architecture, section 6.4.6), and the rule says where it is.
+/// The CFA of a frame whose stack pointer is not known, if it has a frame record. The frame pointer points to
+/// the record (Procedure Call Standard for the Arm 64-bit Architecture, section 6.4.6), and the rule says where
+/// that is.
 fn cfa_by_record(fp: u64, saved: SavedRegisters) -> Result<u64, Reason> {
     match (saved.frame_pointer, saved.return_address) {
         (Some(offset), Some(above)) if above == offset + 8 => Ok(fp.wrapping_sub(offset as u64)),

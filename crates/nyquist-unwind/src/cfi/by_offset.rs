@@ -1,4 +1,4 @@
-//! What was made of the entries at a few offsets of a section: descriptions refer to a handful of CIEs in turns.
+//! Parsed entries of a few offsets of a section, because descriptions refer to a handful of CIEs in turn.
 
 use rustc_hash::FxHashMap;
 
@@ -14,7 +14,7 @@ pub(super) struct ByOffset<T> {
 }
 
 impl<T: Copy> ByOffset<T> {
-    /// `none` stands where no offset has a place yet.
+    /// `none` marks slots without an offset.
     pub(super) fn new(none: T) -> Self {
         Self { recent: Box::new([(usize::MAX, none); PLACES]), all: FxHashMap::default() }
     }

@@ -4,7 +4,7 @@ use super::FrameSection;
 use super::by_offset::ByOffset;
 use super::reader::{Bases, Reader};
 
-/// The encoding of addresses that all compilers use: four bytes, signed, from where they stand on.
+/// The encoding of addresses that all compilers use: four bytes, signed, from where they are on.
 const RELATIVE: u8 = 0x1b;
 
 /// Which of the two formats a section has.
@@ -50,7 +50,7 @@ pub(crate) struct Fde<'a> {
     pub(crate) instructions: Reader<'a>,
 }
 
-/// What stands at an entry that is not an FDE in good order.
+/// What is at an entry that is not an FDE in good order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadEntry {
     /// Where in the section.
@@ -68,13 +68,13 @@ pub(crate) struct Entries<'a> {
     cies: ByOffset<Result<Cie<'a>, &'static str>>,
 }
 
-/// The bounds of one entry and the number that tells CIE from FDE.
+/// The bounds of one entry, and the number that distinguishes CIE from FDE.
 struct Header {
     /// Where the fields after the id begin.
     body: usize,
     end: usize,
     id: u64,
-    /// Where the id itself stands.
+    /// Where the id itself is.
     id_offset: usize,
     is_64: bool,
 }
@@ -306,7 +306,7 @@ impl<'a> Iterator for Entries<'a> {
                     }
                 }
                 Err(reason) => {
-                    // Without a length that can be believed, nothing after it can be found.
+                    // Without a valid length, nothing after it can be found.
                     self.position = self.section.bytes.len();
                     return Some(Err(BadEntry { offset, reason }));
                 }

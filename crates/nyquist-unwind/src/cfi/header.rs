@@ -1,5 +1,6 @@
-//! What the header of `.eh_frame` says, `.eh_frame_hdr`, which a program header names (Linux Standard Base 5, section 10.6.2): where the
-//! section of files is whose section headers were cut off, and where its entries are.
+//! The header of `.eh_frame`, `.eh_frame_hdr`, which a program header names (Linux Standard Base 5, section
+//! 10.6.2). It says where the entries are, and where the section is in files whose section headers were cut
+//! off.
 
 use super::reader::{Bases, Reader};
 use super::{FrameSection, SectionKind};
@@ -33,7 +34,7 @@ impl<'a> HeaderTable<'a> {
         Some(Self { section: start.section, address: address.0, words: table.as_chunks().0 })
     }
 
-    /// The address at which each entry begins to hold, and where it is, as stated in the file.
+    /// The address from which each entry is valid, and where the entry is, as stated in the file.
     pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = (u64, u64)> {
         let address = self.address;
         let at = move |word: [u8; 4]| address.wrapping_add_signed(i32::from_le_bytes(word).into());
@@ -56,7 +57,7 @@ pub(crate) fn find_eh_frame<S: ByteSource>(elf: &Elf<S>) -> Result<Option<FrameS
             let length = length.first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
             room.min(last + 4 + u64::from(length))
         }
-        // What follows the section is taken for more of it up to what cannot be.
+        // Bytes behind the section are taken for more of it, up to the first invalid entry.
         None => room,
     };
     let bytes = elf.source().read_range(offset.0, len)?;
@@ -116,7 +117,7 @@ mod tests {
         let header = |rest: &[i32]| [&encodings[..], &words(rest)].concat();
         check(&header(&[0x20, 2, -0x800, 0x60, -0x700, 0x40]), Some((0x1024, Some(0x1060))));
         check(&header(&[0x20, 0]), Some((0x1024, None)));
-        // A count that is a lie.
+        // A count that is wrong.
         check(&header(&[0x20, -1, -0x800, 0x60]), Some((0x1024, Some(0x1060))));
         check(&[&[1, 0x1b, 0xff, 0xff][..], &words(&[0x20])].concat(), Some((0x1024, None)));
         check(&[&[2, 0x1b, 0xff, 0xff][..], &words(&[0x20])].concat(), None);

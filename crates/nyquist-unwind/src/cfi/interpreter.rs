@@ -1,5 +1,5 @@
 //! Runs the instructions of call frame information for the three registers that stepping needs: the CFA, the
-//! frame pointer and the return address. Everything else is read over.
+//! frame pointer and the return address. Everything else is skipped.
 
 use super::FrameSection;
 use super::by_offset::ByOffset;
@@ -83,7 +83,8 @@ pub(crate) trait Rows {
     /// Takes a row: the address at which it begins, and its rule.
     fn row(&mut self, address: u64, rule: Rule);
 
-    /// As [`Rows::row`], where no function has to be called for that, as nearly always. Says whether the row was taken.
+    /// As [`Rows::row`], for the usual case, in which no function has to be called. Says whether the row was
+    /// taken.
     fn try_row(&mut self, address: u64, rule: Rule) -> bool;
 }
 
@@ -376,7 +377,7 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         Some(())
     }
 
-    /// Goes on so many units of code further on.
+    /// Goes on that many units of code further.
     #[inline]
     fn advance_by(&mut self, delta: u64) -> Option<()> {
         let location = self.location.checked_add(delta.wrapping_mul(self.cie.code_factor))?;
@@ -416,7 +417,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// The pair that the bytes of a word begin with. One comparison tells nearly every one.
+    /// The pair that the bytes of a word begin with. One comparison recognises nearly every one.
     #[inline]
     fn of(word: u32) -> Option<Self> {
         const OPCODES: u32 = 0xffc0;

@@ -1,5 +1,6 @@
-//! The rows of a Go function for 64-bit ARM: where it has a frame, the return address is at the stack pointer, and the caller's frame pointer
-//! in the word below that ("Go internal ABI specification", "arm64 architecture", "Stack layout").
+//! The rows of a Go function for 64-bit ARM. If it has a frame, the return address is at the stack pointer, and
+//! the caller's frame pointer is in the word below ("Go internal ABI specification", "arm64 architecture",
+//! "Stack layout").
 
 use super::Rows;
 use super::functions::Entry;
@@ -60,8 +61,9 @@ fn frame_pointer_stored(code: &[u8]) -> Option<u32> {
     places.find_map(|at| STORES_FRAME_POINTER.contains(&word(code, at)?).then_some(at as u32 + 4))
 }
 
-/// Where a function that goes to another stack is there: from the first time behind its prologue that it sets the stack pointer to what is in
-/// another register to the last time, or to its last call. One that does not call there goes on there as what it has gone to.
+/// The part of a function that switches stacks in which it is on another stack. It begins when the function
+/// first sets the stack pointer from another register, behind its prologue. It ends at the last time, or at its
+/// last call. One that does not call there goes on there as what it has gone to.
 fn elsewhere(code: &[u8], prologue: u32) -> Option<Range<u32>> {
     let (words, _) = code.as_chunks();
     let words = words.iter().map(|word| u32::from_le_bytes(*word)).zip((4..).step_by(4));

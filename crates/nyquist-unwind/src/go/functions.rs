@@ -49,8 +49,8 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Functions<'a> {
-    /// Reads the header; `None` for one that is of another form, or for another machine than a 64-bit one whose instructions are multiples of
-    /// so many bytes.
+    /// Reads the header. `None` for one of another form, or for a machine that is not 64-bit with instructions
+    /// of multiples of this many bytes.
     pub(super) fn new(table: &'a [u8], quantum: u8) -> Option<Self> {
         let header = Header::parse(table)?;
         if (header.quantum, header.pointer_size, header.little_endian) != (quantum, 8, true) {

@@ -1,6 +1,7 @@
-//! Modules of Go programs for 64-bit x86 and ARM: the linker's table of functions, `.gopclntab`, says how far each instruction's stack
-//! pointer is below where it was at its function's first one. It is there in every program, also in one whose symbols and debug information
-//! were left out, which has no other unwind information; and it knows which functions are the outermost ones.
+//! Modules of Go programs for 64-bit x86 and ARM. The linker's table of functions, `.gopclntab`, says for each
+//! instruction how far the stack pointer is below its value at the function's first one. Every program has it,
+//! also one without symbols and debug information, which has no other unwind information. It also says which
+//! functions are the outermost ones.
 
 mod aarch64;
 mod functions;

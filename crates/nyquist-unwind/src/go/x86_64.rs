@@ -8,8 +8,8 @@ use crate::x86_64::instructions::{calls, is_signal_return};
 /// How far into a function its frame pointer is set up at the latest: behind the look at the stack's size.
 const LONGEST_PROLOGUE: usize = 96;
 
-/// Where a function has a frame pointer: from the offset at which the caller's has been stored, which is always in the word below the return
-/// address; and from that at which it points there.
+/// Where a function has a frame pointer. The first offset is where the caller's has been stored, always in the
+/// word below the return address. The second is where the register points there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FramePointer {
     stored: u32,

@@ -1,4 +1,5 @@
-//! Modules of Mach-O files: compact unwind information, and call frame information where that has no room.
+//! Modules of Mach-O files: compact unwind information, and call frame information for what that cannot
+//! express.
 
 mod unwind_info;
 

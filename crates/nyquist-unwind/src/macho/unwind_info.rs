@@ -71,7 +71,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(Range<u32>, u32)>, &'static s
         _ => None,
     });
     let mut end = 0;
-    // A start that is before the one before it is damage, and so is what lies between.
+    // A start that is before the one before it is damage, and so is what is between.
     Ok(ranges
         .filter(|(range, _)| {
             range.start >= end && {

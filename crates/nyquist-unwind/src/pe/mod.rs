@@ -7,8 +7,7 @@ mod aarch64;
 mod image;
 mod x86_64;
 
-use crate::architecture::Architecture;
-use crate::registers::FullRegisters;
+use crate::architecture::{Architecture, FullRegisters};
 use crate::rule::Rule;
 use crate::table::Table;
 use crate::{Damage, Reason, StackMemory};
@@ -91,7 +90,7 @@ fn table_of_functions<S: ByteSource>(pe: &Pe<S>, damage: &mut Damage) -> Vec<u32
     bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
 }
 
-/// How many bytes lie between the first and the last of the code, as far as room is made for their rows at once.
+/// How many bytes are between the first and the last of the code, as far as memory is reserved for their rows.
 fn extent(code: &[Range<u32>]) -> usize {
     let extent =
         code.first().zip(code.last()).map_or(0, |(first, last)| last.end.saturating_sub(first.start));

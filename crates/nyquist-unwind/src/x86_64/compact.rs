@@ -82,7 +82,7 @@ pub(super) fn rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule))
     epilogues(code, begun, body, emit);
 }
 
-/// Emits the rules of the prologue and that of the body behind it; gives back where that begins.
+/// Emits the rules of the prologue and of the body behind it, and returns where the body begins.
 fn prologue(code: &[u8], body: Rule, emit: &mut impl FnMut(u32, Rule)) -> usize {
     let mut rules = Vec::new();
     let (mut at, mut pushed, mut frame_pointer) = (0, 8_i64, None);
@@ -144,7 +144,7 @@ fn epilogues(code: &[u8], begin: usize, body: Rule, emit: &mut impl FnMut(u32, R
                 let to = next as i64 + distance;
                 !usize::try_from(to).is_ok_and(|to| to < code.len()) && first.is_some()
             }
-            // What stands between two instructions of an epilogue does not touch the stack.
+            // What is between two instructions of an epilogue does not touch the stack.
             Step::Nothing if first.is_some_and(|first| first + 8 * MAX_EDGE > at) => {
                 at = next;
                 continue;

@@ -23,7 +23,7 @@ pub(crate) struct State {
     above_sp: Option<i64>,
     /// How far it is above the frame pointer, where that has been set up.
     above_fp: Option<i64>,
-    /// How far below the CFA the caller's frame pointer is saved; else it is in its register.
+    /// How far below the CFA the caller's frame pointer is saved; otherwise it is in its register.
     saved: Option<i64>,
 }
 
@@ -68,7 +68,7 @@ impl State {
     }
 
     fn pop(&mut self, is_fp: bool) {
-        // Elsewhere it takes a word away that is of no more use.
+        // In other places it removes a word that is not needed any more.
         if is_fp && (self.above_sp.is_none() || self.above_sp == self.saved) {
             (self.saved, self.above_fp) = (None, None);
         }
@@ -118,7 +118,7 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
 /// Code whose functions are being followed.
 pub(crate) struct Flow<'a> {
     code: &'a [u8],
-    /// Whether it is a function whose address is taken: where symbols tell of functions, it may be a label.
+    /// Whether it is a function whose address is taken: if symbols name functions, it may be a label.
     addresses_are_functions: bool,
     /// What holds at each byte that an instruction was found at.
     rules: Vec<Option<Rule>>,
@@ -149,7 +149,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Adds a place where a function begins, or a part of one that stands elsewhere and is jumped to.
+    /// Adds a place where a function begins, or a part of one that is elsewhere and is jumped to.
     pub(crate) fn add_start(&mut self, at: usize) {
         if let Some(begins) = self.functions.get_mut(at) {
             *begins = true;
@@ -230,7 +230,7 @@ impl<'a> Flow<'a> {
         let begun = at;
         while self.rules.get(at).is_some_and(Option::is_none) {
             if at > begun && self.functions.get(at) == Some(&true) {
-                // What is before has called what does not return.
+                // The code before has called a function that does not return.
                 return;
             }
             let Some(instruction) = self.code.get(at..).and_then(decode) else { return };
@@ -305,7 +305,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether an instruction stands between functions and at the ends of their parts.
+/// Whether an instruction is between functions and at the ends of their parts.
 fn is_padding(instruction: &Instruction) -> bool {
     match instruction.map {
         Map::One => matches!(instruction.opcode, 0x90 | 0xcc | 0xf4),

@@ -3,7 +3,7 @@
 //! Opcodes as in Intel's Software Developer's Manual, volume 2.
 
 use super::length::{Instruction, Map, decode, operand_len};
-use crate::code::Call;
+use crate::call::Call;
 use crate::rule::{Kind, Rule, SavedFramePointer};
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) const RBP: u8 = 5;
 /// a call, they say how far above the stack pointer the return address is, which is how leaf functions and
 /// epilogues are found. Where they come to `mov rbp, rsp`, the frame pointer is being set up.
 ///
-/// `None` where they come to anything else, as a call: a function that calls has its frame pointer set up
+/// `None` if they come to anything else, such as a call. A function that calls has its frame pointer set up
 /// outside of its prologue and epilogue, if it has one at all.
 pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     let mut at = offset;
@@ -49,11 +49,11 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     None
 }
 
-/// How many bytes above the stack pointer a function's frame pointer is while it makes a call, by its instructions from
-/// the first one on, as far as they are there.
+/// How many bytes above the stack pointer a function's frame pointer is while it makes a call. Its instructions
+/// from the first one on say this, as far as they are given.
 ///
-/// Follows them beyond `mov rbp, rsp` up to the first call or branch. What the stack pointer has fallen by then is what it
-/// stays at. `None` where no frame pointer is set up before that, or the stack pointer is aligned or computed.
+/// Follows them beyond `mov rbp, rsp` up to the first call or branch. The stack pointer stays where it is then.
+/// `None` where no frame pointer is set up before that, or the stack pointer is aligned or computed.
 pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
     let mut at = 0;
     let mut stack = Stack::default();
@@ -106,7 +106,7 @@ pub(super) enum Step {
     Returns,
     /// Goes on at a distance from its end.
     Jumps(i64),
-    /// Anything else, as a call.
+    /// Anything else, such as a call.
     Other,
 }
 

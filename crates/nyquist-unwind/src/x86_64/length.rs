@@ -44,8 +44,8 @@ enum Immediate {
 /// The longest an instruction can be.
 const MAX_LEN: usize = 15;
 
-/// Decodes the instruction at the start of `code`; `None` for one that is not valid in 64-bit mode, is cut
-/// off, or is of the few that programs do not use.
+/// Decodes the instruction at the start of `code`. `None` for one that is not valid in 64-bit mode, is cut off,
+/// or is of the few that programs do not use.
 pub(super) fn decode(code: &[u8]) -> Option<Instruction> {
     let mut at = 0;
     let mut short = false;

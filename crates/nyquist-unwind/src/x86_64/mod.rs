@@ -1,4 +1,4 @@
-//! What is particular to 64-bit x86.
+//! The parts that are specific to 64-bit x86.
 
 mod compact;
 pub(crate) mod flow;
@@ -7,10 +7,10 @@ mod length;
 mod rows;
 mod step;
 
-use crate::architecture::{Architecture, Frame};
+use crate::architecture::{Architecture, Frame, FullRegisters, LostCaller};
 use crate::cfi::State;
-use crate::registers::FullRegisters;
 use crate::rule::Rule;
+use crate::space::Mapping;
 use crate::{AddressSpace, Reason, StackMemory};
 
 /// DWARF's number of the register that `syscall` leaves its return address in.
@@ -25,7 +25,7 @@ const RIP: usize = 16;
 const REGISTERS: usize = 17;
 
 /// Where the kernel saves each register when it delivers a signal, from the stack pointer of the signal frame
-/// on, which is where the `ucontext` begins: `uc_mcontext` is 40 bytes into it
+/// on. The `ucontext` begins there, and `uc_mcontext` is 40 bytes into it
 /// (`arch/x86/include/uapi/asm/sigcontext.h`, `struct sigcontext_64`).
 const SIGNAL_CONTEXT: [u64; REGISTERS] =
     [0x90, 0x88, 0x98, 0x80, 0x70, 0x68, 0x78, 0xa0, 0x28, 0x30, 0x38, 0x40, 0x48, 0x50, 0x58, 0x60, 0xa8];
@@ -105,5 +105,16 @@ impl Architecture for X86_64 {
 
     fn frame_pointer_above(code: &[u8]) -> Option<u64> {
         instructions::frame_pointer_above(code)
+    }
+
+    /// A return address is always on the stack.
+    fn lost_caller(
+        _: Rule,
+        _: &Frame<Self>,
+        _: &[Mapping],
+        _: &impl StackMemory,
+        _: u64,
+    ) -> Option<LostCaller<Self>> {
+        None
     }
 }

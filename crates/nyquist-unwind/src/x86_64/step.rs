@@ -1,8 +1,7 @@
 //! From a frame and its rule to the caller.
 
 use super::{REGISTERS, SIGNAL_CONTEXT, X86_64};
-use crate::architecture::Frame;
-use crate::registers::FullRegisters;
+use crate::architecture::{Frame, FullRegisters};
 use crate::rule::{Kind, Rule, SavedFramePointer};
 use crate::{Reason, StackMemory};
 

@@ -85,6 +85,16 @@ fn saved_registers_and_signed_addresses() {
 }
 
 #[test]
+fn a_frame_ends_behind_its_return_address() {
+    // As the C library's resolver has it: CFA = sp, the return address above that, behind the word that a stub has pushed.
+    let above_cfa: &[u8] = &[0x11, 30, 0x7f];
+    let space = space(arm(&[], &[above_cfa, RECORD_BELOW]));
+    let (pc, caller, root) = (code(0x110), code(0x210), code(IN_ROOT));
+    let stack = [7, caller, 0, root, 1, 2];
+    check(&space, &registers(pc, STACK, STACK, 5), &stack, &[pc, caller, root], WalkEnd::Root);
+}
+
+#[test]
 fn the_callers_mask_is_used() {
     let mut space = space(arm(&[], &[RECORD_BELOW]));
     let (pc, root) = (code(0x110), code(IN_ROOT));
@@ -235,4 +245,57 @@ fn every_walk_ends() {
     }
     // If no walk got anywhere, this would be no test of long ones.
     assert!(most > 5, "at most {most} frames");
+}
+
+/// Stack memory beside which all code is one instruction.
+struct CallsBefore<'a>(StackCopy<'a>, &'a [(u64, u32)]);
+
+impl StackMemory for CallsBefore<'_> {
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        self.0.read_u64(address)
+    }
+
+    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
+        let instruction = self.1.iter().find(|(at, _)| *at == address.0);
+        let bytes = instruction.map(|(_, word)| word.to_le_bytes()).unwrap_or_default();
+        let len = if instruction.is_some() { out.len().min(4) } else { 0 };
+        out[..len].copy_from_slice(&bytes[..len]);
+        len
+    }
+}
+
+/// The caller of a function that waits, whose return address was in a register that nobody tells, is found by what it has saved.
+#[test]
+fn a_lost_return_address_is_found_by_its_callers() {
+    const BLR: u32 = 0xd63f_0000;
+    // The second function's record is at the bottom of its frame, as GCC has it; the third one's at the top, as LLVM has it.
+    let at_top: &[u8] = &[0x0e, 48, 0x9d, 2, 0x9e, 1];
+    let space = space(arm(&[], &[&[], RECORD_BELOW, at_top]));
+    let (pc, root) = (code(0x110), code(IN_ROOT));
+    let bl = |to: u64| 0x9400_0000 | ((to.wrapping_sub(root - 4) as i64 / 4) as u32 & 0x03ff_ffff);
+    let mut values = [0; 33];
+    (values[31], values[32]) = (STACK, pc);
+    let registers = Registers::Aarch64Partial { values, known: 0b11 << 31 };
+    let check = |call: u32, stack: &[u64], expected: &[u64], end: WalkEnd| {
+        let bytes = bytes(stack);
+        let calls = [(root - 4, call), (code(0x21c), BLR)];
+        let memory = CallsBefore(StackCopy { start: Avma(STACK), bytes: &bytes }, &calls);
+        let mut frames = Vec::new();
+        let mut add = |frame: FrameAddress| frames.push(frame.address().0);
+        let found = Unwinder::new().walk(&space, &registers, &memory, &mut add);
+        assert_eq!((frames, found), (expected.to_vec(), end), "{call:#x} {stack:x?}");
+    };
+    let unknown = WalkEnd::Truncated(Reason::RegisterUnknown);
+    let signed = root | 0x2a80 << 48;
+    check(bl(code(0x200)), &[0, signed, 1, 2], &[pc, code(0x200), root], WalkEnd::Root);
+    check(bl(code(0x300)), &[7, 7, 7, 7, 0, root], &[pc, code(0x300), root], WalkEnd::Root);
+    // What another call has left does not fit.
+    check(bl(code(0x200)), &[7, 7, 0, root, 1, 2], &[pc], unknown);
+    check(bl(code(0x204)), &[7, 7, 0, root, 1, 2], &[pc], unknown);
+    // Who was called by a pointer has no name, and the record at the bottom of its frame is believed if it leads to another one.
+    check(BLR, &[STACK + 16, root, 0, 0], &[pc, root], WalkEnd::Root);
+    check(BLR, &[STACK + 16, root, 0, 5], &[pc], unknown);
+    check(BLR, &[STACK, root, 0, 0], &[pc], unknown);
+    check(0, &[STACK + 16, root, 0, 0], &[pc], unknown);
+    check(BLR, &[], &[pc], unknown);
 }

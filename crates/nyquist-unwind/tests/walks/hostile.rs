@@ -176,7 +176,7 @@ fn a_section_cut_anywhere_keeps_what_precedes() {
     assert_eq!((counts[0], counts[section.len() - 1], counts[section.len()]), (0, 2, 3));
 }
 
-/// An image with a table of functions that lie in its code, and refer to infos that are anything.
+/// An image with a table of functions that are in its code, and refer to infos that are anything.
 fn random_image(random: &mut Random, machine: u16) -> Vec<u8> {
     let mut table = Vec::new();
     for number in 0..32 {

@@ -137,8 +137,9 @@ pub(crate) fn make_code(file: &mut [u8], index: usize, start: u64, len: u64) {
     file[headers + 64 * index + 8..][..fields.len()].copy_from_slice(&fields);
 }
 
-/// A file of [`file`]'s as a program leaves it that cuts off section headers: one program header more loads the contents of the
-/// sections, `len` bytes, and one names the header of `.eh_frame`, which begins at `header`.
+/// A file of [`file`]'s without section headers, as some programs leave it. One more program header loads the
+/// contents of the sections, `len` bytes. Another one names the header of `.eh_frame`, which begins at
+/// `header`.
 pub(crate) fn without_sections(mut file: Vec<u8>, header: u64, len: u64) -> Vec<u8> {
     file.truncate((SECTIONS + len) as usize);
     file[0x28..0x30].fill(0);
@@ -195,8 +196,8 @@ pub(crate) fn walk(
     (frames, end)
 }
 
-/// Go's table for 64-bit ARM of code at `text`, with a function at the first of the places in it that has a frame of 48 bytes from its second
-/// instruction on, and the outermost one from the second place to the third.
+/// Go's table for 64-bit ARM of code at `text`. At the first of the places in it is a function that has a frame
+/// of 48 bytes from its second instruction on. The outermost function is from the second place to the third.
 pub(crate) fn go_table(text: u64, places: [u32; 3]) -> Vec<u8> {
     const RECORD: usize = 44;
     let mut table = [0xffff_fff1_u32, 0x0804_0000].map(u32::to_le_bytes).concat();

@@ -24,7 +24,7 @@ pub(crate) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// An image whose sections stand in memory as in the file: code, the table of functions, their infos.
+/// An image whose sections are in memory as in the file: code, the table of functions, their infos.
 pub(crate) fn image(machine: u16, text: &[u8], table: &[u32], infos: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 0x4000];
     put(&mut bytes, 0, b"MZ");

@@ -512,7 +512,7 @@ fn an_undescribed_caller_is_walked_by_its_code() {
         let frames: Vec<_> = frames.iter().skip(1).map(|frame| frame.address().0).collect();
         assert_eq!((frames.as_slice(), ended), (callers, end), "{called} {bp:#x}");
     };
-    // The frame pointer is nobody's, or that of a frame further out.
+    // The frame pointer is no frame's, or that of a frame further out.
     for bp in [0, 0xdead, STACK + 0x100] {
         check(6, bp, &[start + 6, code(IN_ROOT)], WalkEnd::Root);
     }

@@ -1,4 +1,4 @@
-// What the selection is made of: a crumb for each part, which can be removed in any order.
+// The parts of the selection: a crumb for each, which can be removed in any order.
 
 import { button, fill, h } from '../dom.js';
 import { clean, formatPercent, formatTime, shorten } from '../format.js';
@@ -8,7 +8,7 @@ import { clearSelection, isNarrowed, remove } from '../store.js';
 import { selectionParams } from '../url.js';
 import { ask } from '../api.js';
 import { WORDS, kindOf, numbersOf } from '../transforms.js';
-import { threadName } from '../panels/timeline/tracks.js';
+import { threadName, threadOf } from '../panels/timeline/tracks.js';
 
 /** @typedef {import('../store.js').State} State */
 /** @typedef {import('../context.js').Context} Context */
@@ -81,12 +81,12 @@ function crumbs({ store, info }) {
  * @param {import('../api.js').Info} info
  */
 function threadsText(threads, info) {
-  const names = threads.map((number) => info.threads.find(({ thread }) => thread === number)).map((thread) => (thread ? threadName(thread) : '?'));
+  const names = threads.map((number) => threadOf(info, number)).map((thread) => (thread ? threadName(thread) : '?'));
   return names.length > 2 ? `${names.length} selected` : names.map((name) => name.slice(0, 40)).join(', ');
 }
 
 /**
- * What a transform is about.
+ * The subject of a transform.
  * @param {string} transform
  * @param {import('../api.js').Info} info
  */

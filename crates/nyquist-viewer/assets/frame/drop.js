@@ -14,7 +14,7 @@ export function createDrop({ menu, info, offline }) {
   const hide = () => { element.hidden = true; };
   /**
    * @param {File[]} files a second one is compared with the first
-   * @param {boolean} compare whether the first is compared with what is shown
+   * @param {boolean} compare whether the first is compared with the shown profile
    */
   const open = async (files, compare) => {
     try {

@@ -1,4 +1,4 @@
-// The line on top: what program this is, the search, and the links.
+// The line on top: the program's name, the search, and the links.
 
 import { button, fill, h } from '../dom.js';
 import { clean, formatCounted, formatPercent, formatTime } from '../format.js';
@@ -23,7 +23,7 @@ const FILTERS = [
 /**
  * @param {import('../context.js').Context} ctx
  * @param {() => void} openHelp
- * @param {HTMLElement} live what says that the recording goes on
+ * @param {HTMLElement} live the sign that the recording goes on
  */
 export function createHeader(ctx, openHelp, live) {
   const { store, info, offline } = ctx;
@@ -58,6 +58,7 @@ export function createHeader(ctx, openHelp, live) {
     }
     if (event.key !== 'Escape') return;
     event.stopPropagation();
+    clearTimeout(timer);
     if (field.value === '') field.blur();
     field.value = '';
     store.update(set, { search: '' });
@@ -95,7 +96,7 @@ export function createHeader(ctx, openHelp, live) {
   };
 }
 
-/** The name of the profile, and how much of what there is in it. */
+/** The name of the profile, and its numbers. */
 function createProgram() {
   const title = h('h1', {});
   const facts = h('span', { class: 'facts' });

@@ -1,4 +1,4 @@
-// A recording that is shown while it goes on: asks what is new, and has the page ask its questions again. It can be paused.
+// A running recording: asks for updates, and lets the page repeat its questions. It can be paused.
 
 import { askAnew, ask, isAsking, setVersion } from '../api.js';
 import { button, h } from '../dom.js';
@@ -8,7 +8,7 @@ import { set } from '../store.js';
 /** @typedef {import('../api.js').Info} Info */
 /** @typedef {{version: number, state: 'running' | 'saving' | 'ended'}} News */
 
-/** How often it is asked what is new. */
+/** How often it asks for updates. */
 const EVERY_MS = 500;
 
 /** How many of the last seconds can be shown alone. */

@@ -1,4 +1,4 @@
-// What can be taken out of the page: a picture of the flame graph, the selection as one file, the profile.
+// Exports of the page: a picture of the flame graph, the selection as one file, the profile.
 
 import { addressOf } from '../api.js';
 import { h } from '../dom.js';

@@ -45,6 +45,7 @@ export function createTabs({ store, offline, info }, makers) {
       const panel = panels[state.tab] ??= makers[state.tab]();
       panel.element.dataset['panel'] = state.tab;
       if (shown !== state.tab) {
+        if (shown) forgetPictures(panels[shown]);
         shown = state.tab;
         body.replaceChildren(panel.element);
         body.setAttribute('aria-labelledby', `tab-${state.tab}`);
@@ -57,4 +58,13 @@ export function createTabs({ store, offline, info }, makers) {
       panel.update(state);
     },
   };
+}
+
+/**
+ * Frees the memory of a hidden panel's pictures. They take most of the page's memory, and are drawn anew when
+ * the panel has a size again.
+ * @param {Panel | undefined} panel
+ */
+function forgetPictures(panel) {
+  for (const canvas of panel?.element.querySelectorAll('canvas') ?? []) [canvas.width, canvas.height] = [0, 0];
 }

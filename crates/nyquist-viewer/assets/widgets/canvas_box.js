@@ -1,10 +1,10 @@
-// A scrolled box with a canvas as large as its window, and a second one above it for what is marked.
+// A scrolled box with a canvas as large as its window, and a second one above it for marks.
 
 import { h } from '../dom.js';
 
 /**
  * @param {Record<string, any>} attributes of the scrolled box
- * @param {...Node} above what stays on top of it
+ * @param {...Node} above elements that stay on top of it
  */
 export function createCanvasBox(attributes, ...above) {
   const canvas = h('canvas', { class: 'flame-canvas' });
@@ -13,9 +13,9 @@ export function createCanvasBox(attributes, ...above) {
   const space = h('div');
   const scroller = h('div', { tabindex: '0', role: 'application', ...attributes }, ...above, frame, space);
   /**
-   * Makes the window as high as what is left of the box, and the whole as high as its content.
+   * Makes the window as high as the rest of the box, and the whole as high as its content.
    * @param {number} content
-   * @param {number} [taken] the height of what is above
+   * @param {number} [taken] the height of the elements above
    */
   const fit = (content, taken = 0) => {
     const height = Math.max(0, scroller.clientHeight - taken);

@@ -1,4 +1,4 @@
-// What can be done with a function: one list for the menu and for the keys.
+// The actions on a function: one list for the menu and for the keys.
 
 import { libOf, nameOf } from '../names.js';
 import { set, transform } from '../store.js';
@@ -6,7 +6,7 @@ import { set, transform } from '../store.js';
 /**
  * @typedef {object} Target
  * @property {number} fn
- * @property {number[] | null} path the functions from the root of the tree that is shown; nothing outside of trees
+ * @property {number[] | null} path the functions from the root of the shown tree; null outside of trees
  * @property {boolean} inverted whether that tree is inverted
  */
 
@@ -50,7 +50,7 @@ function functionActions(ctx, target) {
 }
 
 /**
- * The same actions as keys, for what is selected in a panel.
+ * The same actions as keys, for the selection in a panel.
  * @param {import('../context.js').Context} ctx
  * @param {() => Target | null} selected
  * @returns {import('../keys.js').Key[]}
@@ -81,7 +81,7 @@ export function openFunctionMenu(ctx, target, x, y) {
 }
 
 /**
- * Whether a context menu was asked for by the keyboard, so that it is about what is selected.
+ * Whether a context menu was opened by the keyboard, and so is about the selection.
  * @param {MouseEvent} event
  */
 export function byKeyboard(event) {

@@ -1,4 +1,4 @@
-// What stands where content would be: loading, nothing there, or why it failed; with a way on.
+// The text in place of content: loading, nothing there, or why it failed; with a next step.
 
 import { button, fill, h } from '../dom.js';
 import { clearSelection, isNarrowed, set } from '../store.js';

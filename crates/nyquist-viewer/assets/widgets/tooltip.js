@@ -1,4 +1,4 @@
-// The box beside the pointer that says what is under it.
+// The box beside the pointer that describes the target under it.
 
 import { fill, h } from '../dom.js';
 

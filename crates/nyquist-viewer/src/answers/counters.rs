@@ -29,7 +29,7 @@ struct Row<'a> {
     label: &'a str,
     description: &'a str,
     unit: &'a str,
-    /// Whether the values are what there was at a time, and not what was added in it.
+    /// Whether the values are levels at a time, and not amounts that were added in it.
     is_level: bool,
     color: &'static str,
     values: Vec<f64>,
@@ -67,9 +67,9 @@ fn part_of(time: u64, times: &Range<u64>, parts: usize) -> Option<usize> {
     Some((offset * parts as u128 / u128::from(times.end - times.start)) as usize)
 }
 
-/// What was added in each part. Each value adds evenly since the one before: counters are looked at now and then, and parts may be
-/// shorter than the time between two looks. What the first value adds is not known. O(values + parts), because the times that
-/// are filled follow each other, whatever order a file has.
+/// The amount that was added in each part. Each value adds evenly since the one before, because counters are
+/// read at intervals, and parts may be shorter than these. The amount of the first value is not known.
+/// O(values + parts), because the times that are filled follow each other, whatever order a file has.
 fn sums(counter: &Counter, times: &Range<u64>, parts: usize) -> Vec<f64> {
     let mut sums = vec![0.0; parts];
     let part_ns = (times.end - times.start) as f64 / parts as f64;
@@ -98,7 +98,7 @@ fn spread(sums: &mut [f64], range: Range<f64>, amount: f64) {
     }
 }
 
-/// The highest level of each part; where none was told, that of the part before.
+/// The highest level of each part; if a part has no value, that of the part before.
 fn levels(counter: &Counter, times: &Range<u64>, parts: usize) -> Vec<f64> {
     let mut highest: Vec<Option<f64>> = vec![None; parts];
     let (mut level, mut before) = (0.0, 0.0);

@@ -1,4 +1,4 @@
-//! `diff`: what got slower and faster since the run that is compared with, and what is noise.
+//! `diff`: functions that got slower or faster since the other run, and noise.
 
 use std::collections::HashMap;
 
@@ -33,8 +33,8 @@ struct Row<'a> {
     own: Comparison,
 }
 
-/// The functions by what their self time has changed: those that got slower first, then those that got faster, each with the
-/// greatest change first, and at last what is noise.
+/// The functions by the change of their self time: slower ones first, then faster ones, each with the
+/// greatest change first. Noise comes last.
 pub(super) fn table<'a>(asked: &Asked<'_, 'a>) -> Result<Table<'a>, Refusal> {
     let unit = match asked.parameters.get("unit") {
         None | Some("ns") => DiffUnit::Nanoseconds,

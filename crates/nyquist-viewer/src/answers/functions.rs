@@ -15,7 +15,7 @@ use crate::selection::function;
 /// The most rows of one answer.
 const MOST_ROWS: usize = 1000;
 
-/// The most lines from which a function is called: what a menu holds.
+/// The most lines from which a function is called: as many as a menu holds.
 const MOST_SITES: usize = 50;
 
 #[derive(Debug, Serialize)]
@@ -23,7 +23,7 @@ pub(super) struct List<'a> {
     weight: u64,
     interval_ns: u64,
     count: usize,
-    /// Function, what it takes itself, and what it takes with all that it calls.
+    /// Function, self weight, total weight.
     rows: Vec<(usize, u64, u64)>,
     functions: FunctionTable<'a>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Neighbourhood<'a> {
     function: (usize, u64, u64),
     callers: Vec<(Option<usize>, u64)>,
     callees: Vec<(Option<usize>, u64)>,
-    /// The lines of the calls: caller, file, line, and what the calls take.
+    /// The lines of the calls: caller, file, line, and the weight of the calls.
     sites: Vec<(usize, Option<&'a str>, Option<u32>, u64)>,
     functions: FunctionTable<'a>,
 }

@@ -23,7 +23,7 @@ pub(super) struct FlameGraph<'a, Box> {
     functions: FunctionTable<'a>,
 }
 
-/// Depth, start, width, function, and what it takes itself.
+/// Depth, start, width, function, self weight.
 type FlameBox = (usize, u64, u64, usize, u64);
 
 /// The same, and the share that the box had of the whole of the run that is compared with.

@@ -1,4 +1,4 @@
-//! `heatmap`: the CPU use by second and by the offset within the second, in which what comes and goes is seen.
+//! `heatmap`: the CPU use by second and by the offset within the second, which shows short activity.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) struct HeatMap {
     column_ns: u64,
     row_ns: u64,
     rows: usize,
-    /// What each cell has, in ns, column by column from the first offset on.
+    /// The CPU time of each cell, in ns, column by column from the first offset on.
     cells: Vec<u64>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<HeatMap, Refusal> {
     let row_ns = (column_ns / rows as u64).max(1);
     let columns = length.div_ceil(column_ns) as usize;
     let mut cells = vec![0_u64; columns * rows];
-    // Those that are selected as a whole, and what is left of the last one.
+    // Those that are selected as a whole, and the rest of the last one.
     let whole = ((length / row_ns) as usize).min(cells.len());
     let middle = times.start + whole as u64 * row_ns;
     add(asked, times.start..middle, &mut cells[..whole]);
@@ -45,7 +45,7 @@ pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<HeatMap, Refusal> {
     Ok(HeatMap { start_ns: times.start, end_ns: times.end, column_ns, row_ns, rows, cells })
 }
 
-/// Adds what the threads have in each of the equal parts of a time.
+/// Adds the threads' CPU time in each of the equal parts of a time.
 fn add(asked: &Asked<'_, '_>, range: Range<u64>, cells: &mut [u64]) {
     if cells.is_empty() {
         return;

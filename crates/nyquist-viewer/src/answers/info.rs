@@ -1,4 +1,4 @@
-//! `info`: what was recorded, on what, and by which threads.
+//! `info`: the recording, its machine, and its threads.
 
 use nyquist_analysis::{ThreadRow, Transform, own_functions};
 use nyquist_profile::Profile;
@@ -27,11 +27,13 @@ pub(super) struct Info<'a> {
     live: Option<Live>,
     categories: Vec<Category<'a>>,
     threads: Vec<Row<'a>>,
+    /// What ran on each CPU, if the recording has that.
+    cores: Vec<Row<'a>>,
     /// Those that the selection's transforms name.
     functions: FunctionTable<'a>,
 }
 
-/// What samples count.
+/// The quantity that samples count.
 #[derive(Debug, Serialize)]
 struct Counted<'a> {
     name: &'a str,
@@ -118,6 +120,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Info<'a> {
         live: asked.live.map(|until_ns| Live { until_ns }),
         categories: categories.collect(),
         threads,
+        cores: asked.view.by_core().iter().map(|row| thread(profile, row, times.end)).collect(),
         functions: functions(asked),
     }
 }
@@ -180,7 +183,7 @@ fn figures(asked: &Asked<'_, '_>) -> Figures {
     }
 }
 
-/// The lines of the information panel: the command and the machine, then what the recording says of itself.
+/// The lines of the information panel: the command and the machine, then the recording's own notes.
 fn extra(profile: &Profile) -> Vec<Extra<'_>> {
     let meta = profile.meta();
     let number = |value: Option<u32>| value.map(|value| value.to_string());
@@ -197,10 +200,10 @@ fn extra(profile: &Profile) -> Vec<Extra<'_>> {
     let stated = stated.into_iter().filter_map(|(section, label, value)| {
         value.filter(|value| !value.is_empty()).map(|value| Extra { section, label, value })
     });
-    let told = meta.extra.iter().map(|one| Extra {
+    let recorded = meta.extra.iter().map(|one| Extra {
         section: &one.section,
         label: &one.label,
         value: one.value.clone(),
     });
-    stated.chain(told).collect()
+    stated.chain(recorded).collect()
 }

@@ -38,7 +38,7 @@ struct Row<'a> {
     bars: Vec<Bar>,
 }
 
-/// Lane, start and end in ns, for how many markers it stands, and what the first of them says.
+/// Lane, start and end in ns, how many markers it stands for, and the text of the first of them.
 type Bar = (usize, u64, u64, usize, String);
 
 /// The chart. O(markers × log).

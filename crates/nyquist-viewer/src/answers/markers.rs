@@ -1,6 +1,6 @@
 //! `markers`: the markers of the selected threads and time.
 
-use nyquist_profile::{Marker, MarkerTiming, MarkerValue, Profile, ThreadIndex};
+use nyquist_profile::{Marker, MarkerFormat, MarkerTiming, MarkerValue, Profile, ThreadIndex};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ const MOST_ROWS: usize = 5000;
 pub(super) struct Markers<'a> {
     count: usize,
     kinds: Vec<Kind<'a>>,
-    /// Thread, start and duration in ns, name, and what the fields say.
+    /// Thread, start and duration in ns, name, and the texts of the fields.
     rows: Vec<(usize, u64, Option<u64>, &'a str, String)>,
 }
 
@@ -68,7 +68,8 @@ pub(super) fn found<'a>(asked: &Asked<'_, 'a>) -> Result<Vec<Found<'a>>, Refusal
     Ok(found)
 }
 
-/// When a marker begins, and how long it takes. The end of an interval that has a marker of its own is none of them.
+/// When a marker begins, and how long it takes. The end of an interval that has a marker of its own is not
+/// one of them.
 fn moments(timing: MarkerTiming) -> Option<(u64, Option<u64>)> {
     match timing {
         MarkerTiming::Instant(time) | MarkerTiming::IntervalStart(time) => Some((time, None)),
@@ -85,11 +86,47 @@ pub(super) fn fields(profile: &Profile, marker: &Marker) -> String {
         let value = match value {
             MarkerValue::Missing => return None,
             MarkerValue::String(text) => profile.string(*text).to_owned(),
-            MarkerValue::Integer(number) => number.to_string(),
-            MarkerValue::Number(number) => number.to_string(),
+            MarkerValue::Integer(number) => integer(*number, field.format),
+            MarkerValue::Number(number) => decimal(*number, field.format),
         };
         let label = field.label.as_deref().unwrap_or(&field.key);
         Some(if fields.len() == 1 { value } else { format!("{label}: {value}") })
     });
     shown.collect::<Vec<_>>().join(", ")
+}
+
+fn integer(number: i64, format: MarkerFormat) -> String {
+    match format {
+        MarkerFormat::Hexadecimal => format!("{number:#x}"),
+        _ if is_duration(format) => format!("{number} ms"),
+        _ => number.to_string(),
+    }
+}
+
+fn decimal(number: f64, format: MarkerFormat) -> String {
+    match format {
+        MarkerFormat::Percentage => format!("{:.1}%", number * 100.0),
+        _ if is_duration(format) => format!("{number:.3} ms"),
+        _ => number.to_string(),
+    }
+}
+
+/// Whether a field's values are durations, which are in ms in all formats.
+fn is_duration(format: MarkerFormat) -> bool {
+    use MarkerFormat::{Duration, Microseconds, Milliseconds, Nanoseconds, Seconds};
+    matches!(format, Duration | Seconds | Milliseconds | Microseconds | Nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_shown_in_their_formats() {
+        assert_eq!(integer(0x7fc0_b108_2990, MarkerFormat::Hexadecimal), "0x7fc0b1082990");
+        assert_eq!(integer(7, MarkerFormat::Integer), "7");
+        assert_eq!(decimal(20.123_456, MarkerFormat::Duration), "20.123 ms");
+        assert_eq!(decimal(0.25, MarkerFormat::Percentage), "25.0%");
+        assert_eq!(decimal(0.25, MarkerFormat::Decimal), "0.25");
+    }
 }

@@ -9,22 +9,21 @@ mod info;
 mod marker_chart;
 mod markers;
 mod moment;
-mod picture;
+pub(crate) mod picture;
 mod source;
 mod timeline;
 mod tree;
 
 use nyquist_analysis::{Index, View};
 use nyquist_profile::FuncId;
-use nyquist_profile::firefox::{self, WriteOptions};
-use nyquist_server::{Answer, Refusal, SymbolSource};
+use nyquist_server::{Refusal, SymbolSource};
 use serde::Serialize;
 
 use crate::function_table::{FunctionCategories, FunctionTable};
 use crate::parameters::Parameters;
 use crate::refusal::{bad_request, internal, unknown_question};
 
-/// What is asked, about what.
+/// A question and its selection.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'q, 'a> {
     pub(crate) index: &'a Index<'a>,
@@ -50,35 +49,10 @@ impl<'a> Asked<'_, 'a> {
         self.before.ok_or_else(|| bad_request(missing))
     }
 
-    /// What a weight of 1 stands for, in ns.
+    /// The time of a weight of 1, in ns.
     fn interval_ns(&self) -> u64 {
         self.view.profile().meta().interval
     }
-}
-
-/// Answers a question.
-pub(crate) fn answer(question: &str, asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
-    match question {
-        "flamegraph.svg" => picture::svg(asked),
-        "page.html" => page(asked),
-        "profile.json" => whole_profile(asked),
-        question => json_answer(question, asked).map(Answer::json),
-    }
-}
-
-/// The selection as a page of its own.
-fn page(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
-    let mut body = Vec::new();
-    crate::page_file::write(asked, &mut body).map_err(|_| internal())?;
-    Ok(Answer { content_type: "text/html; charset=utf-8", file_name: Some("profile.html"), body })
-}
-
-/// All of the profile, for a recording that has no file yet.
-fn whole_profile(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
-    let mut body = Vec::new();
-    let options = WriteOptions { gzip: true, ..WriteOptions::default() };
-    firefox::write(asked.view.profile(), options, &mut body).map_err(|_| internal())?;
-    Ok(Answer { content_type: "application/gzip", file_name: Some("profile.json.gz"), body })
 }
 
 /// Answers a question of the page.

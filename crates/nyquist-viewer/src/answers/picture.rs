@@ -14,7 +14,7 @@ const PIXELS: u32 = 1200;
 /// The narrowest box that is drawn, in pixels.
 const MIN_WIDTH: f64 = 0.1;
 
-/// What the colours of boxes say.
+/// The meaning of the colours of boxes.
 #[derive(Clone, Copy)]
 enum Colors {
     Module,
@@ -27,7 +27,7 @@ enum Colors {
 const STRONGEST: f64 = 0.1;
 
 /// Answers with the picture.
-pub(super) fn svg(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
+pub(crate) fn svg(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
     write_svg(&picture(asked)?, &mut body).map_err(|_| internal())?;
     Ok(Answer { content_type: "image/svg+xml", file_name: Some("flamegraph.svg"), body })
@@ -74,7 +74,7 @@ fn picture(asked: &Asked<'_, '_>) -> Result<FlamePicture, Refusal> {
         subtitle: format!("{whole} ({})", meta.measure.name),
         width: graph.width as f64,
         boxes: boxes.collect(),
-        // What is inverted has the functions that take the time at the top.
+        // An inverted graph has the functions that take the time at the top.
         hangs: inverted || asked.parameters.is_set("icicle"),
         pixels: PIXELS,
         share_of: Some(format!("of {}", meta.measure.name)),
@@ -90,7 +90,7 @@ fn details(asked: &Asked<'_, '_>, one: &FlameBox<'_>, share: f64, change: Option
     format!("{lib}{}, {:.1} %{remark}", amount(asked, one.width), 100.0 * share)
 }
 
-/// A weight in what the profile counts.
+/// A weight in the profile's unit.
 fn amount(asked: &Asked<'_, '_>, weight: u64) -> String {
     let amount = weight.saturating_mul(asked.interval_ns());
     match asked.view.profile().meta().measure.unit {

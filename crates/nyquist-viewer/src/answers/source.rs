@@ -1,4 +1,4 @@
-//! `source`: the lines of a function's file and the function's instructions, with what each takes.
+//! `source`: the lines of a function's file and the function's instructions, with the weight of each.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(super) struct Listing<'a> {
     file: Option<String>,
     text: Option<String>,
     message: Option<String>,
-    /// Line, what it takes itself, and what it takes with all that it calls.
+    /// Line, self weight, total weight.
     lines: Vec<(u32, u64, u64)>,
     assembly: Instructions,
 }
@@ -35,7 +35,7 @@ pub(super) struct Listing<'a> {
 #[derive(Debug, Default, Serialize)]
 struct Instructions {
     message: Option<String>,
-    /// Address, text, what it takes itself and with all that it calls, and line.
+    /// Address, text, self weight, total weight, line.
     instructions: Vec<(u32, String, u64, u64, Option<u32>)>,
 }
 

@@ -1,18 +1,19 @@
 //! `timeline`: the CPU use of threads over time, by category.
 
-use nyquist_analysis::{Selection, View};
+use nyquist_analysis::CategoryTimeline;
+use nyquist_profile::{CategoryId, FuncId};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
 use super::Asked;
 use crate::refusal::bad_request;
-use crate::selection::thread;
+use crate::selection::{function, thread};
 
 /// The most parts of a time line: more than any screen is wide.
 const MOST_PARTS: usize = 4096;
 
-/// The most tracks of one answer.
-const MOST_TRACKS: usize = 64;
+/// The most tracks of one answer: twice as many as a screen is high.
+const MOST_TRACKS: usize = 256;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Timeline {
@@ -38,31 +39,50 @@ pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<Timeline, Refusal> {
     let parts = asked.parameters.at_most("parts", 1000, MOST_PARTS)?.max(1);
     let times = asked.view.times();
     let tracks = match asked.parameters.numbers("tracks", ',')? {
-        None => vec![Track { thread: None, categories: categories(asked.view, parts) }],
+        None => vec![Track::new(None, whole(asked, parts)?)],
         Some(indexes) if indexes.len() > MOST_TRACKS => {
             return Err(bad_request(format_args!("more than {MOST_TRACKS} tracks")));
         }
-        Some(indexes) => {
-            indexes.into_iter().map(|index| track(asked, index, parts)).collect::<Result<_, _>>()?
-        }
+        Some(indexes) => tracks(asked, indexes, parts)?,
     };
     let part_ns = (times.end - times.start) as f64 / parts as f64;
     Ok(Timeline { start_ns: times.start, end_ns: times.end, part_ns, tracks })
 }
 
-fn track(asked: &Asked<'_, '_>, index: usize, parts: usize) -> Result<Track, Refusal> {
-    let thread = thread(index, asked.view.profile())?;
-    let selection = Selection {
-        threads: Some(vec![thread]),
-        range: Some(asked.view.times()),
-        ..asked.view.selection().clone()
-    };
-    let view = View::new(asked.index, &selection);
-    Ok(Track { thread: Some(index), categories: categories(&view, parts) })
+/// The function that the time is of, where not all time is wanted.
+fn wanted_function(asked: &Asked<'_, '_>) -> Result<Option<FuncId>, Refusal> {
+    let number = asked.parameters.number("function")?;
+    number.map(|number| function(number, asked.view.profile())).transpose()
 }
 
-fn categories(view: &View<'_>, parts: usize) -> Vec<Part> {
-    let rows = view.category_timeline(parts).rows.into_iter();
-    rows.map(|row| Part { category: row.category.map(nyquist_profile::CategoryId::index), ns: row.parts_ns })
-        .collect()
+/// All selected threads together.
+fn whole<'a>(
+    asked: &Asked<'_, 'a>,
+    parts: usize,
+) -> Result<nyquist_analysis::Timeline<CategoryTimeline<'a>>, Refusal> {
+    Ok(match wanted_function(asked)? {
+        Some(func) => asked.view.category_timeline_with(func, parts),
+        None => asked.view.category_timeline(parts),
+    })
+}
+
+/// The tracks of some threads.
+fn tracks(asked: &Asked<'_, '_>, indexes: Vec<usize>, parts: usize) -> Result<Vec<Track>, Refusal> {
+    let profile = asked.view.profile();
+    let threads = indexes.into_iter().map(|index| thread(index, profile)).collect::<Result<Vec<_>, _>>()?;
+    let timelines = match wanted_function(asked)? {
+        Some(func) => asked.view.category_timelines_with(func, &threads, parts),
+        None => asked.view.category_timelines(&threads, parts),
+    };
+    let tracks = threads.iter().zip(timelines);
+    Ok(tracks.map(|(thread, timeline)| Track::new(Some(thread.index()), timeline)).collect())
+}
+
+impl Track {
+    fn new(thread: Option<usize>, timeline: nyquist_analysis::Timeline<CategoryTimeline<'_>>) -> Self {
+        let categories = timeline.rows.into_iter();
+        let categories =
+            categories.map(|row| Part { category: row.category.map(CategoryId::index), ns: row.parts_ns });
+        Self { thread, categories: categories.collect() }
+    }
 }

@@ -19,7 +19,7 @@ const MOST_OPENED: usize = 200;
 pub(super) struct Children<'a> {
     weight: u64,
     interval_ns: u64,
-    /// Path, function, what it takes itself, what it takes with all below it, and whether there is anything below it.
+    /// Path, function, self weight, total weight, and whether it has children.
     rows: Vec<(String, usize, u64, u64, bool)>,
     left_out: usize,
     functions: FunctionTable<'a>,

@@ -1,6 +1,5 @@
 //! The selection as one file: the page with its answers in it, which opens without a server and without a network.
 
-mod bundle;
 mod policy;
 
 use std::io::{self, Write};
@@ -13,7 +12,8 @@ use nyquist_server::{
 };
 
 use crate::answers::{Asked, json_answer};
-use crate::assets;
+use crate::bundle;
+use crate::files;
 use crate::function_table::FunctionCategories;
 use crate::parameters::Parameters;
 
@@ -69,13 +69,13 @@ impl SymbolSource for NoFiles {
     }
 }
 
-/// Writes the file of what is asked about.
+/// Writes the file of the selection.
 ///
 /// # Errors
 /// Where the selection cannot be answered, or `out` takes no more.
 pub(crate) fn write(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-    let script = bundle::script();
-    let style = assets::styles();
+    let script = bundle::script(bundle::OFFLINE);
+    let style = files::styles();
     writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")?;
     let policy = policy::content_policy(&script, &style);
@@ -103,7 +103,9 @@ fn write_data(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
 fn tracks(asked: &Asked<'_, '_>) -> String {
     let mut rows = asked.view.by_thread();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.amount.weight), row.thread.index()));
-    let threads: Vec<_> = rows.iter().take(TRACKS).map(|row| row.thread.index().to_string()).collect();
+    let cores = asked.view.by_core();
+    let rows = cores.iter().take(TRACKS).chain(rows.iter().take(TRACKS));
+    let threads: Vec<_> = rows.map(|row| row.thread.index().to_string()).collect();
     format!("parts=500&tracks={}", threads.join(","))
 }
 

@@ -1,4 +1,4 @@
-//! What the file's page may load and run: its own script and its own style sheet, and nothing else.
+//! The policy of the file's page: it may load and run only its own script and its own style sheet.
 
 use sha2::{Digest as _, Sha256};
 
@@ -10,7 +10,7 @@ pub(super) fn content_policy(script: &str, style: &str) -> String {
     )
 }
 
-/// What names a text in a policy: <https://www.w3.org/TR/CSP3/#grammardef-hash-source>.
+/// The hash that names a text in a policy: <https://www.w3.org/TR/CSP3/#grammardef-hash-source>.
 fn hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }

@@ -1,4 +1,4 @@
-//! The machine code of a function, from the binaries on this machine, with what its instructions take.
+//! The machine code of a function, from the binaries on this machine, with the weights of its instructions.
 
 use crate::module_request::module_request;
 use crate::source_paths::DiskPaths;
@@ -17,7 +17,8 @@ pub(super) struct Code {
     pub(super) name: String,
     /// The lib that it is in.
     pub(super) lib: String,
-    /// Its instructions, in order: those of the annotated function and of what is inlined into it.
+    /// Its instructions, in order: those of the annotated function and of the functions that are inlined into
+    /// it.
     pub(super) instructions: Vec<Instruction>,
 }
 
@@ -30,7 +31,7 @@ pub(super) struct Instruction {
     pub(super) text: String,
     /// The file and line that it was made of, of the innermost inlined function.
     pub(super) place: Option<(String, u32)>,
-    /// What it takes.
+    /// Its weight.
     pub(super) weight: PlaceWeight,
 }
 
@@ -81,17 +82,17 @@ fn of_symbol(
 
 fn reason(error: &MachineCodeError) -> String {
     match error {
-        MachineCodeError::NotFound(tried) => told(tried),
+        MachineCodeError::NotFound(tried) => attempts_text(tried),
         other => other.to_string(),
     }
 }
 
 /// Where the binary was looked for in vain.
-fn told(tried: &[Attempt]) -> String {
+fn attempts_text(tried: &[Attempt]) -> String {
     let attempts = tried.iter().take(3);
-    let told: Vec<_> =
+    let lines: Vec<_> =
         attempts.map(|attempt| format!("{}: {}", attempt.path.display(), attempt.outcome)).collect();
-    if told.is_empty() { "there is no file of it".to_owned() } else { told.join("; ") }
+    if lines.is_empty() { "there is no file of it".to_owned() } else { lines.join("; ") }
 }
 
 fn instructions(code: MachineCode, symbol: &NativeSymbol, places: &Places) -> Vec<Instruction> {
@@ -110,7 +111,8 @@ fn instructions(code: MachineCode, symbol: &NativeSymbol, places: &Places) -> Ve
     instructions
 }
 
-/// Gives each instruction what its addresses have: a caller's address is that of the last byte of its call.
+/// Gives each instruction the weights of its addresses. A caller's address is that of the last byte of its
+/// call.
 fn add_weights(instructions: &mut [Instruction], symbol: &NativeSymbol, end: u32, places: &Places) {
     for (offset, weight) in places.in_lib(symbol.lib, symbol.address..end) {
         let after = instructions.partition_point(|one| one.address <= offset);

@@ -1,4 +1,4 @@
-//! What is shown of a function: the lines of its files, and its instructions.
+//! The contents of an annotated function: the lines of its files, and its instructions.
 
 use super::code::{self, Code, Instruction};
 use super::named::Named;
@@ -22,11 +22,11 @@ pub(super) struct Listing {
     pub(super) files: Vec<FileLines>,
     /// The machine code.
     pub(super) codes: Vec<Code>,
-    /// What is missing, and what may be wrong: a sentence each.
+    /// Notes about missing or doubtful parts, a sentence each.
     pub(super) notes: Vec<String>,
 }
 
-/// A source file with what its lines take.
+/// A source file with the weights of its lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileLines {
     /// Its path.
@@ -35,14 +35,14 @@ pub(super) struct FileLines {
     pub(super) is_own: bool,
     /// Its text; `None` where it cannot be had.
     pub(super) text: Option<SourceText>,
-    /// What each line takes.
+    /// The weight of each line.
     pub(super) weights: BTreeMap<u32, PlaceWeight>,
     /// The instructions of each line that take time.
     pub(super) instructions: BTreeMap<u32, Vec<Instruction>>,
 }
 
 impl Listing {
-    /// Reads what is on this machine of the function's files.
+    /// Reads the function's files, as far as they are on this machine.
     pub(super) fn new(
         profile: &Profile,
         places: &Places,
@@ -83,13 +83,29 @@ impl Listing {
         finder: &Finder,
     ) {
         self.files = files(profile, places, funcs);
+        self.read_source(profile, symbols, finder);
+    }
+
+    /// Given lines of files, with their text as far as it is on this machine.
+    pub(super) fn of_lines(
+        profile: &Profile,
+        files: Vec<FileLines>,
+        symbols: &SymbolArgs,
+        finder: &Finder,
+    ) -> Self {
+        let mut listing = Self { files, ..Self::default() };
+        listing.read_source(profile, symbols, finder);
+        listing
+    }
+
+    fn read_source(&mut self, profile: &Profile, symbols: &SymbolArgs, finder: &Finder) {
         let (allowed, named) = (source_files(symbols), Named::new(profile, finder));
         let recorded = profile.meta().start_time;
         self.read_files(|file| {
             let read = SourceText::read(&allowed, file, recorded, || named.spelling(file));
             read.or_else(|reason| fetched(profile, file, &named, finder).ok_or(reason))
         });
-        if places.lines.is_empty() {
+        if self.files.is_empty() {
             self.notes
                 .push("the profile has no lines of this function: its code has no debug info".to_owned());
         }
@@ -175,12 +191,12 @@ fn files(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Vec<Fi
 }
 
 impl FileLines {
-    /// What all its lines take themselves.
+    /// The self weight of all its lines.
     pub(super) fn own_weight(&self) -> u64 {
         self.weights.values().map(|weight| weight.own).sum()
     }
 
-    /// Whether there is nothing to read of it: numbers of lines in somebody else's file.
+    /// Whether it has no text: only numbers of lines in a file that is not here.
     pub(super) fn is_inlined_and_missing(&self) -> bool {
         self.text.is_none() && !self.is_own
     }

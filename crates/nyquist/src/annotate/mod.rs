@@ -1,10 +1,12 @@
-//! `nyquist annotate`: the source lines and the instructions of a function, with what each takes.
+//! `nyquist annotate`: the source lines and the instructions of a function, with the weight of each.
 
 mod annotated;
 mod code;
 mod json;
 mod listing;
 mod named;
+mod ratios;
+mod rows;
 mod source;
 mod text;
 
@@ -22,6 +24,9 @@ use std::path::Path;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
+    if let Some(text) = &args.ratio {
+        return ratios::run(args, text);
+    }
     let printer = Printer::new(args.verbosity);
     let read = input::read(&args.file, &args.filter, &args.symbols, printer);
     let mut profile = read.map_err(|failure| match in_order(args) {
@@ -63,14 +68,15 @@ pub(crate) struct HotLine {
     pub(crate) line: u32,
     /// Its own weight.
     pub(crate) own: u64,
-    /// Its weight with what it calls.
+    /// Its weight with the functions that it calls.
     pub(crate) total: u64,
     /// Its text, where the file is on this machine.
     pub(crate) text: Option<String>,
 }
 
-/// The lines of a function and of what is inlined into it, and what is missing. Those come first whose text is here, the
-/// ones with the most time in all first: of a line that has all of its time in inlined code or in calls, too.
+/// The lines of a function and of the functions that are inlined into it, and notes about missing ones. Files
+/// whose text is here come first, and of these the ones with the most total time. So lines whose whole time
+/// is in inlined code or in calls count, too.
 pub(crate) fn hot_lines(
     view: &View<'_>,
     funcs: &[FuncId],

@@ -1,4 +1,5 @@
-//! How debug info on this machine names a source file. A profile, which anybody may have written, is no proof.
+//! How debug info on this machine names a source file. A profile is no proof, because any user may have
+//! written it.
 
 use crate::module_request::module_request;
 use nyquist_object::RelativeAddress;

@@ -1,13 +1,11 @@
-//! An annotated function as text: lines and instructions, side by side where there is room.
+//! An annotated function as text: lines and instructions, side by side if the terminal is wide enough.
 
 use super::annotated::Annotated;
-use super::code::{Code, Instruction};
-use super::listing::FileLines;
+use super::code::Instruction;
+use super::rows::{Row, rows};
 use crate::number::counted;
 use crate::text::{Style, Text, cut, cut_name, one_line};
 use nyquist_analysis::PlaceWeight;
-use nyquist_symbols::short_source_path;
-use std::cmp::Reverse;
 
 /// From this width on instructions stand beside the lines, and not below them.
 const SIDE_BY_SIDE: usize = 120;
@@ -15,42 +13,21 @@ const SIDE_BY_SIDE: usize = 120;
 /// The width of the two shares.
 const SHARES: usize = 16;
 
-/// A line of the text.
-enum Row<'a> {
-    /// A file or a symbol, above what is of it.
-    Heading(String),
-    /// Lines that are left out.
-    Gap,
-    /// A source line.
-    Line { weight: PlaceWeight, label: String, text: &'a str, instructions: Vec<&'a Instruction> },
-    /// Inlined code of which there is no source, with its own weight.
-    Folded(u64, String),
-    /// An instruction, with its place if that is another than the one before.
-    Instruction(&'a Instruction, Option<String>),
-}
-
 /// The text.
 pub(super) fn text(annotated: &Annotated<'_>) -> Text {
-    let folds = |file: &&FileLines| file.is_inlined_and_missing() && !annotated.args.verbosity.verbose;
-    let (folded, files): (Vec<_>, Vec<_>) = annotated.listing.files.iter().partition(folds);
-    let rows = match (annotated.args.asm, annotated.args.hottest) {
-        (true, hottest) => asm_rows(&annotated.listing.codes, hottest),
-        (false, true) => hottest_rows(&files, &folded),
-        (false, false) => source_rows(&files, &folded, annotated.args.context),
-    };
+    let (rows, left_out) = rows(annotated);
     let mut text = heading(annotated);
-    let limit = if annotated.args.limit == 0 { usize::MAX } else { annotated.args.limit };
-    for row in rows.iter().take(limit) {
+    for row in &rows {
         text.push(annotated.render(row));
     }
-    if rows.len() > limit {
-        text.push(counted((rows.len() - limit) as u64, "more line"));
+    if left_out > 0 {
+        text.push(counted(left_out, "more line"));
         text.push(" (--limit 0 shows all)\n");
     }
     text
 }
 
-/// The function, what it takes, and what is missing.
+/// The function, its weight, and notes about missing parts.
 fn heading(annotated: &Annotated<'_>) -> Text {
     let lib = annotated.funcs.first().and_then(|&func| annotated.profile.func(func).lib);
     let lib = lib.map(|lib| format!("  {}", one_line(&annotated.profile.lib(lib).name))).unwrap_or_default();
@@ -74,87 +51,6 @@ fn heading(annotated: &Annotated<'_>) -> Text {
     );
     annotated.listing.notes.iter().for_each(|note| text += format!("note: {}\n", one_line(note)));
     text
-}
-
-fn source_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines], context: u32) -> Vec<Row<'a>> {
-    let mut rows = Vec::new();
-    for file in files {
-        rows.push(Row::Heading(short_source_path(&file.file).into_owned()));
-        rows.extend(file.shown(context).into_iter().map(|line| match line {
-            Some(line) => line_row(file, line, line.to_string()),
-            None => Row::Gap,
-        }));
-    }
-    rows.extend(folded_row(folded));
-    rows
-}
-
-/// One row for all inlined code of which there is no source: the standard library may have dozens of files.
-fn folded_row<'a>(files: &[&FileLines]) -> Option<Row<'a>> {
-    if files.is_empty() {
-        return None;
-    }
-    let own = files.iter().map(|file| file.own_weight()).sum();
-    let lines = counted(files.iter().map(|file| file.weights.len() as u64).sum(), "line");
-    let files = counted(files.len() as u64, "file");
-    let text = format!("inlined: {lines} of {files} without source here (-v lists them)");
-    Some(Row::Folded(own, text))
-}
-
-fn line_row(file: &FileLines, line: u32, label: String) -> Row<'_> {
-    Row::Line {
-        weight: file.weights.get(&line).copied().unwrap_or_default(),
-        label,
-        text: file.line_text(line),
-        instructions: file.instructions.get(&line).into_iter().flatten().collect(),
-    }
-}
-
-/// Only lines that take time, those with the most first.
-fn hottest_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines]) -> Vec<Row<'a>> {
-    let lines =
-        files.iter().flat_map(|&file| file.weights.iter().map(move |(&line, &weight)| (file, line, weight)));
-    let mut lines: Vec<_> = lines.collect();
-    lines.sort_by_key(|(_, line, weight)| (Reverse((weight.own, weight.total)), *line));
-    let label =
-        |(file, line, _): &(&FileLines, u32, PlaceWeight)| format!("{}:{line}", base_name(&file.file));
-    let width = lines.iter().map(|line| label(line).chars().count()).max().unwrap_or(0);
-    lines
-        .into_iter()
-        .map(|line| {
-            let label = format!("{:<width$}", label(&line));
-            let mut row = line_row(line.0, line.1, label);
-            if let Row::Line { instructions, .. } = &mut row {
-                instructions.sort_by_key(|one| Reverse((one.weight.own, one.weight.total)));
-            }
-            row
-        })
-        .chain(folded_row(folded))
-        .collect()
-}
-
-fn asm_rows(codes: &[Code], hottest: bool) -> Vec<Row<'_>> {
-    let mut rows = Vec::new();
-    for code in codes {
-        rows.push(Row::Heading(format!("{}  {}", code.name, code.lib)));
-        let mut instructions: Vec<_> = code.instructions.iter().collect();
-        if hottest {
-            instructions.retain(|one| one.weight.total > 0);
-            instructions.sort_by_key(|one| Reverse((one.weight.own, one.weight.total)));
-        }
-        let mut before = None;
-        for instruction in instructions {
-            let place = instruction.place.as_ref().filter(|place| hottest || before != Some(*place));
-            let label = place.map(|(file, line)| format!("{}:{line}", base_name(file)));
-            before = instruction.place.as_ref();
-            rows.push(Row::Instruction(instruction, label));
-        }
-    }
-    rows
-}
-
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 impl Annotated<'_> {

@@ -1,4 +1,4 @@
-//! What `nyquist annotate` can be asked for.
+//! The arguments of `nyquist annotate`.
 
 use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
 use clap::Args;
@@ -22,13 +22,17 @@ pub(crate) struct AnnotateArgs {
     /// Only instructions
     #[arg(long)]
     pub(crate) asm: bool,
-    /// The hottest first, and not in order
+    /// How often event A happened for each event B, by source line, as cache-misses/instructions. `cpu-time` stands for the
+    /// CPU time
+    #[arg(long, value_name = "A/B", conflicts_with_all = ["asm", "event", "off_cpu", "wall"])]
+    pub(crate) ratio: Option<String>,
+    /// The hottest first, instead of in the order of the code
     #[arg(long)]
     pub(crate) hottest: bool,
-    /// Lines shown around each line that takes time
+    /// Lines shown around each line that takes time; instructions, too, where not all of them are shown
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) context: u32,
-    /// Show so many lines or instructions (0: all)
+    /// Show so many lines or instructions; of more, those that take time, if need be the hottest ones (0: all)
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub(crate) limit: usize,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What `nyquist cache` can be asked for.
+//! The arguments of `nyquist cache`.
 
 use crate::args::Verbosity;
 use clap::{Args, Subcommand};
@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
   nyquist cache                 What is kept, and where
   nyquist cache clear           Remove all of it")]
 pub(crate) struct CacheArgs {
-    /// What to do; without it, what is kept is shown
+    /// The action; without it, the caches are shown
     #[command(subcommand)]
     pub(crate) action: Option<CacheAction>,
     /// Print JSON
@@ -19,15 +19,15 @@ pub(crate) struct CacheArgs {
     pub(crate) verbosity: Verbosity,
 }
 
-/// What can be done to the caches.
+/// The actions on the caches.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum CacheAction {
-    /// Remove what is kept. It is looked up or downloaded again when it is needed
+    /// Remove the caches. Names and files are looked up or downloaded again when they are needed
     Clear {
-        /// Remove the names that were looked up, and no more
+        /// Remove only the names that were looked up
         #[arg(long)]
         symbols: bool,
-        /// Remove what was downloaded or unpacked, and no more
+        /// Remove only the files that were downloaded or unpacked
         #[arg(long)]
         downloads: bool,
     },

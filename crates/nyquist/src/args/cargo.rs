@@ -1,4 +1,4 @@
-//! What `cargo nyquist` can be asked for: cargo's own options, and those of `nyquist record`.
+//! The arguments of `cargo nyquist`: cargo's own options, and those of `nyquist record`.
 
 use crate::args::RecordArgs;
 use crate::args::quantity::whole;
@@ -58,7 +58,7 @@ pub(crate) enum CargoCommand {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Tell how cargo runs a program, and do not run it: cargo calls this in the program's place
+    /// Report how cargo would run a program, without running it: cargo calls this in the program's place
     #[command(hide = true)]
     Launch {
         /// The program and its arguments
@@ -147,7 +147,7 @@ pub(crate) struct TestArgs {
     pub(crate) args: Vec<OsString>,
 }
 
-/// What all of them understand.
+/// The options of all of them.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
     /// Print the commands, and run none
@@ -171,7 +171,7 @@ pub(crate) struct BuildArgs {
     /// The profile to build with (default: release; bench for benchmarks)
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Build with the profile `release`, which is what happens anyway
+    /// Build with the profile `release`, which is the default
     #[arg(short, long, conflicts_with = "profile")]
     pub(crate) release: bool,
 }
@@ -191,12 +191,12 @@ fn passed_on() -> Vec<Arg> {
             .help(help)
     };
     let options = vec![
-        option("package", "SPEC", "The package").short('p'),
+        option("package", "SPEC", "The package to build").short('p'),
         option("features", "FEATURES", "Features to switch on").short('F'),
         flag("all-features", "Switch on all features"),
-        flag("no-default-features", "Leave the default features off"),
+        flag("no-default-features", "Switch off the default features"),
         option("target", "TRIPLE", "Build for this target"),
-        option("target-dir", "DIR", "Where everything is built").value_hint(ValueHint::DirPath),
+        option("target-dir", "DIR", "The folder to build in").value_hint(ValueHint::DirPath),
         option("manifest-path", "PATH", "The Cargo.toml").value_hint(ValueHint::FilePath),
         option("jobs", "N", "How many jobs run at once").short('j').allow_negative_numbers(true),
         option("config", "KEY=VALUE", "Override a value of cargo's configuration"),
@@ -352,7 +352,7 @@ impl Args for CargoWords {
 pub(crate) struct RecordWords(Typed);
 
 impl RecordWords {
-    /// The words for a recorder that runs in `folder`, of somebody who typed them in `typed_in`. The profile is
+    /// The words for a recorder that runs in `folder`, when they were typed in `typed_in`. The profile is
     /// saved where they were typed.
     pub(crate) fn words(&self, typed_in: &Path, folder: &Path) -> Vec<OsString> {
         if typed_in == folder {
@@ -365,13 +365,13 @@ impl RecordWords {
         words
     }
 
-    /// Whether nothing but errors shall be said.
+    /// Whether only errors are printed.
     pub(crate) fn quiet(&self) -> bool {
         self.0.has("quiet")
     }
 }
 
-/// Where `nyquist record` saves unless it is told.
+/// Where `nyquist record` saves by default.
 fn default_output() -> OsString {
     let output = record_options().into_iter().find(|arg| arg.get_id() == "output");
     let default =
@@ -381,7 +381,7 @@ fn default_output() -> OsString {
 
 /// The options of `nyquist record` that make sense for a program that is built first.
 fn record_options() -> Vec<Arg> {
-    /// What is recorded is what was built.
+    /// The target is always the built program.
     const NOT_HERE: [&str; 5] = ["command", "pid", "name", "all_cpus", "cgroup"];
     /// Letters that mean something else to cargo.
     const CARGOS: [char; 5] = ['r', 'F', 'p', 'j', 'Z'];

@@ -1,4 +1,4 @@
-//! What `nyquist diff` can be asked for.
+//! The arguments of `nyquist diff`.
 
 use crate::args::quantity::percent;
 use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};

@@ -1,4 +1,4 @@
-//! What `nyquist doctor` can be asked.
+//! The arguments of `nyquist doctor`.
 
 use crate::args::{SymbolArgs, Verbosity};
 use clap::Args;
@@ -12,7 +12,7 @@ use clap::Args;
 
 The exit status is 0 unless nothing can be recorded.")]
 pub(crate) struct DoctorArgs {
-    /// A program, a library, or the number of a process (a file of digits: ./123)
+    /// A program, a library, or the number of a process (a file whose name is a number: ./123)
     #[arg(value_name = "FILE|PID")]
     pub(crate) subject: Option<String>,
     /// Print JSON

@@ -42,7 +42,7 @@ impl Args for EventArgs {
             .value_name("N")
             .requires(EVENTS)
             .value_parser(|text: &str| whole::<u64>(text, 1..=1 << 62))
-            .help("Record one of N events [default: each tracepoint and call, and of other events as many a second as samples]");
+            .help("Record one of N events [default: every tracepoint and call; other events as often as samples]");
         let filter = Arg::new(FILTER)
             .long("filter")
             .value_name("EXPR")
@@ -50,7 +50,7 @@ impl Args for EventArgs {
             .requires(EVENTS)
             .value_parser(NonEmptyStringValueParser::new())
             .help(
-                "Record only those of the tracepoints named before of which this is true, as 'count > 4096'",
+                "Record the tracepoints that are named before this option only where this is true, as 'count > 4096'",
             );
         command.arg(events).arg(count).arg(filter)
     }
@@ -77,7 +77,7 @@ impl FromArgMatches for EventArgs {
             }
             let last = asked.last_mut().filter(|last| last.filter.is_none());
             let Some(last) = last else {
-                let text = "--filter stands behind the -e whose tracepoints it is for, once\n";
+                let text = "--filter follows the -e whose tracepoints it selects, at most once for each -e\n";
                 return Err(Error::raw(ErrorKind::ArgumentConflict, text));
             };
             last.filter = Some(text);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn parsed(words: &[&str]) -> Result<EventArgs, Error> {
-        // Beside them stands what they conflict with.
+        // The option that they conflict with is defined, too.
         let command = Command::new("x").arg(Arg::new("perf_data").long("perf-data"));
         let matches = EventArgs::augment_args(command).try_get_matches_from([&["x"], words].concat())?;
         EventArgs::from_arg_matches(&matches)

@@ -1,4 +1,4 @@
-//! What `nyquist export` can be asked for.
+//! The arguments of `nyquist export`.
 
 use crate::args::{FilterArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
@@ -45,7 +45,7 @@ pub(crate) struct ExportArgs {
 pub(crate) enum ExportFormat {
     /// For pprof: .pb.gz, .pprof
     Pprof,
-    /// For the OpenTelemetry collector and what it feeds: .otlp
+    /// For OpenTelemetry collectors: .otlp
     Otlp,
     /// A trace with the stacks of samples, for Perfetto: .perfetto-trace, .pftrace
     Perfetto,
@@ -66,9 +66,9 @@ pub(crate) enum ExportFormat {
     Callgrind,
     /// The table of functions: .csv
     Csv,
-    /// A page with the flame graph and the top functions, which opens from a disk: .html
+    /// A page with the flame graph and the top functions, which opens without a server: .html
     Html,
-    /// The built-in viewer with what it shows of the whole, which opens from a disk: .html
+    /// The built-in viewer with the selected part, as a page that opens without a server: .html
     Viewer,
 }
 
@@ -95,7 +95,7 @@ impl ExportFormat {
             (".html", Self::Html),
         ];
         let named = endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format);
-        // As callgrind names its files, behind which a process's number is.
+        // Callgrind's name of a file, which ends with the process's number.
         named.or_else(|| name.starts_with("callgrind.out").then_some(Self::Callgrind))
     }
 

@@ -34,8 +34,8 @@ pub(crate) struct FilterArgs {
     /// Only time spent in code of these categories, as User or Kernel: a name or a regex (may be repeated)
     #[arg(long, value_name = "CATEGORY")]
     pub(crate) category: Vec<String>,
-    /// How often this event happened, instead of CPU time: one that was recorded with -e; of another program's file that of this
-    /// name, as alloc_space
+    /// How often this event happened, instead of CPU time: an event recorded with -e, or a value of another
+    /// profiler's file by its name, as alloc_space
     #[arg(long, value_name = "EVENT", conflicts_with_all = ["off_cpu", "wall"])]
     pub(crate) event: Option<String>,
     /// Only samples of a pprof file that have this label, as method=GET, or of any value, as method (may be repeated)

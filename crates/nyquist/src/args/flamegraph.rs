@@ -1,4 +1,4 @@
-//! What `nyquist flamegraph` can be asked for.
+//! The arguments of `nyquist flamegraph`.
 
 use crate::args::quantity::{number, whole};
 use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   nyquist flamegraph                              profile.json.gz as flamegraph.svg
-  nyquist flamegraph p.json.gz -o p.svg --inverted    Hot functions first, their callers hang from them
+  nyquist flamegraph p.json.gz -o p.svg --inverted    Hot functions first, their callers below them
   nyquist flamegraph after.json.gz --before before.json.gz    What grew is red, what shrank is blue
   nyquist flamegraph --chart --thread main        What one thread did over time
 
@@ -46,16 +46,16 @@ pub(crate) struct FlamegraphArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Picture")]
 pub(crate) struct PictureArgs {
-    /// What stands above it (default: the profile's name)
+    /// The title above the picture (default: the profile's name)
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// What stands below the title (default: the time and the shares)
+    /// The line below the title (default: the time and the shares)
     #[arg(long, value_name = "TEXT")]
     pub(crate) subtitle: Option<String>,
-    /// What colours stand for
+    /// What the colours show
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub(crate) colors: ColorBy,
-    /// Let the roots stand at the top and the others hang from them
+    /// Draw the roots at the top, and the functions that they call below them
     #[arg(long)]
     pub(crate) icicle: bool,
     /// The width in pixels, before a browser fits it to its window
@@ -73,10 +73,10 @@ impl Default for PictureArgs {
     }
 }
 
-/// What the colours of boxes stand for.
+/// The meaning of the colours of boxes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorBy {
-    /// The function: neighbours are told apart
+    /// The function: neighbours have different colours
     #[default]
     Function,
     /// The library or program

@@ -1,4 +1,4 @@
-//! What `nyquist import` can be asked for, and what of a recording every reading command can.
+//! The arguments of `nyquist import`, and the options for recordings that all reading commands have.
 
 use crate::args::{RowArgs, ServerArgs, SymbolArgs, TimeRange, Verbosity};
 use clap::Args;
@@ -35,7 +35,7 @@ pub(crate) struct ImportArgs {
     pub(crate) verbosity: Verbosity,
 }
 
-/// What is wanted of a recording that another program made. Not for saved profiles.
+/// Options for reading a recording that another program made. Not for saved profiles.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Of a recording (perf.data)")]
 pub(crate) struct RecordingArgs {
@@ -54,11 +54,11 @@ pub(crate) struct RecordingArgs {
     /// Only samples on this CPU (may be repeated)
     #[arg(long, value_name = "CPU", value_delimiter = ',')]
     pub(crate) cpu: Vec<u32>,
-    /// Only samples of this event (may be repeated; default: the first clock or cycle counter); of another profiler's file whose
-    /// samples have several values this one, as alloc_space or jdk.ThreadPark
+    /// Only samples of this event (may be repeated; default: the first clock or cycle counter); if the
+    /// samples of another profiler's file have several values, this value, as alloc_space or jdk.ThreadPark
     #[arg(long, value_name = "EVENT")]
     pub(crate) event: Vec<String>,
-    /// Only samples of a pprof file that have this label, as method=GET, or of any value, as method (may be repeated)
+    /// Only samples of a pprof or OpenTelemetry file that have this label, as method=GET, or of any value, as method (may be repeated)
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) label: Vec<String>,
     /// The profile's name (default: the recorded command's)
@@ -78,7 +78,26 @@ pub(crate) struct RecordingArgs {
 }
 
 impl RecordingArgs {
-    /// The name of an option that was given, other than these; a saved profile has none of what the others ask for.
+    /// An option that was given and leaves samples out.
+    pub(crate) fn selecting(&self) -> Option<&'static str> {
+        let others = [
+            "--event",
+            "--profile-name",
+            "--aux-file-dir",
+            "--override-arch",
+            "--no-symbols",
+            "--reuse-threads",
+            "--fold-recursive-prefix",
+            "--per-cpu-threads",
+            "--main-thread-only",
+            "--cswitch-markers",
+            "--jit-markers",
+        ];
+        self.given_beside(&others)
+    }
+
+    /// The name of an option that was given, other than these. A saved profile lacks the data that the others
+    /// need.
     pub(crate) fn given_beside(&self, others: &[&str]) -> Option<&'static str> {
         let options = [
             ("--pid", !self.pid.is_empty()),

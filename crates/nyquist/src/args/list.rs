@@ -1,4 +1,4 @@
-//! What `nyquist list` can be asked for.
+//! The arguments of `nyquist list`.
 
 use crate::args::Verbosity;
 use clap::Args;

@@ -1,4 +1,4 @@
-//! What `nyquist load` can be asked for.
+//! The arguments of `nyquist load`.
 
 use crate::args::{RecordingArgs, ServerArgs, SymbolArgs, Verbosity};
 use clap::Args;

@@ -1,8 +1,9 @@
-//! The command line: what can be asked for. Parsing checks each value; nothing is done here.
+//! The command line: commands and options. Parsing checks each value; nothing is done here.
 
 mod annotate;
 mod cache;
 pub(crate) mod cargo;
+mod dashed_value;
 mod diff;
 mod doctor;
 mod events;
@@ -92,7 +93,7 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
     })
 }
 
-/// Says what to type instead of the words behind `nyquist`, where that can be told.
+/// Adds a suggestion of what to type instead of the words behind `nyquist`, if there is one.
 fn with_tip(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
@@ -102,14 +103,14 @@ fn with_tip(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     error
 }
 
-/// How a program is recorded, for those who left out `record`: the first word is the program.
+/// The suggestion to add `record`, if the first word is a program.
 fn record_tip(error: &clap::Error, words: &[&str]) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let is_program = words.first() == Some(&&**word) && error.get(ContextKind::SuggestedSubcommand).is_none();
     is_program.then(|| format!("to record a program, type: nyquist record {word}"))
 }
 
-/// How a file is named, for those who know `perf report -i FILE`.
+/// The suggestion to name a file without `-i`, which is an option of `perf report`.
 fn file_tip(error: &clap::Error, words: &[&str]) -> Option<String> {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     if error.kind() != ErrorKind::UnknownArgument || !["-i", "--input"].contains(&&**option) {
@@ -147,9 +148,9 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Show the source lines and instructions of a function with what each takes
+    /// Show the source lines and instructions of a function, and the time that each takes
     Annotate(AnnotateArgs),
-    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
+    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace and others
     Export(ExportArgs),
     /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
     Flamegraph(FlamegraphArgs),
@@ -163,15 +164,15 @@ pub(crate) enum Command {
     Stat(Box<StatArgs>),
     /// List the events that this machine can count
     List(ListArgs),
-    /// Answer one question about a profile, shortly: for scripts and agents
+    /// Answer one question about a profile in few lines, for scripts and agents
     Query(QueryArgs),
-    /// Check what the machine, a program or a process lacks for good profiles, and what mends it
+    /// Check what the machine, a program or a process lacks for good profiles, and how to fix that
     Doctor(DoctorArgs),
     /// Change the machine's settings so that more can be recorded, after asking
     Setup(SetupArgs),
-    /// Show what is kept on the disk so that it need not be looked up or downloaded again, or remove it
+    /// Show or remove the caches: names that were looked up, and files that were downloaded or unpacked
     Cache(CacheArgs),
-    /// Print a page that tells a language model how to ask a profile
+    /// Print a page for language models on how to query a profile
     Guide,
     /// Print a completion script for a shell
     Completions {
@@ -180,7 +181,7 @@ pub(crate) enum Command {
     },
     /// Write the man pages of nyquist and its commands into a folder
     Man {
-        /// The folder, such as ~/.local/share/man/man1; it is made where it is missing
+        /// The folder, such as ~/.local/share/man/man1; it is created if it is missing
         #[arg(value_name = "DIR")]
         folder: std::path::PathBuf,
     },
@@ -214,7 +215,7 @@ impl Command {
     }
 }
 
-/// What every command understands.
+/// The options of every command.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct Verbosity {
@@ -250,7 +251,7 @@ pub(crate) struct ServerArgs {
 /// Which page shows a served profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ui {
-    /// The Firefox Profiler, where it can be reached from here; else the built-in viewer
+    /// The Firefox Profiler if it can be reached from here, otherwise the built-in viewer
     Auto,
     /// The built-in viewer, which needs no network
     Builtin,
@@ -265,6 +266,16 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn usage_fits_into_80_columns() {
+        let mut cli = Cli::command();
+        cli.build();
+        for command in cli.get_subcommands_mut() {
+            let usage = command.render_usage().to_string();
+            assert!(usage.lines().all(|line| line.len() <= 80), "{usage}");
+        }
     }
 
     #[test]
@@ -319,6 +330,29 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_begins_with_a_dash_is_a_value() {
+        let check = |words: &[&str], message: &str, hint: Option<&str>| {
+            let refusal = refusal(words);
+            assert_eq!(refusal.message, message, "{words:?}");
+            assert_eq!(refusal.hints[..refusal.hints.len() - 1], *hint.as_slice(), "{words:?}");
+        };
+        let no_number = |option: &str, value: &str| {
+            format!("invalid value '{value}' for '{option}': not a whole number from 0 on, such as 10")
+        };
+        check(&["report", "--limit", "-1"], &no_number("--limit <N>", "-1"), None);
+        check(&["report", "--limit", "-1", "p.json"], &no_number("--limit <N>", "-1"), None);
+        let hint = "to give '-x.json.gz' to '-o', type: -o ./-x.json.gz";
+        check(&["record", "-o", "-x.json.gz", "ls"], "there is no option '-x'", Some(hint));
+        let hint = "to give '-main' to '--focus', type: --focus=-main";
+        check(&["report", "--focus", "-main"], "there is no option '-m'", Some(hint));
+        check(
+            &["report", "--json", "-1"],
+            "there is no option '-1'",
+            Some("to pass '-1' as a value, use '-- -1'"),
+        );
+    }
+
+    #[test]
     fn hints_end_with_the_help_of_the_command() {
         let check = |words: &[&str], expected: &[&str]| assert_eq!(refusal(words).hints, expected);
         check(
@@ -366,7 +400,7 @@ mod tests {
         ] {
             check(&words, &[&format!("similar: the option '{meant}'")]);
         }
-        // What stands behind `--` would be run.
+        // The words behind `--` would be run.
         check(&["record", "--xyzzy", "ls"], &[]);
         // It has no such option.
         assert!(!refusal(&["report", "--freq", "3"]).hints.iter().any(|hint| hint.contains("--rate")));

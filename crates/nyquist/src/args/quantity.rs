@@ -24,7 +24,7 @@ pub(crate) fn whole<T: FromStr + PartialOrd + Display>(
     number.ok_or_else(|| format!("not a whole number from {} to {}", range.start(), range.end()))
 }
 
-/// The samples a second that can be asked for. The kernel, and what a program can bear, allow fewer.
+/// The samples a second that can be asked for. The kernel, and a program's performance, allow fewer.
 const RATES: RangeInclusive<u32> = 1..=1_000_000;
 
 /// Reads a number of samples a second.
@@ -76,7 +76,7 @@ impl FromStr for TimeRange {
     }
 }
 
-/// A time with its unit; seconds where there is none.
+/// A time with its unit, or in seconds without a unit.
 fn nanoseconds(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 6] =
         [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("min", 60e9), ("s", 1e9)];

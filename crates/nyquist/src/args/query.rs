@@ -1,4 +1,4 @@
-//! What `nyquist query` can be asked.
+//! The arguments of `nyquist query`.
 
 use crate::args::quantity::whole;
 use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
@@ -20,7 +20,7 @@ pub(crate) struct QueryArgs {
     /// The question
     #[arg(value_enum, default_value_t)]
     pub(crate) question: Question,
-    /// What it is about: a function's handle (f-123) or name; of `functions` a regex
+    /// The subject: a function's handle (f-123) or name; for `functions` a regex
     pub(crate) target: Option<String>,
     /// Answer with so many rows at most
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = |text: &str| whole::<u32>(text, 1..=10_000))]
@@ -43,7 +43,7 @@ pub(crate) enum Question {
     Summary,
     /// Functions by self time, those that match a regex
     Functions,
-    /// A function: what it takes, its callers and callees
+    /// A function: its time, its callers and callees
     Function,
     /// The call tree, or what a function calls
     Tree,

@@ -1,4 +1,4 @@
-//! What `nyquist record` can be asked for.
+//! The arguments of `nyquist record`.
 
 use crate::args::quantity::{rate, seconds, whole};
 use crate::args::{EventArgs, ServerArgs, StackArgs, SymbolArgs, Verbosity};
@@ -18,7 +18,8 @@ const SECONDS: RangeInclusive<f64> = 1e-3..=1e9;
 /// `nyquist record`
 #[derive(Debug, Args)]
 #[command(override_usage = "nyquist record [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
-       nyquist record [OPTIONS] (-p PID,... | --name NAME,... | -a | --cgroup PATH) [COMMAND [ARGS...]]")]
+       nyquist record [OPTIONS] -p PID,...|--name NAME,... [COMMAND [ARGS...]]
+       nyquist record [OPTIONS] -a|--cgroup PATH [COMMAND [ARGS...]]")]
 #[command(
     after_help = "The exit status is the command's own: its code, or 128 + the signal that ended it; 127 where it \
 was not found and 126 where it could not be run. Of processes that ran before it is 0.
@@ -44,11 +45,8 @@ pub(crate) struct RecordArgs {
     /// Sample on these CPUs only, as 0-3,8
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub(crate) cpu: Option<CpuList>,
-    /// Have as many threads read and walk stacks as it takes to record so many CPUs: for tests on machines that have few
-    #[arg(long, value_name = "CPUS", hide = true, value_parser = |text: &str| whole::<u16>(text, 1..=4096))]
-    pub(crate) threads_for: Option<u16>,
-    /// End the recording after so many seconds; a launched command then gets SIGTERM, and what one that ends earlier leaves
-    /// running is recorded until then
+    /// End the recording after so many seconds; a launched command then gets SIGTERM; if it ends earlier,
+    /// processes that it left running are recorded until then
     #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, SECONDS))]
     pub(crate) duration: Option<Duration>,
     /// Save the profile there, in the format that the name ends in ("-": standard output)
@@ -57,7 +55,7 @@ pub(crate) struct RecordArgs {
     /// Also draw a flame graph there, as an SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph: Option<PathBuf>,
-    /// Also keep what the kernel gave, with registers and stacks, as a perf.data file
+    /// Also save the kernel's records, with registers and stacks, as a perf.data file
     #[arg(long, value_name = "FILE", conflicts_with = "iteration_count")]
     pub(crate) perf_data: Option<PathBuf>,
     /// Do not count what the processes use: CPU, memory, page faults, bytes read and written, threads, open files
@@ -106,13 +104,13 @@ pub(crate) struct RecordArgs {
 }
 
 impl TargetArgs {
-    /// Whether a command is what is recorded.
+    /// Whether a command is recorded.
     pub(crate) fn is_command(&self) -> bool {
         self.pid.is_empty() && self.name.is_empty() && !self.all_cpus && self.cgroup.is_none()
     }
 }
 
-/// What is recorded instead of a command, until it ends or a command does.
+/// The processes to record instead of a command, until they or a command end.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TargetArgs {
     /// Record these running processes, with all their threads and children
@@ -144,7 +142,7 @@ fn pid(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Numbers that stand with spaces between them, as they are to be typed.
+/// Numbers with spaces between them, in the form in which they have to be typed.
 fn several(text: &str) -> Option<String> {
     let numbers: Vec<&str> = text.split_whitespace().collect();
     let are_numbers = numbers.len() > 1 && numbers.iter().all(|number| number.parse::<u32>().is_ok());
@@ -152,7 +150,8 @@ fn several(text: &str) -> Option<String> {
 }
 
 impl RecordArgs {
-    /// The processes that were meant where their numbers stand in words of their own: those behind the first would be a command.
+    /// The processes that were meant if the numbers are separate words. The words behind the first would be
+    /// read as a command.
     pub(crate) fn pids_in_words(&self) -> Option<String> {
         let words: Option<Vec<u32>> = self.command.iter().map(|word| word.to_str()?.parse().ok()).collect();
         let words = words.filter(|words| !words.is_empty() && !self.target.pid.is_empty())?;
@@ -180,7 +179,7 @@ pub(crate) struct RunsArgs {
     pub(crate) ignore_exit_code: bool,
 }
 
-/// What the names of processes have, and what becomes of the files of just-in-time compilers.
+/// The arguments in names of processes, and the handling of files of just-in-time compilers.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ShapeArgs {
     #[command(flatten)]

@@ -1,5 +1,6 @@
-//! Words that the command line does not take: the parser's errors as one sentence and hints, as all failures are told.
+//! Invalid command lines: the parser's errors as one sentence and hints, like all failures.
 
+use super::dashed_value::{DashedValue, dashed_value};
 use crate::failure::Failure;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
@@ -11,29 +12,32 @@ use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 /// The status of a command that was not understood.
 pub(crate) const NOT_UNDERSTOOD: u8 = 2;
 
-/// What is wrong with the words behind the command's name. Help and versions that were asked for are printed, and end this
-/// program.
+/// The failure of the words behind the command's name. Help and versions that were asked for are printed, and
+/// end this program.
 pub(crate) fn refused(error: &Error, command: &Command, words: &[OsString]) -> Failure {
     if is_answer(error.kind()) {
         error.exit();
     }
-    let failure = Failure::new(sentence(error)).status(NOT_UNDERSTOOD);
     let path = named(command, words);
-    let hints = match meant_option(error, innermost(command, &path)) {
-        Some(meant) => vec![format!("similar: the option '{meant}'")],
-        None => hints(error, &path),
+    let inner = innermost(command, &path);
+    let meant = meant_option(error, inner).map(|meant| format!("similar: the option '{meant}'"));
+    let (message, hints) = match dashed_value(error, command, inner, words) {
+        Some(DashedValue::Invalid(error)) => (sentence(&error), Vec::new()),
+        Some(DashedValue::Typed(hint)) => (sentence(error), vec![hint]),
+        None => (sentence(error), meant.map_or_else(|| hints(error, &path), |meant| vec![meant])),
     };
+    let failure = Failure::new(message).status(NOT_UNDERSTOOD);
     let hints = hints.into_iter().chain(perf_hint(error, &path).map(str::to_owned));
     hints.fold(failure, Failure::hint).hint(help_hint(error.kind(), &path))
 }
 
-/// Whether the parser gives what was asked for, and no error.
+/// Whether the parser's output was asked for, and is no error.
 fn is_answer(kind: ErrorKind) -> bool {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     matches!(kind, DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion)
 }
 
-/// What was given, for which option, and what would work.
+/// The given value, its option, and the possible values.
 fn sentence(error: &Error) -> String {
     let arg = text(error, ContextKind::InvalidArg);
     let value = text(error, ContextKind::InvalidValue);
@@ -55,12 +59,12 @@ fn sentence(error: &Error) -> String {
     }
 }
 
-/// What the parser knows of this kind, as text; nothing where it knows nothing.
+/// The parser's context of this kind, as text. It is empty if there is none.
 fn text(error: &Error, kind: ContextKind) -> String {
     error.get(kind).map(ToString::to_string).unwrap_or_default()
 }
 
-/// What the parser knows of this kind, one by one.
+/// The parser's context of this kind, as a list.
 fn texts(error: &Error, kind: ContextKind) -> Vec<String> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text.clone()],
@@ -78,8 +82,8 @@ fn possible_values(error: &Error) -> String {
     }
 }
 
-/// Why a value was not taken. The standard library says of numbers what is wrong with their digits, and not what is
-/// expected.
+/// Why a value was not taken. The standard library's errors of numbers are about their digits, and do not say
+/// which value is expected.
 fn reason(error: &Error) -> String {
     match error.source() {
         Some(source) if is_too_large(source) => "too large a number".to_owned(),
@@ -114,7 +118,7 @@ fn quoted(args: &[String]) -> String {
     args.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" and ")
 }
 
-/// The parser's own words, for what cannot be said better.
+/// The parser's own words, for all other errors.
 fn first_line(error: &Error) -> String {
     let text = error.render().to_string();
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
@@ -132,7 +136,7 @@ const OTHER_WORDS: [(&str, &[&str]); 8] = [
     ("--call-graph", &["--unwind", "--stacks"]),
 ];
 
-/// The option of a command that was meant by a word that is none of its options.
+/// The option that was meant by an unknown option of a command.
 fn meant_option(error: &Error, command: &Command) -> Option<&'static str> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -153,7 +157,7 @@ fn runs_a_program(path: &[&str]) -> bool {
     matches!(path, [.., "nyquist", "record" | "top" | "stat"])
 }
 
-/// What was probably meant, and the form that the words have where one is missing or one too many.
+/// Suggestions, and the usage if an argument is missing or one too many.
 fn hints(error: &Error, path: &[&str]) -> Vec<String> {
     let similar = |kind, what: &str| {
         let found = texts(error, kind);
@@ -184,7 +188,7 @@ fn usage(error: &Error) -> Vec<String> {
     forms.map(|form| format!("usage: {form}")).collect()
 }
 
-/// What there is in place of an option that people know from `perf record`; samply's users have other words.
+/// The replacement of an option of `perf record`. The options of samply have other names.
 fn perf_hint(error: &Error, path: &[&str]) -> Option<&'static str> {
     if error.kind() != ErrorKind::UnknownArgument || !runs_a_program(path) {
         return None;

@@ -1,4 +1,4 @@
-//! What `nyquist report` can be asked for.
+//! The arguments of `nyquist report`.
 
 use crate::args::quantity::{percent, whole};
 use crate::args::{FilterArgs, SymbolArgs, Verbosity};
@@ -11,8 +11,9 @@ use std::path::PathBuf;
 #[command(group = clap::ArgGroup::new("view").multiple(false))]
 #[command(after_help = "Examples:
   nyquist report                          The functions with the most self time, of profile.json.gz
-  nyquist report p.json.gz --tree         Who calls what, as a tree
-  nyquist report --inverted --focus malloc    Who calls malloc
+  nyquist report p.json.gz --tree         Callers and what they call, as a tree
+  nyquist report --inverted --focus malloc    The callers of malloc
+  nyquist report --ratio page-faults/cpu-time    Page faults per second of CPU time, by function
   nyquist report --lines --range 1.2s-3s  The hottest source lines of a part of the recording")]
 pub(crate) struct ReportArgs {
     /// The profile, or a recording (perf.data)
@@ -20,7 +21,11 @@ pub(crate) struct ReportArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) view: ViewArgs,
-    /// Leave out what takes less than this share of the whole (trees: 0.5 unless told otherwise)
+    /// How often event A happened for each event B, by function, as cache-misses/instructions. `cpu-time` stands for the CPU
+    /// time
+    #[arg(long, value_name = "A/B", conflicts_with_all = ["view", "columns", "depth", "event", "off_cpu", "wall"])]
+    pub(crate) ratio: Option<String>,
+    /// Leave out what takes less than this share of the whole (trees: 0.5 by default)
     #[arg(long, value_name = "PERCENT", value_parser = |text: &str| percent(text, 0.0..=100.0))]
     pub(crate) percent: Option<f64>,
     /// Show trees to this depth
@@ -45,17 +50,17 @@ pub(crate) struct ReportArgs {
     pub(crate) verbosity: Verbosity,
 }
 
-/// What is shown; one of them.
+/// The view to show. At most one is chosen.
 #[derive(Clone, Copy, Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct ViewArgs {
-    /// Functions by self and total time (this is what is shown unless told otherwise)
+    /// Functions by self and total time (shown by default)
     #[arg(long, group = "view")]
     pub(crate) functions: bool,
-    /// The call tree: who calls what
+    /// The call tree: callers and what they call
     #[arg(long, group = "view")]
     pub(crate) tree: bool,
-    /// The inverted tree: from where the time is spent to who calls that
+    /// The inverted tree: from the functions that take the time to their callers
     #[arg(long, group = "view")]
     pub(crate) inverted: bool,
     /// Source lines
@@ -67,7 +72,7 @@ pub(crate) struct ViewArgs {
     /// Threads
     #[arg(long, group = "view")]
     pub(crate) threads: bool,
-    /// What threads waited for, where, and which thread held it (of `record --off-cpu`)
+    /// What threads waited for, where, and which thread held it (recorded with `record --off-cpu`)
     #[arg(long, group = "view")]
     pub(crate) waits: bool,
     /// Markers, with their counts and durations
@@ -93,7 +98,7 @@ impl FormatArgs {
     }
 }
 
-/// What rows are ordered by.
+/// The order of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SortBy {
     /// The time in its own code

@@ -1,4 +1,4 @@
-//! What `nyquist script` can be asked for.
+//! The arguments of `nyquist script`.
 
 use crate::args::{FilterArgs, SymbolArgs, Verbosity};
 use clap::Args;

@@ -1,4 +1,4 @@
-//! What `nyquist setup` can be asked.
+//! The arguments of `nyquist setup`.
 
 use clap::Args;
 

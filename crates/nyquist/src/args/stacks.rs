@@ -1,4 +1,5 @@
-//! What a recording can be asked for about stacks: how the callers are found, and how much of a stack is copied for it.
+//! The options of a recording for stacks: how the callers are found, and how much of a stack is copied for
+//! it.
 
 use crate::args::quantity::whole;
 use crate::failure::Failure;
@@ -8,11 +9,11 @@ use nyquist_record::linux;
 /// How the callers are found.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct StackArgs {
-    /// How to find the callers of what is sampled
+    /// How to find the callers of the sampled function
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub(crate) call_graph: CallGraph,
-    /// Copy so many bytes of each stack, to find the callers in; larger copies reach further and cost more [default: 32 kB,
-    /// and the most, 65528, once many stacks turn out to be deeper]
+    /// Copy so many bytes of each stack, to find the callers in it; larger copies reach further and cost more
+    /// [default: 32 kB, raised to the maximum, 65528, when many stacks are deeper]
     #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=linux::Options::MOST_STACK_BYTES))]
     pub(crate) stack_size: Option<u32>,
 }
@@ -20,14 +21,14 @@ pub(crate) struct StackArgs {
 /// The ways to find callers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CallGraph {
-    /// What gives the most: dwarf, and from the running program's memory what a copy did not hold
+    /// The most complete: as dwarf, and the part beyond the copy is read from the running program's memory
     #[default]
     Auto,
     /// The kernel follows frame pointers: the least work, but only programs built with them have whole stacks
     Fp,
     /// Copies of the stack and unwind information, and nothing else
     Dwarf,
-    /// Not at all: which function ran, and not who called it
+    /// Not at all: only the function that ran is recorded, without its callers
     None,
 }
 
@@ -46,8 +47,10 @@ impl StackArgs {
     /// The options of a recording with these of its stacks.
     pub(crate) fn apply(self, options: linux::Options) -> Result<linux::Options, Failure> {
         if self.stack_size.is_some() && matches!(self.call_graph, CallGraph::Fp | CallGraph::None) {
-            return Err(Failure::new("--stack-size says how much of each stack is copied, and none is with --call-graph fp or none")
-                .hint("leave out one of them"));
+            return Err(Failure::new(
+                "--stack-size needs copies of stacks, and --call-graph fp or none makes no copies",
+            )
+            .hint("leave out one of them"));
         }
         Ok(linux::Options { call_graph: self.call_graph.into(), stack_bytes: self.stack_size, ..options })
     }

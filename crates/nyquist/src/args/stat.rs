@@ -1,4 +1,4 @@
-//! What `nyquist stat` can be asked for.
+//! The arguments of `nyquist stat`.
 
 use crate::args::Verbosity;
 use crate::args::quantity::{seconds, whole};
@@ -17,6 +17,7 @@ use std::time::Duration;
   nyquist stat ./app                        Time, CPU time, switches, faults and, with a PMU, cycles and more
   nyquist stat -r 10 ./app                  The mean of ten runs, with their standard deviation
   nyquist stat -r 10 ./old --vs ./new       Two commands, in turns: Welch's t interval says what is chance
+  nyquist stat --per-thread ./app           Each thread by itself, also those that end before the program does
   nyquist stat -e cs,faults -I 500 ./app    Every half second
   nyquist stat -e sched:sched_switch -a sleep 5    On all CPUs, while a command runs
 
@@ -32,17 +33,17 @@ pub(crate) struct StatArgs {
     /// Run the command so many times, and show the mean and the standard deviation [default: 1; with --vs 5]
     #[arg(short, long, value_name = "N", value_parser = |text: &str| whole::<u32>(text, 1..=100_000))]
     pub(crate) repeat: Option<u32>,
-    /// Print what was counted in each interval of so many milliseconds, too
+    /// Also print the counts of each interval of so many milliseconds
     #[arg(short = 'I', long, value_name = "MS", conflicts_with = "repeat", value_parser = |text: &str| whole::<u64>(text, 10..=86_400_000))]
     pub(crate) interval: Option<u64>,
-    /// Count these running processes, with all that is born from them, until they end or a COMMAND does
+    /// Count these running processes, with the children that they start, until they end or a COMMAND does
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "repeat")]
     pub(crate) pid: Vec<u32>,
     /// Count the whole machine, until Ctrl-C or until a COMMAND ends
     #[arg(short, long, conflicts_with_all = ["pid", "repeat"])]
     pub(crate) all_cpus: bool,
-    /// Count each thread of the processes by itself
-    #[arg(long, requires = "pid", conflicts_with = "interval")]
+    /// Count each thread of the command and of its children by itself, or each of the running processes
+    #[arg(long, conflicts_with_all = ["interval", "repeat", "all_cpus"])]
     pub(crate) per_thread: bool,
     /// End after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, 1e-3..=1e9))]
@@ -53,7 +54,7 @@ pub(crate) struct StatArgs {
     /// Write there instead ("-": standard output)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Print JSON; of intervals a line each
+    /// Print JSON; with --interval, a line for each interval
     #[arg(long)]
     pub(crate) json: bool,
     /// Under sudo, run the command as root and not as the user who typed it
@@ -79,7 +80,7 @@ impl StatArgs {
         }
     }
 
-    /// Whether a command is what is counted.
+    /// Whether a command is counted.
     pub(crate) fn is_command(&self) -> bool {
         self.pid.is_empty() && !self.all_cpus
     }
@@ -114,7 +115,8 @@ mod tests {
             &["-r", "2", "-I", "100", "ls"],
             &["-r", "2", "-p", "1"],
             &["-a", "-p", "1"],
-            &["--per-thread", "ls"],
+            &["--per-thread", "-a"],
+            &["--per-thread", "-r", "2", "ls"],
             &["-I", "1", "ls"],
             &["-r", "0", "ls"],
         ] {

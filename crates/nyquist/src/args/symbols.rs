@@ -15,7 +15,7 @@ pub(crate) struct SymbolArgs {
     /// Also look for binaries in this folder that simpleperf's scripts have filled (may be repeated)
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) simpleperf_binary_cache: Vec<PathBuf>,
-    /// Also show source files in this folder that only the profile names (may be repeated)
+    /// Also show source files in this folder whose paths are known from the profile alone (may be repeated)
     #[arg(
         long,
         value_name = "DIR",
@@ -45,13 +45,15 @@ pub(crate) struct SymbolArgs {
     /// Keep Breakpad symbol files from servers here
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) breakpad_symbol_cache: Option<PathBuf>,
-    /// Take no more memory than that to read a file, as 512M or 4G (default: half of what there is); of a recording, the most
-    /// that symbols, debug info and the names of code made at run time may take (default: a quarter)
+    /// Take no more memory than this to read a file, as 512M or 4G (default: half of the available memory);
+    /// when recording, take no more for symbols, debug info and the names of code made at run time (default:
+    /// a quarter)
     #[arg(long, value_name = "SIZE", env = "NYQUIST_MAX_MEMORY", hide_short_help = true)]
     pub(crate) max_memory: Option<Bytes>,
 }
 
-/// `FROM=TO`. The last `=` divides them: folders of builds have more of them than those in which people keep source.
+/// `FROM=TO`. The last `=` divides them, because paths of build folders contain `=` more often than those of
+/// source folders.
 fn source_map(text: &str) -> Result<(String, PathBuf), String> {
     match text.rsplit_once('=') {
         Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), PathBuf::from(to))),

@@ -1,4 +1,4 @@
-//! What `nyquist top` can be asked for.
+//! The arguments of `nyquist top`.
 
 use crate::args::quantity::{rate, seconds, whole};
 use crate::args::{ServerArgs, SortBy, StackArgs, SymbolArgs, Ui, Verbosity};
@@ -28,10 +28,13 @@ pub(crate) struct TopArgs {
     pub(crate) rate: u32,
     #[command(flatten)]
     pub(crate) stacks: StackArgs,
+    /// Also watch where threads wait, for how long, and what for (key w: CPU time, waiting, or both)
+    #[arg(long)]
+    pub(crate) off_cpu: bool,
     /// How many of the last seconds are shown beside the whole (keys + and -)
     #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = |text: &str| whole::<u64>(text, 1..=3600))]
     pub(crate) window: u64,
-    /// Show what is new every so many seconds
+    /// Update the display every so many seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = |text: &str| seconds(text, 0.1..=3600.0))]
     pub(crate) interval: Duration,
     /// What functions are ordered by (key s)

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
     let mut words: Vec<OsString> = env::args_os().skip(1).collect();
-    // Cargo puts the subcommand's name in front; whoever calls this program by its own name does not.
+    // Cargo puts the subcommand's name in front. A call of this program by its own name lacks it.
     if words.first().is_some_and(|word| word == "nyquist") {
         words.remove(0);
     }

@@ -1,4 +1,4 @@
-//! What a build lacks for a profile that is worth reading, with the lines that mend it.
+//! Settings that a build lacks for a useful profile, with the lines to add.
 
 use super::build::Built;
 use super::launch::Launch;

@@ -1,4 +1,4 @@
-//! Cargo's part: it builds, and says what it would run.
+//! Cargo's part: it builds, and reports what it would run.
 
 use super::calls::{CARGO_FAILED, program, this_program, toml_string};
 use super::choose::{self, Candidate};
@@ -26,14 +26,14 @@ pub(super) struct Build {
 pub(super) enum Outcome {
     /// All was built.
     Built(Built),
-    /// Cargo has said what is wrong; its exit status.
+    /// Cargo has printed the error. This is its exit status.
     Failed(u8),
 }
 
-/// What cargo built.
+/// The result of cargo's build.
 #[derive(Debug, Default)]
 pub(super) struct Built {
-    /// What it would have run.
+    /// The command that it would have run.
     pub(super) launches: Vec<Launch>,
     programs: Vec<Program>,
 }
@@ -42,7 +42,7 @@ pub(super) struct Built {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Program {
     executable: PathBuf,
-    /// What it was built from.
+    /// The target that it was built from.
     pub(super) target: Target,
     /// How it was built.
     pub(super) profile: Profile,
@@ -64,7 +64,7 @@ pub(super) struct Profile {
 }
 
 impl Build {
-    /// Makes the call: a subcommand of cargo that runs something, and what is selected.
+    /// Makes the call: a subcommand of cargo that runs a program, and the selection.
     pub(super) fn new(
         subcommand: &str,
         common: &CommonArgs,
@@ -82,7 +82,7 @@ impl Build {
         if common.record.quiet() {
             command.arg("--quiet");
         }
-        // All inlined functions with their whole names, and lines; what variables and types there are is of no use here.
+        // All inlined functions with their whole names, and lines. Variables and types are of no use here.
         command.args(["--config", &format!("profile.{profile}.debug=\"limited\"")]);
         command.args(["--config", &format!("profile.{profile}.strip=false")]);
         let runner = runner()?;
@@ -102,7 +102,7 @@ impl Build {
         })
     }
 
-    /// The call, for those who want to see it.
+    /// The call as text, for messages.
     pub(super) fn command(&self) -> &Command {
         &self.command
     }
@@ -135,7 +135,7 @@ impl Build {
         variables.iter().filter(|(name, _)| self.command.get_envs().all(|(own, _)| own != name.as_str()))
     }
 
-    /// Builds. What cargo says goes to the user as it comes.
+    /// Builds. Cargo's output goes to the user unchanged.
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
         let mut command = identity::command(self.command.get_program());
         command.args(self.command.get_args());
@@ -167,7 +167,7 @@ impl Built {
         }
     }
 
-    /// What cargo says of the program that is run.
+    /// Cargo's message about the program that is run.
     pub(super) fn program(&self, launch: &Launch) -> Option<&Program> {
         let same =
             |program: &&Program| match (program.executable.canonicalize(), launch.program().canonicalize()) {
@@ -177,7 +177,7 @@ impl Built {
         self.programs.iter().find(same)
     }
 
-    /// What the user calls the program that is run.
+    /// The user's name for the program that is run.
     pub(super) fn target_name(&self, launch: &Launch) -> String {
         let target = self.program(launch).map(|program| &program.target);
         match target {
@@ -222,7 +222,7 @@ fn runner() -> Result<String, Failure> {
     Ok(format!("[{}, \"cargo\", \"launch\"]", toml_string(path)))
 }
 
-/// The target that cargo builds for unless it is told otherwise.
+/// The target that cargo builds for by default.
 fn host() -> Result<String, Failure> {
     let output = identity::command(program()).arg("-vV").stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| Failure::because("cargo cannot be run", &error))?;

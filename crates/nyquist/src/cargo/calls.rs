@@ -1,10 +1,11 @@
-//! What calls of cargo and of this program have in common: whose files they are, and where they run.
+//! Common parts of calls of cargo and of this program: the user of their files, and the folder that they run
+//! in.
 
 use crate::failure::Failure;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Cargo's own exit status for what it cannot do.
+/// Cargo's own exit status for failures.
 pub(super) const CARGO_FAILED: u8 = 101;
 
 /// The cargo that called this program, or the one in PATH.

@@ -9,11 +9,11 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 /// Something to choose.
 pub(super) struct Candidate<T> {
-    /// What the list shows.
+    /// The text in the list.
     pub(super) label: String,
-    /// What the user would type to get it without being asked.
+    /// The arguments to get it without being asked.
     pub(super) words: String,
-    /// What is chosen.
+    /// The item that is chosen.
     pub(super) value: T,
 }
 

@@ -38,8 +38,8 @@ fn with_flag(flags: &str, separator: char) -> String {
     if flags.is_empty() { FLAG.to_owned() } else { format!("{flags}{separator}{FLAG}") }
 }
 
-/// The keys to override, and their values, given the configuration that there is. A key that cargo does not take is
-/// not taken with the flag either, so each that is there gets it, and `build.rustflags` for where there is none.
+/// The keys to override, and their values, given the configuration that there is. Cargo uses only one of the
+/// keys. So the flag is added to each key that is there, and to `build.rustflags` in case there is none.
 fn overrides(configuration: &Value) -> Vec<(String, String)> {
     let targets = configuration["target"].as_object().into_iter().flatten();
     let targets = targets.filter(|(_, table)| !table["rustflags"].is_null());
@@ -50,7 +50,8 @@ fn overrides(configuration: &Value) -> Vec<(String, String)> {
     targets.chain([build]).collect()
 }
 
-/// What makes the flag join those that are there: cargo appends an array to an array, and replaces a string.
+/// The argument that adds the flag to those that are there. Cargo appends an array to an array, and replaces
+/// a string.
 fn flags_to_merge(present: &Value) -> String {
     match present.as_str() {
         Some(flags) => toml_string(&with_flag(flags, ' ')),

@@ -1,4 +1,4 @@
-//! What runs the tests and benchmarks inside a program: libtest, Criterion, or a harness of its own.
+//! The harness that runs the tests and benchmarks inside a program: libtest, Criterion, or one of its own.
 
 use super::launch::Launch;
 use crate::failure::Failure;
@@ -44,7 +44,8 @@ pub(super) fn list_tests(launch: &Launch) -> Result<Vec<String>, Failure> {
     list(launch, ": test")
 }
 
-/// Whether the program has benchmarks. What is inside another harness than libtest cannot be told from outside.
+/// Whether the program has benchmarks. The tests of other harnesses than libtest cannot be listed from
+/// outside.
 pub(super) fn has_benchmarks(launch: &Launch) -> Result<bool, Failure> {
     Ok(!is_libtest(&launch.program())? || !list(launch, ": benchmark")?.is_empty())
 }
@@ -62,7 +63,7 @@ fn list(launch: &Launch, ending: &str) -> Result<Vec<String>, Failure> {
     Ok(text.lines().filter_map(|line| line.strip_suffix(ending)).map(str::to_owned).collect())
 }
 
-/// libtest's words for one test: alone, on the main thread, ignored or not, with what it prints.
+/// libtest's arguments for one test: alone, on the main thread, ignored or not, with its output.
 pub(super) fn one_test(name: &str) -> Vec<OsString> {
     [name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"].map(OsString::from).into()
 }

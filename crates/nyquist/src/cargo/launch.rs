@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What cargo would have run.
+/// The command that cargo would have run.
 #[derive(Debug, Deserialize, Serialize, PartialEq)]
 pub(super) struct Launch {
     /// The program and its arguments.
     pub(super) words: Vec<OsString>,
     /// The folder that it runs in.
     pub(super) folder: PathBuf,
-    /// The environment. What is not UTF-8 is left out: cargo itself sets no such thing.
+    /// The environment. Variables that are not UTF-8 are left out, because cargo itself sets none.
     pub(super) variables: BTreeMap<String, String>,
 }
 
 /// The line that carries a launch, among cargo's own messages.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Message {
-    /// Tells it from cargo's messages, which have other reasons.
+    /// Distinguishes it from cargo's messages, which have other values of `reason`.
     pub(super) reason: String,
     /// How the program is run.
     pub(super) launch: Launch,

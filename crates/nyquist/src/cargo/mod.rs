@@ -1,8 +1,8 @@
 //! `cargo nyquist`: builds what cargo would run, and records it as cargo would run it.
 //!
 //! Cargo itself builds the program and says how it runs it: this program stands in as cargo's `runner`, is called in the
-//! program's place ([`launch`]), and reports the words, the folder and the environment. So none of cargo's rules
-//! for them is told a second time here.
+//! program's place ([`launch`]), and reports the words, the folder and the environment. So none of cargo's
+//! rules for them is repeated here.
 
 mod advice;
 mod build;
@@ -30,8 +30,8 @@ use std::path::Path;
 use std::process::Command;
 use targets::{Kind, Metadata, Selection};
 
-/// Runs `cargo nyquist` with these words and gives back the exit status; what is recorded takes this
-/// process's place.
+/// Runs `cargo nyquist` with these words and returns the exit status. The recorder takes this process's
+/// place.
 pub(crate) fn run(words: Vec<OsString>) -> Result<u8, Failure> {
     match cargo::parse(words)?.command {
         CargoCommand::Run(args) => run_program(args),
@@ -74,7 +74,7 @@ fn run_only(kind: Kind, name: Option<&str>, common: &CommonArgs, own: &[OsString
     }
 }
 
-/// What the user named, or the one that there is.
+/// The target that the user named, or the only one.
 fn select(kind: Kind, name: Option<&str>, common: &CommonArgs) -> Result<Selection, Failure> {
     match name {
         Some(name) => Ok(Selection::named(kind, name)),
@@ -143,7 +143,7 @@ fn run_test(args: &TestArgs) -> Result<u8, Failure> {
     record(&built, launch, common, &build, &words)
 }
 
-/// A test, and what runs it alone.
+/// A test, and the arguments that run it alone.
 struct Test<'a> {
     launch: &'a Launch,
     words: Vec<OsString>,
@@ -158,7 +158,7 @@ fn find_test<'a>(built: &'a Built, filter: Option<&str>) -> Result<Test<'a>, Fai
             let names = harness::list_tests(launch)?;
             found.extend(names.into_iter().map(|name| (name, Some(()), launch, target.clone())));
         } else {
-            // Its tests cannot be told apart from outside.
+            // Its tests cannot be selected from outside.
             found.push((target.clone(), None, launch, target));
         }
     }

@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Test,
 }
 
-/// What is selected: cargo's words for it, and the name where it is known.
+/// The selection: cargo's arguments for it, and the name if it is known.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     /// The words for cargo.
@@ -35,7 +35,8 @@ pub(super) struct Selection {
 /// Where a program will be, and where it runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The program. In the names of benchmarks and tests, a `*` stands for what only a build knows.
+    /// The program. In the names of benchmarks and tests, a `*` stands for parts that are known only after a
+    /// build.
     pub(super) path: PathBuf,
     /// The folder that it runs in.
     pub(super) folder: PathBuf,
@@ -96,7 +97,7 @@ impl Selection {
         Self { words: vec![format!("--{}", kind.name()).into(), name.into()], name: Some(name.to_owned()) }
     }
 
-    /// What these words of cargo select.
+    /// The selection of these arguments of cargo.
     pub(super) fn of_words(words: &[&str]) -> Self {
         Self { words: words.iter().map(OsString::from).collect(), name: None }
     }
@@ -115,7 +116,8 @@ impl Metadata {
             .map_err(|error| Failure::because("the answer of `cargo metadata` cannot be read", &error))
     }
 
-    /// The one target of a kind that is meant, or that the user chooses. Where there is none, cargo will say so.
+    /// The one target of a kind that is meant, or that the user chooses. If there is none, cargo will report
+    /// it.
     pub(super) fn select(&self, kind: Kind, cargo: &CargoWords) -> Result<Selection, Failure> {
         let named = cargo.packages();
         let packages: Vec<&Package> = self.packages(&named).collect();
@@ -188,7 +190,8 @@ impl Metadata {
     }
 }
 
-/// What is selected where there is no target of the kind. Of a library alone it can be told what is recorded instead.
+/// The selection if there is no target of the kind. For a library alone, the message names what can be
+/// recorded instead.
 fn none(kind: Kind, packages: &[&Package]) -> Result<Selection, Failure> {
     let [package] = packages else { return Ok(Selection::default()) };
     let has = |kind: Kind| package.targets.iter().any(|target| kind.is_of(target));
@@ -205,7 +208,7 @@ fn none(kind: Kind, packages: &[&Package]) -> Result<Selection, Failure> {
     Err(failure.hint("cargo nyquist test NAME records a test of the library").status(CARGO_FAILED))
 }
 
-/// What cargo said, as a failure of this program's.
+/// Cargo's error as a failure of this program.
 fn cargos_failure(stderr: &[u8]) -> Failure {
     let text = String::from_utf8_lossy(stderr);
     let text = text.trim();

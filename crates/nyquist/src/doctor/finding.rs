@@ -1,4 +1,4 @@
-//! What was found: how good it is, a sentence, what mends it; as text and as JSON.
+//! Findings: a grade, a sentence, and fixes; as text and as JSON.
 
 use crate::text::{Screen, Style, Text, one_line};
 use serde_json::{Value, json};
@@ -45,14 +45,14 @@ impl Level {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// What it is about: a stable word for scripts.
+    /// Its subject: a stable word for scripts.
     pub(crate) topic: &'static str,
     pub(crate) level: Level,
     /// One sentence without a full stop.
     pub(crate) text: String,
-    /// What mends it, a line each.
+    /// Fixes, a line each.
     pub(crate) hints: Vec<String>,
-    /// What was looked at to find out, a line each.
+    /// The sources of the finding, a line each.
     pub(crate) details: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ impl Finding {
         *text += format!("  {}\n", one_line(&self.text));
         for hint in &self.hints {
             let line = format!("           hint: {}\n", one_line(hint));
-            // What mends many libraries is said once.
+            // A fix for many libraries is printed once.
             if !text.as_str().contains(&line) {
                 text.push(line);
             }
@@ -118,10 +118,10 @@ impl Finding {
     }
 }
 
-/// What belongs together: the machine, a module.
+/// The findings about one subject: the machine, a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
-    /// What kind of thing it is: `machine`, `process`, `program` or `libraries`.
+    /// The kind of subject: `machine`, `process`, `program` or `libraries`.
     pub(crate) kind: &'static str,
     /// Its name, or path.
     pub(crate) name: String,
@@ -167,7 +167,7 @@ impl Report {
 pub(super) mod tests {
     use super::*;
 
-    /// Whatever could be better says what makes it so: every example of the tests of findings goes through this.
+    /// Every finding that is not good has a fix. All examples in the tests of findings are checked by this.
     pub(in super::super) fn assert_mendable<'a>(findings: impl IntoIterator<Item = &'a Finding>) {
         for finding in findings {
             assert!(finding.level == Level::Ok || !finding.hints.is_empty(), "nothing mends {finding:?}");

@@ -1,17 +1,17 @@
-//! What the facts about a machine mean for recording: a pure function of them.
+//! Findings about a machine for recording: a pure function of the facts.
 
 use super::finding::{Finding, Section};
 use nyquist_record::linux::machine::{Capability, Machine, Perf, Refusal};
 use nyquist_record::linux::perf::{Coverage, Trigger};
 
-/// The samples a second that are taken unless told otherwise.
+/// The samples a second that are taken by default.
 const USUAL_RATE_HZ: i64 = 1000;
 /// The events that a thread takes on each CPU: samples, the clock beside cycles, its total, its mappings.
 const EVENTS_A_THREAD: u64 = 4;
 /// A process with more threads than this is rare.
 const MANY_THREADS: u64 = 500;
 
-/// All findings about the machine, what counts most first.
+/// All findings about the machine, the most important first.
 pub(crate) fn section(machine: &Machine) -> Section {
     let findings = [
         Some(recording(machine)),
@@ -77,7 +77,7 @@ fn perf(machine: &Machine) -> Finding {
     }
 }
 
-/// Where the setting is what refuses.
+/// The fix, if the setting is the reason for the refusal.
 fn allow_perf(machine: &Machine) -> Option<String> {
     let is_setting = machine.settings.perf_event_paranoid.is_some_and(|level| level > 2);
     is_setting.then(|| "sudo nyquist setup".to_owned())
@@ -101,7 +101,7 @@ fn privileges(machine: &Machine) -> Finding {
     let names = names.join(", ");
     match (machine.is_root, machine.is_privileged()) {
         (true, true) => Finding::ok(TOPIC, "you are root: every process can be recorded"),
-        (true, false) => Finding::better(TOPIC, "you are root without its privileges, as in a container")
+        (true, false) => Finding::better(TOPIC, "you are root without its privileges, as in a container or a user namespace")
             .hint("start the container with --cap-add=PERFMON --cap-add=SYS_PTRACE"),
         (false, true) if machine.has(Capability::SysPtrace) => {
             Finding::ok(TOPIC, format!("you have {names}: every process can be recorded"))
@@ -147,7 +147,7 @@ fn paranoid(machine: &Machine) -> Finding {
     }
 }
 
-/// A filter that refuses nothing of this is none to speak of.
+/// The finding about a seccomp filter, if perf is refused. A filter that refuses nothing needs none.
 fn seccomp(machine: &Machine) -> Option<Finding> {
     (machine.is_filtered && machine.perf.is_err()).then(|| {
         let text =
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use nyquist_record::linux::machine::Settings;
 
-    /// Kernel code takes what a group or whole CPUs take, as far as these tests go.
+    /// In these tests, kernel code needs the same rights as a group or whole CPUs.
     fn events(trigger: Trigger, coverage: Coverage) -> Perf {
         let kernel = coverage != Coverage::Threads;
         Perf { trigger, coverage, no_group: None, kernel, stack_bytes: 32 << 10, ring_bytes: 4 << 20 }
@@ -332,9 +332,9 @@ mod tests {
         let found = section.findings.iter().find(|finding| finding.topic == topic);
         let found = found.unwrap_or_else(|| panic!("nothing about {topic}: {section:?}"));
         assert_eq!(found.level, level, "{found:?}");
-        let told = format!("{} | {}", found.text, found.hints.join(" | "));
+        let message = format!("{} | {}", found.text, found.hints.join(" | "));
         for part in parts {
-            assert!(told.contains(part), "{part} is not in {told}");
+            assert!(message.contains(part), "{part} is not in {message}");
         }
     }
 

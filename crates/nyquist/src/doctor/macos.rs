@@ -1,4 +1,4 @@
-//! What a file of macOS holds for names and stacks: an image, a universal file, the file in a `.dSYM`.
+//! Findings about a file of macOS for names and stacks: an image, a universal file, the file in a `.dSYM`.
 
 use super::finding::{Finding, Section};
 use nyquist_object::FileSource;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The findings about a Mach-O file; `None` where it is none.
+/// The findings about a Mach-O file. `None` for other files.
 pub(crate) fn look(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
@@ -160,8 +160,8 @@ mod tests {
 
     fn check(finding: &Finding, level: Level, part: &str) {
         assert_mendable([finding]);
-        let told = format!("{} {}", finding.text, finding.hints.join(" "));
-        assert!(finding.level == level && told.contains(part), "{finding:?}");
+        let message = format!("{} {}", finding.text, finding.hints.join(" "));
+        assert!(finding.level == level && message.contains(part), "{finding:?}");
     }
 
     #[test]

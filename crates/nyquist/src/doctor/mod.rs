@@ -1,4 +1,4 @@
-//! `nyquist doctor`: what the machine, a program or a process lacks for good profiles, and what mends it.
+//! `nyquist doctor`: what the machine, a program or a process lacks for good profiles, and how to fix it.
 
 mod finding;
 mod machine;
@@ -28,7 +28,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Runs the subcommand and gives back the exit status.
+/// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let machine = Machine::look();
     let mut report =
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     if let Some(subject) = looks_at_file
         && let Ok((_, Rights::Users)) = Rights::to_open(|| File::open(in_path(subject)))
     {
-        // What the machine permits root is known by now, and the file takes no right of root's.
+        // The checks of root's permissions are done, and the file needs no right of root's.
         identity::give_up_privileges()?;
     }
     let finder = finder(&args.symbols, Watch::new(Printer::new(args.verbosity), None));
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
         },
     }
     if args.subject.is_some() {
-        // What is kept is the user's, and said of the user's rights.
+        // The caches are the user's, and the findings are about the user's rights.
         report.sections.push(identity::as_invoking_user(|| sources::section(&args.symbols))?);
     }
     if args.json {
@@ -143,7 +143,7 @@ fn interpreter(path: &Path) -> Result<Option<PathBuf>, Failure> {
     let file = File::open(path)
         .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
     let mut line = Vec::new();
-    // What cannot be read is said when it is opened as a program.
+    // A failure to read it is reported when it is opened as a program.
     let _ = BufReader::new(file.take(LONGEST)).read_until(b'\n', &mut line);
     Ok(interpreter_in(&String::from_utf8_lossy(&line)))
 }

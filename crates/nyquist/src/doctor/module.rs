@@ -1,4 +1,4 @@
-//! What the facts about a program or library mean for names and stacks.
+//! Findings about a program or library for names and stacks.
 
 use super::finding::{Finding, Level, Section};
 use nyquist_object::elf::Architecture;
@@ -96,7 +96,7 @@ impl Module {
     fn debug_info_hint(&self) -> String {
         match self.0.contents.language {
             Some(Language::Rust) => {
-                "build with debug = \"line-tables-only\" under [profile.release], or with `cargo nyquist run`"
+                "build with debug = \"limited\" under [profile.release], or with `cargo nyquist run`"
             }
             Some(Language::Go) => "build without -ldflags=-w",
             None => "build with -g (it changes nothing of the code)",
@@ -107,7 +107,7 @@ impl Module {
     fn stripped_hint(&self) -> String {
         match self.0.contents.language {
             Some(Language::Rust) => {
-                "build with strip = false and debug = \"line-tables-only\" under [profile.release]".to_owned()
+                "build with strip = false and debug = \"limited\" under [profile.release]".to_owned()
             }
             Some(Language::Go) => "build without -ldflags=\"-s -w\"".to_owned(),
             None => package_hint(),
@@ -147,7 +147,8 @@ impl Module {
         }
     }
 
-    /// What `--call-graph fp` would find. Where stacks have unwind information it takes no frame pointers to be whole.
+    /// The finding about `--call-graph fp`. Where stacks have unwind information it takes no frame pointers
+    /// to be whole.
     fn frame_pointers(&self) -> Option<Finding> {
         const TOPIC: &str = "frame_pointers";
         if self.0.contents.language == Some(Language::Go) {
@@ -191,7 +192,7 @@ impl Module {
     }
 }
 
-/// What has the debug file of a file that is not one's own.
+/// The source of debug files for files of other people.
 fn package_hint() -> String {
     "install the debug packages (Debian, Ubuntu: find-dbgsym-packages FILE; Fedora: dnf debuginfo-install PACKAGE), or \
      give the folder of the debug files with --symbol-dir, or name a server that has them in DEBUGINFOD_URLS"
@@ -241,8 +242,8 @@ mod tests {
         assert_mendable(section.findings.iter().chain([&module.summary()]));
         let found = section.findings.iter().find(|finding| finding.topic == topic).unwrap();
         assert_eq!(found.level, level, "{found:?}");
-        let told = format!("{} | {}", found.text, found.hints.join(" | "));
-        assert!(parts.iter().all(|part| told.contains(part)), "{parts:?} are not in {told}");
+        let message = format!("{} | {}", found.text, found.hints.join(" | "));
+        assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} are not in {message}");
     }
 
     #[test]

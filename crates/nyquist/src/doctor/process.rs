@@ -1,4 +1,4 @@
-//! What the facts about a running process mean for recording it.
+//! Findings about a running process for recording it.
 
 use super::finding::{Finding, Section};
 use super::module::{Module, unreadable};
@@ -128,14 +128,14 @@ mod tests {
     fn check(process: &Process, level: Level, expected: &str) {
         let section = section(process);
         assert_mendable(&section.findings);
-        let told: Vec<_> =
+        let message: Vec<_> =
             section.findings.iter().map(|it| format!("{} ({})", it.text, it.hints.join(", "))).collect();
         assert_eq!(
             section.findings.iter().map(|it| it.level).max_by_key(|it| *it as u8),
             Some(level),
-            "{told:?}"
+            "{message:?}"
         );
-        assert!(told.iter().any(|told| told.contains(expected)), "{expected} is not in {told:?}");
+        assert!(message.iter().any(|message| message.contains(expected)), "{expected} is not in {message:?}");
     }
 
     #[test]

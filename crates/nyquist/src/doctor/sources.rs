@@ -1,4 +1,4 @@
-//! Where symbols are looked for beside the files themselves, and what is not asked.
+//! Where symbols are looked for beside the files themselves, and the sources that are not used.
 
 use super::finding::{Finding, Section};
 use crate::args::SymbolArgs;

@@ -1,4 +1,4 @@
-//! What a file of Windows holds for names and stacks: an image, a PDB, a Breakpad symbol file.
+//! Findings about a file of Windows for names and stacks: an image, a PDB, a Breakpad symbol file.
 
 use super::finding::{Finding, Section};
 use nyquist_object::FileSource;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The findings about a file of Windows; `None` where it is none.
+/// The findings about a file of Windows. `None` for other files.
 pub(crate) fn look(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
@@ -120,8 +120,8 @@ mod tests {
         let of = |image: ImageContents, level, part: &str| {
             let finding = names(&image, &Found::default());
             assert_mendable([&finding]);
-            let told = format!("{} {}", finding.text, finding.hints.join(" "));
-            assert!(finding.level == level && told.contains(part), "{finding:?}");
+            let message = format!("{} {}", finding.text, finding.hints.join(" "));
+            assert!(finding.level == level && message.contains(part), "{finding:?}");
         };
         of(image(), Level::Problem, "folder of app.pdb");
         of(ImageContents { exports: 3, ..image() }, Level::Better, "only 3 exported");

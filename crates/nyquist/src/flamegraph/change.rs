@@ -1,4 +1,4 @@
-//! The flame graph of a profile, coloured by what has changed since another one.
+//! The flame graph of a profile, coloured by the changes since another one.
 
 use super::picture::with_colors;
 use crate::args::PictureArgs;

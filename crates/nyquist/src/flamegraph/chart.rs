@@ -1,4 +1,4 @@
-//! What threads did over time, as a picture: one below the other, each with a line of its name.
+//! The flame chart of threads over time: one below the other, each with a line of its name.
 
 use super::picture::Painter;
 use super::title::titled;
@@ -12,7 +12,7 @@ use nyquist_profile::ThreadIndex;
 /// How many threads are drawn, those with the most time first.
 const THREADS: usize = 8;
 
-/// The flame chart of what is asked about.
+/// The flame chart of the selected part.
 pub(super) fn picture(view: &View<'_>, args: &PictureArgs, names: Names) -> FlamePicture {
     let painter = Painter::new(view.profile(), args.colors);
     let times = view.times();

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the flame graph of a whole profile: what `nyquist record --flamegraph` does.
+/// Writes the flame graph of a whole profile, for `nyquist record --flamegraph`.
 pub(crate) fn write_picture(profile: &Profile, mut out: &mut dyn Write) -> io::Result<()> {
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
@@ -104,7 +104,7 @@ fn write(
         |error: &io::Error| Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)));
     let output = output.open().map_err(|refused| refused.failure(file, "-o"))?;
     match output.save(picture) {
-        // Whoever reads the pipe has seen enough.
+        // The reader of the pipe has closed it early.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         saved => saved.map(|_| ()).map_err(|error| cannot_write(&error)),
     }

@@ -9,11 +9,11 @@ use nyquist_formats::flame::{Color, FlameColors, FlamePicture, FlamePictureBox};
 use nyquist_profile::{FuncId, Profile};
 use serde_json::{Value, json};
 
-/// The flame graph of what is asked about.
+/// The flame graph of the selected part.
 pub(super) fn picture(view: &View<'_>, args: &PictureArgs, inverted: bool, names: Names) -> FlamePicture {
     let painter = Painter::new(view.profile(), args.colors);
     let paint = |flame_box: &FlameBox<'_>| painter.color(flame_box.func, flame_box.name, flame_box.lib);
-    // What is inverted has its roots, the functions that take the time, at the top.
+    // An inverted graph has its roots, the functions that take the time, at the top.
     let args = PictureArgs { icicle: args.icicle || inverted, ..args.clone() };
     with_colors(view, &args, inverted, names, |_, flame_box| (paint(flame_box), String::new()))
 }

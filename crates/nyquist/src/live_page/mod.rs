@@ -16,7 +16,7 @@ use crate::finder::{finder, source_files};
 use crate::identity;
 use crate::made_code::SideFiles;
 use crate::printer::Printer;
-use crate::serve::config;
+use crate::server_config::server_config;
 use crate::watch::Watch;
 use nyquist_profile::{Meta, Profile, ProfileBuilder};
 use nyquist_record::linux::give_up_capabilities;
@@ -33,19 +33,20 @@ pub(crate) struct LivePage {
     server: JoinHandle<Result<(), ServerError>>,
 }
 
-/// What the page shows.
+/// The profile that the page shows.
 pub(crate) struct Shown {
     feed: ProfileFeed,
     symbols: Arc<GrowingSymbols>,
 }
 
 impl Shown {
-    /// Whether somebody looks at the page.
+    /// Whether a page is open and watched.
     pub(crate) fn is_watched(&self) -> bool {
         self.feed.is_watched()
     }
 
-    /// Shows what was recorded until `until_ns`, and gives back what that took, with what was asked about the profile before.
+    /// Shows the recording until `until_ns`, and returns the cost, including that of queries of the profile
+    /// before.
     pub(crate) fn show(&self, profile: Profile, until_ns: u64) -> Duration {
         self.symbols.take_libs(&profile);
         self.feed.show(profile, until_ns)
@@ -56,7 +57,7 @@ impl Shown {
         self.feed.pass_time(until_ns)
     }
 
-    /// The recording has ended, and what it came to is being made.
+    /// The recording has ended, and its final profile is being made.
     pub(crate) fn note_saving(&self) {
         self.feed.note_saving();
     }
@@ -92,7 +93,7 @@ impl LivePage {
         Ok(Self { shown: Arc::new(shown), shutdown, server })
     }
 
-    /// What the page shows.
+    /// The profile that the page shows.
     pub(crate) fn shown(&self) -> &Arc<Shown> {
         &self.shown
     }
@@ -129,7 +130,7 @@ fn bind(
     let symbols = Arc::new(GrowingSymbols::new(known));
     let source: Arc<dyn SymbolSource> = Arc::<GrowingSymbols>::clone(&symbols);
     let (viewer, feed) = BuiltinViewer::live(profile, Arc::clone(&source));
-    let server = Server::bind(config(args), None, source).map_err(|error| {
+    let server = Server::bind(server_config(args), None, source).map_err(|error| {
         Failure::because("cannot serve the page", &error).hint("choose another port with -P PORT")
     })?;
     Ok((server.with_viewer(Arc::new(viewer)), Shown { feed, symbols }))

@@ -1,5 +1,5 @@
-//! Snapshots of a recording for its page: the converter's thread copies what there is, when somebody looks, and another one gives
-//! the names.
+//! Snapshots of a recording for its page: while a page is open, the converter's thread copies the profile,
+//! and another one gives names.
 
 use super::{Pace, Shown};
 use crate::args::SymbolArgs;
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 /// How often a page gets something new, at most.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether somebody looks at the page.
+/// How often it is checked whether a page is watched.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How long what was sampled may be on its way to the converter.
+/// How long samples may be on their way to the converter.
 const ON_ITS_WAY: Duration = Duration::from_millis(300);
 
 /// Where the converter's thread gives snapshots.
@@ -35,7 +35,7 @@ pub(crate) struct Tap {
     maker: JoinHandle<()>,
 }
 
-/// What there is of a recording, without names.
+/// The profile so far of a recording, without names.
 struct Copied {
     profile: Profile,
     sources: Vec<(LibId, LibSource)>,
@@ -46,22 +46,22 @@ struct Copied {
 }
 
 impl Tap {
-    /// Begins to make snapshots for a page, when somebody looks at it.
+    /// Begins to make snapshots for a page, while it is watched.
     pub(crate) fn of(shown: &Arc<Shown>, symbols: &SymbolArgs) -> Result<Self, Failure> {
         let finder = identity::as_invoking_user(|| finder::offline(symbols))?;
         let finder = finder.with_kernel_files(KernelFiles::open());
         let wanted = Arc::new(AtomicBool::new(false));
         let (copies, copied) = sync_channel(1);
         let maker = Maker { shown: Arc::clone(shown), wanted: Arc::clone(&wanted), copied, finder };
-        // What is looked up is kept in the user's folders, where root does nothing.
+        // Names are cached in the user's folders, where root does nothing.
         let spawn = || thread::Builder::new().name("nyquist-live".to_owned()).spawn(move || maker.run());
         let maker = identity::as_invoking_user(spawn)?
             .map_err(|error| Failure::because("no thread can be started", &error))?;
         Ok(Self { wanted, copies, start: OnceLock::new(), maker })
     }
 
-    /// Copies what there is of a recording, where somebody waits for it. `until` is how far that is complete, `start` when this run
-    /// of the program began.
+    /// Copies the profile so far of a recording, if it is waited for. `until` is how far that is complete,
+    /// `start` when this run of the program began.
     pub(crate) fn offer(&self, converter: &Converter, start: Timestamp, until: Timestamp) {
         let start = *self.start.get_or_init(|| start);
         if !self.wanted.swap(false, Ordering::Relaxed) {
@@ -69,7 +69,7 @@ impl Tap {
         }
         let began = Instant::now();
         let (profile, sources) = (converter.snapshot(), converter.lib_sources());
-        // There is room: nothing was wanted before the last one was taken.
+        // The channel has space, because a snapshot is requested only after the last one was taken.
         let _ = self.copies.try_send(Copied { profile, sources, until, start, cost: began.elapsed() });
     }
 
@@ -119,7 +119,7 @@ impl Maker {
     }
 }
 
-/// How far a recording is that tells nothing new.
+/// How far a recording without new events is.
 fn since(zero: Timestamp) -> u64 {
     now().0.saturating_sub(zero.0).saturating_sub(ON_ITS_WAY.as_nanos() as u64)
 }

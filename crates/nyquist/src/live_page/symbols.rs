@@ -7,7 +7,7 @@ use nyquist_server::{
 };
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// The symbols of the libs that were met so far.
+/// The symbols of the libs so far.
 pub(crate) struct GrowingSymbols(RwLock<ProfileSymbols>);
 
 impl GrowingSymbols {

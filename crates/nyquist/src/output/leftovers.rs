@@ -21,7 +21,8 @@ fn beginning(name: &OsStr) -> Vec<u8> {
     [b".", &name[..name.len().min(MOST_OF_NAME)], b"."].concat()
 }
 
-/// Removes the temporary files for a name that no process holds any more. What cannot be removed is left, for it harms nobody.
+/// Removes the temporary files for a name that no process holds any more. Files that cannot be removed are
+/// left, because they do no harm.
 pub(super) fn remove(folder: &OwnedFd, name: &OsStr, callers: Callers) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(listed) = openat(folder, ".", flags, Mode::empty()).and_then(Dir::new) else { return };
@@ -44,7 +45,7 @@ fn is_temporary(entry: &[u8], beginning: &[u8]) -> bool {
     })
 }
 
-/// Removes a file if it is a regular one of the caller's, and nobody holds its lock.
+/// Removes a file if it is a regular one of the caller's, and no process holds its lock.
 fn remove_one(folder: &OwnedFd, name: &OsStr, callers: Callers) {
     // A FIFO of that name is not waited for.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -25,11 +25,12 @@ const STDOUT: u32 = 1;
 pub(crate) enum Output {
     /// A new file beside the place where it will appear by rename.
     File(PendingFile),
-    /// A device, a FIFO or a descriptor that this program was given: written to and not replaced, and never given to anybody.
+    /// A device, a FIFO or a descriptor that this program was given: written to and not replaced, and its
+    /// owner is never changed.
     Stream(Stream),
 }
 
-/// What is written to as it is.
+/// An output that is written to directly.
 #[derive(Debug)]
 pub(crate) struct Stream {
     file: File,
@@ -49,8 +50,8 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// Looks for `path`; `-` is standard output. Links are followed that are not somebody else's, so that a link stays a link.
-    /// This takes the least rights that suffice.
+    /// Looks for `path`; `-` is standard output. Links are followed, unless they are another user's, so that
+    /// a link stays a link. This takes the least rights that suffice.
     pub(crate) fn find(path: &Path) -> Result<Self, Refused> {
         let (found, rights) = Rights::to_open(|| Self::look(path, false))?;
         Ok(found.taking(rights))
@@ -74,8 +75,8 @@ impl Destination {
             Found::Descriptor(number) => Stream::of_descriptor(number, path).map(Self::Stream),
             Found::Special(_, FileType::Fifo | FileType::Socket) if to_seek => Err(Refused::Stream),
             Found::Special(special, _) => {
-                // Of a FIFO this waits for its reader: without one, what is written would be gone. What is opened is what was
-                // looked at.
+                // For a FIFO this waits for its reader, because without one the output would be lost. The
+                // opened file is the one that was checked.
                 let own = format!("/proc/self/fd/{}", special.as_raw_fd());
                 let file =
                     openat(CWD, own, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
@@ -92,7 +93,8 @@ impl Destination {
         }
     }
 
-    /// Keeps what is not text from a terminal, and the standard output, where it is that, for the profile alone.
+    /// Refuses binary output to a terminal. If the output is the standard output, nothing else is printed
+    /// there.
     pub(crate) fn kept_for_a_profile(self) -> Result<Self, Refused> {
         if let Self::Stream(stream) = &self {
             if stream.file.is_terminal() {
@@ -136,7 +138,7 @@ impl Output {
         PendingFile::create_apart(parent, name.as_os_str()).map(Self::File)
     }
 
-    /// Whether it is a terminal, for which only text is.
+    /// Whether it is a terminal, which takes only text.
     pub(crate) fn is_terminal(&self) -> bool {
         matches!(self, Self::Stream(stream) if stream.file.is_terminal())
     }
@@ -149,7 +151,7 @@ impl Output {
         }
     }
 
-    /// The file as it is written bit by bit, until it shall appear.
+    /// The file for incremental writing, until it is published.
     pub(crate) fn file(&self) -> io::Result<File> {
         match self {
             Self::File(pending) => pending.file(),
@@ -157,7 +159,7 @@ impl Output {
         }
     }
 
-    /// Makes what was written to its file appear.
+    /// Publishes the written file.
     pub(crate) fn appear(self) -> io::Result<()> {
         match self {
             Self::File(pending) => pending.appear(),
@@ -165,8 +167,8 @@ impl Output {
         }
     }
 
-    /// Writes it and makes it appear; a file is given back to be read. On an error nothing of it is left behind in the file
-    /// system.
+    /// Writes and publishes it. A file is returned to be read. On an error nothing of it is left behind in
+    /// the file system.
     pub(crate) fn save(
         self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

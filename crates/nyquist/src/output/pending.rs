@@ -30,13 +30,13 @@ pub(crate) struct PendingFile {
     shown: PathBuf,
     /// The folder that was made for it alone.
     own_folder: Option<Place>,
-    /// Who has made it: nobody else makes it appear or removes it.
+    /// The process that has made it. No other process publishes or removes it.
     rights: Rights,
     has_appeared: bool,
 }
 
 impl PendingFile {
-    /// Makes the temporary file. What recorders that died left behind of the same name is removed.
+    /// Makes the temporary file. Files of the same name that dead recorders left behind are removed.
     pub(super) fn create(place: Place, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
         let (file, temporary) = rights.with(|| {
             leftovers::remove(&place.folder, &place.name, Callers::now());
@@ -45,8 +45,8 @@ impl PendingFile {
         Ok(Self { file, temporary, place, shown, own_folder: None, rights, has_appeared: false })
     }
 
-    /// Makes the temporary file in a new folder below `parent`, which nobody else may enter and whose name nobody can foresee. Both are
-    /// the user's.
+    /// Makes the temporary file in a new folder below `parent`, which no other user may enter, and whose name
+    /// cannot be predicted. Both are the user's.
     pub(super) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
         as_invoking_user(|| Self::create_apart_as_user(parent, name))?
     }
@@ -183,7 +183,7 @@ impl PendingFile {
 impl Drop for PendingFile {
     fn drop(&mut self) {
         if !self.has_appeared {
-            // What cannot be removed is left to the next one of that name.
+            // Files that cannot be removed are left to the next recorder with that name.
             let _ = self.rights.with(|| self.remove());
         }
     }
@@ -200,7 +200,8 @@ fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
             Err(Errno::EXIST) => continue,
             file => File::from(file?),
         };
-        // Who looks for leftovers may have taken it for one before it was locked. Where nothing can be locked, nobody looks.
+        // Another process may have taken it for a leftover before it was locked. If files cannot be locked,
+        // no process looks for leftovers.
         let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK);
         if is_locked && is_there(&place.folder, &temporary, &file) {
             return Ok((file, temporary));

@@ -1,5 +1,5 @@
-//! From a path to the folder that is held and the name in it. Links are followed here, one by one, and not by the kernel, so
-//! that what another user made cannot decide what is written.
+//! From a path to the folder that is held and the name in it. Links are followed here, one by one, and not by
+//! the kernel, so that another user's links cannot decide which file is written.
 
 use super::refused::Refused;
 use nyquist_record::linux::{file_user, invoking_user};
@@ -45,7 +45,8 @@ pub(super) fn find(path: &Path) -> Result<Found, Refused> {
     Ok(found)
 }
 
-/// The users whose files are the caller's own: the one with whose rights it works, and under sudo that of who typed it.
+/// The users whose files are the caller's own: the user with whose rights it works, and under sudo the user
+/// who typed it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callers {
     own: u32,
@@ -62,9 +63,9 @@ impl Callers {
         user == self.own || Some(user) == self.invoking
     }
 
-    /// Whether what is in a folder may decide where is written, given both owners and the folder's mode. Where others may write
-    /// into the folder it must be the caller's. Elsewhere it may be root's or the folder's owner's, but whoever is root believes
-    /// nobody else.
+    /// Whether a link in a folder may be followed for writing, given both owners and the folder's mode. Where
+    /// others may write into the folder it must be the caller's. Elsewhere it may be root's or the folder's
+    /// owner's, but a process of root trusts only root.
     fn believe(self, owner: u32, folder_owner: u32, folder_mode: u32) -> bool {
         if self.include(owner) {
             return true;
@@ -167,7 +168,7 @@ impl Walk {
         between.fold(self.path.join(name), |path, name| path.join(name))
     }
 
-    /// Goes into a folder. That it is asked for as a folder lets the kernel mount what is to be mounted there.
+    /// Goes into a folder. It is opened as a folder, so that the kernel mounts automatic mounts there.
     fn enter(&mut self, name: &OsStr) -> Result<(), Refused> {
         self.folder = openat(&self.folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
         if name == ".." {
@@ -178,7 +179,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Goes on where a link leads to. What is read is the link that was looked at.
+    /// Goes on where a link leads to. The link that is read is the one that was checked.
     fn follow(&mut self, name: &OsStr, link: &OwnedFd, stat: &Stat, callers: Callers) -> Result<(), Refused> {
         self.links += 1;
         if self.links > MOST_LINKS {
@@ -225,7 +226,7 @@ fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// Whether a name still stands for a file.
+/// Whether a name is still that of a file.
 pub(super) fn is_there(folder: &OwnedFd, name: &OsStr, file: &File) -> bool {
     let (Ok(there), Ok(own)) = (statat(folder, name, AtFlags::SYMLINK_NOFOLLOW), fstat(file)) else {
         return false;
@@ -259,14 +260,14 @@ mod tests {
         check(ROOT, 0, tmp, true);
         check(ROOT, 1000, tmp, false);
         check(SUDO, 0, tmp, true);
-        // In the folder of another user, which nobody else may write into.
+        // In the folder of another user, which no third user may write into.
         check(ANN, 1001, (1001, 0o40755), true);
         check(ANN, 0, (1001, 0o40755), true);
         check(ROOT, 1001, (1001, 0o40755), false);
         check(ROOT, 1000, (1000, 0o40700), false);
         check(SUDO, 1000, (1000, 0o40700), true);
         check(SUDO, 1001, (1001, 0o40700), false);
-        // Sticky or of a group is shared, also where nobody else may write today.
+        // A sticky folder, or one of a group, is shared, even if no other user may write there now.
         check(ANN, 0, (0, 0o41755), false);
         check(ANN, 0, (0, 0o40775), false);
     }

@@ -1,4 +1,4 @@
-//! Why nothing can be written at a place, and what to do about it.
+//! Why nothing can be written at a place, and hints.
 
 use crate::failure::{Failure, io_reason};
 use crate::identity::{Refusal, RightsError};
@@ -6,19 +6,19 @@ use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What keeps a file from being written where the user wants it.
+/// The reason why a file cannot be written where the user wants it.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// The operating system's answer.
     Io(io::Error),
-    /// A link on the way, in a folder where others can make links, or one that somebody else made.
+    /// A link on the way, in a folder where others can make links, or one that another user made.
     Link {
         /// Where the link is.
         link: PathBuf,
         /// Whose it is.
         owner: u32,
     },
-    /// A FIFO, a socket or a device that somebody else put there.
+    /// A FIFO, a socket or a device of another user.
     Special {
         /// Whose it is.
         owner: u32,
@@ -28,7 +28,7 @@ pub(crate) enum Refused {
         /// Whose it is.
         owner: u32,
     },
-    /// The folder that belongs to the file is somebody else's.
+    /// The folder that belongs to the file is another user's.
     OthersFolder {
         /// Whose it is.
         owner: u32,
@@ -37,7 +37,7 @@ pub(crate) enum Refused {
     NoFolder(PathBuf),
     /// The path names a folder.
     IsFolder,
-    /// What is there cannot be written in any order, which this format needs.
+    /// The output there cannot seek, which this format needs.
     Stream,
     /// A descriptor that is not open for writing.
     NotWritable,
@@ -70,7 +70,7 @@ impl Refused {
         }
     }
 
-    /// What to do about it, where that is not to choose another place.
+    /// The hint, if it is not to choose another place.
     fn hint(&self) -> Option<String> {
         match self {
             Self::Link { .. } => Some(
@@ -96,7 +96,7 @@ impl Refusal for Refused {
     fn takes_rights(&self) -> bool {
         match self {
             Self::Io(error) => error.takes_rights(),
-            // Root may replace it, and believes what root has put there.
+            // Root may replace it, and trusts links of root.
             Self::SomebodyElses { .. } | Self::Link { .. } | Self::Special { .. } => true,
             _ => false,
         }

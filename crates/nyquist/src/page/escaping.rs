@@ -14,7 +14,8 @@ pub(super) enum Form {
     Json,
 }
 
-/// Escapes what is written to it. What is no UTF-8 is escaped as bytes, of which some command old terminals.
+/// Escapes all text that is written to it. Bytes that are not UTF-8 are escaped, because some of them control
+/// old terminals.
 pub(super) struct Escaping<'a> {
     out: &'a mut dyn Write,
     form: Form,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 pub(super) struct Answer {
     facts: Vec<(&'static str, Value)>,
     tables: Vec<Rows>,
-    /// What is missing, and what else may have been meant.
+    /// Notes about missing parts, and about other matches.
     pub(super) notes: Vec<String>,
     /// Commands that ask on from here.
     pub(super) next: Vec<String>,
@@ -26,7 +26,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The first rows of what there is.
+    /// The first rows.
     pub(super) fn new<T>(
         name: &'static str,
         columns: &'static [&'static str],

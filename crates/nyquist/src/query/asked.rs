@@ -1,4 +1,4 @@
-//! A question to a profile: what answers are made of.
+//! A question to a profile: the data for answers.
 
 use crate::args::QueryArgs;
 use crate::scale::Scale;
@@ -6,7 +6,7 @@ use crate::text::Names;
 use nyquist_analysis::{Index, View};
 use serde_json::{Value, json};
 
-/// A question with what it is asked of.
+/// A question with the profile that it is about.
 pub(super) struct Asked<'a> {
     pub(super) args: &'a QueryArgs,
     pub(super) index: &'a Index<'a>,
@@ -17,7 +17,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// What has been asked for by name or handle.
+    /// The function that was asked for by name or handle.
     pub(super) fn target(&self) -> Option<&'a str> {
         self.args.target.as_deref()
     }

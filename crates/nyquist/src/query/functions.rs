@@ -15,7 +15,7 @@ const FUNCTION: &[&str] = &["handle", "self_share", "self_ms", "total_share", "t
 /// How many functions and threads a summary has.
 const SUMMARY_ROWS: usize = 10;
 
-/// What the profile is about.
+/// A description of the profile.
 pub(super) fn summary(asked: &Asked<'_>) -> Answer {
     let summary = asked.view.summary();
     let mut answer = Answer::default();
@@ -133,7 +133,7 @@ pub(super) fn lines(asked: &Asked<'_>) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// The hottest lines of a function and of what is inlined into it, with their text.
+/// The hottest lines of a function and of the functions that are inlined into it, with their text.
 pub(super) fn source(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let choice = chosen(asked, &mut answer)?;

@@ -16,7 +16,7 @@ use answer::Answer;
 use asked::Asked;
 use nyquist_analysis::{Index, View};
 
-/// The page that tells a language model how to ask.
+/// The page for language models on how to query a profile.
 const GUIDE: &str = include_str!("guide.txt");
 
 /// Prints the guide.
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     if args.format.json {
         page::print_json(&answer.json(args.question.name()))
     } else {
-        // Whoever reads this is mostly no person: nothing is cut, and there are no colours.
+        // The reader is mostly a program: nothing is cut, and there are no colours.
         page::print(answer.text(Screen { width: None, colour: false, unicode: true }))
     }
 }

@@ -18,14 +18,14 @@ const PASSAGES: usize = 16;
 /// The least share of a node, in per cent.
 const PERCENT: f64 = 0.5;
 
-/// The call tree, or what a function calls.
+/// The call tree, or the callees of a function.
 pub(super) fn tree(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let transforms = match asked.target() {
         Some(_) => vec![Transform::FocusFunction(chosen(asked, &mut answer)?.first())],
         None => Vec::new(),
     };
-    // Of what is asked about a function, the limit is bound enough.
+    // For the tree of one function, the limit alone bounds the size.
     let percent = if transforms.is_empty() { PERCENT } else { 0.0 };
     answer.rows(nodes(asked, transforms, None, percent));
     Ok(answer)

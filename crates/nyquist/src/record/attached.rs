@@ -13,7 +13,7 @@ pub(super) fn command_lines(pids: &[u32]) -> String {
     pids.iter().take(MOST).map(|pid| command_line(*pid) + "\n").collect()
 }
 
-/// The same of the processes of a profile that still run: which were to be recorded by their names, nobody knew before.
+/// The same of the processes of a profile that still run: the processes of given names were not known before.
 pub(super) fn command_lines_of_running(profile: &Profile) -> String {
     let pids = profile.processes().iter().filter_map(|process| process.pid.parse().ok());
     command_lines(&pids.collect::<Vec<_>>())

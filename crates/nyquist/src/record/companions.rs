@@ -1,4 +1,4 @@
-//! What goes along with a recording, and has events of its own: markers, counters, and where threads wait.
+//! The companions of a recording, which have events of their own: markers, counters, and waits of threads.
 
 use super::subject::ancestors;
 use crate::markers;
@@ -26,7 +26,8 @@ impl Companions {
         Self { markers, counters: None, waits: None }
     }
 
-    /// Counts what the processes use that are recorded, from now on. A recording without that is better than none.
+    /// Counts the resources that the recorded processes use, from now on. A recording without that is better
+    /// than none.
     pub(super) fn count(&mut self, target: &Target, printer: Printer) {
         // Of all processes of a machine or a container too few could be looked at often enough.
         if !matches!(target, Target::Child(_) | Target::Attach(_)) {
@@ -65,12 +66,12 @@ impl Companions {
         self.each().for_each(|companion| events.iter().for_each(|event| companion.notice(event)));
     }
 
-    /// Appends what each has seen so far.
+    /// Appends the events of each so far.
     pub(super) fn collect(&mut self, events: &mut Vec<Event>) {
         self.each().for_each(|companion| companion.collect(events));
     }
 
-    /// Takes over what is left, and says what was lost.
+    /// Takes over the remaining events, and reports losses.
     pub(super) fn finish(self, converter: &mut Converter, printer: Printer) {
         if let Some(counters) = self.counters {
             let mut events = Vec::new();
@@ -95,10 +96,14 @@ fn finish_waits(waits: WaitStacks, converter: &mut Converter, printer: Printer) 
     for event in events {
         converter.push(event);
     }
-    if refused > 0 {
-        printer.warn(format_args!(
-            "where {} waited could not be read: sudo, or CAP_SYS_PTRACE, permits it",
-            counted(refused as u64, "thread")
-        ));
+    if let Some(unread) = unread_waits(refused) {
+        printer.warn(unread);
     }
+}
+
+/// That the stacks of so many threads that waited may not be read; nothing for none.
+pub(crate) fn unread_waits(refused: usize) -> Option<String> {
+    let threads = counted(refused as u64, "thread");
+    let text = format!("where {threads} waited could not be read: sudo, or CAP_SYS_PTRACE, permits it");
+    (refused > 0).then_some(text)
 }

@@ -1,4 +1,4 @@
-//! What is said of a command that did not end by itself.
+//! The message about a command that did not end by itself.
 
 use nyquist_record::linux::launch::ExitStatus;
 
@@ -16,8 +16,8 @@ const NAMES: [(i32, &str); 10] = [
     (libc::SIGTERM, "SIGTERM"),
 ];
 
-/// A line about the signal that has ended the command. None where a shell has nothing to say either: after Ctrl-C, and where
-/// nobody reads what the command writes.
+/// A line about the signal that has ended the command. There is none if a shell prints none either: after
+/// Ctrl-C, and when the reader of the command's output has gone.
 pub(crate) fn line(command: &str, status: ExitStatus) -> Option<String> {
     let ExitStatus::Signal(signal) = status else { return None };
     let number = i32::from(signal);

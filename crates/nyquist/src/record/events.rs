@@ -1,18 +1,18 @@
 //! The events that are recorded beside the samples.
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
+use crate::event_failure::event_failure;
 use crate::failure::Failure;
-use crate::stat;
 use nyquist_record::linux::RecordedEvent;
 use nyquist_record::linux::event_names::{EventSources, Interval, parse};
 
-/// Reads the names of the events, each of which is recorded once.
+/// Reads the names of the events, each of which is recorded once, and adds those that say where threads wait.
 pub(super) fn wanted(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
     let sources = EventSources::of_machine();
     let interval = args.events.count.map(Interval::Period);
     let mut wanted: Vec<RecordedEvent> = Vec::new();
     for asked in &args.events.asked {
-        let events = parse(&asked.text, &sources).map_err(|error| stat::event_failure(&error))?;
+        let events = parse(&asked.text, &sources).map_err(|error| event_failure(&error))?;
         for event in events {
             if asked.filter.is_some() && !event.is_tracepoint() {
                 let text = format!("--filter is for tracepoints, and `{}` is none", event.name);
@@ -23,6 +23,9 @@ pub(super) fn wanted(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
             recorded.filter.clone_from(&asked.filter);
             wanted.extend(is_new.then_some(recorded));
         }
+    }
+    if args.off_cpu {
+        wanted.extend(RecordedEvent::of_waits(&sources));
     }
     Ok(wanted)
 }

@@ -1,4 +1,5 @@
-//! Which processes descend from what is recorded: those that live when it has ended are told of, or recorded on.
+//! The descendants of the recorded processes. Those that live when the recording has ended are reported, or
+//! recorded on.
 
 use nyquist_convert::event::{Event, EventKind};
 use nyquist_record::linux::process_has_ended;
@@ -7,7 +8,7 @@ use std::collections::HashMap;
 /// The births that are remembered at most.
 const MOST: usize = 1 << 18;
 
-/// The births of processes that were heard of.
+/// The reported births of processes.
 #[derive(Debug, Default)]
 pub(super) struct Family {
     /// The parent of each process. One that has ended is still somebody's parent.
@@ -65,7 +66,7 @@ mod tests {
     #[test]
     fn a_daemon_descends_through_an_ended_parent() {
         let mut family = Family::default();
-        // In whatever order they are heard of; 20 and 21 are somebody else's.
+        // In any order of reports; 20 and 21 have another parent.
         for event in [fork(12, 11), fork(11, 10), fork(13, 12), fork(21, 20), fork(10, 10)] {
             family.notice(&event);
         }

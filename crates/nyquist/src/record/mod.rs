@@ -9,8 +9,10 @@ mod family;
 mod run;
 mod subject;
 
+pub(crate) use companions::unread_waits;
 pub(crate) use ending::line as signal_line;
 pub(crate) use failures::{launch_failure, open_failure};
+pub(crate) use run::knowing_kernel;
 pub(crate) use subject::{command_of, running_target};
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
@@ -37,10 +39,10 @@ use run::{Recorder, Run, Whom};
 use rustix::process::{Resource, getrlimit};
 use std::io::{self, IsTerminal as _};
 use std::mem;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Runs the subcommand and gives back the exit status.
+/// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     if let Some(pids) = args.pids_in_words() {
@@ -71,12 +73,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     if let Some(page) = &page {
         page.shown().note_saving();
     }
-    // The output that is not needed any more is removed by whoever has made it.
-    let Recorded { finished, summary, events, status, used, living, command_lines } =
+    // The output that is not needed any more is removed by the process that has made it.
+    let Recorded { finished, summary, events, status, used, living, command_lines, not_kept } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
-    let Finished { profile, statistics, occurrences, libs, side_news } = finished;
-    for news in &side_news {
-        printer.warn(news);
+    let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
+    for note in &side_file_notes {
+        printer.warn(note);
     }
     let kernel = kernel_files(&libs);
     give_up_privileges(printer);
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
-    let told = summary::Recorded {
+    let about = summary::Recorded {
         profile: &profile,
         program: &subject::target_name(args),
         command_lines: &command_lines,
@@ -96,7 +98,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     };
     summary::print(
         printer,
-        &told,
+        &about,
         &summary,
         &statistics,
         &Ending { used, living: &living, attached: &args.target.pid },
@@ -105,6 +107,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     if let Some(picture) = picture {
         write_picture(&profile, picture, printer)?;
     }
+    not_kept.map_or(Ok(()), Err)?;
     if let Some(page) = page {
         give_up_privileges(printer);
         page.shown().end(profile);
@@ -117,17 +120,19 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     } else {
         let_go(profile, goes_on);
     }
-    // A script that finds no file where it asked for one must hear of it.
+    // A script whose requested file is missing needs a status that says so.
     Ok(if saved.as_asked { status } else { status.max(FAILED) })
 }
 
-/// What the running kernel tells root alone, where a recording has addresses in it: it is looked up after root's rights were given up.
+/// Facts that the running kernel gives only to root, if a recording has kernel addresses. They are used after
+/// root's rights were given up.
 fn kernel_files(libs: &Libs) -> Option<KernelFiles> {
     let is_kernel = |source: &LibSource| matches!(source, LibSource::Kernel { .. });
     libs.sources().iter().any(|(_, source)| is_kernel(source)).then(KernelFiles::open).flatten()
 }
 
-/// What follows a recording is done with no more rights than the user has. Where they stay, the recording is still worth more.
+/// The work after a recording is done with the user's rights only. If other rights cannot be given up, a
+/// warning says so, because the recording must not be lost.
 fn give_up_privileges(printer: Printer) {
     if let Err(failure) = identity::give_up_privileges() {
         printer.warn(failure.message);
@@ -143,7 +148,8 @@ fn let_go<T>(memory: T, goes_on: bool) {
     }
 }
 
-/// Fails where the hard limit of open files leaves no room for recording: what goes wrong then would be told as something else.
+/// Fails if the hard limit of open files is too low for recording. Otherwise later failures would have
+/// misleading messages.
 fn check_descriptors(limit: Option<u64>) -> Result<(), Failure> {
     /// For one thread on two CPUs, and the files of its program.
     const LEAST: u64 = 32;
@@ -171,9 +177,10 @@ struct Outputs {
 }
 
 impl Destinations {
-    /// Looks for both, and whether their names are those of what is written.
+    /// Finds both, and checks that their names fit their formats.
     fn find(args: &RecordArgs) -> Result<Self, Failure> {
         let form = Form::of(&args.output)?;
+        check_names(args)?;
         args.flamegraph.as_deref().map_or(Ok(()), form::check_picture)?;
         let picture = args
             .flamegraph
@@ -193,6 +200,33 @@ impl Destinations {
     }
 }
 
+/// Fails if two files of different content would have one name.
+fn check_names(args: &RecordArgs) -> Result<(), Failure> {
+    let named = [
+        ("-o", Some(&args.output)),
+        ("--flamegraph", args.flamegraph.as_ref()),
+        ("--perf-data", args.perf_data.as_ref()),
+    ];
+    let named: Vec<_> =
+        named.into_iter().filter_map(|(option, path)| Some((option, path?, place_of(path?)?))).collect();
+    for (at, (option, path, place)) in named.iter().enumerate() {
+        if let Some((other, ..)) = named.iter().take(at).find(|(.., before)| before == place) {
+            let text = format!("{other} and {option} both name {}", path.display());
+            return Err(Failure::new(text).hint("give each file a name of its own").status(NOT_UNDERSTOOD));
+        }
+    }
+    Ok(())
+}
+
+/// The folder and the name of a file, wherever it is named from. `None` for what several may write to, as `/dev/null`.
+fn place_of(path: &Path) -> Option<PathBuf> {
+    if path.metadata().is_ok_and(|file| !file.is_file()) {
+        return None;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(folder.canonicalize().ok()?.join(path.file_name()?))
+}
+
 fn write_picture(profile: &Profile, picture: Output, printer: Printer) -> Result<(), Failure> {
     let path = picture.name().to_owned();
     picture
@@ -202,13 +236,13 @@ fn write_picture(profile: &Profile, picture: Output, printer: Printer) -> Result
     Ok(())
 }
 
-/// Without any terminal nobody would end the server.
+/// Without any terminal, no user could end the server.
 fn wants_server(args: &RecordArgs) -> bool {
     let on_terminal = io::stdin().is_terminal() || page::is_terminal() || printer::is_terminal();
     !args.save_only && (args.serve || on_terminal)
 }
 
-/// What the recording gave.
+/// The result of the recording.
 struct Recorded {
     finished: Finished,
     summary: Summary,
@@ -221,9 +255,11 @@ struct Recorded {
     living: Vec<u32>,
     /// Those of the processes that were attached to.
     command_lines: String,
+    /// Why the kernel's records could not be kept, if they were to be.
+    not_kept: Option<Failure>,
 }
 
-/// Records the command, as often as it shall run, or what runs already.
+/// Records all runs of the command, or running processes.
 fn record(
     args: &RecordArgs,
     events: Vec<RecordedEvent>,
@@ -244,11 +280,12 @@ fn record(
 fn record_with(recorder: &Recorder<'_>) -> Result<Recorded, Failure> {
     let Recorder { args, printer, .. } = *recorder;
     let began = Instant::now();
-    let names = recorder.events.iter().map(|recorded| recorded.event.name.clone()).collect();
+    let asked = recorder.events.iter().filter(|recorded| !recorded.may_be_left_out());
+    let names = asked.map(|recorded| recorded.event.name.clone()).collect();
     let mut kept = None;
     // They may end before the recording does.
     let mut command_lines = attached::command_lines(&args.target.pid);
-    let Run { mut summary, mut status, mut used, mut living } =
+    let Run { mut summary, mut status, mut used, mut living, not_kept } =
         recorder.run(Whom::Asked, args.duration, &mut kept)?;
     for run in 2..=args.runs.iteration_count {
         let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
@@ -262,7 +299,7 @@ fn record_with(recorder: &Recorder<'_>) -> Result<Recorded, Failure> {
         }
         printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
         let (mut former, used_before) = (summary, used);
-        Run { summary, status, used, living } = recorder.run(Whom::Asked, left, &mut kept)?;
+        Run { summary, status, used, living, .. } = recorder.run(Whom::Asked, left, &mut kept)?;
         used = used.zip(used_before).map(|(a, b)| a + b);
         summary.total_cpu_time_ns =
             summary.total_cpu_time_ns.zip(former.total_cpu_time_ns).map(|(a, b)| a + b);
@@ -290,10 +327,11 @@ fn record_with(recorder: &Recorder<'_>) -> Result<Recorded, Failure> {
     if !args.target.is_command() {
         command_lines += &attached::command_lines_of_running(&finished.profile);
     }
-    Ok(Recorded { finished, summary, events: names, status, used, living, command_lines })
+    Ok(Recorded { finished, summary, events: names, status, used, living, command_lines, not_kept })
 }
 
-/// How long to record what the command has left running, where a time was given for all and the command did not take it.
+/// How long to record processes that the command has left running, if a duration was given and the command
+/// ended before it.
 fn time_for_the_rest(args: &RecordArgs, summary: &Summary, taken: Duration) -> Option<Duration> {
     let is_command = args.target.is_command() && args.runs.iteration_count <= 1;
     // A recording that is kept holds one run.

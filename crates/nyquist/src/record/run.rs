@@ -1,4 +1,4 @@
-//! One run of what is recorded, from its first event to its last.
+//! One run of a recording, from its first event to its last.
 
 use super::companions::Companions;
 use super::ending;
@@ -21,54 +21,68 @@ use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{Ended, Running, Suspended};
 use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::signals::EndSignal;
-use nyquist_record::linux::{self, Credentials, EndReason, Preference, RecordedEvent, Target, Threads};
-use nyquist_record::{Chunk, Decoder};
+use nyquist_record::linux::{self, Credentials, EndReason, Preference, RecordedEvent, Target};
+use nyquist_symbols::KernelSymbols;
 use std::io;
 use std::slice;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often what was sampled is handed over while somebody watches.
+/// How often samples are handed over while a page is open.
 const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
 
-/// What all runs of a recording have in common.
+/// The common parts of all runs of a recording.
 pub(super) struct Recorder<'a> {
     pub(super) args: &'a RecordArgs,
     pub(super) printer: Printer,
     pub(super) control: &'a Control,
-    /// Whom the command runs as, where that is somebody else.
+    /// The user that the command runs as, if it is another one.
     pub(super) user: Option<&'a Credentials>,
-    /// What is recorded beside the samples.
+    /// The data that are recorded beside the samples.
     pub(super) events: Vec<RecordedEvent>,
     /// Where snapshots are given, where a page shows them.
     pub(super) tap: Option<&'a Tap>,
 }
 
-/// Whom a run records.
+/// The processes that a run records.
 pub(super) enum Whom {
-    /// Whom the options name.
+    /// The processes that the options name.
     Asked,
     /// Processes that a run before has left running.
     LeftRunning(Vec<u32>),
 }
 
-/// What a run gave.
+/// The result of a run.
 pub(super) struct Run {
     pub(super) summary: Summary,
     /// The command's exit status.
     pub(super) status: u8,
     /// The CPU time that the command used, with that of its children, by the kernel's account, where it has ended.
     pub(super) used: Option<Duration>,
-    /// The processes that descend from what was recorded and live on, where the recording has ended with that.
+    /// The descendants of the recorded processes that live on, if the recording has ended with those
+    /// processes.
     pub(super) living: Vec<u32>,
+    /// Why the kernel's records could not be kept, if they were to be.
+    pub(super) not_kept: Option<Failure>,
 }
 
-/// What is about to be recorded.
+/// The processes that will be recorded.
 struct Subject {
     /// The command, where there is one, up to where it would begin.
     child: Option<Suspended>,
     target: Target,
+}
+
+/// Lets the converter know the functions of the kernel where these are to say what threads wait for.
+pub(crate) fn knowing_kernel(converter: Converter, outcome: &Outcome) -> Converter {
+    match outcome {
+        Outcome::Perf(outcome) if outcome.switch_stacks => match KernelSymbols::running_functions() {
+            Ok(symbols) => converter.with_kernel_symbols(symbols),
+            Err(_) => converter,
+        },
+        _ => converter,
+    }
 }
 
 impl Recorder<'_> {
@@ -104,7 +118,9 @@ impl Recorder<'_> {
                 converter.keep_only(wanted.clone());
                 converter
             }
-            None => converter.insert(self.converter(options, wanted.clone()).walking_with(outcome.walkers())),
+            None => {
+                converter.insert(knowing_kernel(self.converter(options, wanted.clone(), &outcome), &outcome))
+            }
         };
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
@@ -134,20 +150,19 @@ impl Recorder<'_> {
         if let Some(command) = command.as_ref().filter(|_| is_beside) {
             self.end_with(Arc::clone(command));
         }
-        let decoder = Decoder::new(outcome.walkers());
         let mut family = Family::default();
         let tap = self.tap.map(|tap| (tap, start));
-        convert(&mut recording, decoder, converter, &mut companions, tee.as_mut(), &mut family, tap);
+        convert(&mut recording, converter, &mut companions, tee.as_mut(), &mut family, tap);
         let summary = recording.finish();
         tell_total(&summary, tee.as_mut(), converter);
         let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
         if let Some(end) = self.end_of(summary.reason, began, duration) {
             converter.note_end(end);
         }
-        if let Some(tee) = tee {
+        let not_kept = tee.and_then(|tee| {
             let build_ids = converter.build_ids();
-            tee.finish(&About { meta: &meta, start, build_ids }, self.printer);
-        }
+            tee.finish(&About { meta: &meta, start, build_ids }, self.printer).err()
+        });
         let (status, used) = match (command, summary.reason) {
             (None, _) => (0, None),
             (Some(command), EndReason::Exited) if !is_beside => self.await_command(&command),
@@ -155,7 +170,7 @@ impl Recorder<'_> {
         };
         self.control.enter(Phase::Saving);
         companions.finish(converter, self.printer);
-        Ok(Run { summary, status, used, living })
+        Ok(Run { summary, status, used, living, not_kept })
     }
 
     fn subject(
@@ -167,7 +182,7 @@ impl Recorder<'_> {
         if !launches && let Some(target) = running {
             return Ok(Subject { child: None, target });
         }
-        // The markers of a command that is not recorded are nobody's.
+        // The markers of a command that is not recorded have no thread.
         let markers = markers.filter(|_| matches!(running, None | Some(Target::System)));
         let child = prepare(self.args, self.user, markers)?;
         let target = running.unwrap_or(Target::Child(child.pid()));
@@ -186,7 +201,7 @@ impl Recorder<'_> {
             duration,
             cpus: args.cpu.clone().unwrap_or_default().0,
             context_switches: args.shape.rows.cswitch_markers || args.off_cpu,
-            threads: args.threads_for.map(|cpus| Threads::for_cpus(cpus.into())),
+            wait_reasons: args.off_cpu,
             events: self.events.clone(),
             hand_over_every: self.tap.map(|_| HAND_OVER_EVERY),
             ..linux::Options::default()
@@ -210,10 +225,12 @@ impl Recorder<'_> {
         }
     }
 
-    fn converter(&self, options: Options, wanted: Filter) -> Converter {
+    fn converter(&self, options: Options, wanted: Filter, outcome: &Outcome) -> Converter {
         let shape = self.args.shape;
         let converter = Converter::new(options);
-        let rows = Shape { waits: self.args.off_cpu, ..shape.into() };
+        // By ptrace, samples say themselves how long their threads have waited.
+        let waits = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
+        let rows = Shape { waits, ..shape.into() };
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
         let mut converter = converter.telling_rows_apart();
         converter.keep_only(wanted);
@@ -238,7 +255,8 @@ impl Recorder<'_> {
         Options { start: linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
     }
 
-    /// When a run ended that has not ended with what was recorded: a program that sleeps has no last event then.
+    /// When a run ended, if it did not end with the recorded processes. A program that sleeps has no last
+    /// event then.
     fn end_of(&self, reason: EndReason, began: Timestamp, duration: Option<Duration>) -> Option<Timestamp> {
         match reason {
             EndReason::Exited => None,
@@ -249,7 +267,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Ends the recording of what runs already when the command ends that it was to last for.
+    /// Ends the recording of running processes when the command ends that limits it.
     fn end_with(&self, command: Arc<Running>) {
         let control = self.control.clone();
         thread::spawn(move || {
@@ -258,19 +276,20 @@ impl Recorder<'_> {
         });
     }
 
-    /// Waits for the command that was recorded to its end, and gives back the exit status that it leaves to the recorder, and
-    /// what it used.
+    /// Waits for the end of the recorded command, and returns the recorder's exit status, and the command's
+    /// CPU time.
     fn await_command(&self, command: &Running) -> (u8, Option<Duration>) {
         let ended = command.wait();
         self.tell_signal(&ended);
         (shell_code(&ended), ended.ok().map(|ended| ended.user + ended.system))
     }
 
-    /// Ends the command, as the recording has ended, but does not wait for one that does not want to. Gives back the exit status
-    /// that it leaves to the recorder.
+    /// Ends the command, because the recording has ended, but does not wait long for it. Returns the
+    /// recorder's exit status.
     fn end_command(&self, command: Arc<Running>, reason: EndReason) -> u8 {
         const GRACE: Duration = Duration::from_secs(2);
-        // The command has ended, or has been told already, where a signal ended the recording or its own end did.
+        // If a signal, or the command's own end, ended the recording, the command has ended or has got the
+        // signal already.
         if reason != EndReason::Stopped {
             let _ = command.signaller().send(EndSignal::Terminate.number());
         }
@@ -297,7 +316,6 @@ impl Recorder<'_> {
 /// Takes over everything that is recorded, until the recording ends.
 fn convert(
     recording: &mut Recording,
-    mut decoder: Decoder,
     converter: &mut Converter,
     companions: &mut Companions,
     mut tee: Option<&mut PerfTee>,
@@ -306,25 +324,23 @@ fn convert(
 ) {
     let _preference = Preference::of_this_thread();
     let mut complete = Timestamp(0);
-    while let Some(chunks) = recording.next_few(decoder.most_at_once()) {
-        let raw = |chunk: &Chunk| (records_of(chunk, tee.as_deref()), chunk.complete_before());
-        let taken: Vec<_> = chunks.iter().map(raw).collect();
-        for ((records, complete_before), events) in taken.iter().zip(decoder.decode(chunks)) {
-            if let Some(tee) = &mut tee {
-                tee.write(records.as_deref(), events, *complete_before);
-            }
-            companions.notice(events);
-            // Their events of a time are needed when what happened before it is said to be known.
-            if *complete_before > complete {
-                companions.collect(events);
-            }
-            complete = complete.max(*complete_before);
-            for event in events.drain(..) {
-                family.notice(&event);
-                converter.push(event);
-            }
+    let mut events = Vec::new();
+    while let Some(chunk) = recording.next() {
+        let (records, complete_before) = (records_of(&chunk, tee.as_deref()), chunk.complete_before());
+        chunk.decode(&mut events);
+        if let Some(tee) = &mut tee {
+            tee.write(records.as_deref(), &events, complete_before);
         }
-        let complete_before = taken.last().map_or(Timestamp(0), |(_, complete_before)| *complete_before);
+        companions.notice(&events);
+        // Their events up to a time are needed before the converter advances to that time.
+        if complete_before > complete {
+            companions.collect(&mut events);
+        }
+        complete = complete.max(complete_before);
+        for event in events.drain(..) {
+            family.notice(&event);
+            converter.push(event);
+        }
         // Another run may follow, whose events are younger than now.
         converter.advance(complete_before.min(linux::now()));
         recording.apply_feedback(&converter.take_copy_counts());
@@ -334,7 +350,7 @@ fn convert(
     }
 }
 
-/// Says what all that was recorded has used, where that was counted: a sum, which has no time.
+/// Reports the CPU time of everything that was recorded, if it was counted. It is a sum, and has no time.
 fn tell_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Converter) {
     let Some(cpu_time_ns) = summary.total_cpu_time_ns else { return };
     let total = Event { time: Timestamp(0), cpu: None, kind: EventKind::TotalInAll { cpu_time_ns } };

@@ -1,4 +1,4 @@
-//! What is recorded: a command, processes that run already, a cgroup, or the whole system.
+//! The target of a recording: a command, processes that run already, a cgroup, or the whole system.
 
 use super::failures::{launch_failure, open_failure};
 use crate::args::{RecordArgs, TargetArgs};
@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 /// How often it is looked for processes of a name that end meanwhile.
 const LOOKS: usize = 10;
 
-/// Opens the backend. A process that was found by its name may end before it is attached to: then the others are attached
-/// to without it, and where none is left, it is looked once more which there are.
+/// Opens the backend. A process that was found by its name may end before it is attached to. Then only the
+/// others are attached to. If none is left, the processes are looked for once more.
 pub(super) fn open_backend(
     args: &RecordArgs,
     mut target: Target,
@@ -49,7 +49,7 @@ pub(super) fn open_backend(
         .hint("-a --name NAME records them as they come and go"))
 }
 
-/// What is recorded where it runs already.
+/// The target that runs already.
 pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failure> {
     if let Some(path) = &args.cgroup {
         return Ok(Some(Target::Cgroup(path.clone())));
@@ -104,7 +104,7 @@ pub(crate) fn command_of(words: &[OsString], user: Option<&Credentials>) -> Resu
     let mut command =
         command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
     if let Some(user) = user {
-        // What stands before the command on the command line wins.
+        // Assignments before the command on the command line take precedence.
         command.env.splice(0..0, invoking_environment(user.uid));
         command.run_as = Some(user.clone());
     }
@@ -120,12 +120,12 @@ pub(super) fn ancestors(target: &Target) -> Vec<u32> {
     }
 }
 
-/// What the profile is called.
+/// The profile's name.
 pub(super) fn profile_name(args: &RecordArgs) -> String {
     args.profile_name.clone().unwrap_or_else(|| target_name(args))
 }
 
-/// What is recorded, in a few words.
+/// The target of the recording, in a few words.
 pub(super) fn target_name(args: &RecordArgs) -> String {
     let TargetArgs { pid, name, all_cpus, cgroup } = &args.target;
     match (pid.first(), cgroup) {

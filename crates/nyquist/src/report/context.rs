@@ -1,4 +1,4 @@
-//! What all views of a report are made of: the profile, how it is shown, and how much of it.
+//! The context of all views of a report: the profile, the format, and the limits.
 
 use crate::args::ReportArgs;
 use crate::number::grouped;
@@ -6,14 +6,14 @@ use crate::scale::Scale;
 use crate::text::{Names, Screen};
 use nyquist_analysis::View;
 
-/// How many rows tables have unless told otherwise.
+/// How many rows tables have by default.
 pub(super) const TABLE_ROWS: usize = 30;
 
-/// How many rows trees have unless told otherwise, and the least share of their nodes in per cent.
+/// How many rows trees have by default, and the least share of their nodes in per cent.
 pub(super) const TREE_ROWS: usize = 200;
 pub(super) const TREE_PERCENT: f64 = 0.5;
 
-/// What the views are made of.
+/// The context of the views.
 pub(super) struct Report<'a> {
     pub(super) args: &'a ReportArgs,
     pub(super) view: &'a View<'a>,
@@ -25,16 +25,21 @@ pub(super) struct Report<'a> {
 impl Report<'_> {
     /// How many rows are shown.
     pub(super) fn limit(&self, usual: usize) -> usize {
-        match self.args.limit {
-            Some(0) => usize::MAX,
-            Some(limit) => limit,
-            None => usual,
-        }
+        limit(self.args.limit, usual)
     }
 
     /// The least weight that is shown.
     pub(super) fn min_weight(&self, usual_percent: f64) -> u64 {
         self.scale.weight_of_percent(self.args.percent.unwrap_or(usual_percent))
+    }
+}
+
+/// How many rows are shown, where so many are asked for.
+pub(super) fn limit(asked: Option<usize>, usual: usize) -> usize {
+    match asked {
+        Some(0) => usize::MAX,
+        Some(limit) => limit,
+        None => usual,
     }
 }
 

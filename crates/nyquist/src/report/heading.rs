@@ -1,24 +1,23 @@
-//! What was recorded and what of it is asked about, in a few lines or as members of a JSON object.
+//! The recording and the selected part of it, in a few lines or as members of a JSON object.
 
-use crate::number::{counted, grouped, percent};
+use crate::number::{counted, grouped, percent, time_span};
 use crate::scale::Scale;
 use nyquist_analysis::{SampleState, Summary, View};
 use nyquist_profile::Unit;
 use serde_json::{Value, json};
 
-/// What was recorded, in two to four lines.
+/// The recording, in two to four lines.
 pub(crate) fn heading(view: &View<'_>) -> String {
     let summary = view.summary();
     let scale = Scale::of(view);
-    let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
     let kind = kind(view);
     let amount = match scale.unit {
         Unit::Time => format!(
-            "{:.2} s of {kind} in {:.2} s",
-            seconds(summary.total.weight.saturating_mul(summary.interval_ns)),
-            seconds(summary.duration_ns)
+            "{} of {kind} in {}",
+            time_span(summary.total.weight.saturating_mul(summary.interval_ns)),
+            time_span(summary.duration_ns)
         ),
-        // What is no time has no place in it.
+        // Units other than time have no place in it.
         Unit::Bytes => format!("{} of {kind}", scale.amount(summary.total.weight)),
         Unit::Count => format!("{} ({kind})", scale.amount(summary.total.weight)),
     };
@@ -40,7 +39,7 @@ pub(crate) fn heading(view: &View<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What samples are counted: CPU time, or what the profile has instead, and waiting.
+/// Which samples are counted: CPU time, or the profile's own unit, and waiting.
 pub(crate) fn kind(view: &View<'_>) -> String {
     let name = crate::text::one_line(&view.profile().meta().measure.name);
     match view.selection().state {
@@ -50,12 +49,12 @@ pub(crate) fn kind(view: &View<'_>) -> String {
     }
 }
 
-/// The name of what was recorded, if it is known, with a colon.
+/// The name of the recorded program, if it is known, with a colon.
 fn name_before(product: &str) -> String {
     if product.is_empty() { String::new() } else { format!("{}: ", crate::text::one_line(product)) }
 }
 
-/// How the CPU time is shared between user code, the kernel, and what is not known.
+/// The shares of user code, the kernel, and unknown code in the CPU time.
 pub(crate) fn shares(summary: &Summary, scale: Scale) -> String {
     let share = |weight: u64| percent(scale.share(weight));
     let mut shares = vec![

@@ -6,6 +6,7 @@ mod heading;
 mod libs;
 mod lines;
 mod markers;
+mod ratios;
 mod rows;
 mod threads;
 mod tree;
@@ -27,6 +28,9 @@ pub(crate) use tree::{TreeOptions, tree_nodes};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
+    if let Some(text) = &args.ratio {
+        return ratios::run(args, text);
+    }
     let mut profile = input::read(&args.file, &args.filter, &args.symbols, Printer::new(args.verbosity))?;
     selection::split(&mut profile, &args.filter);
     let mut selected = selection::select(&profile, &args.filter)?;

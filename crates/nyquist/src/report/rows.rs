@@ -5,7 +5,7 @@ use crate::args::{ColumnName, SortBy};
 use crate::text::{Cell, Column, Style, Table, Text, bar};
 use nyquist_analysis::Amount;
 
-/// What tables with self and total time have for columns; bars where there are colours.
+/// The columns of tables with self and total time. There are bars if there are colours.
 const COLUMNS: [ColumnName; 7] = [
     ColumnName::SelfShare,
     ColumnName::Bar,
@@ -31,14 +31,14 @@ pub(super) struct Row {
 pub(super) struct Rows {
     /// The heading of their names.
     pub(super) heading: &'static str,
-    /// The words for one and several of what they are.
+    /// The singular and the plural of the rows' kind.
     pub(super) words: [&'static str; 2],
     /// Whether each is in a lib.
     pub(super) have_libs: bool,
     pub(super) all: Vec<Row>,
 }
 
-/// Leaves out what is less than the least share, and sorts.
+/// Leaves out rows below the least share, and sorts.
 pub(super) fn choose<T>(
     report: &Report<'_>,
     rows: &mut Vec<T>,

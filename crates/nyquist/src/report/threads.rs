@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 fn threads<'a>(report: &Report<'a>) -> Vec<ThreadRow<'a>> {
     let mut threads = report.view.by_thread();
     let least = report.min_weight(0.0);
-    // Of what passes filters, a thread that has none says nothing; of all, that it has used nothing.
+    // With filters, a thread without samples is left out. Without filters, its row shows that it has used
+    // nothing.
     let only_with_samples = !report.args.filter.is_empty();
     threads.retain(|thread| thread.amount.weight >= least && (thread.samples > 0 || !only_with_samples));
     if report.args.sort == SortBy::Name {

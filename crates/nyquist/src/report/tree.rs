@@ -94,7 +94,7 @@ struct TreeRow<'v> {
     is_of_same_lib: bool,
 }
 
-/// What a line is about.
+/// The subject of a line.
 enum What<'v> {
     Node(TreeNode<'v>),
     /// Children that are too light to be shown.
@@ -132,7 +132,7 @@ struct Kept<'v> {
     children: Children,
 }
 
-/// What was found below a node, or at the roots.
+/// The nodes below a node, or at the roots.
 #[derive(Default)]
 struct Children {
     kept: Vec<usize>,
@@ -201,7 +201,7 @@ impl<'v> Heaviest<'v> {
     }
 }
 
-/// Finds what is heavy enough, and puts it in order.
+/// Finds the nodes that are heavy enough, and sorts them.
 fn chosen<'v>(view: &'v View<'v>, options: &TreeOptions) -> Chosen<'v> {
     let tree = if options.inverted { view.inverted_tree() } else { view.call_tree() };
     let mut found = Heaviest::find(&tree, options);
@@ -259,7 +259,7 @@ impl<'v> TreeRow<'v> {
         }
     }
 
-    /// The guides of what hangs on this node.
+    /// The guides of the node's children.
     fn guides_below(&self) -> String {
         let own = match self.branch {
             Branch::Chain => "",
@@ -316,7 +316,7 @@ fn line(row: &TreeRow<'_>, options: &TreeOptions, screen: Screen) -> Text {
     line.trim_end() + "\n"
 }
 
-/// The guides and the mark of the branch, in at most half of the room: of deep trees the near part.
+/// The guides and the mark of the branch, in at most half of the width. Deep trees show the near part.
 fn guides(row: &TreeRow<'_>, room: Option<usize>, screen: Screen) -> String {
     let mut guides = format!("{}{}", row.guides, row.branch_mark());
     let count = guides.chars().count();

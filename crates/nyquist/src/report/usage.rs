@@ -1,4 +1,5 @@
-//! What processes used beside their samples: CPU, memory, bytes, threads and files, by their counters.
+//! The resources that processes used, beside their samples: CPU, memory, bytes, threads and files, by their
+//! counters.
 
 use crate::number::counted;
 use crate::scale::bytes;
@@ -22,11 +23,11 @@ pub(super) fn lines(view: &View<'_>) -> Vec<String> {
     let mut processes: Vec<&[CounterSummary<'_>]> =
         counters.chunk_by(|a, b| a.process == b.process).collect();
     processes.sort_by(|a, b| figure(b, "CPU").total_cmp(&figure(a, "CPU")));
-    let told = processes.iter().filter_map(|counters| {
+    let rows = processes.iter().filter_map(|counters| {
         let (process, words) = (counters.first()?.process, words(counters, duration_s));
         (!words.is_empty()).then(|| format!("{}: {}", name_of(view, process), words.join(", ")))
     });
-    let mut lines: Vec<String> = told.collect();
+    let mut lines: Vec<String> = rows.collect();
     let others = lines.len().saturating_sub(MOST_LINES);
     lines.truncate(MOST_LINES);
     if others > 0 {
@@ -41,18 +42,18 @@ fn name_of(view: &View<'_>, process: ProcessIndex) -> String {
     format!("{} ({})", one_line(&process.name), one_line(&process.pid))
 }
 
-/// What the counter of a name says, or 0.
+/// The value of the counter of a name, or 0.
 fn figure(counters: &[CounterSummary<'_>], name: &str) -> f64 {
     counters.iter().find(|counter| counter.name == name).map_or(0.0, |counter| counter.figure.value())
 }
 
-/// What the counters of a process say that is worth a word.
+/// The counters of a process that are worth a line.
 fn words(counters: &[CounterSummary<'_>], duration_s: f64) -> Vec<String> {
     let of = |name: &str, least: f64| Some(figure(counters, name)).filter(|value| *value >= least);
     let cpu = of("CPU", f64::MIN_POSITIVE).filter(|_| duration_s > 0.0);
     let memory = of("Memory", f64::MIN_POSITIVE);
     let whole = |value: f64| value.max(0.0) as u64;
-    let told = [
+    let rows = [
         cpu.map(|ms| format!("{:.0}% of a CPU", ms / 10.0 / duration_s)),
         memory.map(|peak| format!("memory up to {}", bytes(whole(peak)))),
         of("Read", LEAST_BYTES).map(|read| format!("read {}", bytes(whole(read)))),
@@ -60,7 +61,7 @@ fn words(counters: &[CounterSummary<'_>], duration_s: f64) -> Vec<String> {
         of("Threads", LEAST_THREADS).map(|most| format!("up to {}", counted(whole(most), "thread"))),
         of("Open files", LEAST_FILES).map(|most| format!("up to {}", counted(whole(most), "open file"))),
     ];
-    told.into_iter().flatten().collect()
+    rows.into_iter().flatten().collect()
 }
 
 /// The counters as members of a JSON object.

@@ -1,4 +1,4 @@
-//! What threads waited for, where, and which thread held it.
+//! What threads waited for, where, which thread held it, and which ended the waits.
 
 use super::context::{Report, TABLE_ROWS, more};
 use super::markers::duration;
@@ -14,56 +14,69 @@ pub(super) fn text(report: &Report<'_>) -> Text {
         return "There are no waits: `nyquist record --off-cpu` records them.\n".into();
     }
     let limit = report.limit(TABLE_ROWS);
-    let mut table = Table::new(vec![
-        Column::Number("TOTAL"),
-        Column::Number("COUNT"),
-        Column::Number("MEDIAN"),
-        Column::Number("LONGEST"),
-        Column::Minor("FOR"),
-        Column::Minor("HELD BY"),
-        Column::Minor("WHICH"),
-        Column::Main("WHERE"),
-    ]);
-    for wait in waits.iter().take(limit) {
-        table.add(row(report, wait));
+    let shown: Vec<_> = waits.iter().take(limit).collect();
+    let are_known =
+        [shown.iter().any(|wait| !wait.holders.is_empty()), shown.iter().any(|wait| !wait.wakers.is_empty())];
+    let numbers = ["TOTAL", "COUNT", "MEDIAN", "LONGEST"].map(Column::Number);
+    let threads = ["HELD BY", "WOKEN BY"].map(Column::Minor).into_iter().zip(are_known);
+    let threads = threads.filter_map(|(column, is_known)| is_known.then_some(column));
+    let things = [Column::Minor("WHICH"), Column::Main("WHERE")];
+    let columns = numbers.into_iter().chain([Column::Minor("FOR")]).chain(threads).chain(things);
+    let mut table = Table::new(columns.collect());
+    for wait in shown {
+        table.add(row(report, wait, are_known));
     }
     table.render(report.screen)
         + more(waits.len().saturating_sub(limit), "thing that was waited for", "things that were waited for")
 }
 
-fn row(report: &Report<'_>, wait: &WaitedFor<'_>) -> Vec<Cell> {
+/// A row; the threads that held things, and those that ended waits, each where the column is there.
+fn row(report: &Report<'_>, wait: &WaitedFor<'_>, are_known: [bool; 2]) -> Vec<Cell> {
     let durations = wait.durations;
     let profile = report.view.profile();
     let place = wait.stacks.first().and_then(|(stack, _)| place(profile, *stack));
     let place = place.map(|frame| report.names.show(profile.func_name(frame.func)));
-    vec![
-        duration(durations.total_ns).into(),
-        grouped(durations.count).into(),
-        duration(durations.p50_ns).into(),
-        duration(durations.max_ns).into(),
-        one_line(wait.reason).into_owned().into(),
-        one_line(wait.holders.first().map_or("", |(holder, _)| holder)).into_owned().into(),
-        Cell::new(one_line(wait.object.unwrap_or_default()).into_owned(), Style::Dim),
-        place.unwrap_or_default().into(),
-    ]
+    let first = |threads: &[(&str, u64)]| -> Cell {
+        one_line(threads.first().map_or("", |(thread, _)| thread)).into_owned().into()
+    };
+    let numbers = [
+        duration(durations.total_ns),
+        grouped(durations.count),
+        duration(durations.p50_ns),
+        duration(durations.max_ns),
+        one_line(wait.reason).into_owned(),
+    ];
+    let threads = [&wait.holders, &wait.wakers].into_iter().zip(are_known);
+    let threads = threads.filter(|(_, is_known)| *is_known).map(|(threads, _)| first(threads));
+    let which = Cell::new(one_line(wait.object.unwrap_or_default()).into_owned(), Style::Dim);
+    let things = [which, place.unwrap_or_default().into()];
+    numbers.into_iter().map(Cell::from).chain(threads).chain(things).collect()
 }
 
-/// Where a thread waits in the eyes of who wrote the program: the innermost function that is no part of the libraries of the language.
+/// Where a thread waits, from the programmer's view: the innermost function outside of the kernel and of the
+/// language's libraries.
 fn place(profile: &Profile, stack: StackId) -> Option<&Frame> {
+    let lib = |frame: &Frame| profile.func(frame.func).lib.map_or("", |lib| &profile.lib(lib).name);
+    // The names of the kernel and of its modules are in brackets.
+    let is_kernels = |frame: &Frame| lib(frame).starts_with('[');
     let is_own = |frame: &&Frame| {
-        let name = profile.func_name(frame.func);
-        let lib = profile.func(frame.func).lib.map_or("", |lib| &profile.lib(lib).name);
+        let (name, lib) = (profile.func_name(frame.func), lib(frame));
         let is_of_language = ["std::", "core::", "<std::", "<core::", "__", "runtime."];
-        let of_language = ["libc.so", "libc-", "libpthread", "ld-", "ld.so", "[vdso]", "libstdc++"];
+        let of_language = ["libc.so", "libc-", "libpthread", "ld-", "ld.so", "libstdc++"];
         !is_reason(name)
             && !is_of_language.iter().any(|start| name.starts_with(start))
             && !of_language.iter().any(|start| lib.starts_with(start))
+            && !is_kernels(frame)
     };
     let innermost = || profile.stack_frames(stack).find(|it| !is_reason(profile.func_name(it.func)));
-    profile.stack_frames(stack).find(is_own).or_else(innermost)
+    let innermost_of_user = || {
+        let mut frames = profile.stack_frames(stack);
+        frames.find(|it| !is_reason(profile.func_name(it.func)) && !is_kernels(it))
+    };
+    profile.stack_frames(stack).find(is_own).or_else(innermost_of_user).or_else(innermost)
 }
 
-/// Whether a function is none, and says what is waited for.
+/// Whether a function is only the reason of a wait.
 fn is_reason(name: &str) -> bool {
     name == well_known::RUNNABLE || well_known::wait_reason(name).is_some()
 }
@@ -83,7 +96,7 @@ fn wait_json(report: &Report<'_>, wait: &WaitedFor<'_>) -> Value {
         profile.stack_frames(stack).map(|frame| profile.func_name(frame.func)).collect()
     };
     let stack = |(stack, time): &(StackId, u64)| json!({ "total_ns": time, "frames": frames(*stack) });
-    let holder = |(holder, time): &(&str, u64)| json!({ "thread": holder, "total_ns": time });
+    let thread = |(thread, time): &(&str, u64)| json!({ "thread": thread, "total_ns": time });
     json!({
         "reason": wait.reason,
         "object": wait.object,
@@ -94,7 +107,8 @@ fn wait_json(report: &Report<'_>, wait: &WaitedFor<'_>) -> Value {
         "p90_ns": wait.durations.p90_ns,
         "p99_ns": wait.durations.p99_ns,
         "max_ns": wait.durations.max_ns,
-        "held_by": wait.holders.iter().map(holder).collect::<Vec<_>>(),
+        "held_by": wait.holders.iter().map(thread).collect::<Vec<_>>(),
+        "woken_by": wait.wakers.iter().map(thread).collect::<Vec<_>>(),
         "stacks": wait.stacks.iter().take(STACKS).map(stack).collect::<Vec<_>>(),
     })
 }

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the file is given: to sample everything, to attach to and read any process, and to see where the kernel's functions are, as
-/// the kernel's documentation has it for perf (`admin-guide/perf-security.rst`).
+/// The capabilities of the file: to sample everything, to attach to and read any process, and to see the
+/// kernel's addresses. The kernel's documentation names them for perf (`admin-guide/perf-security.rst`).
 pub(crate) const CAPABILITIES: &str = "cap_perfmon,cap_sys_ptrace,cap_syslog+ep";
 
 /// The file of this program.
@@ -15,7 +15,7 @@ pub(crate) fn own_program() -> Result<PathBuf, Failure> {
     env::current_exe().map_err(|error| Failure::because("cannot find the file of this program", &error))
 }
 
-/// What is shown before it is done.
+/// The text that is shown before the change.
 pub(crate) fn shown(program: &Path) -> String {
     let program = program.display();
     format!(

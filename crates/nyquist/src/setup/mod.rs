@@ -1,4 +1,5 @@
-//! `nyquist setup`: shows what would let more be recorded, asks, and does it. Nothing is changed without being asked.
+//! `nyquist setup`: shows changes that let more be recorded, asks, and makes them. Nothing is changed without
+//! being asked.
 
 mod apply;
 mod capabilities;
@@ -11,7 +12,7 @@ use nyquist_record::linux::machine::{Settings, is_root, wanted_ring_kb};
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 
-/// Runs the subcommand and gives back the exit status.
+/// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: SetupArgs) -> Result<u8, Failure> {
     if args.capabilities { give_capabilities(args) } else { change_settings(args) }?;
     Ok(0)
@@ -57,12 +58,12 @@ fn give_capabilities(args: SetupArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether what is shown will be done, if nobody says no.
+/// Whether the changes will be made, unless the user refuses.
 fn is_done(args: SetupArgs, is_root: bool) -> bool {
     is_root && !args.dry_run
 }
 
-/// Shows what would be done, and whether it is to be. Without root it fails with the command that would do it.
+/// Shows the changes, and asks whether to make them. Without root it fails with the command that would do it.
 fn wants(args: SetupArgs, shown: &str) -> Result<bool, Failure> {
     page::print(shown)?;
     if args.dry_run {

@@ -1,4 +1,4 @@
-//! What is to be changed so that more can be recorded: pure functions of how the machine is set.
+//! The changes that let more be recorded: pure functions of the machine's settings.
 
 use nyquist_record::linux::machine::Settings;
 use std::fmt::Write as _;
@@ -8,15 +8,16 @@ use std::fmt::Write as _;
 pub(crate) struct Change {
     /// The name below `kernel.`.
     pub(crate) name: &'static str,
-    /// What it is now.
+    /// The present value.
     pub(crate) from: i64,
-    /// What it becomes.
+    /// The new value.
     pub(crate) to: i64,
-    /// What that means, for good and bad.
+    /// The benefit and the risk.
     pub(crate) meaning: &'static str,
 }
 
-/// The changes that let everybody record with kernel code and large buffers. What allows more already stays.
+/// The changes that let everybody record with kernel code and large buffers. Settings that allow more already
+/// are kept.
 pub(crate) fn changes(settings: &Settings, wanted_ring_kb: u64) -> Vec<Change> {
     let at_most = |name, now: Option<i64>, to, meaning| {
         now.filter(|now| *now > to).map(|from| Change { name, from, to, meaning })

@@ -1,4 +1,4 @@
-//! Two commands beside each other, and what of their difference is more than chance.
+//! Two commands beside each other, and whether their difference is more than chance.
 
 use super::CONFIDENCE;
 use super::format::value;
@@ -41,7 +41,7 @@ pub(super) fn text(before: &Summary, after: &Summary, names: &[Option<String>; 2
     )
 }
 
-/// A change in per cent with half its interval: `-12.3% ± 1.0`, or `~` before what may be chance.
+/// A change in per cent with half its interval: `-12.3% ± 1.0`, or with `~` before it if it may be chance.
 fn shown(change: &Change) -> String {
     if change.difference == 0.0 {
         return "0.0%".to_owned();

@@ -1,10 +1,11 @@
 //! Which events are counted: those that were named, or a usual set.
 
-use crate::args::{NOT_UNDERSTOOD, StatArgs};
+use crate::args::StatArgs;
+use crate::event_failure::event_failure;
 use crate::failure::Failure;
-use nyquist_record::linux::event_names::{Event, EventNameError, EventSources, parse};
+use nyquist_record::linux::event_names::{Event, EventSources, parse};
 
-/// What is counted where no event is named.
+/// The events that are counted by default.
 const USUAL: &str =
     "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses";
 
@@ -22,12 +23,7 @@ pub(super) fn wanted(args: &StatArgs) -> Result<Wanted, Failure> {
     let are_named = !args.events.is_empty();
     let mut events = Vec::new();
     for text in args.events.iter().map(String::as_str).chain((!are_named).then_some(USUAL)) {
-        events.extend(parse(text, &sources).map_err(|error| failure(&error))?);
+        events.extend(parse(text, &sources).map_err(|error| event_failure(&error))?);
     }
     Ok(Wanted { events, are_named })
-}
-
-/// What is wrong with the name of an event, with the place and what to do.
-pub(crate) fn failure(error: &EventNameError) -> Failure {
-    error.hints().into_iter().fold(Failure::new(error.to_string()).status(NOT_UNDERSTOOD), Failure::hint)
 }

@@ -1,6 +1,6 @@
 //! Values as people read them.
 
-use super::measured::{Quantity, Row, Summary, plain};
+use super::measured::{KernelCount, Quantity, Row, Summary, mean_of, plain};
 use crate::number::{grouped, percent};
 use nyquist_record::linux::counting::Missing;
 
@@ -52,22 +52,24 @@ pub(super) fn missing(missing: Missing) -> &'static str {
     }
 }
 
-/// What a value means beside others: a rate or a share; and whether it is an estimate.
-pub(super) fn note(row: &Row, summary: &Summary) -> String {
+/// The relation of a value to others: a rate or a share; and whether it is an estimate. `beside` are the rows of the same thread,
+/// or of all together.
+pub(super) fn note(row: &Row, beside: &[Row], summary: &Summary) -> String {
     let Ok(spread) = row.spread else { return row.spread.err().map_or("", missing).to_owned() };
     let mut notes = Vec::new();
-    notes.extend(relation(row, spread.mean, summary));
+    notes.extend(relation(row, spread.mean, beside, summary));
     if row.share < 0.9995 {
         notes.push(format!("counted {} of the time", percent(row.share)));
     }
-    if row.by_process {
-        notes.push("of processes that were waited for".to_owned());
-    }
+    notes.extend(row.by_kernel.map(|whose| match whose {
+        KernelCount::Processes => "of processes that were waited for".to_owned(),
+        KernelCount::Thread => "by the kernel's account of the thread".to_owned(),
+    }));
     notes.join(", ")
 }
 
-fn relation(row: &Row, mean: f64, summary: &Summary) -> Option<String> {
-    let other = |name: &str| summary.mean(name, row).filter(|value| *value > 0.0);
+fn relation(row: &Row, mean: f64, beside: &[Row], summary: &Summary) -> Option<String> {
+    let other = |name: &str| mean_of(name, beside).filter(|value| *value > 0.0);
     let name = plain(&row.name);
     let share_of = |of: &str| Some(format!("{} of {of}", percent(mean / other(of)?)));
     match name {

@@ -3,12 +3,12 @@
 use super::CONFIDENCE;
 use super::compare::pairs;
 use super::format::missing;
-use super::measured::{Quantity, Row, Summary};
-use super::table::Change;
+use super::interval::IntervalCount;
+use super::measured::{KernelCount, Quantity, Row, Summary};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// One command, or what runs already.
+/// One command, or running processes.
 pub(super) fn summary(summary: &Summary, name: Option<&str>) -> Value {
     json!({
         "command": name.filter(|name| !name.is_empty()),
@@ -39,9 +39,9 @@ pub(super) fn comparison(before: &Summary, after: &Summary, names: &[Option<Stri
     })
 }
 
-/// What was counted in an interval that ends at a time.
-pub(super) fn interval(since: Duration, changes: &[Change<'_>]) -> Value {
-    let event = |change: &Change<'_>| {
+/// The counts of an interval that ends at a time.
+pub(super) fn interval(since: Duration, counts: &[IntervalCount<'_>]) -> Value {
+    let event = |change: &IntervalCount<'_>| {
         let row = super::measured::row_of_interval(change);
         json!({
             "event": row.name,
@@ -50,7 +50,7 @@ pub(super) fn interval(since: Duration, changes: &[Change<'_>]) -> Value {
             "missing": change.value.err().map(missing),
         })
     };
-    json!({ "time_s": since.as_secs_f64(), "events": changes.iter().map(event).collect::<Vec<_>>() })
+    json!({ "time_s": since.as_secs_f64(), "events": counts.iter().map(event).collect::<Vec<_>>() })
 }
 
 fn unit(row: &Row) -> &str {
@@ -66,7 +66,7 @@ fn row(row: &Row) -> Value {
     let spread = row.spread.ok();
     json!({
         "event": row.name,
-        "thread": row.thread.as_ref().map(|(tid, name)| json!({ "tid": tid, "name": name })),
+        "thread": row.thread.as_ref().map(|it| json!({ "pid": it.pid, "tid": it.tid, "name": it.name })),
         "unit": unit(row),
         "mean": spread.map(|spread| spread.mean),
         "deviation": spread.filter(|spread| spread.count > 1).map(|spread| spread.deviation),
@@ -75,7 +75,8 @@ fn row(row: &Row) -> Value {
         "values": row.values,
         "share_of_time": row.share,
         "user_only": row.user_only,
-        "of_waited_for_processes": row.by_process,
+        "of_waited_for_processes": row.by_kernel == Some(KernelCount::Processes),
+        "of_kernels_account": row.by_kernel == Some(KernelCount::Thread),
         "missing": row.spread.err().map(missing),
     })
 }

@@ -1,8 +1,9 @@
 //! One run: counters are opened, the command runs or time passes, and they are read.
 
+use super::counting::Counting;
 use super::events::Wanted;
-use super::measured::{Counted, Measured};
-use super::{json, table};
+use super::measured::Measured;
+use super::{interval, json, table};
 use crate::args::{StatArgs, TargetArgs};
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
@@ -14,12 +15,12 @@ use crate::record::{command_of, launch_failure, running_target, signal_line};
 use crate::text::Text;
 use nyquist_convert::event::Pid;
 use nyquist_record::linux::Target;
-use nyquist_record::linux::counting::{CountError, Counters, Scope, Waited, Waiter};
+use nyquist_record::linux::counting::{CommandThreads, CountError, Counters, Scope, Waited, Waiter};
 use nyquist_record::linux::launch::{self, Ended, Running, Suspended};
+use nyquist_record::linux::ptrace::Notice;
 use nyquist_record::linux::signals::EndSignal;
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -36,13 +37,13 @@ pub(super) struct Meter<'a> {
     kept: RefCell<Text>,
 }
 
-/// What is counted, and the command that it takes.
+/// The counted target, and its command.
 struct Opened {
-    counters: Counters,
+    counting: Counting,
     child: Option<Suspended>,
     /// The processes whose end ends the run, where no command does.
     pids: Vec<u32>,
-    /// Whether the command is what is counted.
+    /// Whether the command is counted.
     is_command: bool,
 }
 
@@ -56,16 +57,15 @@ impl<'a> Meter<'a> {
         Self { args, wanted, control, printer, kept: RefCell::default() }
     }
 
-    /// Measures one run of a command, or what runs already, for as long as a command beside it or until it ends.
+    /// Measures one run of a command. Or measures running processes, until they or a command beside them end.
     pub(super) fn measure(&self, command: &[OsString]) -> Result<Measured, Failure> {
-        let Opened { counters, child, pids, is_command } = self.open(command)?;
+        let Opened { counting, child, pids, is_command } = self.open(command)?;
         let ending = child.as_ref().map_or(pids, |child| vec![child.pid().0]);
         let cannot_wait = |error: io::Error| Failure::because("the end cannot be waited for", &error);
         let mut waiter = Waiter::new(&ending).map_err(cannot_wait)?;
-        let names = thread_names(&counters);
         let began = Instant::now();
         if !is_command {
-            counters.enable();
+            counting.enable();
         }
         let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
         self.control.enter(Phase::Recording {
@@ -73,9 +73,9 @@ impl<'a> Meter<'a> {
             command: running.as_ref().map(Running::signaller),
             interrupts: 0,
         });
-        let waited = self.wait(&mut waiter, &counters, began).map_err(cannot_wait)?;
+        let waited = self.wait(&mut waiter, &counting, began).map_err(cannot_wait)?;
         if !is_command {
-            counters.disable();
+            counting.disable();
         }
         let mut wall = began.elapsed();
         let ended = running.map(|running| self.end(&running, waited)).transpose();
@@ -84,12 +84,7 @@ impl<'a> Meter<'a> {
             wall = began.elapsed();
         }
         self.control.enter(Phase::Starting);
-        let counts = counters.read().into_iter().map(|reading| Counted {
-            event: reading.event,
-            thread: reading.thread.map(|tid| (tid, name_of(&names, tid))),
-            count: reading.count,
-            user_only: reading.user_only,
-        });
+        let counts = counting.finish(self.printer);
         let status = match (&ended, waited) {
             // As with a recording: the command did not end by itself.
             (_, Waited::Time) => 0,
@@ -99,10 +94,10 @@ impl<'a> Meter<'a> {
         };
         let used = ended.filter(|_| is_command).map(|ended| (ended.user, ended.system, ended.usage));
         self.tell_signal(ended.as_ref(), command);
-        Ok(Measured { wall, used, counts: counts.collect(), status })
+        Ok(Measured { wall, used, counts, status })
     }
 
-    /// Whether no more runs are to follow: one has failed, or somebody wants an end.
+    /// Whether no more runs follow, because one has failed, or a signal asks for the end.
     pub(super) fn ends_early(&self, last: Option<&Measured>, left: u32) -> bool {
         if self.control.asked_to_end().is_some() {
             return true;
@@ -127,26 +122,47 @@ impl<'a> Meter<'a> {
             Some(Target::Attach(pids)) => pids,
             _ => Vec::new(),
         };
-        let scope = match &child {
+        let is_command = self.args.is_command();
+        let counting = match &child {
+            Some(child) if is_command && self.args.per_thread => {
+                let lost = child.loses_privileges();
+                if let Some(program) = lost.clone() {
+                    self.printer.warn(Notice::LosesPrivileges { program });
+                }
+                let threads = CommandThreads::trace(&self.wanted.events, child.pid(), lost);
+                threads.map(Counting::CommandThreads)
+            }
+            _ => self.counters(child.as_ref(), &pids)?.map(Counting::of),
+        };
+        let counting = counting.map_err(|error| count_failure(&error))?;
+        if !is_command && counting.is_refused() {
+            return Err(nothing_counts(self.args));
+        }
+        Ok(Opened { counting, child, pids: pids.into_iter().map(|Pid(pid)| pid).collect(), is_command })
+    }
+
+    fn counters(
+        &self,
+        child: Option<&Suspended>,
+        pids: &[Pid],
+    ) -> Result<Result<Counters, CountError>, Failure> {
+        let scope = match child {
             _ if self.args.all_cpus => Scope::Everyone,
-            _ if self.args.per_thread => Scope::EachThread(&pids),
-            _ if !pids.is_empty() => Scope::Running(&pids),
+            _ if self.args.per_thread => Scope::EachThread(pids),
+            _ if !pids.is_empty() => Scope::Running(pids),
             Some(child) => Scope::Child(child.pid()),
             None => return Err(Failure::new("no command is given").hint("nyquist stat COMMAND")),
         };
-        let is_command = matches!(scope, Scope::Child(_));
-        let counters = Counters::open(&self.wanted.events, scope).map_err(|error| count_failure(&error))?;
-        let is_refused = counters.read().iter().all(|reading| reading.count.is_err());
-        if is_refused && !is_command {
-            return Err(nothing_counts(self.args));
-        }
-        Ok(Opened { counters, child, pids: pids.into_iter().map(|Pid(pid)| pid).collect(), is_command })
+        Ok(Counters::open(&self.wanted.events, scope))
     }
 
     /// Waits for the end, and prints each interval.
-    fn wait(&self, waiter: &mut Waiter, counters: &Counters, began: Instant) -> io::Result<Waited> {
+    fn wait(&self, waiter: &mut Waiter, counting: &Counting, began: Instant) -> io::Result<Waited> {
         let end = self.args.duration.and_then(|duration| began.checked_add(duration));
-        let Some(interval) = self.args.interval.map(Duration::from_millis) else { return waiter.wait(end) };
+        let interval = self.args.interval.map(Duration::from_millis);
+        let (Some(interval), Some(counters)) = (interval, counting.counters()) else {
+            return waiter.wait(end);
+        };
         let mut before = counters.read();
         let mut next = began + interval;
         loop {
@@ -154,8 +170,8 @@ impl<'a> Meter<'a> {
             let waited = waiter.wait(Some(until))?;
             let now = counters.read();
             let is_last = waited != Waited::Time || end.is_some_and(|end| Instant::now() >= end);
-            let changes = table::changes(&self.wanted.events, &before, &now);
-            self.print_interval(began.elapsed(), &changes);
+            let counts = interval::counts(&self.wanted.events, &before, &now);
+            self.print_interval(began.elapsed(), &counts);
             if is_last {
                 return Ok(waited);
             }
@@ -168,11 +184,11 @@ impl<'a> Meter<'a> {
     }
 
     /// Prints an interval at once, or keeps it for the file.
-    fn print_interval(&self, since: Duration, changes: &[table::Change<'_>]) {
+    fn print_interval(&self, since: Duration, counts: &[interval::IntervalCount<'_>]) {
         let text = if self.args.json {
-            format!("{}\n", json::interval(since, changes)).into()
+            format!("{}\n", json::interval(since, counts)).into()
         } else {
-            table::interval(since, changes)
+            table::interval(since, counts)
         };
         match (&self.args.output, self.args.json) {
             (Some(_), _) => *self.kept.borrow_mut() += text,
@@ -200,7 +216,8 @@ impl<'a> Meter<'a> {
             // A command that has ended meanwhile needs no signal.
             let _ = running.signaller().send(EndSignal::Terminate.number());
         }
-        // What has stopped the waiting would stop this, too: only the process is waited for.
+        // Only the process is waited for, because the request that has stopped the other wait would stop this
+        // one, too.
         let mut waiter = Waiter::new(&[running.pid().0])?;
         match waiter.wait(Some(Instant::now() + GRACE))? {
             Waited::Exited => running.wait().map(Some),
@@ -220,22 +237,11 @@ fn running_has_ended(running: &Running) -> bool {
     nyquist_record::linux::process_has_ended(running.pid().0)
 }
 
-/// The names of the threads that count by themselves, as they are before they may end.
-fn thread_names(counters: &Counters) -> Vec<(u32, String)> {
-    let threads = counters.read().into_iter().filter_map(|reading| reading.thread);
-    let name = |tid: u32| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
-    threads.map(|tid| (tid, name(tid).trim_end().to_owned())).collect()
-}
-
-fn name_of(names: &[(u32, String)], tid: u32) -> String {
-    names.iter().find(|(other, _)| *other == tid).map(|(_, name)| name.clone()).unwrap_or_default()
-}
-
 fn count_failure(error: &CountError) -> Failure {
     error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
 }
 
-/// Nothing can be counted of what runs already; of a command, its times are there still.
+/// Nothing can be counted of running processes. A command still has its times.
 fn nothing_counts(args: &StatArgs) -> Failure {
     let what = if args.all_cpus { "the whole machine" } else { "these processes" };
     Failure::new(format!("no event can be counted of {what}"))

@@ -1,22 +1,33 @@
-//! What was measured: of one run, and of all runs together.
+//! The measurements: of one run, and of all runs together.
 
 use super::events::Wanted;
-use super::table::Change;
+use super::interval::IntervalCount;
 use nyquist_analysis::Spread;
-use nyquist_record::linux::counting::{Count, Missing};
+use nyquist_record::linux::counting::{Count, Missing, ThreadAccount};
 use nyquist_record::linux::event_names::Event;
 use nyquist_record::linux::launch::Usage;
 use std::time::Duration;
 
-/// What one run measured.
+/// The measurements of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub(super) wall: Duration,
-    /// Of a command: the CPU time in user code and in the kernel, and what else the kernel counts of each process.
+    /// For a command: the CPU time in user code and in the kernel, and the kernel's other counts of each
+    /// process.
     pub(super) used: Option<(Duration, Duration, Usage)>,
     pub(super) counts: Vec<Counted>,
     /// The command's exit status.
     pub(super) status: u8,
+}
+
+/// A thread that counts by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Thread {
+    /// Its place among all threads: numbers of threads are used again.
+    pub(super) place: usize,
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) name: String,
 }
 
 /// A count of an event.
@@ -24,13 +35,15 @@ pub(super) struct Measured {
 pub(super) struct Counted {
     /// The place of the event.
     pub(super) event: usize,
-    /// The thread with its name, where each counts by itself.
-    pub(super) thread: Option<(u32, String)>,
+    /// The thread, where each counts by itself.
+    pub(super) thread: Option<Thread>,
+    /// What the kernel has counted of that thread by itself, where that is known.
+    pub(super) account: Option<ThreadAccount>,
     pub(super) count: Result<Count, Missing>,
     pub(super) user_only: bool,
 }
 
-/// What a row shows.
+/// The kind of a row's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
     Seconds,
@@ -41,11 +54,20 @@ pub(super) enum Quantity {
     Other,
 }
 
+/// Whose the kernel's own count is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KernelCount {
+    /// The processes' that were waited for.
+    Processes,
+    /// The thread's.
+    Thread,
+}
+
 /// A row of the result: the values of all runs.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: String,
-    pub(super) thread: Option<(u32, String)>,
+    pub(super) thread: Option<Thread>,
     pub(super) quantity: Quantity,
     pub(super) unit: Option<String>,
     pub(super) values: Vec<f64>,
@@ -53,13 +75,13 @@ pub(super) struct Row {
     /// The least share of the time that a run counted it for.
     pub(super) share: f64,
     pub(super) user_only: bool,
-    /// Whether it is what the kernel counts of each process that was waited for, because the event itself is refused.
-    pub(super) by_process: bool,
+    /// Whose count of the kernel it is, because the event itself is refused.
+    pub(super) by_kernel: Option<KernelCount>,
     /// Whether the event was asked for by its name.
     pub(super) is_named: bool,
 }
 
-/// What all runs measured.
+/// The measurements of all runs.
 #[derive(Clone, Debug)]
 pub(super) struct Summary {
     pub(super) runs: usize,
@@ -99,13 +121,12 @@ impl Summary {
         let times = std::iter::once(wall).chain(self.user.clone()).chain(self.system.clone());
         self.rows.iter().cloned().chain(times).collect()
     }
+}
 
-    /// The mean of an event without modifiers, of a thread or of all.
-    pub(super) fn mean(&self, name: &str, like: &Row) -> Option<f64> {
-        let is_it = |row: &&Row| plain(&row.name) == name && row.thread == like.thread;
-        let row = self.rows.iter().find(is_it)?;
-        row.spread.ok().map(|spread| spread.mean)
-    }
+/// The mean of an event without modifiers among rows of one thread, or of all together.
+pub(super) fn mean_of(name: &str, rows: &[Row]) -> Option<f64> {
+    let row = rows.iter().find(|row| plain(&row.name) == name)?;
+    row.spread.ok().map(|spread| spread.mean)
 }
 
 /// The name without modifiers.
@@ -126,7 +147,7 @@ fn time_row(name: &str, values: Vec<f64>) -> Row {
         values,
         share: 1.0,
         user_only: false,
-        by_process: false,
+        by_kernel: None,
         is_named: false,
     }
 }
@@ -154,16 +175,20 @@ fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Row {
         spread: Err(first.count.err().unwrap_or(Missing::NotCounted)),
         share: counts.iter().copied().map(Count::share).fold(1.0, f64::min),
         user_only: first.user_only,
-        by_process: false,
+        by_kernel: None,
         is_named: false,
     };
-    // In the kernel, where switches happen, a plain user counts none; what it counts of each process tells them.
+    // Switches happen in the kernel, where a plain user's event counts none. The kernel's own count of each
+    // process has them.
     let is_hidden = first.user_only && ["context-switches", "cs"].contains(&&*event.name);
     if is_hidden || matches!(first.count, Err(Missing::NotPermitted)) {
-        let by_process: Option<Vec<_>> = runs.iter().map(|run| by_process(event, run)).collect();
-        if let Some(found) = by_process.filter(|_| first.thread.is_none()) {
+        let (found, whose): (Option<Vec<_>>, _) = match &first.thread {
+            None => (runs.iter().map(|run| by_process(event, run)).collect(), KernelCount::Processes),
+            Some(_) => (by_thread(event, first).map(|value| vec![value]), KernelCount::Thread),
+        };
+        if let Some(found) = found {
             values = found;
-            (row.by_process, row.user_only, row.share) = (true, false, 1.0);
+            (row.by_kernel, row.user_only, row.share) = (Some(whose), false, 1.0);
         }
     }
     row.name += mark_of_user_code(&row.name, row.user_only);
@@ -174,15 +199,32 @@ fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Row {
     row
 }
 
-/// What the kernel counts of each process, where it is what an event counts.
+/// The kernel's own count of each process, if it is the same as an event's.
 fn by_process(event: &Event, run: &Measured) -> Option<f64> {
     let (user, system, usage) = run.used.as_ref()?;
+    by_account(
+        event,
+        &ThreadAccount {
+            cpu_time: *user + *system,
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
+            context_switches: usage.context_switches,
+        },
+    )
+}
+
+/// The kernel's own count of a thread, if it is the same as an event's.
+fn by_thread(event: &Event, counted: &Counted) -> Option<f64> {
+    by_account(event, counted.account.as_ref()?)
+}
+
+fn by_account(event: &Event, account: &ThreadAccount) -> Option<f64> {
     let count = match event.name.as_str() {
-        "context-switches" | "cs" => usage.context_switches,
-        "page-faults" | "faults" => usage.minor_faults.saturating_add(usage.major_faults),
-        "minor-faults" => usage.minor_faults,
-        "major-faults" => usage.major_faults,
-        "task-clock" | "cpu-clock" => return Some((*user + *system).as_nanos() as f64),
+        "context-switches" | "cs" => account.context_switches,
+        "page-faults" | "faults" => account.minor_faults.saturating_add(account.major_faults),
+        "minor-faults" => account.minor_faults,
+        "major-faults" => account.major_faults,
+        "task-clock" | "cpu-clock" => return Some(account.cpu_time.as_nanos() as f64),
         _ => return None,
     };
     Some(count as f64)
@@ -197,7 +239,7 @@ fn quantity(event: &Event) -> Quantity {
     }
 }
 
-/// What perf puts behind the name of an event that counts user code alone.
+/// Perf's suffix for the name of an event that counts only user code.
 fn mark_of_user_code(name: &str, user_only: bool) -> &'static str {
     match (user_only, name.ends_with('/')) {
         (true, true) => "u",
@@ -207,7 +249,7 @@ fn mark_of_user_code(name: &str, user_only: bool) -> &'static str {
 }
 
 /// The row of an event in one interval.
-pub(super) fn row_of_interval(change: &Change<'_>) -> Row {
+pub(super) fn row_of_interval(change: &IntervalCount<'_>) -> Row {
     let event = change.event;
     Row {
         name: format!("{}{}", event.name, mark_of_user_code(&event.name, change.user_only)),

@@ -1,14 +1,14 @@
-//! `nyquist stat`: what happens in a program, counted without sampling it.
+//! `nyquist stat`: counts events in a program without sampling it.
 
 mod compare;
+mod counting;
 mod events;
 mod format;
+mod interval;
 mod json;
 mod measure;
 mod measured;
 mod table;
-
-pub(crate) use events::failure as event_failure;
 
 use crate::args::{NOT_UNDERSTOOD, StatArgs};
 use crate::control::Control;
@@ -30,7 +30,7 @@ const RUNS_OF_A_COMPARISON: u32 = 5;
 /// The confidence of the intervals of differences.
 const CONFIDENCE: f64 = 0.95;
 
-/// Runs the subcommand and gives back the exit status.
+/// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     check(args)?;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
         (first, Some(second)) => in_turns(args, &meter, [first, second])?,
         (command, None) => vec![repeated(args, &meter, command)?],
     };
-    // What follows takes no right of root's.
+    // The rest needs no right of root's.
     if let Err(failure) = identity::give_up_privileges() {
         printer.warn(failure.message);
     }
@@ -67,13 +67,16 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// Refuses what the definition of the options cannot.
+/// Refuses combinations that the definition of the options cannot refuse.
 fn check(args: &StatArgs) -> Result<(), Failure> {
     let (first, second) = args.commands();
     let wrong = |message: &str| Failure::new(message).status(NOT_UNDERSTOOD);
     match second {
         Some(_) if !args.is_command() => {
             Err(wrong("--vs compares commands, and -p and -a count what runs already"))
+        }
+        Some(_) if args.per_thread => {
+            Err(wrong("--vs compares whole commands, and --per-thread counts their threads"))
         }
         Some(_) if args.interval.is_some() => {
             Err(wrong("--vs compares whole runs, and -I shows a part of one"))
@@ -89,7 +92,7 @@ fn check(args: &StatArgs) -> Result<(), Failure> {
     }
 }
 
-/// Measures the runs of a command, or what runs already.
+/// Measures the runs of a command, or running processes.
 fn repeated(args: &StatArgs, meter: &Meter<'_>, command: &[OsString]) -> Result<Vec<Measured>, Failure> {
     let runs = args.repeat.unwrap_or(1);
     let mut measured = Vec::new();
@@ -102,8 +105,8 @@ fn repeated(args: &StatArgs, meter: &Meter<'_>, command: &[OsString]) -> Result<
     Ok(measured)
 }
 
-/// Measures two commands in turns, so that what changes in the machine meanwhile is in both. Each second pair runs the other
-/// way round.
+/// Measures two commands in turns, so that changes of the machine affect both. Each second pair runs the
+/// other way round.
 fn in_turns(
     args: &StatArgs,
     meter: &Meter<'_>,
@@ -123,7 +126,7 @@ fn in_turns(
     Ok(measured)
 }
 
-/// What is counted where it runs already.
+/// The counted target that runs already.
 fn target(args: &StatArgs) -> String {
     let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
     match &*pids {

@@ -2,16 +2,16 @@
 
 use super::events::Wanted;
 use super::format::{deviation, missing, note, value};
-use super::measured::{Quantity, Row, Summary};
+use super::interval::IntervalCount;
+use super::measured::{Quantity, Row, Summary, Thread};
 use crate::number::counted;
 use crate::text::{Cell, Column, Screen, Style, Table, Text, cut, one_line};
-use nyquist_record::linux::counting::{Missing, Reading};
-use nyquist_record::linux::event_names::Event;
+use nyquist_record::linux::counting::Missing;
 use nyquist_record::linux::machine::Settings;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The table of one command, or of what runs already.
+/// The table of one command, or of running processes.
 pub(super) fn text(summary: &Summary, name: Option<&str>, screen: Screen) -> Text {
     let mut text = heading(summary, name, screen);
     let has_spread = summary.runs > 1;
@@ -20,21 +20,22 @@ pub(super) fn text(summary: &Summary, name: Option<&str>, screen: Screen) -> Tex
         columns.splice(1..1, [Column::Number("± %"), Column::Number("±")]);
     }
     columns.push(Column::Minor(""));
-    let mut threads: Vec<_> = summary.rows.iter().map(|row| row.thread.clone()).collect();
-    threads.dedup();
-    for thread in threads.into_iter().flatten() {
-        let of_thread = summary.rows.iter().filter(|row| row.thread.as_ref() == Some(&thread));
+    let of_threads = summary.rows.chunk_by(|one, other| one.thread == other.thread);
+    let mut pids: Vec<_> = summary.rows.iter().filter_map(|row| Some(row.thread.as_ref()?.pid)).collect();
+    pids.dedup();
+    let all_missing = summary.user.is_none() && summary.rows.iter().all(|row| row.spread.is_err());
+    for rows in of_threads {
+        let Some(thread) = rows.first().and_then(|row| row.thread.as_ref()) else { continue };
         let mut table = Table::new(columns.clone());
-        of_thread
-            .filter(|row| is_shown(row, summary))
-            .for_each(|row| table.add(cells(row, summary, has_spread)));
-        text += Style::Bold.paint(&format!("{} ({})", one_line(&thread.1), thread.0), screen) + "\n";
+        let shown = rows.iter().filter(|row| is_shown(row, all_missing));
+        shown.for_each(|row| table.add(cells(row, rows, summary, has_spread)));
+        text += Style::Bold.paint(&thread_heading(thread, pids.len() > 1), screen) + "\n";
         text += table.render(screen) + "\n";
     }
     let mut table = Table::new(columns);
     let rows = summary.all_rows();
-    for row in rows.iter().filter(|row| row.thread.is_none() && is_shown(row, summary)) {
-        table.add(cells(row, summary, has_spread));
+    for row in rows.iter().filter(|row| row.thread.is_none() && is_shown(row, all_missing)) {
+        table.add(cells(row, &rows, summary, has_spread));
     }
     text + table.render(screen)
 }
@@ -49,23 +50,32 @@ fn heading(summary: &Summary, name: Option<&str>, screen: Screen) -> Text {
     Text::from("\n") + Style::Bold.paint(&line, screen) + "\n"
 }
 
-/// An event of the usual set that this machine does not have is told of below.
-fn is_shown(row: &Row, summary: &Summary) -> bool {
-    let all_missing = summary.rows.iter().all(|row| row.spread.is_err());
-    row.spread.is_ok() || !is_of_usual_set(row) || all_missing && summary.user.is_none()
+/// A thread's name and number, and its process where that is another number and not the only one.
+fn thread_heading(thread: &Thread, has_several_processes: bool) -> String {
+    let name = one_line(&thread.name);
+    if has_several_processes && thread.pid != thread.tid {
+        format!("{name} ({} of process {})", thread.tid, thread.pid)
+    } else {
+        format!("{name} ({})", thread.tid)
+    }
+}
+
+/// If this machine lacks an event of the usual set, a note below says so.
+fn is_shown(row: &Row, all_missing: bool) -> bool {
+    row.spread.is_ok() || !is_of_usual_set(row) || all_missing
 }
 
 fn is_of_usual_set(row: &Row) -> bool {
     row.spread.is_err() && row.quantity == Quantity::Times && !row.is_named
 }
 
-fn cells(row: &Row, summary: &Summary, has_spread: bool) -> Vec<Cell> {
+fn cells(row: &Row, beside: &[Row], summary: &Summary, has_spread: bool) -> Vec<Cell> {
     let count = match row.spread {
         Ok(spread) => value(row, spread.mean),
         Err(_) => "-".to_owned(),
     };
     let name = Cell::from(row.name.clone());
-    let note = Cell::new(note(row, summary), Style::Dim);
+    let note = Cell::new(note(row, beside, summary), Style::Dim);
     if !has_spread {
         return vec![count.into(), name, note];
     }
@@ -73,7 +83,7 @@ fn cells(row: &Row, summary: &Summary, has_spread: bool) -> Vec<Cell> {
     vec![count.into(), share.into(), deviation.into(), name, note]
 }
 
-/// What is missing of the counts, and why: each thing once.
+/// Notes about missing counts and the reasons, each once.
 pub(super) fn notes(summaries: &[Summary], wanted: &Wanted) -> Text {
     let rows = || summaries.iter().flat_map(|summary| &summary.rows);
     let mut text = Text::default();
@@ -101,42 +111,24 @@ pub(super) fn notes(summaries: &[Summary], wanted: &Wanted) -> Text {
         );
     }
     let refused = lacking(Missing::NotPermitted);
-    let is_refused = rows().any(|row| row.by_process && row.name != "context-switches" && row.name != "cs");
+    let is_refused =
+        rows().any(|row| row.by_kernel.is_some() && row.name != "context-switches" && row.name != "cs");
     if is_refused || !refused.is_empty() {
         text += "perf_event_open is refused here, so what the kernel counts of each process is shown; `nyquist doctor` says why.\n";
     }
     text
 }
 
-/// What an event counted in an interval.
-#[derive(Debug)]
-pub(super) struct Change<'a> {
-    pub(super) event: &'a Event,
-    pub(super) value: Result<f64, Missing>,
-    pub(super) user_only: bool,
-}
-
-/// What was counted between two readings of the same counters.
-pub(super) fn changes<'a>(events: &'a [Event], before: &[Reading], now: &[Reading]) -> Vec<Change<'a>> {
-    let change = |(before, now): (&Reading, &Reading)| {
-        let before = before.count.map_or(0.0, |count| count.value);
-        // An estimate can become less.
-        let value = now.count.map(|count| (count.value - before).max(0.0));
-        Some(Change { event: events.get(now.event)?, value, user_only: now.user_only })
-    };
-    before.iter().zip(now).filter_map(change).collect()
-}
-
 /// The lines of an interval that ends at a time: the time, the count, the event.
-pub(super) fn interval(since: Duration, changes: &[Change<'_>]) -> Text {
-    let line = |change: &Change<'_>| {
-        let row = super::measured::row_of_interval(change);
-        let shown = match change.value {
-            Ok(count) => value(&row, count),
+pub(super) fn interval(since: Duration, counts: &[IntervalCount<'_>]) -> Text {
+    let line = |count: &IntervalCount<'_>| {
+        let row = super::measured::row_of_interval(count);
+        let shown = match count.value {
+            Ok(counted) => value(&row, counted),
             Err(Missing::NotSupported) => return None,
             Err(reason) => missing(reason).to_owned(),
         };
         Some(format!("{:>10.3} s  {shown:>16}  {}\n", since.as_secs_f64(), one_line(&row.name)))
     };
-    changes.iter().filter_map(line).collect::<String>().into()
+    counts.iter().filter_map(line).collect::<String>().into()
 }

@@ -4,10 +4,10 @@ use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use nyquist_convert::OccurrenceCounts;
 
-/// The most events that are told by name.
-const TOLD: usize = 12;
+/// The most events that are named.
+const NAMED: usize = 12;
 
-/// Says how many of each event were recorded, and what is missing.
+/// Prints how many of each event were recorded, and how many are missing.
 pub(super) fn print(printer: Printer, names: &[String], counts: &OccurrenceCounts) {
     if names.is_empty() {
         return;
@@ -30,13 +30,13 @@ pub(super) fn print(printer: Printer, names: &[String], counts: &OccurrenceCount
 }
 
 fn line(names: &[String], counts: &OccurrenceCounts) -> String {
-    let mut told: Vec<_> = names.iter().map(|name| (name, counts.of(name).count)).collect();
-    if told.len() > TOLD {
-        told.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut by_event: Vec<_> = names.iter().map(|name| (name, counts.of(name).count)).collect();
+    if by_event.len() > NAMED {
+        by_event.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     }
     let texts: Vec<_> =
-        told.iter().take(TOLD).map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
-    let more = match told.len().saturating_sub(TOLD) {
+        by_event.iter().take(NAMED).map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+    let more = match by_event.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" · {} more", counted(more as u64, "event")),
     };

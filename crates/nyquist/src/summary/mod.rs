@@ -1,4 +1,4 @@
-//! What is said of a recording, in the terminal and in the profile.
+//! Messages about a recording, in the terminal and in the profile.
 
 mod events;
 mod outcome;

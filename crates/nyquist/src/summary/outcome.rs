@@ -1,22 +1,23 @@
-//! What is said before a recording: what the machine allows, and what would allow more.
+//! Messages before a recording: what the machine allows, and how to allow more.
 
 use crate::failure::without_error_numbers;
 use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use nyquist_profile::ExtraInfo;
+use nyquist_record::linux::CallGraph;
 use nyquist_record::linux::backend::Outcome;
 use nyquist_record::linux::perf::{self, Coverage, Notice, Trigger};
 use nyquist_record::linux::ptrace;
-use nyquist_record::linux::{CallGraph, Threads};
 
-/// Says what the command will not have, as long as nothing has happened for want of it.
+/// Prints which rights the command will lack, before that has any effect.
 pub(crate) fn print_before_start(printer: Printer, outcome: &Outcome) {
     if let Some(notice) = outcome.loses_privileges() {
         printer.warn(notice);
     }
 }
 
-/// Says in one line what is sampled, in a second one what would give more, and in one each what is less than was asked for.
+/// Prints a line about the sampled data, a line about how to get more, and a line for each reduction of the
+/// request.
 pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
     match outcome {
         Outcome::Perf(outcome) => print_perf(printer, outcome),
@@ -39,8 +40,8 @@ fn print_perf(printer: Printer, outcome: &perf::Outcome) {
     if let Some(more) = what_gives_more(outcome) {
         printer.say(format_args!("hint: {more}"));
     }
-    let told = |notice: &&Notice| !matches!(notice, Notice::KernelNotPermitted { .. });
-    outcome.notices.iter().filter(told).for_each(|notice| printer.warn(notice));
+    let is_shown = |notice: &&Notice| !matches!(notice, Notice::KernelNotPermitted { .. });
+    outcome.notices.iter().filter(is_shown).for_each(|notice| printer.warn(notice));
     printer.detail(coverage(outcome.coverage));
     if let Some(attached) = outcome.attached {
         printer.detail(format_args!(
@@ -57,14 +58,9 @@ fn print_perf(printer: Printer, outcome: &perf::Outcome) {
         outcome.sample_ring_bytes / 1024,
         outcome.cpus
     ));
-    let Threads { readers, walkers } = outcome.threads;
-    if readers > 1 || walkers > 0 {
-        let readers = counted(readers as u64, "thread");
-        printer.detail(format_args!("Reading them by {readers}, and walking stacks by {walkers} beside one"));
-    }
 }
 
-/// What is sampled, and what of it is not.
+/// The sampled data, and the missing parts.
 fn first_line(outcome: &perf::Outcome) -> String {
     let code = if outcome.kernel { "user and kernel code" } else { "user code" };
     let but = if misses_short_processes(outcome) {
@@ -80,7 +76,7 @@ fn misses_short_processes(outcome: &perf::Outcome) -> bool {
     outcome.attached.is_none() && outcome.coverage == Coverage::Threads
 }
 
-/// What would let more be sampled than is.
+/// The change that would let more be sampled.
 fn what_gives_more(outcome: &perf::Outcome) -> Option<String> {
     const PRIVILEGE: &str = "sudo, or `sudo nyquist setup --capabilities` once,";
     let kernel = outcome.notices.iter().find_map(|notice| match notice {
@@ -192,7 +188,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// What a plain user gets for a command at `perf_event_paranoid` 2.
+    /// The outcome for a plain user's command at `perf_event_paranoid` 2.
     fn outcome() -> perf::Outcome {
         perf::Outcome {
             attached: None,
@@ -205,9 +201,9 @@ mod tests {
             stack_bytes: 32 << 10,
             deep_stack_bytes: None,
             cpus: 2,
-            threads: Threads { readers: 1, walkers: 0 },
             sample_ring_bytes: 1 << 20,
             sideband_ring_bytes: None,
+            switch_stacks: false,
             notices: vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: false }],
         }
     }
@@ -215,8 +211,8 @@ mod tests {
     #[test]
     fn what_is_not_sampled_is_told_with_a_remedy() {
         let check = |outcome: &perf::Outcome, line: &str, more: &[&str]| {
-            let (told, hint) = (first_line(outcome), what_gives_more(outcome).unwrap_or_default());
-            assert!(told.contains(line), "{told}");
+            let (line_text, hint) = (first_line(outcome), what_gives_more(outcome).unwrap_or_default());
+            assert!(line_text.contains(line), "{line_text}");
             assert_eq!(hint.is_empty(), more.is_empty(), "{hint}");
             assert!(more.iter().all(|part| hint.contains(part)), "{more:?} are not in {hint}");
         };

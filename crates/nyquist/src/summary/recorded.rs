@@ -1,7 +1,7 @@
-//! What is said after a recording: what came of it, what it lacks, and where most of its time is.
+//! Messages after a recording: its size, its gaps, and where most of its time is.
 
 use crate::ending::Ending;
-use crate::number::counted;
+use crate::number::{counted, time_span};
 use crate::own_code;
 use crate::printer::{self, Printer};
 use crate::report::shares;
@@ -10,7 +10,7 @@ use crate::text::{Names, cut_name};
 use crate::unnamed;
 use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::{OccurrenceCounts, Statistics};
-use nyquist_profile::{Profile, StackId, well_known};
+use nyquist_profile::{Profile, StackId, Thread, well_known};
 use nyquist_record::linux::backend::Summary;
 use nyquist_record::linux::ptrace::HoldSummary;
 use std::cmp::Reverse;
@@ -37,14 +37,15 @@ fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
     }
 }
 
-/// What the samples stand for whose stacks are wanted, in nanoseconds of CPU time.
+/// The CPU time of samples whose stacks are wanted, in nanoseconds.
 fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u64 {
-    let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let is_of_process = |thread: &&Thread| !profile.process(thread.process).is_of_cpus();
+    let samples = profile.threads().iter().filter(is_of_process).flat_map(|thread| &thread.samples);
     let on_cpu = samples.filter(|sample| !sample.off_cpu && is_wanted(sample.stack));
     on_cpu.map(|sample| u64::from(sample.weight)).sum::<u64>() * profile.meta().interval
 }
 
-/// Whether a stack stands for time of which there is no sample.
+/// Whether a stack is that of time without a sample.
 fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
     profile
         .stack_frames(stack)
@@ -56,7 +57,7 @@ fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
 pub(crate) struct Recorded<'a> {
     /// The profile.
     pub(crate) profile: &'a Profile,
-    /// What was recorded, by its name.
+    /// The name of the recorded program.
     pub(crate) program: &'a str,
     /// The command lines of processes that were attached to.
     pub(crate) command_lines: &'a str,
@@ -68,7 +69,7 @@ pub(crate) struct Recorded<'a> {
     pub(crate) may_look_into_others: bool,
 }
 
-/// Says what came of a recording.
+/// Prints the summary of a recording.
 pub(crate) fn print(
     printer: Printer,
     recorded: &Recorded<'_>,
@@ -87,18 +88,19 @@ pub(crate) fn print(
     let (functions, scale) = (view.functions().functions, Scale::of(&view));
     let cpu_time = summary.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
     printer.say(format_args!(
-        "Recorded {duration:.2} s with {:.2} s of CPU time{}: {}",
-        seconds(cpu_time),
+        "Recorded {} with {} of CPU time{}: {}",
+        time_span(profile.meta().profiling_end.unwrap_or_default()),
+        time_span(cpu_time),
         shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
     print_way(printer, summary, ending, duration);
     print_losses(printer, statistics);
     print_stacks(printer, statistics, may_look_into_others, &functions, scale);
-    print_not_sampled(printer, profile, statistics, cpu_time);
+    print_not_sampled(printer, profile, statistics, (cpu_time, ending));
     print_missing(printer, profile.meta().interval, statistics, ending, cpu_time);
     let hottest = hottest(&functions, scale);
-    if !hottest.is_empty() {
+    if !hottest.is_empty() && statistics.samples > 0 {
         printer.say(format_args!("Most time is in {hottest}"));
     }
     let own = own_code::hottest(&functions, program, scale, name_width());
@@ -140,7 +142,7 @@ fn print_way(printer: Printer, summary: &Summary, ending: &Ending<'_>, duration:
     }
 }
 
-/// Says what the kernel dropped or did not sample.
+/// Prints what the kernel dropped or did not sample.
 fn print_losses(printer: Printer, statistics: &Statistics) {
     if statistics.lost > 0 {
         let lost = counted(statistics.lost, "record");
@@ -178,7 +180,8 @@ fn print_stacks(
     }
 }
 
-/// Why the mappings of some processes were never told: whoever may look into all processes only comes too late for some.
+/// Why the mappings of some processes were never reported. A recorder that may read all processes only comes
+/// too late for some.
 fn why_mappings_are_unknown(may_look_into_others: bool) -> &'static str {
     if may_look_into_others {
         "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
@@ -188,7 +191,12 @@ fn why_mappings_are_unknown(may_look_into_others: bool) -> &'static str {
 }
 
 /// Says how much of the CPU time there is no sample of.
-fn print_not_sampled(printer: Printer, profile: &Profile, statistics: &Statistics, cpu_time: u64) {
+fn print_not_sampled(
+    printer: Printer,
+    profile: &Profile,
+    statistics: &Statistics,
+    (cpu_time, ending): (u64, &Ending<'_>),
+) {
     let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
     // Less than a hundredth is the last interval of some threads.
     if not_sampled * 100 > cpu_time && not_sampled >= LEAST_TOLD_NS {
@@ -197,6 +205,12 @@ fn print_not_sampled(printer: Printer, profile: &Profile, statistics: &Statistic
             "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came{lost}",
             seconds(not_sampled)
         ));
+        // Each of the threads of processes that were attached to has a clock of its own, which begins with it.
+        if !ending.attached.is_empty() && not_sampled > cpu_time / SHORT_LIVED {
+            printer.say(
+                "hint: as root, `nyquist record -a --name PROGRAM` samples threads that live shortly, too",
+            );
+        }
     }
 }
 
@@ -212,7 +226,7 @@ fn print_missing(
         let why = if statistics.lost > 0 {
             "records were dropped"
         } else {
-            "used by processes that may not be recorded (setuid), or that have left the control group"
+            "used by processes that may not be recorded (setuid programs, and programs that you may not read), or that have left the control group"
         };
         printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
     } else if statistics.samples == 0 {
@@ -223,23 +237,26 @@ fn print_missing(
 /// Says why other stacks were not completed.
 fn print_incomplete(printer: Printer, statistics: &Statistics) {
     let reasons = statistics.incomplete.by_count();
-    let told: Vec<String> = reasons.iter().map(|(why, count)| format!("{count} {why}")).collect();
-    if !told.is_empty() {
+    let texts: Vec<String> = reasons.iter().map(|(why, count)| format!("{count} {why}")).collect();
+    if !texts.is_empty() {
         let all = counted(reasons.iter().map(|(_, count)| count).sum(), "stack");
-        printer.detail(format_args!("{all} could not be completed: {}", told.join(", ")));
+        printer.detail(format_args!("{all} could not be completed: {}", texts.join(", ")));
     }
 }
 
 /// Less time without a sample than that is not worth a line: it would be shown as 0.00 s.
 const LEAST_TOLD_NS: u64 = 5_000_000;
 
-/// What is missing of the CPU time that the command used, where that is more than the different ways to count explain: the
-/// kernel's account of a process begins before the command does.
+/// The missing part of the command's CPU time, if it is more than the ways to count explain. The kernel's
+/// account of a process begins before the command does.
 fn missing(used_ns: u64, recorded_ns: u64) -> Option<u64> {
     const LEAST_NS: u64 = 50_000_000;
     let missing = used_ns.saturating_sub(recorded_ns);
     (missing > LEAST_NS && missing > used_ns / 10).then_some(missing)
 }
+
+/// A program of which such a part was not sampled has threads that live too shortly for a clock of their own.
+const SHORT_LIVED: u64 = 5;
 
 /// How many functions a recording's summary names.
 const HOTTEST: usize = 5;
@@ -252,7 +269,7 @@ fn name_width() -> Option<usize> {
     printer::is_terminal().then_some(NAME_WIDTH)
 }
 
-/// What the CPU time is made of, where there is any.
+/// The parts of the CPU time, if there is any.
 fn shares_in_brackets(view: &View<'_>) -> String {
     if view.is_empty() {
         return String::new();
@@ -263,7 +280,7 @@ fn shares_in_brackets(view: &View<'_>) -> String {
 
 /// The functions with the most self time, with their shares.
 fn hottest(functions: &[Function<'_>], scale: Scale) -> String {
-    // Time without a sample is told of already, and no function.
+    // Time without a sample is reported already, and is not a function.
     let is_function = |function: &&Function<'_>| {
         function.self_amount.weight > 0 && function.name != well_known::NOT_SAMPLED
     };
@@ -275,7 +292,7 @@ fn hottest(functions: &[Function<'_>], scale: Scale) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a function is the root of stacks of processes whose mappings were never told.
+/// Whether a function is the root of stacks of processes whose mappings were never reported.
 fn lacks_mappings(function: &Function<'_>) -> bool {
     well_known::truncation_reason(function.name) == Some(well_known::UNKNOWN_MAPPINGS)
 }
@@ -293,9 +310,9 @@ fn reasons(functions: &[Function<'_>], scale: Scale) -> String {
         functions.iter().filter_map(reason).filter(|(_, why)| !why.is_empty()).collect();
     reasons.sort_by_key(|(weight, _)| Reverse(*weight));
     reasons.truncate(REASONS);
-    let told: Vec<_> =
+    let texts: Vec<_> =
         reasons.iter().map(|(weight, reason)| format!("{reason}, {}", scale.percent(*weight))).collect();
-    if told.is_empty() { String::new() } else { format!(": {}", told.join("; ")) }
+    if texts.is_empty() { String::new() } else { format!(": {}", texts.join("; ")) }
 }
 
 #[cfg(test)]
@@ -340,16 +357,16 @@ mod tests {
         let profile = builder.finish();
         let index = Index::new(&profile);
         let view = View::new(&index, &Selection::default());
-        let told = reasons(&view.functions().functions, Scale::of(&view));
-        assert_eq!(told, ": stack copy ended, 30.0%; no unwind information, 10.0%");
+        let texts = reasons(&view.functions().functions, Scale::of(&view));
+        assert_eq!(texts, ": stack copy ended, 30.0%; no unwind information, 10.0%");
         assert_eq!(reasons(&[], Scale::of(&view)), "");
     }
 
     #[test]
     fn cpu_time_used_unseen_is_missing() {
         let check = |used: u64, recorded: u64, expected: Option<u64>| {
-            let told = missing(used * 1_000_000, recorded * 1_000_000);
-            assert_eq!(told, expected.map(|expected| expected * 1_000_000), "{recorded} of {used}");
+            let texts = missing(used * 1_000_000, recorded * 1_000_000);
+            assert_eq!(texts, expected.map(|expected| expected * 1_000_000), "{recorded} of {used}");
         };
         check(600, 300, Some(300));
         check(4000, 1340, Some(2660));

@@ -1,14 +1,17 @@
-//! For how long the recorded threads waited, and what for.
+//! How long the recorded threads waited, and for which reasons.
 
 use crate::printer::Printer;
 use nyquist_profile::{Profile, well_known};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many reasons are told.
+/// How many reasons are printed.
 const REASONS: usize = 6;
 
-/// Says for how long threads waited, where that was recorded with what they waited for.
+/// The name of waits without a reason.
+const NOT_KNOWN: &str = "not known";
+
+/// Prints how long threads waited, if that was recorded with the reasons.
 pub(super) fn print(printer: Printer, profile: &Profile) {
     if let Some(line) = line(profile) {
         printer.say(line);
@@ -19,18 +22,21 @@ fn line(profile: &Profile) -> Option<String> {
     let mut by_reason: BTreeMap<&str, u64> = BTreeMap::new();
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
     for sample in samples.filter(|sample| sample.off_cpu) {
-        let innermost = sample.stack.and_then(|stack| profile.stack_frames(stack).next())?;
-        let name = profile.func_name(innermost.func);
+        let innermost = sample.stack.and_then(|stack| profile.stack_frames(stack).next());
+        let name = innermost.map_or("", |frame| profile.func_name(frame.func));
         let reason = if name == well_known::RUNNABLE { Some("a CPU") } else { well_known::wait_reason(name) };
-        *by_reason.entry(reason?).or_default() += u64::from(sample.weight);
+        *by_reason.entry(reason.unwrap_or(NOT_KNOWN)).or_default() += u64::from(sample.weight);
+    }
+    if by_reason.keys().all(|reason| *reason == NOT_KNOWN) {
+        return None;
     }
     let mut reasons: Vec<_> = by_reason.into_iter().collect();
     reasons.sort_by_key(|(_, weight)| Reverse(*weight));
     let seconds = |weight: u64| (weight * profile.meta().interval) as f64 / 1e9;
     let all = seconds(reasons.iter().map(|(_, weight)| weight).sum());
-    let told = reasons.iter().take(REASONS).map(|(why, weight)| format!("{why} {:.2} s", seconds(*weight)));
-    let told: Vec<_> = told.collect();
-    (!told.is_empty()).then(|| format!("All threads together waited {all:.2} s: {}", told.join(", ")))
+    let texts = reasons.iter().take(REASONS).map(|(why, weight)| format!("{why} {:.2} s", seconds(*weight)));
+    let texts: Vec<_> = texts.collect();
+    (!texts.is_empty()).then(|| format!("All threads together waited {all:.2} s: {}", texts.join(", ")))
 }
 
 #[cfg(test)]
@@ -38,7 +44,7 @@ mod tests {
     use super::*;
     use nyquist_profile::{Meta, Process, ProfileBuilder, Sample, Thread};
 
-    fn told(waits: &[(&str, u32)]) -> Option<String> {
+    fn texts(waits: &[(&str, u32)]) -> Option<String> {
         let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));
@@ -56,8 +62,10 @@ mod tests {
     fn waits_are_told_by_reason_longest_first() {
         let waits = [("[waiting: lock]", 300), ("[waiting for a CPU]", 50), ("[waiting: sleep]", 2000)];
         let line = "All threads together waited 2.35 s: sleep 2.00 s, lock 0.30 s, a CPU 0.05 s";
-        assert_eq!(told(&waits).as_deref(), Some(line));
-        assert_eq!(told(&[]), None);
-        assert_eq!(told(&[("read", 7)]), None, "a source that does not say what for");
+        assert_eq!(texts(&waits).as_deref(), Some(line));
+        assert_eq!(texts(&[]), None);
+        assert_eq!(texts(&[("read", 7)]), None, "a source that does not say what for");
+        let line = "All threads together waited 0.31 s: lock 0.30 s, not known 0.01 s";
+        assert_eq!(texts(&[("[waiting: lock]", 300), ("read", 7)]).as_deref(), Some(line));
     }
 }

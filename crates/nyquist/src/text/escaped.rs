@@ -1,16 +1,17 @@
-//! Text that may go to a terminal: what came from outside is escaped in it, and colours are our own.
+//! Text that may go to a terminal: text from outside is escaped, and colours are our own.
 
 use nyquist_formats::hidden;
 use std::borrow::Cow;
 use std::ops::{Add, AddAssign};
 
 /// Text that was escaped. Only [`Style::paint`](super::Style::paint) adds codes for the terminal, behind the escaping, so that
-/// nothing that is made from a string can hold any. Whoever puts it into a string and makes text of that again has escaped codes.
+/// nothing that is made from a string can hold any. If it is put into a string and made a text again, the
+/// codes are escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text(String);
 
 impl Text {
-    /// What is written.
+    /// The escaped text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -32,7 +33,7 @@ impl Text {
     }
 }
 
-/// Newlines and tabs stay: what lays text out is ours, and in names they are escaped by [`one_line`].
+/// Newlines and tabs are kept, because they are our own layout. In names they are escaped by [`one_line`].
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
         Self(hidden::escape_but(text, &['\n', '\t']).into_owned())

@@ -1,4 +1,4 @@
-//! What the standard output is: a terminal with a width and colours, or a pipe or file that gets plain text.
+//! The kind of an output: a terminal with a width and colours, or a pipe or file that gets plain text.
 
 use crate::{page, printer};
 use std::env;
@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-/// What text may make use of.
+/// The properties of an output that text can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Screen {
     /// The terminal's width in characters; `None` where text goes elsewhere, and nothing is cut.
@@ -22,12 +22,12 @@ impl Screen {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { width: None, colour: false, unicode: true };
 
-    /// What the standard output is.
+    /// The kind of the standard output.
     pub(crate) fn of_stdout() -> Self {
         Self::of(&page::stdout())
     }
 
-    /// What the standard error is.
+    /// The kind of the standard error.
     pub(crate) fn of_stderr() -> Self {
         Self::of(&printer::stderr())
     }

@@ -5,18 +5,18 @@ use super::{Screen, Text};
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// As all else.
+    /// Without a style.
     #[default]
     Plain,
     /// Headings.
     Bold,
-    /// What is less important.
+    /// Less important text.
     Dim,
-    /// A great share, and what got slower.
+    /// A great share, or slower than before.
     Hot,
     /// A share that counts.
     Warm,
-    /// What got faster.
+    /// Faster than before.
     Good,
 }
 

@@ -3,9 +3,11 @@
 use super::{Screen, Style, Text, one_line};
 use nyquist_formats::fit;
 
-/// The least that names get while a column can be left out for them; more where two columns share it.
+/// The least that names get while a column can be left out for them.
 const MIN_TEXT: usize = 24;
-const MIN_TEXTS: usize = 32;
+
+/// The least that a text beside names gets until then.
+const MIN_MINOR: usize = 8;
 
 /// The least that is left of a name, however narrow the terminal.
 const LEAST_TEXT: usize = 8;
@@ -20,14 +22,15 @@ pub(crate) enum Column {
     Number(&'static str),
     /// A short text, to the left, never cut.
     Text(&'static str),
-    /// A text that may take a quarter of the room that numbers leave.
+    /// A text that may take a quarter of the width that numbers leave, or less beside others. Names take three times as much.
     Minor(&'static str),
-    /// A name that takes what is left, and of which the last parts are shown. Of one such column it is the last.
+    /// A name that takes the remaining width. If it is too long, its last parts are shown. Of one such column
+    /// it is the last.
     Main(&'static str),
 }
 
 impl Column {
-    /// Whether it gets what others leave.
+    /// Whether it gets the remaining width.
     fn is_flexible(self) -> bool {
         matches!(self, Self::Minor(_) | Self::Main(_))
     }
@@ -49,7 +52,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A text with a style. Hidden characters are escaped here, so that widths are those of what is shown.
+    /// A text with a style. Hidden characters are escaped here, so that widths are those of the shown text.
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
         let text = text.into();
         Self { text: one_line(&text).into_owned(), style }
@@ -101,14 +104,14 @@ impl Table {
         text
     }
 
-    /// The table without the column that tells least, where a terminal of that width leaves too little for names: bars and marks
-    /// go first, then times beside shares, then libs, then all else from the right.
+    /// The table without its least important column, if a terminal of that width leaves too little for names.
+    /// Bars and marks go first, then times beside shares, then libs, then other columns from the right.
     fn without_least(&self, terminal: usize) -> Option<Self> {
         let has = |kind: fn(&Column) -> bool| self.columns.iter().any(kind);
         if self.keeps_all || !has(|column| matches!(column, Column::Main(_))) {
             return None;
         }
-        let least = if has(|column| matches!(column, Column::Minor(_))) { MIN_TEXTS } else { MIN_TEXT };
+        let least = MIN_TEXT + MIN_MINOR * self.minor_columns();
         let names: usize = self.natural_widths(|column| column.is_flexible()).iter().sum();
         if self.room(terminal) >= least.min(names) {
             return None;
@@ -129,6 +132,10 @@ impl Table {
         Some(less)
     }
 
+    fn minor_columns(&self) -> usize {
+        self.columns.iter().filter(|column| matches!(column, Column::Minor(_))).count()
+    }
+
     /// The width of the widest cell of each column of a kind, and 0 for others.
     fn natural_widths(&self, is_of_kind: impl Fn(&Column) -> bool) -> Vec<usize> {
         let wanted = |(index, column): (usize, &Column)| {
@@ -139,7 +146,7 @@ impl Table {
         self.columns.iter().enumerate().map(wanted).collect()
     }
 
-    /// What a terminal leaves for names.
+    /// The width that a terminal leaves for names.
     fn room(&self, terminal: usize) -> usize {
         let fixed: usize = self.natural_widths(|column| !column.is_flexible()).iter().sum();
         terminal.saturating_sub(fixed + GAP * self.columns.len().saturating_sub(1))
@@ -154,8 +161,9 @@ impl Table {
         let main: usize = self.natural_widths(|column| matches!(column, Column::Main(_))).iter().sum();
         let mut left = room;
         for (index, _) in columns().filter(|(_, column)| matches!(column, Column::Minor(_))) {
-            // A quarter, or what names do not need.
-            widths[index] = widths[index].min((room / 4).max(left.saturating_sub(main)));
+            // Its share, or the width that names do not need.
+            let share = room / (3 + self.minor_columns());
+            widths[index] = widths[index].min(share.max(left.saturating_sub(main)));
             left -= widths[index].min(left);
         }
         for (index, _) in columns().filter(|(_, column)| matches!(column, Column::Main(_))) {
@@ -198,7 +206,7 @@ pub(crate) fn cut(text: &str, width: usize, unicode: bool) -> String {
     fit::fit_text(text, width, mark(unicode))
 }
 
-/// The name in at most `width` characters: the end of a path tells more than its beginning.
+/// The name in at most `width` characters: the end of a path is more informative than its beginning.
 pub(crate) fn cut_name(name: &str, width: usize, unicode: bool) -> String {
     fit::fit_name(name, width, mark(unicode))
 }
@@ -261,6 +269,24 @@ mod tests {
         assert!(!shown(&table, 40).contains("LIB") && shown(&table, 40).contains("…::that_does_the_work"));
         assert!(shown(&table, 60).contains("LIB") && !shown(&table, 60).contains(" ms"));
         assert!(shown(&table.keeping_all(true), 40).contains(" ms"));
+    }
+
+    #[test]
+    fn names_keep_their_room_beside_many_texts() {
+        let screen = |width| Screen { width: Some(width), colour: false, unicode: true };
+        let texts = ["FOR", "HELD BY", "WOKEN BY", "WHICH"].map(Column::Minor);
+        let columns = [Column::Number("TOTAL")].into_iter().chain(texts).chain([Column::Main("WHERE")]);
+        let mut table = Table::new(columns.collect());
+        let thread = "tokio-rt-worker (12345)";
+        let name = "app::some::module::of::the::program::that_does_the_work";
+        table.add(["1.83 s", "lock", thread, thread, "0x5614c6de61c0", name].map(Cell::from).into());
+        for width in 40..200 {
+            let text = table.render(screen(width));
+            let text = text.as_str();
+            assert!(text.lines().all(|line| length(line) <= width), "{width}: {text}");
+            assert!(text.contains("that_does_the_work"), "{width}: {text}");
+        }
+        assert!(table.render(screen(100)).as_str().contains("WOKEN BY"));
     }
 
     #[test]

@@ -8,15 +8,15 @@ use super::session::{Message, Session};
 use super::state::State;
 use crate::args::TopArgs;
 use crate::failure::Failure;
-use crate::number::{counted, percent};
+use crate::number::counted;
 use crate::page::print_at_once;
 use crate::text::{self, Column, Screen, Table, Text, one_line};
 use nyquist_analysis::Index;
 use std::sync::mpsc::Receiver;
 
-/// Prints tables until what is watched has ended, enough were printed, or nobody reads them any more.
+/// Prints tables until the watched processes have ended, enough were printed, or the reader has gone.
 pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message>) -> Result<End, Failure> {
-    let question = State::new(args.sort, args.window, args.full_names).question;
+    let question = State::of(args).question;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let name = session.about.title();
     let (mut printed, mut ended) = (0, None);
@@ -52,12 +52,12 @@ fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, scr
         lost => format!("the kernel dropped {}\n", counted(lost, "record")),
     };
     let heading = format!(
-        "{}: CPU {}, {} in the last {:.1} s; {} in all of {:.1} s\n",
+        "{}: {}, {} in the last {:.1} s; {} in all of {:.1} s\n",
         one_line(name),
-        percent(recent.cpus),
-        counted(recent.weight, "sample"),
+        recent.busy(),
+        recent.amount(),
         recent.duration as f64 / 1e9,
-        counted(overall.weight, "sample"),
+        overall.amount(),
         overall.duration as f64 / 1e9,
     );
     let mut table = Table::new(vec![

@@ -1,4 +1,4 @@
-//! What the watched command prints: the screen is not its own, so its last lines are kept to be shown.
+//! The output of the watched command. Because the screen is used, its last lines are kept to be shown.
 
 use crate::failure::Failure;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::thread;
 /// How many lines are kept.
 const LINES: usize = 500;
 
-/// The longest line, in bytes; what is longer goes on in the next.
+/// The longest line, in bytes. Longer ones continue in the next.
 const LINE: u64 = 4096;
 
 /// The last lines that a command has printed.
@@ -19,7 +19,7 @@ pub(super) struct CommandOutput {
 }
 
 impl CommandOutput {
-    /// Collects what is written to the pipe that is given back, until all of its writers are closed.
+    /// Returns a pipe, and collects the text that is written to it until all of its writers are closed.
     pub(super) fn collect() -> Result<(Self, PipeWriter), Failure> {
         let (reader, writer) = io::pipe()
             .map_err(|error| Failure::because("no pipe can be made for what the command prints", &error))?;

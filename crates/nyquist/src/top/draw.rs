@@ -1,10 +1,11 @@
-//! Drawing what is looked at: a title, the views, headings, rows and keys.
+//! Drawing a page: a title, the views, headings, rows and keys.
 
 use super::page::{Cell, Column, Page, Row, Width};
 use super::question::ViewKind;
 use super::state::{KEYS, State};
-use crate::number::{counted, percent};
+use crate::number::counted;
 use crate::text::{self, Screen, bar, cut, cut_name, one_line};
+use nyquist_analysis::SampleState;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,7 +17,7 @@ const HEAD: u16 = 4;
 /// The blanks between columns.
 const GAP: u16 = 2;
 
-/// The least that names have of the screen while another column can make room for them.
+/// The least width of names while another column can be left out for them.
 const MIN_NAME: u16 = 16;
 
 /// The keys of the footer, the most needed first.
@@ -32,16 +33,16 @@ const FOOTER: [(&str, &str); 9] = [
     ("i", "invert"),
 ];
 
-/// What is said beside the page.
+/// The text beside the page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Caption {
-    /// What is watched, with its processes.
+    /// The watched target, with its processes.
     pub(super) name: String,
     /// How it ended.
     pub(super) ended: Option<String>,
     /// Records that the kernel dropped.
     pub(super) lost: u64,
-    /// How it is sampled, and what is less than was asked for: a line each.
+    /// How it is sampled, and reductions of the request: a line each.
     pub(super) notes: Vec<String>,
 }
 
@@ -64,7 +65,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, page: &Page, caption: &
     canvas.footer(state);
 }
 
-/// What is drawn on.
+/// The screen to draw on.
 struct Canvas<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
@@ -72,22 +73,22 @@ struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    /// Writes a text at a place, as far as the screen and `width` reach. Gives back the column behind it.
+    /// Writes a text at a place, as far as the screen and `width` reach. Returns the column behind it.
     fn put(&mut self, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
         if x >= self.area.width || y >= self.area.height {
             return x;
         }
         let width = width.min(self.area.width - x);
-        // Of what reaches the screen nothing is hidden, whoever forgot to escape it.
+        // No hidden character reaches the screen, even if a caller forgot to escape it.
         self.buffer.set_stringn(x, y, one_line(text), usize::from(width), style).0
     }
 
     fn title(&mut self, page: &Page, caption: &Caption, is_paused: bool) {
         let mut x = self.put(0, 0, &caption.name, u16::MAX, bold());
         let mut parts = vec![
-            format!("CPU {}", percent(page.recent.cpus)),
+            page.recent.busy(),
             format!("{} watched", duration(page.overall.duration)),
-            counted(page.overall.weight, "sample"),
+            page.overall.amount(),
         ];
         if caption.lost > 0 {
             parts.push(format!("{} lost", counted(caption.lost, "record")));
@@ -109,6 +110,9 @@ impl Canvas<'_> {
         for (view, name) in ViewKind::ALL {
             let style = if view == question.view { reversed() } else { Style::new() };
             x = self.put(x, 1, &format!(" {name} "), u16::MAX, style);
+        }
+        if state.has_waits {
+            x = self.put(x + 2, 1, state_name(question.state), u16::MAX, bold());
         }
         if let Some((_, name)) = &question.thread {
             x = self.put(x + 2, 1, &format!("thread {name}"), u16::MAX, bold());
@@ -140,8 +144,9 @@ impl Canvas<'_> {
         }
     }
 
-    /// Where each column begins, and how wide it is: 0 for those that this screen is too narrow for. Names are what the screen
-    /// is for: before they get too little, the lib goes, then numbers from the right on.
+    /// Where each column begins, and how wide it is: 0 for those that this screen is too narrow for. Names
+    /// are most important: before they get too little width, the lib is left out, then numbers from the right
+    /// on.
     fn places(&self, columns: &[Column]) -> Vec<(u16, u16)> {
         let screen = self.area.width;
         let width = |column: &Column| match column.width {
@@ -240,7 +245,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// What is typed, or the keys that there is room for.
+    /// The typed text, or as many keys as fit.
     fn footer(&mut self, state: &State) {
         let Some(y) = self.area.height.checked_sub(1) else { return };
         let line = Rect { y, height: 1, ..self.area };
@@ -295,6 +300,15 @@ fn dim() -> Style {
 
 fn reversed() -> Style {
     Style::new().add_modifier(Modifier::REVERSED)
+}
+
+/// Which time of threads is shown.
+fn state_name(state: SampleState) -> &'static str {
+    match state {
+        SampleState::OnCpu => "CPU time",
+        SampleState::OffCpu => "waiting",
+        SampleState::Both => "CPU time and waiting",
+    }
 }
 
 /// A time as people say it.

@@ -7,11 +7,11 @@ use nyquist_record::linux::signals::EndSignal;
 /// How watching came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Somebody has seen enough.
+    /// The user quits.
     Quit,
     /// A signal came.
     Asked(EndSignal),
-    /// What was watched has ended; of a command it is known how.
+    /// The watched processes have ended. For a command, its status is known.
     Ended(Option<ExitStatus>),
     /// The terminal has gone, or a thread with it.
     Gone,

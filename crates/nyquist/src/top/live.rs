@@ -1,28 +1,30 @@
-//! The recording as it grows: events go in at one end, and named profiles of what there is so far come out at the other.
+//! The growing recording: it takes events, and returns named profiles of the recording so far.
 
 use crate::source_paths::DiskPaths;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::{Converter, LibSource, Progress, StackCopyFeedback, Symbolicator};
 use nyquist_profile::{LibId, Profile};
+use nyquist_record::linux::Companion as _;
+use nyquist_record::linux::wait_stacks::WaitStacks;
 use std::time::Duration;
 
 /// Code that makes new stacks without end would fill the memory: beyond so many, all but the last seconds is forgotten.
 const MAX_STACKS: usize = 500_000;
 
-/// How long what was sampled may be on its way here, in ns: the recorder hands it over more often than that.
+/// How long samples may be on their way here, in ns. The recorder hands them over more often than that.
 const ON_ITS_WAY: u64 = 300_000_000;
 
 /// A source that was silent for so long, in ns, has nothing on its way any more.
 const SILENT: u64 = 1_000_000_000;
 
-/// What is shown, at one moment.
+/// The shown data, at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     /// The profile, with names.
     pub(super) profile: Profile,
     /// Until when it reaches, in ns since the profile's zero, as all times here.
     pub(super) until: u64,
-    /// From when on its samples have the times at which they were taken; what is older is there as sums.
+    /// From this time on its samples have their own times. Older ones are there as sums.
     pub(super) detailed_since: u64,
     /// From when on there are samples at all.
     pub(super) since: u64,
@@ -37,11 +39,15 @@ pub(super) struct Live {
     zero: Timestamp,
     /// Until when everything is converted.
     complete: Timestamp,
-    /// When something was last heard of the source.
+    /// The time of the source's last report.
     heard: Timestamp,
     condensed: Timestamp,
     since: Timestamp,
     ended: bool,
+    /// Whether a snapshot has the waits that have not ended.
+    counts_waits: bool,
+    /// What looks where threads wait, if that is watched. It sees them also while nothing else happens.
+    waits: Option<WaitStacks>,
 }
 
 /// A snapshot whose functions have no names yet.
@@ -54,7 +60,27 @@ pub(super) struct Unnamed {
 impl Live {
     /// A recording that begins with a profile's zero.
     pub(super) fn new(converter: Converter, zero: Timestamp) -> Self {
-        Self { converter, zero, complete: zero, heard: zero, condensed: zero, since: zero, ended: false }
+        Self {
+            converter,
+            zero,
+            complete: zero,
+            heard: zero,
+            condensed: zero,
+            since: zero,
+            ended: false,
+            counts_waits: false,
+            waits: None,
+        }
+    }
+
+    /// The same with what is seen of waiting threads.
+    pub(super) fn watching(self, waits: Option<WaitStacks>) -> Self {
+        Self { waits, ..self }
+    }
+
+    /// The same with waits that have not ended in its snapshots, where that is wanted.
+    pub(super) fn counting_waits(self, counts_waits: bool) -> Self {
+        Self { counts_waits, ..self }
     }
 
     /// Takes events; all that are older than `complete_before` are there now.
@@ -65,29 +91,51 @@ impl Live {
         now: Timestamp,
     ) {
         for event in events {
+            if let Some(waits) = &mut self.waits {
+                waits.notice(&event);
+            }
             self.converter.push(event);
         }
+        self.collect_waits();
         self.converter.advance(complete_before);
         self.complete = self.complete.max(complete_before.min(now));
         self.heard = now;
     }
 
-    /// What came of the copies of stacks since this was last called.
+    /// The outcomes of copies of stacks since the last call.
     pub(super) fn take_copy_counts(&mut self) -> StackCopyFeedback {
         self.converter.take_copy_counts()
     }
 
-    /// There is nothing more to come.
-    pub(super) fn end(&mut self, now: Timestamp) {
+    /// Takes over what was seen of waiting threads by now.
+    fn collect_waits(&mut self) {
+        let mut events = Vec::new();
+        if let Some(waits) = &mut self.waits {
+            waits.collect(&mut events);
+        }
+        for event in events {
+            self.converter.push(event);
+        }
+    }
+
+    /// There is nothing more to come. Says how many threads that waited may not be looked at.
+    pub(super) fn end(&mut self, now: Timestamp) -> usize {
+        self.collect_waits();
+        // What is seen from now on comes too late.
+        let unread = self.waits.take().map_or(0, |waits| waits.finish(&mut Vec::new()));
         self.converter.advance(Timestamp(u64::MAX));
         self.complete = now;
         self.ended = true;
+        unread
     }
 
-    /// What there is so far, with the last `window` in detail.
+    /// The recording so far, with the last `window` in detail.
     pub(super) fn snapshot(&mut self, window: Duration, now: Timestamp) -> Unnamed {
         let until = self.until(now);
         self.forget_detail(Timestamp(until.0.saturating_sub(window.as_nanos() as u64)));
+        if self.counts_waits {
+            self.converter.count_lasting_waits(until);
+        }
         let profile = self.converter.snapshot();
         let snapshot = Snapshot {
             until: self.since_zero(until),
@@ -111,15 +159,18 @@ impl Live {
         self.condensed = self.condensed.max(before);
     }
 
-    /// Until when what there is can be relied on to be all.
+    /// The time up to which the recording is complete.
     fn until(&mut self, now: Timestamp) -> Timestamp {
         if self.ended {
             return self.complete;
         }
+        self.collect_waits();
+        let until = self.complete.max(Timestamp(now.0.saturating_sub(ON_ITS_WAY)));
         if now.0.saturating_sub(self.heard.0) > SILENT {
-            self.converter.advance(self.heard);
+            // What was seen of waiting threads is younger than the source's last report.
+            self.converter.advance(if self.waits.is_some() { until } else { self.heard });
         }
-        self.complete.max(Timestamp(now.0.saturating_sub(ON_ITS_WAY)))
+        until
     }
 
     fn forget_detail(&mut self, before: Timestamp) {
@@ -139,8 +190,8 @@ impl Live {
 }
 
 impl Unnamed {
-    /// The snapshot with names. Files of the user's are called by where they are here, where that is wanted: whoever asks for their
-    /// text must call them as the debug info does.
+    /// The snapshot with names. Files of the user are named by their paths here, if that is wanted. Requests
+    /// for their text must use the debug info's names.
     pub(super) fn named(self, symbolicator: &mut Symbolicator<'_>, by_place: bool) -> Snapshot {
         let Snapshot { profile, .. } = self.snapshot;
         let mut named = symbolicator.symbolicate(profile, &self.sources, &Progress::default());

@@ -30,7 +30,7 @@ use std::thread;
 /// How many of the last lines that a failed command has printed are repeated.
 const LINES_REPEATED: usize = 10;
 
-/// Runs the subcommand and gives back the exit status.
+/// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     // Before any thread is started: they all leave these signals to one.
@@ -55,13 +55,10 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     } else {
         screen::run(args, &session, &sender, &messages)
     };
-    // Nobody is left to be shown anything.
+    // No reader is left.
     drop(messages);
     let (about, output) = (session.about.clone(), session.output.clone());
-    let still_runs = session.finish();
-    if let Some(still_runs) = still_runs {
-        printer.warn(still_runs);
-    }
+    session.finish().into_iter().for_each(|sentence| printer.warn(sentence));
     let end = end?;
     if let Some(page) = served {
         page.close()?;
@@ -85,7 +82,7 @@ fn tell_requests(requests: &Requests, messages: &Sender<Message>) {
 }
 
 impl About {
-    /// How it is sampled, and what is less than was asked for: a line each.
+    /// How it is sampled, and reductions of the request: a line each.
     fn notes(&self) -> Vec<String> {
         let rate = format!("{} samples a second of each running thread", self.outcome.rate_hz());
         let notices = self.outcome.loses_privileges().into_iter().chain(self.outcome.notices());

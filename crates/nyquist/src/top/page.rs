@@ -1,4 +1,4 @@
-//! The answer to what is looked at: rows and columns, of functions, the tree, threads or the command's output.
+//! The answer to a question: rows and columns, of functions, the tree, threads or the command's output.
 
 mod asked;
 mod functions;

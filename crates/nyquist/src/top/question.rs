@@ -1,10 +1,11 @@
-//! What a page is asked for: which view, of which time, in which order.
+//! The question of a page: the view, the time, the order.
 
 use crate::args::SortBy;
+use nyquist_analysis::SampleState;
 use nyquist_profile::ThreadIndex;
 use std::collections::HashMap;
 
-/// What is shown.
+/// The view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ViewKind {
     #[default]
@@ -43,17 +44,19 @@ pub(super) enum Period {
     Overall,
 }
 
-/// What a page answers.
+/// The question of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) view: ViewKind,
+    /// Which time of threads is shown.
+    pub(super) state: SampleState,
     pub(super) period: Period,
     pub(super) sort: SortBy,
     pub(super) is_inverted: bool,
     pub(super) has_full_names: bool,
     /// In seconds.
     pub(super) window: u64,
-    /// What is searched for; empty for nothing.
+    /// The text to search for. It is empty without a search.
     pub(super) search: String,
     /// The only thread, with its name.
     pub(super) thread: Option<(ThreadIndex, String)>,

@@ -1,4 +1,4 @@
-//! Watching on a screen: draws, waits for what happens, and draws again.
+//! Watching on a screen: draws, waits for events, and draws again.
 
 use super::draw::{Caption, body_height, draw};
 use super::end::{End, ended};
@@ -15,7 +15,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 
-/// Shows what is watched until somebody has seen enough. What has ended can still be looked at.
+/// Shows the watched processes until the user quits. They can still be looked at when they have ended.
 pub(super) fn run(
     args: &TopArgs,
     session: &Session,
@@ -28,7 +28,7 @@ pub(super) fn run(
     thread::spawn(move || read_input(&sender));
     let about = &session.about;
     let caption = Caption { name: about.title(), notes: about.notes(), ..Caption::default() };
-    let state = State::new(args.sort, args.window, args.full_names);
+    let state = State::of(args);
     let mut watching = Watching { own, session, state, caption, screen: Screen::of_stdout(), end: None };
     let mut snapshot = Box::new(Snapshot::default());
     loop {
@@ -39,18 +39,18 @@ pub(super) fn run(
     }
 }
 
-/// Passes on what is done at the terminal.
+/// Passes on the input of the terminal.
 fn read_input(messages: &Sender<Message>) {
     while let Ok(input) = event::read() {
         if messages.send(Message::Input(input)).is_err() {
             return;
         }
     }
-    // Where nobody listens any more, all is over anyway.
+    // If no receiver is left, the session has ended already.
     let _ = messages.send(Message::Gone);
 }
 
-/// What follows when a snapshot was shown.
+/// The next step after a snapshot was shown.
 enum Next {
     Snapshot(Box<Snapshot>),
     End(End),
@@ -63,12 +63,12 @@ struct Watching<'a> {
     state: State,
     caption: Caption,
     screen: Screen,
-    /// How what is watched has ended.
+    /// How the watched processes have ended.
     end: Option<End>,
 }
 
 impl Watching<'_> {
-    /// Shows a snapshot until there is a newer one that is to be shown.
+    /// Shows a snapshot until there is a newer one to show.
     fn show(&mut self, snapshot: &Snapshot, messages: &Receiver<Message>) -> Next {
         let index = Index::new(&snapshot.profile);
         self.caption.lost = snapshot.lost;
@@ -84,7 +84,8 @@ impl Watching<'_> {
                 if self.draw(&shown).is_err() {
                     return Next::End(End::Gone);
                 }
-                // What has come meanwhile is taken together: only the last of many snapshots is worth a look.
+                // Events that have come meanwhile are taken together. Of many snapshots only the last one is
+                // shown.
                 let Ok(first) = messages.recv() else { return Next::End(End::Gone) };
                 for message in std::iter::once(first).chain(messages.try_iter()) {
                     if let Some(end) = self.take(message, &shown, &mut newest) {
@@ -131,7 +132,7 @@ impl Watching<'_> {
             Wish::Window(window) => Order::Window(window),
             Wish::Reset => Order::Reset,
         };
-        // When all has ended there is nobody who could follow it.
+        // When everything has ended, no receiver is left.
         let _ = self.session.orders.send(order);
         None
     }

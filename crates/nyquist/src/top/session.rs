@@ -1,4 +1,4 @@
-//! What is watched: the command or process, the thread that takes over what is recorded of it, and the one that makes
+//! A watched target: the command or process, the thread that takes over its recording, and the one that makes
 //! snapshots.
 
 use super::command_output::CommandOutput;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::live_page::{Pace, Shown};
 use crate::memory;
 use crate::printer::Printer;
-use crate::record::{command_of, launch_failure, open_failure};
+use crate::record::{command_of, knowing_kernel, launch_failure, open_failure, unread_waits};
 use crate::summary;
 use crate::{finder, identity};
 use nyquist_convert::event::{Pid, Timestamp};
@@ -16,10 +16,11 @@ use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_perf::Budget;
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
+use nyquist_record::linux::event_names::EventSources;
 use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspended};
 use nyquist_record::linux::signals::EndSignal;
-use nyquist_record::linux::{self, EndReason, Preference, StopHandle, Target, now};
-use nyquist_record::{Chunk, Decoder};
+use nyquist_record::linux::wait_stacks::WaitStacks;
+use nyquist_record::linux::{self, EndReason, Preference, RecordedEvent, StopHandle, Target, now};
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -30,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often what was sampled is taken over.
+/// How often samples are taken over.
 const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
 
 /// A snapshot of a large recording takes long: for each second of that there are so many without one.
@@ -39,31 +40,31 @@ const PAUSE: u32 = 4;
 /// How many of the last seconds a page has in detail: as far back as it can be asked to look.
 const PAGE_WINDOW: u64 = 60;
 
-/// How often it is looked whether somebody looks at the page.
+/// How often it is checked whether a page is watched.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How long a command may take to end when it is told to.
+/// How long a command may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// So many processes are named by their ids.
 const PIDS_NAMED: usize = 4;
 
-/// What happens while something is watched.
+/// The events while a target is watched.
 #[derive(Debug)]
 pub(super) enum Message {
     /// There is something new to show.
     Snapshot(Box<Snapshot>),
-    /// What was watched has ended: the last snapshot follows. Of a command it is known how.
+    /// The watched target has ended. The last snapshot follows. Of a command it is known how.
     Ended(Option<ExitStatus>),
     /// Something was done at the terminal.
     Input(ratatui::crossterm::event::Event),
-    /// Somebody sent a signal to end.
+    /// A signal asks for the end.
     Asked(EndSignal),
     /// There will be no more input, or no more snapshots.
     Gone,
 }
 
-/// What the thread that makes snapshots is told.
+/// The messages to the thread that makes snapshots.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
     /// How many of the last seconds are to be kept in detail.
@@ -76,17 +77,25 @@ pub(super) enum Order {
 
 /// Something that is being watched.
 pub(super) struct Session {
-    /// What it is, and how it is sampled.
+    /// The target, and how it is sampled.
     pub(super) about: About,
-    /// What the command has printed.
+    /// The command's output.
     pub(super) output: CommandOutput,
     pub(super) orders: Sender<Order>,
     stop: StopHandle,
     command: Option<Signaller>,
-    recorder: JoinHandle<Option<Running>>,
+    recorder: JoinHandle<Recorded>,
 }
 
-/// What is watched.
+/// What is left when the recording has ended.
+struct Recorded {
+    /// The command, if it has not ended.
+    running: Option<Running>,
+    /// How many threads that waited may not be looked at.
+    unread_waits: usize,
+}
+
+/// A watched target.
 #[derive(Clone, Debug)]
 pub(super) struct About {
     pub(super) name: String,
@@ -122,7 +131,18 @@ impl Session {
             None => attached(args).into_iter().map(|pid| pid.0).collect(),
         };
         let hand_over_every = Some(HAND_OVER_EVERY);
-        let options = linux::Options { rate_hz: args.rate, hand_over_every, ..linux::Options::default() };
+        let options = linux::Options {
+            rate_hz: args.rate,
+            hand_over_every,
+            context_switches: args.off_cpu,
+            wait_reasons: args.off_cpu,
+            events: if args.off_cpu {
+                RecordedEvent::of_waits(&EventSources::of_machine())
+            } else {
+                Vec::new()
+            },
+            ..linux::Options::default()
+        };
         let options = args.stacks.apply(options)?;
         let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
         let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
@@ -130,11 +150,14 @@ impl Session {
         let about = About { name: name(args), pids, outcome: backend.outcome() };
         let zero = now();
         let side_files = memory::side_files(args.symbols.max_memory);
-        let mut converter = converter(&about, zero, side_files);
+        // By ptrace, samples say themselves how long their threads have waited.
+        let waits = args.off_cpu && matches!(about.outcome, Outcome::Perf(_));
+        let mut converter = knowing_kernel(converter(&about, zero, side_files, waits), &about.outcome);
         converter.keep_only(backend.filter());
-        let converter = converter.walking_with(about.outcome.walkers());
-        let decoder = Decoder::new(about.outcome.walkers());
-        let live = Arc::new(Mutex::new(Live::new(converter, zero)));
+        // A page has markers, of which each wait should have one.
+        let live = Live::new(converter, zero).counting_waits(args.off_cpu && page.is_none());
+        let live = live.watching(watch_waits(args, &about.outcome)?);
+        let live = Arc::new(Mutex::new(live));
         let recording = backend.record().map_err(|error| open_failure(&error))?;
         summary::print_before_start(Printer::new(args.verbosity), &about.outcome);
         let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
@@ -143,7 +166,7 @@ impl Session {
         let recorder = spawn("top-recorder", {
             let recorder = Recorder { live: Arc::clone(&live), orders: orders.clone() };
             let messages = AddressSender(messages.clone());
-            move || recorder.run(recording, decoder, running, &messages)
+            move || recorder.run(recording, running, &messages)
         })?;
         let refresher = Refresher {
             live,
@@ -159,22 +182,26 @@ impl Session {
         Ok(Self { about, output, orders, stop, command, recorder })
     }
 
-    /// Ends what is left of the recording, and the command. Says in a sentence what could not be ended.
-    pub(super) fn finish(self) -> Option<String> {
+    /// Ends the rest of the recording, and the command. Returns sentences about what could not be ended, or seen.
+    pub(super) fn finish(self) -> Vec<String> {
         self.stop.stop();
         if let Some(command) = &self.command {
             // One that cannot be signalled has ended already.
             let _ = command.send(EndSignal::Terminate.number());
         }
-        let running = self.recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let recorded = self.recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let mut sentences: Vec<_> = unread_waits(recorded.unread_waits).into_iter().collect();
+        let Some(running) = recorded.running else { return sentences };
         let (sender, ended) = mpsc::channel();
         thread::spawn(move || sender.send(running.wait().is_ok()));
         let late = ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout);
-        late.then(|| format!("{} still runs: it does not end on SIGTERM", self.about.title()))
+        let title = self.about.title();
+        sentences.extend(late.then(|| format!("{title} still runs: it does not end on SIGTERM")));
+        sentences
     }
 }
 
-/// Prepares the command, if there is one, with what it prints collected.
+/// Prepares the command, if there is one, and collects its output.
 fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure> {
     if !args.pid.is_empty() {
         return Ok((CommandOutput::default(), None));
@@ -204,12 +231,18 @@ pub(super) fn name(args: &TopArgs) -> String {
     Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
 }
 
-fn converter(about: &About, zero: Timestamp, side_files: Budget) -> Converter {
+/// Looks where threads wait, if that is wanted. By ptrace, the backend does.
+fn watch_waits(args: &TopArgs, outcome: &Outcome) -> Result<Option<WaitStacks>, Failure> {
+    let waits = (args.off_cpu && matches!(outcome, Outcome::Perf(_))).then(WaitStacks::start);
+    waits.transpose().map_err(|error| Failure::because("it cannot be watched where threads wait", &error))
+}
+
+fn converter(about: &About, zero: Timestamp, side_files: Budget, waits: bool) -> Converter {
     let outcome = &about.outcome;
     let interval = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
     let meta = Meta { interval, has_cpu_deltas: true, product: about.name.clone(), ..Meta::default() };
-    // Who starts threads again and again should find one row for them, and not thousands.
-    let shape = Shape { reuse_threads: true, ..Shape::default() };
+    // A program that starts threads again and again should have one row for them, and not thousands.
+    let shape = Shape { reuse_threads: true, waits, ..Shape::default() };
     Converter::new(Options { start: zero, kernel_permitted: outcome.samples_all_cpu_time(), meta })
         .shaped(shape)
         .limiting_side_files(side_files)
@@ -223,11 +256,11 @@ fn spawn<T: Send + 'static>(
     thread.map_err(|error| Failure::because("no thread can be started", &error))
 }
 
-/// Sends messages, the last of them when it is dropped by a panic: nobody must wait for more.
+/// Sends messages, the last of them when it is dropped by a panic: no receiver must wait for more.
 struct AddressSender(Sender<Message>);
 
 impl AddressSender {
-    /// Whether somebody still listens.
+    /// Whether there is still a receiver.
     fn tell(&self, message: Message) -> bool {
         self.0.send(message).is_ok()
     }
@@ -248,32 +281,25 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Gives the command back if it has not ended.
-    fn run(
-        self,
-        mut recording: Recording,
-        mut decoder: Decoder,
-        running: Option<Running>,
-        messages: &AddressSender,
-    ) -> Option<Running> {
+    fn run(self, mut recording: Recording, running: Option<Running>, messages: &AddressSender) -> Recorded {
         let _preference = Preference::of_this_thread();
-        while let Some(chunks) = recording.next_few(decoder.most_at_once()) {
-            let complete_before = chunks.last().map_or(Timestamp(0), Chunk::complete_before);
-            let decoded = decoder.decode(chunks);
+        let mut events = Vec::new();
+        while let Some(chunk) = recording.next() {
+            let complete_before = chunk.complete_before();
+            chunk.decode(&mut events);
             let counts = self.with_live(|live| {
-                let events = decoded.iter_mut().flat_map(|events| events.drain(..));
-                live.push(events, complete_before, now());
+                live.push(events.drain(..), complete_before, now());
                 live.take_copy_counts()
             });
             recording.apply_feedback(&counts);
         }
-        self.with_live(|live| live.end(now()));
+        let unread_waits = self.with_live(|live| live.end(now()));
         let has_exited = recording.finish().reason == EndReason::Exited;
         let ended = running.as_ref().filter(|_| has_exited).and_then(|command| command.wait().ok());
         messages.tell(Message::Ended(ended.map(|ended| ended.status)));
         // A refresher that is gone has no snapshot to make.
         let _ = self.orders.send(Order::Finish);
-        running.filter(|_| ended.is_none())
+        Recorded { running: running.filter(|_| ended.is_none()), unread_waits }
     }
 
     fn with_live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
@@ -308,7 +334,7 @@ impl Refresher {
             }
             let began = Instant::now();
             let unnamed = self.live().snapshot(self.window, now());
-            // What is looked up is kept in the user's folders, where root does nothing.
+            // Names are cached in the user's folders, where root does nothing.
             let named = identity::as_invoking_user(|| unnamed.named(&mut symbolicator, self.page.is_none()));
             let Ok(snapshot) = named.map(Box::new) else { return };
             if let Some(page) = &self.page {
@@ -326,7 +352,7 @@ impl Refresher {
         }
     }
 
-    /// Does what it is told until the time is over. Says whether the recording has ended.
+    /// Handles messages until the time is over. Says whether the recording has ended.
     fn is_finished_within(&mut self, wait: Duration) -> bool {
         let end = Instant::now() + wait;
         loop {

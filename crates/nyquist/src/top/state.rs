@@ -1,8 +1,9 @@
-//! What is looked at, and what keys change of it: pure, without a terminal.
+//! The state of the screen, and the changes by keys: pure, without a terminal.
 
 use super::page::Page;
 use super::question::{Period, Question, ViewKind};
-use crate::args::SortBy;
+use crate::args::{SortBy, TopArgs};
+use nyquist_analysis::SampleState;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 const WINDOWS: [u64; 8] = [1, 2, 5, 10, 30, 60, 300, 3600];
 
 /// The keys, as the help shows them.
-pub(super) const KEYS: [(&str, &str); 15] = [
+pub(super) const KEYS: [(&str, &str); 16] = [
     ("1 2 3 4  Tab", "functions, call tree, threads, what the command prints"),
     ("Up Down  k j", "move; PgUp PgDn Home End (g G) go further"),
     ("Enter", "function: its callers and callees; thread: only that one"),
@@ -19,6 +20,7 @@ pub(super) const KEYS: [(&str, &str); 15] = [
     ("s", "order by self time, total time or name"),
     ("o", "order and tree by the last seconds, or by the whole"),
     ("+ -", "longer and shorter last seconds"),
+    ("w", "with --off-cpu: CPU time, waiting, or both"),
     ("i", "tree: from where the time is spent to its callers, and back"),
     ("/", "search names; in the tree, stacks with such a function"),
     ("n", "short and full names"),
@@ -37,7 +39,7 @@ struct Cursor {
     row: Option<u64>,
 }
 
-/// What a key asks of others.
+/// The action of a key outside of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Quit,
@@ -47,24 +49,42 @@ pub(super) enum Wish {
     Reset,
 }
 
-/// What is looked at.
+/// The state of the screen.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is switched by a key, or known from the beginning")]
 pub(super) struct State {
     pub(super) question: Question,
     pub(super) is_paused: bool,
     pub(super) shows_help: bool,
-    /// Whether what is searched for is being typed.
+    /// Whether the search text is being typed.
     pub(super) is_typing: bool,
     /// How many rows the screen has.
     pub(super) height: usize,
     cursors: [Cursor; 4],
+    /// Whether it is known where threads wait.
+    pub(super) has_waits: bool,
 }
 
 impl State {
+    /// What is asked for first.
+    pub(super) fn of(args: &TopArgs) -> Self {
+        Self::new(args.sort, args.window, args.full_names).with_waits(args.off_cpu)
+    }
+
+    /// The same with the time that threads wait, where that is watched.
+    pub(super) fn with_waits(mut self, has_waits: bool) -> Self {
+        self.has_waits = has_waits;
+        if has_waits {
+            self.question.state = SampleState::OffCpu;
+        }
+        self
+    }
+
     /// The functions, ordered so, with a window of so many seconds.
     pub(super) fn new(sort: SortBy, window: u64, has_full_names: bool) -> Self {
         let question = Question {
             view: ViewKind::default(),
+            state: SampleState::OnCpu,
             period: Period::default(),
             sort,
             is_inverted: false,
@@ -81,6 +101,7 @@ impl State {
             is_typing: false,
             height: 1,
             cursors: [Cursor::default(); 4],
+            has_waits: false,
         }
     }
 
@@ -93,7 +114,7 @@ impl State {
         Some(found.unwrap_or(cursor.index.min(last)))
     }
 
-    /// Where one begins: of what is printed, the end is what is new.
+    /// Where a view begins: the command's output begins at the end, which is new.
     fn usual(&self, page: &Page) -> usize {
         if self.question.view == ViewKind::Output { page.rows.len().saturating_sub(1) } else { 0 }
     }
@@ -164,6 +185,13 @@ impl State {
             KeyCode::Char('4') => question.view = ViewKind::Output,
             KeyCode::Tab => question.view = question.view.next(),
             KeyCode::Char('n') => question.has_full_names = !question.has_full_names,
+            KeyCode::Char('w') if self.has_waits => {
+                question.state = match question.state {
+                    SampleState::OffCpu => SampleState::Both,
+                    SampleState::Both => SampleState::OnCpu,
+                    SampleState::OnCpu => SampleState::OffCpu,
+                }
+            }
             KeyCode::Char('i') => question.is_inverted = !question.is_inverted,
             KeyCode::Char('o') => {
                 question.period = match question.period {
@@ -251,7 +279,7 @@ impl State {
         };
         if row.is_open == Some(!open) {
             self.question.opened.insert(row.key, open);
-            // It stays chosen among what opens.
+            // It stays chosen among the rows that open.
             self.choose(index, page);
         } else if !open && let Some(caller) = page.rows[..index].iter().rposition(|it| it.depth < row.depth) {
             self.choose(caller, page);

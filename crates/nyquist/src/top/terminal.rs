@@ -1,4 +1,4 @@
-//! The terminal: taken over for the screen, and given back whatever happens.
+//! The terminal: taken over for the screen, and restored in every case.
 
 use crate::page::stdout;
 use ratatui::Terminal;
@@ -46,7 +46,7 @@ impl Drop for OwnScreen {
     }
 }
 
-/// What a panic says would be lost with the screen, and stand slanted in raw mode.
+/// A panic's message would be lost with the screen, and have wrong line breaks in raw mode.
 fn restore_before_panics() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(modes(&terminal), before);
         drop(terminal);
         let mut shown = Vec::new();
-        // Nobody has the terminal open any more, which ends the reading with an error.
+        // No process has the terminal open any more, which ends the reading with an error.
         let _ = File::from(controller).read_to_end(&mut shown);
         let shown = String::from_utf8_lossy(&shown);
         let (screen, after) = shown.split_once(LEAVE).unwrap_or_else(|| panic!("not left: {shown}"));

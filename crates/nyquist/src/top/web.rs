@@ -7,7 +7,7 @@ use crate::live_page::Shown;
 use crate::printer::Printer;
 use std::sync::mpsc::Receiver;
 
-/// Waits until somebody sends a signal. What was watched may end before that: its page stays.
+/// Waits for a signal. The watched target may end before that. Its page stays.
 pub(super) fn run(session: &Session, shown: &Shown, messages: &Receiver<Message>, printer: Printer) -> End {
     let mut end = End::Gone;
     while let Ok(message) = messages.recv() {

@@ -19,7 +19,7 @@ use crate::workloads;
 use readers::Reader;
 use recordings::{Making, Recording};
 
-/// What is read, and how often.
+/// The recordings to read, and how often.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The folder for the recordings, which are made if they are not there. They need about 10 GB
@@ -48,7 +48,7 @@ pub(crate) struct Options {
     only: String,
 }
 
-/// Measures and prints the tables of `docs/benchmarks.md`.
+/// Measures and prints the tables of `docs/benchmarks/perf-data.md`.
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
     let programs = build_programs()?;
@@ -94,7 +94,7 @@ pub(super) fn build_programs() -> Result<PathBuf> {
     Ok(workspace.join("target/release"))
 }
 
-/// Every record must be what linux-perf-data reads.
+/// Every record must be the same as that of linux-perf-data.
 fn compare(programs: &Path, recordings: &[Recording]) -> Result<()> {
     let mut command = Command::new(programs.join("compare"));
     command.args(recordings.iter().map(|recording| &recording.path));
@@ -127,7 +127,7 @@ fn records(options: &Options, programs: &Path, recordings: &[Recording]) -> Resu
     Ok(())
 }
 
-/// Lets every reader have its turn with every recording, round after round, and prints what it cost.
+/// Runs every reader on every recording in turn, round after round, and prints the cost.
 fn table(
     rounds: u32,
     measuring: &Measuring<'_>,

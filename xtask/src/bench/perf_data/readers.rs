@@ -8,7 +8,7 @@ use crate::bench::recorder::{in_path, said, samply};
 
 /// A program that reads a recording, in one of its modes.
 pub(super) struct Reader {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub(super) name: &'static str,
     /// Whether its result has names.
     pub(super) names: bool,

@@ -11,7 +11,7 @@ use crate::steps::succeeds;
 
 /// A recording.
 pub(super) struct Recording {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub(super) name: String,
     /// The file.
     pub(super) path: PathBuf,
@@ -28,7 +28,7 @@ impl Recording {
     }
 }
 
-/// Where recordings are kept, and what they are made of.
+/// Where recordings are kept, and the programs that are recorded.
 pub(super) struct Making<'a> {
     /// The folder.
     pub(super) folder: &'a Path,

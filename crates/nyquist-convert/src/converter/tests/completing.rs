@@ -32,7 +32,7 @@ const COMPARED: u64 = COPY_END - 0x1000;
 const WHOLE: &str = "*4 *3 2 1 0";
 const CUT: &str = "(truncated: stack copy ended after 7 kB) 2 1 0";
 
-/// What a function calls, at one place each.
+/// The callees of functions, at one place each.
 #[derive(Clone, Copy)]
 enum Calls {
     /// The function before it.
@@ -41,9 +41,9 @@ enum Calls {
     InnerAgain,
     /// The first function.
     First,
-    /// What is in the middle of a function, as a jump to another one may be.
+    /// An address in the middle of a function, as the target of a jump may be.
     Stub,
-    /// What a register says.
+    /// The rule of a register.
     Register,
     Nothing,
 }
@@ -89,7 +89,7 @@ fn unwind_information() -> Vec<u8> {
         bytes.resize(bytes.len().next_multiple_of(8) + 4, 0);
         [&(bytes.len() as u32).to_le_bytes(), &bytes[..]].concat()
     };
-    // The return address is what the stack pointer points to, unless a function says something else.
+    // The stack pointer points to the return address, unless a function has another rule.
     let mut section = entry(u32::MAX, &[4, 0, 8, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1]);
     for function in 0..FUNCTIONS {
         let rule: &[u8] = match function {
@@ -171,7 +171,7 @@ fn cut_sample() -> EventKind {
     EventKind::Sample(sample)
 }
 
-/// What was read of the thread's memory.
+/// The part of the thread's memory that was read.
 #[derive(Clone)]
 struct Reading {
     /// When, in milliseconds after the sample.
@@ -213,7 +213,7 @@ impl Reading {
     }
 }
 
-/// A converter that is told of cut samples one by one.
+/// A converter that gets samples with truncated copies one by one.
 struct Recording(Converter);
 
 impl Recording {
@@ -232,7 +232,7 @@ impl Recording {
         recording
     }
 
-    /// What comes of a sample for which this was read.
+    /// The outcome of a sample for which this was read.
     fn sample(&mut self, time_ms: u64, readings: &[Reading]) -> Result<(), Incomplete> {
         let before = self.0.statistics();
         for reading in readings {
@@ -248,7 +248,8 @@ impl Recording {
         why.map_or(Ok(()), |(why, _)| Err(why))
     }
 
-    /// The last sample's stack, root first: each function by its number, with a star where it was found in what was read.
+    /// The last sample's stack, root first: each function by its number, with a star if it was found in a
+    /// reading.
     fn last_stack(self) -> String {
         let profile = self.0.finish().profile;
         let last = profile.threads()[0].samples.iter().next_back().unwrap();
@@ -268,7 +269,7 @@ impl Recording {
 /// Long after all that was read of a thread that is trusted.
 const LATER: u64 = 10_000;
 
-/// Checks what comes of a sample of a thread that is trusted, for which this was read.
+/// Checks the outcome of a sample of a trusted thread, for which this was read.
 fn check(what: &str, readings: &[Reading], expected: Result<(), Incomplete>) {
     let mut recording = Recording::trusting();
     assert_eq!(recording.sample(LATER, readings), expected, "{what}");

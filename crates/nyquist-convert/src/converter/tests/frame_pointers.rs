@@ -45,7 +45,7 @@ fn frame_pointers_are_followed_within_known_code() {
     check(&[0x1234, 0x5001, 0x1fff], "0x1ffe;0x5000;0x1234");
     check(&[0x1234, 0x5678, 0x7fff_0000, 0x1888], "(truncated: return address not in code);0x5677;0x1234");
     check(&[0x1234, 0x0, 0x5678], "(truncated: return address not in code);0x1234");
-    // A call may be the last instruction of all, and what a signal returns to may be the first one.
+    // A call may be the last instruction of all, and a signal may return to the first one.
     check(&[0x1234, 0x6000, 0x5000], "0x4fff;0x5fff;0x1234");
     check(&[0x1234, 0x6001], "(truncated: return address not in code);0x1234");
     check(&[0x1234, 0xffff_ffff_ff60_0400], "0xffffffffff6003ff;0x1234");
@@ -62,7 +62,7 @@ fn unknown_code_lets_frame_pointers_go_anywhere() {
     let map = || map_code(1, 0x1000, 0x1000);
     check(vec![map(), by_frame_pointers(1, &astray)], cut);
     check(vec![by_frame_pointers(1, &astray)], whole);
-    // Code ran that nobody has told of: before something was mapped, and elsewhere.
+    // Code ran whose mapping was not reported: before something was mapped, and elsewhere.
     check(vec![by_frame_pointers(1, &astray), map(), by_frame_pointers(1, &astray)], whole);
     check(vec![map(), by_frame_pointers(1, &[0x5000]), by_frame_pointers(1, &astray)], whole);
     let lost = || EventKind::Lost { records: 1 };

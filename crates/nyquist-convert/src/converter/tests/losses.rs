@@ -1,4 +1,4 @@
-//! What of losses and pauses is counted, and what is shown of them.
+//! Tests of the counts of losses and pauses, and of the way that they are shown.
 
 use super::*;
 
@@ -86,18 +86,18 @@ fn losses_are_shown_with_their_cpus_row() {
 #[test]
 fn losses_summed_at_the_end_are_counted_once() {
     const TOLD: [&str; 2] = ["Lost samples 3 CPU 3 1-3", "Lost samples 2 CPU 4 5"];
-    let check_counts = |counts: &[(Option<u32>, u64)], untold: &[&str], lost: u64| {
-        let told = [on(3, at(1, sample(1, 1, None, &[1]))), on(3, lost_at(3, 3)), on(4, lost_at(5, 2))];
+    let check_counts = |counts: &[(Option<u32>, u64)], unreported: &[&str], lost: u64| {
+        let reported = [on(3, at(1, sample(1, 1, None, &[1]))), on(3, lost_at(3, 3)), on(4, lost_at(5, 2))];
         let count = |&(cpu, records)| Event { cpu, ..at(0, EventKind::LostInAll { records }) };
         let mut converter = converter(true);
-        for event in told.into_iter().chain(counts.iter().map(count)) {
+        for event in reported.into_iter().chain(counts.iter().map(count)) {
             converter.push(event);
         }
         let (mut markers, records) = shown(converter);
         markers.retain(|marker| !TOLD.contains(&marker.as_str()));
         assert_eq!(
             (markers.iter().map(String::as_str).collect::<Vec<_>>(), records),
-            (untold.to_vec(), lost)
+            (unreported.to_vec(), lost)
         );
     };
     check_counts(&[(Some(3), 2)], &[], 5);
@@ -106,7 +106,7 @@ fn losses_summed_at_the_end_are_counted_once() {
     check_counts(&[(Some(3), 1), (Some(3), 6), (Some(4), 1)], &["Lost samples 4 CPU 3 1-5"], 9);
     let both = ["Lost samples 1 CPU 3 1-5", "Lost samples 2 CPU 9 5"];
     check_counts(&[(Some(3), 4), (Some(9), 2)], &both, 8);
-    // Where the counters' CPUs are not known, what was told of on any may be theirs.
+    // If the counters' CPUs are not known, loss records of any CPU may be theirs.
     check_counts(&[(None, 1), (None, 4)], &[], 5);
     check_counts(&[(None, 1), (None, 5)], &["Lost samples 1 unknown CPU 5"], 6);
     let both = ["Lost samples 1 CPU 3 1-5", "Lost samples 4 unknown CPU 5"];
@@ -166,7 +166,7 @@ fn time_of_lost_samples_is_nobody_elses() {
     let first = ["0x1 1".to_owned(), kernel(6), "0x3 1".to_owned(), kernel(3), "0x4 1".to_owned()];
     let second = ["0x2 1".to_owned(), kernel(1), "0x5 1".to_owned()];
     assert_eq!(stacks(false, false), [&first[..], &second].concat());
-    // Six of the first thread, none of what it used after the loss, and one of the second.
+    // Six of the first thread, none of its time after the loss, and one of the second.
     let not_sampled = |weight: u32| format!("[not sampled] {weight}");
     let first = ["0x1 1".to_owned(), not_sampled(6), "0x3 1".to_owned(), kernel(3), "0x4 1".to_owned()];
     let second = ["0x2 1".to_owned(), not_sampled(1), "0x5 1".to_owned()];
@@ -213,7 +213,7 @@ fn leftover_cpu_time_is_not_sampled_after_losses() {
         vec![("<1>".to_owned(), of_thread), ("All CPUs".to_owned(), 1), ("CPU 3".to_owned(), 1)]
     };
     assert_eq!([by_cpu((false, 9)), by_cpu((true, 9))], [rows(1), rows(9)]);
-    // What is not wanted is among it.
+    // Unwanted threads are included.
     let main_threads = Shape { main_threads_only: true, ..Shape::default() };
     check(all().shaped(main_threads), true, 9, &["0x1 1"]);
     let of_first = Selection { tids: vec![Tid(1)], ..Selection::default() };
@@ -226,7 +226,7 @@ fn leftover_cpu_time_is_at_the_last_loss() {
     converter.push(at(1, sample(1, 1, Some(1), &[1])));
     converter.push(lost_at(8, 7));
     converter.push(at(0, EventKind::TotalInAll { cpu_time_ns: 9 * MS }));
-    // Whoever imports a recording does not know of its end.
+    // An import does not know the end of a recording.
     converter.note_end(Timestamp(20 * MS));
     let profile = converter.finish().profile;
     let times: Vec<_> = profile.threads()[0].samples.iter().map(|sample| sample.time / MS).collect();

@@ -1,4 +1,4 @@
-//! Events beside the samples: their markers, their counts, and what is left out.
+//! Tests of events beside the samples: their markers, their counts, and the limits.
 
 use super::*;
 use crate::OccurrenceCount;
@@ -14,7 +14,13 @@ fn event(most: u64) -> Arc<OccurrenceKind> {
 fn occurs(kind: &Arc<OccurrenceKind>, (pid, tid): (u32, u32), address: u64, count: u64) -> EventKind {
     let EventKind::Sample(sample) = sample(pid, tid, None, &[address]) else { unreachable!() };
     let values = vec![FieldValue::Integer(7)];
-    EventKind::Occurrence(Box::new(Occurrence { kind: Arc::clone(kind), sample, count, values }))
+    EventKind::Occurrence(Box::new(Occurrence {
+        kind: Arc::clone(kind),
+        sample,
+        count,
+        counter: None,
+        values,
+    }))
 }
 
 /// Each marker as "thread: name at stack values".
@@ -108,7 +114,7 @@ fn short_copies_of_occurrences_ask_for_no_more() {
         converter.push(at(
             1,
             if beside {
-                EventKind::Occurrence(Box::new(Occurrence { kind, sample, count: 1, values }))
+                EventKind::Occurrence(Box::new(Occurrence { kind, sample, count: 1, counter: None, values }))
             } else {
                 EventKind::Sample(sample)
             },

@@ -1,10 +1,11 @@
-//! Where stacks have their roots, as the source is told.
+//! Tests of the stack bases that are reported to the source.
 
 use super::*;
 
 const POINTER: u64 = 0x7fff_0000_1000;
 
-/// A sample of a function that was just called with nobody before it on the stack, and with other memory behind that.
+/// A sample of a function that was just called, without callers on the stack, and with other memory behind
+/// that.
 fn with_root_at(tid: u32, stack_pointer: u64) -> EventKind {
     let EventKind::Sample(mut sample) = sample(1, tid, None, &[]) else { unreachable!() };
     let mut registers = [0; 17];

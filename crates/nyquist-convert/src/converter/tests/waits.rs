@@ -1,7 +1,8 @@
-//! Time off the CPU: what of it becomes samples and markers, and how it adds up.
+//! Tests of time off the CPU: its samples, its markers and its sums.
 
 use super::*;
-use crate::event::{WaitReason, Waiting};
+use crate::event::{WaitReason, Waiting, Wakeup};
+use nyquist_symbols::KernelSymbols;
 
 const WAITS: Shape = Shape { waits: true, reuse_threads: false, ..REUSE };
 
@@ -22,9 +23,28 @@ fn on_cpu(tid: u32) -> EventKind {
     EventKind::SwitchIn { tid: Tid(tid) }
 }
 
+/// Where the kernel of these tests waits for a futex.
+const FUTEX_WAIT: u64 = 0xffff_ffff_8100_0100;
+
+const KALLSYMS: &str =
+    "ffffffff81000000 T _stext\nffffffff81000100 T futex_wait\nffffffff81000200 T _etext\n";
+
+/// A thread of process 1 is about to wait for a futex, with an address of its own code.
+fn leaves(tid: u32, address: u64) -> EventKind {
+    let EventKind::Sample(sample) = sample(1, tid, None, &[address]) else { unreachable!() };
+    EventKind::SwitchStack(Sample { in_kernel: true, kernel_stack: vec![Avma(FUTEX_WAIT + 0x10)], ..sample })
+}
+
+/// A thread of process 1 makes another one ready to run.
+fn wakes(tid: u32, address: u64, woken: u32, in_interrupt: bool) -> EventKind {
+    let EventKind::Sample(sample) = sample(1, tid, None, &[address]) else { unreachable!() };
+    EventKind::Wakeup(Box::new(Wakeup { sample, woken: Tid(woken), in_interrupt }))
+}
+
 /// The profile of some events at times in ms, after those that start a program.
 fn profile_of(events: impl IntoIterator<Item = (u64, EventKind)>) -> Profile {
-    let mut converter = converter(true).shaped(WAITS);
+    let symbols = KernelSymbols::parse(KALLSYMS.as_bytes(), std::io::empty(), &[]).unwrap();
+    let mut converter = converter(true).shaped(WAITS).with_kernel_symbols(symbols);
     converter.push(at(0, name(1, 1, "app", true)));
     for (time, event) in events {
         converter.push(at(time, event));
@@ -55,7 +75,7 @@ fn a_wait_has_its_stack_and_reason() {
         (13, sample(1, 1, None, &[0x10])),
     ]);
     assert_eq!(waits(&profile), ["1: 0x20;[waiting: lock] 10"]);
-    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock it app (1) 2-12"]);
+    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock it app (1) - 2-12"]);
     let marker = &profile.threads()[0].markers[0];
     assert_eq!(marker.stack, profile.threads()[0].samples.first().unwrap().stack);
 }
@@ -84,6 +104,94 @@ fn a_long_wait_stands_for_itself_alone() {
         (25, on_cpu(1)),
     ]);
     assert_eq!(waits(&profile), ["1: 0x20;[waiting: sleep] 20", "1: [waiting: not seen] 2"]);
+}
+
+/// Its kernel stack tells the reason, without a look.
+#[test]
+fn a_switch_has_its_stack_and_reason() {
+    let profile = profile_of([(2, leaves(1, 0x20)), (2, descheduled(1, false)), (12, on_cpu(1))]);
+    assert_eq!(waits(&profile), ["1: 0x20;0xffffffff81000110;[waiting: lock] 10"]);
+    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock - - - 2-12"]);
+}
+
+/// The look knows the object and more of the program's stack, the switch the kernel's part.
+#[test]
+fn a_look_adds_to_what_a_switch_has() {
+    let profile = profile_of([
+        (2, leaves(1, 0x20)),
+        (2, descheduled(1, false)),
+        (5, seen(1, 0x30, WaitReason::Lock, 3)),
+        (12, on_cpu(1)),
+    ]);
+    assert_eq!(waits(&profile), ["1: 0x30;0xffffffff81000110;[waiting: lock] 10"]);
+    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock it app (1) - 2-12"]);
+}
+
+/// A preempted thread waits for nothing, and the stack of a switch is not that of a later one.
+#[test]
+fn a_stack_is_of_the_switch_that_follows() {
+    let profile = profile_of([
+        (2, leaves(1, 0x20)),
+        (2, descheduled(1, true)),
+        (4, on_cpu(1)),
+        (5, descheduled(1, false)),
+        (7, on_cpu(1)),
+        (8, leaves(1, 0x20)),
+        (10, descheduled(1, false)),
+        (11, on_cpu(1)),
+    ]);
+    assert_eq!(waits(&profile), ["1: [waiting for a CPU] 2", "1: [waiting: not seen] 3"]);
+}
+
+/// One of four switches of two kinds is recorded: a stack has the time of its kind.
+#[test]
+fn a_recorded_switch_stands_for_others() {
+    let mut events = Vec::new();
+    for round in 0..400 {
+        let (long, start) = (round % 2 == 0, 4 * round);
+        if round % 4 == 0 || round % 8 == 3 {
+            events.push((start, leaves(1, if long { 0x20 } else { 0x30 })));
+        }
+        events.push((start, descheduled(1, false)));
+        events.push((start + if long { 3 } else { 1 }, on_cpu(1)));
+    }
+    let profile = profile_of(events);
+    let mut sums = std::collections::BTreeMap::<String, u32>::new();
+    for line in waits(&profile) {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        *sums.entry(stack.to_owned()).or_default() += weight.parse::<u32>().unwrap();
+    }
+    let of = |address: &str| sums[&format!("1: {address};0xffffffff81000110;[waiting: lock]")];
+    assert_eq!(sums.values().sum::<u32>(), 800);
+    assert!((540..=660).contains(&of("0x20")), "{sums:?}");
+    assert!((140..=260).contains(&of("0x30")), "{sums:?}");
+}
+
+#[test]
+fn a_long_wait_names_the_thread_that_ended_it() {
+    let profile = profile_of([
+        (1, fork(1, 2, 1)),
+        (1, on_cpu(2)),
+        (2, leaves(2, 0x20)),
+        (2, descheduled(2, false)),
+        (11, wakes(1, 0x40, 2, false)),
+        (12, on_cpu(2)),
+        (13, leaves(2, 0x20)),
+        (13, descheduled(2, false)),
+        (20, wakes(1, 0x50, 2, true)),
+        (21, on_cpu(2)),
+    ]);
+    let lines = marker_lines(&profile);
+    assert_eq!(
+        lines,
+        [
+            "2: Wait: lock lock - - app (1) 2-12",
+            "2: Wait: lock lock - - an interrupt 13-21",
+            "1: Wake app (2) Number(10.0) 11",
+        ]
+    );
+    let frame = |stack| profile.func_name(profile.stack_frames(stack).next().unwrap().func);
+    assert_eq!(profile.threads()[1].markers[0].stack.map(frame), Some("0x40"));
 }
 
 #[test]
@@ -121,7 +229,7 @@ fn what_runs_or_has_ended_does_not_wait() {
     assert_eq!(waits(&profile), [""; 0]);
 }
 
-/// Running and waiting, a thread's time is what it lived.
+/// The sum of running and waiting is the thread's lifetime.
 #[test]
 fn all_time_of_a_thread_adds_up() {
     let mut events = vec![(0, fork(1, 2, 1)), (2, on_cpu(2))];
@@ -141,6 +249,41 @@ fn all_time_of_a_thread_adds_up() {
     assert_eq!(weight, 352);
 }
 
+/// By ptrace, threads are looked at by the wall clock.
+#[test]
+fn a_look_by_the_wall_clock_has_its_reason() {
+    let look = |reason| {
+        let EventKind::Sample(sample) = sample(1, 1, Some(0), &[0x20]) else { unreachable!() };
+        EventKind::Sample(Sample { state: SampleState::Waiting { waited_ns: 6 * MS, reason }, ..sample })
+    };
+    let profile = profile_of([(7, look(Some(WaitReason::Pipe))), (14, look(None))]);
+    assert_eq!(waits(&profile), ["1: 0x20;[waiting: pipe] 6", "1: 0x20 6"]);
+}
+
+/// Its clock runs during the switches, too, and is known only when it ends.
+#[test]
+fn a_thread_without_samples_adds_up() {
+    let mut converter = converter(false).shaped(WAITS);
+    converter.push(at(0, name(1, 1, "app", true)));
+    converter.push(at(0, fork(1, 2, 1)));
+    for round in 0..50 {
+        converter.push(at(10 * round, on_cpu(2)));
+        converter.push(at(10 * round + 3, leaves(2, 0x20)));
+        converter.push(at(10 * round + 3, descheduled(2, false)));
+    }
+    converter.push(at(500, on_cpu(2)));
+    let cpu_time_ns = 175 * MS;
+    converter.push(at(500, EventKind::Total { pid: Pid(1), tid: Tid(2), cpu_time_ns }));
+    converter.push(at(500, exit(1, 2)));
+    let profile = converter.finish().profile;
+    let thread = profile.threads().iter().find(|thread| thread.tid == "2").unwrap();
+    let weight = |off_cpu| -> u32 {
+        let samples = thread.samples.iter().filter(|sample| sample.off_cpu == off_cpu);
+        samples.map(|sample| sample.weight).sum()
+    };
+    assert_eq!([true, false].map(weight), [350, 150]);
+}
+
 #[test]
 fn without_being_asked_for_waits_are_no_samples() {
     let mut converter = converter(true);
@@ -148,4 +291,59 @@ fn without_being_asked_for_waits_are_no_samples() {
     converter.push(at(2, descheduled(1, false)));
     converter.push(at(9, on_cpu(1)));
     assert_eq!(waits(&converter.finish().profile), [""; 0]);
+}
+
+#[test]
+fn a_wait_that_lasts_counts_until_now() {
+    let mut converter = converter(true).shaped(WAITS);
+    converter.push(at(0, name(1, 1, "app", true)));
+    converter.push(at(2, descheduled(1, false)));
+    converter.push(at(5, seen(1, 0x20, WaitReason::Lock, 3)));
+    converter.advance(Timestamp(6 * MS));
+    assert_eq!(waits(&converter.snapshot()), [""; 0]);
+    let mut found = Vec::new();
+    for until in [10, 10, 15] {
+        converter.count_lasting_waits(Timestamp(until * MS));
+        found.push(waits(&converter.snapshot()));
+    }
+    let first = "1: 0x20;[waiting: lock] 8";
+    assert_eq!(found, [vec![first], vec![first], vec![first, "1: 0x20;[waiting: lock] 5"]]);
+    // The whole is neither more nor less for it.
+    converter.push(at(22, on_cpu(1)));
+    let weights: u32 =
+        converter.finish().profile.threads()[0].samples.iter().map(|sample| sample.weight).sum();
+    assert_eq!(weights, 20);
+}
+
+#[test]
+fn a_wait_that_may_be_seen_is_not_counted_yet() {
+    let mut converter = converter(true).shaped(WAITS);
+    converter.push(at(0, name(1, 1, "app", true)));
+    converter.push(at(2, descheduled(1, false)));
+    converter.advance(Timestamp(3 * MS));
+    converter.count_lasting_waits(Timestamp(10 * MS));
+    converter.push(at(11, seen(1, 0x20, WaitReason::File, 3)));
+    converter.advance(Timestamp(12 * MS));
+    converter.count_lasting_waits(Timestamp(12 * MS));
+    assert_eq!(waits(&converter.snapshot()), ["1: 0x20;[waiting: file] 10"]);
+    // Of one that nobody sees it is known that it lasts.
+    converter.push(at(13, on_cpu(1)));
+    converter.push(at(20, descheduled(1, false)));
+    converter.advance(Timestamp(21 * MS));
+    converter.count_lasting_waits(Timestamp(2520 * MS));
+    let all = waits(&converter.snapshot());
+    assert_eq!(all.last().map(String::as_str), Some("1: [waiting: not seen] 2500"));
+}
+
+#[test]
+fn a_wait_goes_on_when_the_past_is_forgotten() {
+    let mut converter = converter(true).shaped(WAITS);
+    converter.push(at(0, name(1, 1, "app", true)));
+    converter.push(at(2, descheduled(1, false)));
+    converter.push(at(5, seen(1, 0x20, WaitReason::Lock, 3)));
+    converter.advance(Timestamp(6 * MS));
+    converter.evict(Timestamp(8 * MS));
+    assert_eq!(waits(&converter.snapshot()), [""; 0]);
+    converter.count_lasting_waits(Timestamp(15 * MS));
+    assert_eq!(waits(&converter.snapshot()), ["1: [waiting: lock] 7"]);
 }

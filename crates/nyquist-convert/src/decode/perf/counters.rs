@@ -1,4 +1,4 @@
-//! What the counters of a recording count, on which CPUs, and which of them have taken over from others.
+//! The counters of a recording: what they count, on which CPUs, and which have taken over from others.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Successors {
     }
 }
 
-/// What the counters' values are that come with samples and when threads end.
+/// The meaning of the counter values in samples and at the ends of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterMeaning {
     /// The last one is the thread's CPU time in nanoseconds.
@@ -55,11 +55,11 @@ impl EventCpus {
     }
 }
 
-/// What a sample's period counts.
+/// The unit of a sample's period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// What the profile counts: nanoseconds of CPU time by a clock, or events.
+    /// The unit of the profile: nanoseconds of CPU time by a clock, or events.
     Stated,
-    /// Something else, as cycles, or nothing; every sample stands for this much of what the profile counts.
+    /// Another unit, as cycles, or none. Every sample stands for this many units of the profile.
     Each(u64),
 }

@@ -1,28 +1,30 @@
-//! Perf records to events: what the kernel's rings or a perf.data file say, in the terms of the event model.
+//! Perf records to events: records of the kernel's rings or of a perf.data file, in the terms of the event
+//! model.
 
+mod beside;
 mod counters;
-mod occurrences;
 mod stack;
 
+pub use beside::{Becomes, BesideEvent, Details, EventsBeside, OccurrenceEvent, SampleFields};
+pub(crate) use beside::{marker_format, shown, value};
 pub use counters::{CounterMeaning, EventCpus, Period, Successors};
-pub use occurrences::{Details, OccurrenceEvent, Occurrences};
-pub(crate) use occurrences::{marker_format, shown, value};
 pub(crate) use stack::{deferred_cookie, user_part};
 
 use bytes::Bytes;
 use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
-use nyquist_perf::abi::{context, misc};
+use nyquist_perf::abi::{context, misc, record};
 use nyquist_perf::{
-    Body, CpuMode, KernelSymbol, Lost, MappedIdentity, Mmap, Read, Record, RecordError, RecordFormat, Switch,
-    Task, Throttle, Words,
+    Body, CpuMode, Header, KernelSymbol, Lost, MappedIdentity, Mmap, Read, Record, RecordError, RecordFormat,
+    SampleLayout, SampleType, Switch, Task, Throttle, Words,
 };
 use nyquist_symbols::KERNEL_LIB;
 use stack::{branch_call_stack, part_of_chain, registers};
 
 use super::marker_text;
 use crate::event::{
-    Event, EventKind, MappedFile, Mapping, Pid, Sample, SampleState, Tid, Timestamp, UserStack,
+    Event, EventKind, MappedFile, Mapping, OccurrenceCounter, Pid, Sample, SampleState, Tid, Timestamp,
+    UserStack,
 };
 
 /// The `PROT_EXEC` of mmap(2).
@@ -36,33 +38,36 @@ const KERNEL_PID: u32 = u32::MAX;
 pub struct PerfEvents {
     /// The layout of the records.
     pub format: RecordFormat,
-    /// The machine, which decides what the registers are.
+    /// The machine, which determines the set of registers.
     pub architecture: Architecture,
-    /// What a sample's period counts.
+    /// Whether they count in the kernel. If they do not, a sample that was taken there stands for the code that called it, because
+    /// the counter's interrupt comes late.
+    pub kernel: bool,
+    /// The unit of a sample's period.
     pub period: Period,
     /// On which CPU each event counts.
     pub cpus: EventCpus,
-    /// What the counters' values are that come with samples.
+    /// The meaning of the counter values in samples.
     pub counters: CounterMeaning,
-    /// The events that have taken over from others: what they count begins with that.
+    /// The events that have taken over from others. Their counters begin at that time.
     pub successors: Successors,
-    /// The events whose samples are no observations of a running thread, but say that something has happened.
-    pub occurrences: Occurrences,
+    /// The events whose samples are not observations of a running thread, but say that something has happened.
+    pub beside: EventsBeside,
 }
 
 impl PerfEvents {
-    /// Parses the record at the start of `bytes`, a part of `piece`, and says what it means; `None` for records that say
-    /// nothing about programs.
+    /// Parses the record at the start of `bytes`, a part of `piece`, and returns its event. `None` for
+    /// records that have no event.
     ///
     /// A sample's stack is a slice of `piece` and is not copied.
     pub fn event(&self, piece: &Bytes, bytes: &[u8]) -> Result<Option<Event>, RecordError> {
-        let record = nyquist_perf::parse_record(bytes, &self.format)?;
+        let record = nyquist_perf::parse_record(bytes, &self.format_of(bytes))?;
         let time = Timestamp(record.id.time.unwrap_or_default());
         let kind = self.kind(&record, piece);
         Ok(kind.map(|kind| Event { time, cpu: self.cpu(&record), kind }))
     }
 
-    /// The CPU that a record tells of.
+    /// The CPU that a record is about.
     fn cpu(&self, record: &Record<'_>) -> Option<u32> {
         // Perf writes -1 where it makes a record up.
         let written_on = record.id.cpu.filter(|cpu| *cpu != u32::MAX);
@@ -81,8 +86,8 @@ impl PerfEvents {
         Some(match &record.body {
             Body::Sample(sample) => {
                 let observed = self.sample(record, sample, piece)?;
-                match self.occurrences.get(record.id.id) {
-                    Some(event) => EventKind::Occurrence(Box::new(event.occurrence(observed, sample))),
+                match self.beside.get(record.id.id) {
+                    Some(event) => event.kind(observed, sample, self.counter(record, sample))?,
                     None => EventKind::Sample(observed),
                 }
             }
@@ -96,13 +101,12 @@ impl PerfEvents {
             Body::Fork(task) => fork(task),
             Body::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
             Body::Read(read) if self.counters == CounterMeaning::CpuTime => total(record, read)?,
-            Body::Lost(lost) if self.occurrences.get(Some(lost.id)).is_some() => {
-                EventKind::OccurrencesLost { records: lost.records }
+            Body::Lost(lost) if self.is_beside(lost.id) => {
+                let is_asked_for = self.beside.get(Some(lost.id)).is_some_and(BesideEvent::is_asked_for);
+                is_asked_for.then_some(EventKind::OccurrencesLost { records: lost.records })?
             }
             // It is not the clock that pauses.
-            Body::Throttle(throttle) | Body::Unthrottle(throttle)
-                if self.occurrences.get(Some(throttle.id)).is_some() =>
-            {
+            Body::Throttle(throttle) | Body::Unthrottle(throttle) if self.is_beside(throttle.id) => {
                 return None;
             }
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
@@ -113,6 +117,31 @@ impl PerfEvents {
             Body::Switch(switch) => switched(*switch, record.id.task?),
             _ => return None,
         })
+    }
+
+    /// The layout of a record. A sample begins with the number of its event (`PERF_SAMPLE_IDENTIFIER`).
+    fn format_of(&self, bytes: &[u8]) -> RecordFormat {
+        let is_sample = || Header::parse(bytes).is_ok_and(|header| header.kind == record::SAMPLE);
+        if self.beside.is_empty() || !is_sample() {
+            return self.format;
+        }
+        let id = bytes.get(SampleLayout::EVENT_AT..).and_then(|bytes| bytes.first_chunk());
+        let fields = id.map(|id| self.beside.fields(u64::from_le_bytes(*id)));
+        fields.unwrap_or_default().format(self.format)
+    }
+
+    /// What the event of a sample has counted, if the sample says so. With the layout of a clock that counts threads, each
+    /// thread counts by itself.
+    fn counter(&self, record: &Record<'_>, sample: &nyquist_perf::Sample<'_>) -> Option<OccurrenceCounter> {
+        let (id, value) = (record.id.id?, sample.counters?.iter().next()?.value);
+        let by_thread = self.format.sample_type.contains(SampleType::READ);
+        let tid = record.id.task.map(|(_, tid)| Tid(tid)).filter(|_| by_thread);
+        Some(OccurrenceCounter { id, tid, value })
+    }
+
+    /// Whether an event of that number is recorded beside the clock.
+    fn is_beside(&self, id: u64) -> bool {
+        self.beside.get(Some(id)).is_some()
     }
 
     fn sample(
@@ -131,7 +160,7 @@ impl PerfEvents {
         };
         let user_ip = sample.ip.filter(|_| record.header.cpu_mode() == CpuMode::User).map(Avma);
         let mut kernel_stack = part_of_chain(chain, context::KERNEL);
-        if in_kernel && kernel_stack.is_empty() {
+        if in_kernel && kernel_stack.is_empty() && self.kernel {
             kernel_stack.extend(sample.ip.map(Avma));
         }
         Some(Sample {
@@ -163,8 +192,8 @@ impl PerfEvents {
         counters.iter().last().map(|last| last.value)
     }
 
-    /// The user's part of the stack: what can be unwound, else what the kernel or the hardware has walked, else the
-    /// instruction pointer.
+    /// The user's part of the stack: registers and a copy to unwind, otherwise the call chain of the kernel
+    /// or the hardware, otherwise the instruction pointer.
     fn user_stack(
         &self,
         sample: &nyquist_perf::Sample<'_>,
@@ -196,8 +225,9 @@ impl PerfEvents {
     }
 }
 
-/// What `LOST_SAMPLES` says, if anything was lost. The kernel and our own recordings say what was lost up to a time; perf says
-/// at a file's end, without a time, how much each event has lost in all, and what a filter of its own has left out.
+/// The event of a `LOST_SAMPLES` record, if anything was lost. The kernel and our own recordings write the
+/// losses up to a time. At a file's end perf writes records without a time: the total loss of each event, and
+/// the number of samples that a filter has left out.
 fn lost_samples(record: &Record<'_>, records: u64) -> Option<EventKind> {
     let is_left_out = record.header.misc & misc::LOST_SAMPLES_BPF != 0;
     match is_sum(record) {
@@ -207,7 +237,8 @@ fn lost_samples(record: &Record<'_>, records: u64) -> Option<EventKind> {
     }
 }
 
-/// What a counter has counted of a thread that has ended; without a time, what our own recordings say that all of them have.
+/// The final value of a counter for a thread that has ended. A record without a time comes from our own
+/// recordings, and has the total of all threads.
 fn total(record: &Record<'_>, read: &Read<'_>) -> Option<EventKind> {
     let cpu_time_ns = read.counters.iter().last()?.value;
     let of_all = is_sum(record).then_some(EventKind::TotalInAll { cpu_time_ns });
@@ -246,7 +277,7 @@ fn switched(switch: Switch, (pid, tid): (u32, u32)) -> EventKind {
 
 fn mapping(mmap: &Mmap<'_>) -> Option<Mapping> {
     let executable = mmap.protection.map_or(!mmap.data, |protection| protection & PROT_EXEC != 0);
-    // A program that writes samply's marker files maps them for no other reason than to say so.
+    // A program maps samply's marker files only to show them to the recorder.
     let is_wanted = executable || marker_text::owner_in_path(&String::from_utf8_lossy(mmap.path)).is_some();
     is_wanted.then(|| any_mapping(mmap))
 }

@@ -3,7 +3,7 @@
 use crate::event::Registers;
 use nyquist_object::Avma;
 use nyquist_object::elf::Architecture;
-use nyquist_perf::abi::{context, x86};
+use nyquist_perf::abi::{aarch64, context, x86};
 use nyquist_perf::{Branches, RegisterAbi, Words};
 
 /// The registers of a sample, on such a machine.
@@ -14,9 +14,12 @@ pub(super) fn registers(
     match (registers.abi?, architecture) {
         (RegisterAbi::Bits64, Architecture::X86_64) => x86_64_registers(registers),
         (RegisterAbi::Bits32, Architecture::X86_64 | Architecture::X86) => {
-            Some(Registers::X86 { ip: registers.get(x86::IP)? as u32 })
+            Some(Registers::Bits32 { ip: registers.get(x86::IP)? as u32 })
         }
         (RegisterAbi::Bits64, Architecture::Aarch64) => aarch64_registers(registers),
+        (RegisterAbi::Bits32, Architecture::Aarch64) => {
+            Some(Registers::Bits32 { ip: registers.get(aarch64::PC)? as u32 })
+        }
         _ => None,
     }
 }
@@ -45,8 +48,7 @@ fn x86_64_registers(registers: &nyquist_perf::Registers<'_>) -> Option<Registers
     in_order(registers, ORDER).map(Registers::X86_64)
 }
 
-/// The two orders are the same: x0 to x30, the stack pointer, the instruction pointer
-/// (`arch/arm64/include/uapi/asm/perf_regs.h`).
+/// The two orders are the same: x0 to x30, the stack pointer, the instruction pointer.
 fn aarch64_registers(registers: &nyquist_perf::Registers<'_>) -> Option<Registers> {
     in_order(registers, std::array::from_fn(|register| register as u32))
         .map(|values| Registers::Aarch64(Box::new(values)))

@@ -1,4 +1,4 @@
-//! What records mean.
+//! Tests of the meaning of records.
 
 use nyquist_perf::abi::record;
 use nyquist_perf::{ReadFormat, SampleType};
@@ -8,7 +8,7 @@ use crate::event::{FieldValue, Registers};
 use nyquist_perf::abi::x86;
 use std::sync::Arc;
 
-/// What a live recording on x86_64 asks for, with the sample's fields from the call chain on.
+/// The record format of a live recording on x86_64, with the sample's fields from the call chain on.
 fn events(sample_type: SampleType, architecture: Architecture) -> PerfEvents {
     let format = RecordFormat {
         sample_type: SampleType::IDENTIFIER
@@ -28,11 +28,12 @@ fn events(sample_type: SampleType, architecture: Architecture) -> PerfEvents {
     PerfEvents {
         format,
         architecture,
+        kernel: true,
         period: Period::Stated,
         cpus,
         counters,
         successors,
-        occurrences: Occurrences::default(),
+        beside: EventsBeside::default(),
     }
 }
 
@@ -119,7 +120,7 @@ fn a_32_bit_program_is_named() {
     let events = events(SampleType::REGS_USER, Architecture::X86_64);
     let fields: Vec<u64> = [1].into_iter().chain(0x1000..0x1014).collect();
     let UserStack::Copied { registers, .. } = the_sample(sample(&events, 2, &fields)).user else { panic!() };
-    assert_eq!(*registers, Registers::X86 { ip: 0x1008 });
+    assert_eq!(*registers, Registers::Bits32 { ip: 0x1008 });
 }
 
 #[test]
@@ -128,6 +129,19 @@ fn aarch64_registers_keep_their_order() {
     let fields: Vec<u64> = [2].into_iter().chain(0..33).collect();
     let UserStack::Copied { registers, .. } = the_sample(sample(&events, 2, &fields)).user else { panic!() };
     assert_eq!(*registers, Registers::Aarch64(Box::new(std::array::from_fn(|register| register as u64))));
+}
+
+/// The interrupt of a counter that does not count there has come late.
+#[test]
+fn a_late_sample_stands_for_what_called_the_kernel() {
+    let types = SampleType::IP.with(SampleType::REGS_USER);
+    let counts = |kernel| PerfEvents { kernel, ..events(types, Architecture::Aarch64) };
+    let head = [100, 0xffff_8000_8001_0000, pair(11, 12), 1000, 3, 50, 2];
+    let words: Vec<u64> = head.into_iter().chain(0..33).collect();
+    let of = |kernel| the_sample(read(&counts(kernel), &record(record::SAMPLE, 1, &words)));
+    assert_eq!(of(true).kernel_stack, [Avma(0xffff_8000_8001_0000)]);
+    assert_eq!(of(false).kernel_stack, []);
+    assert!(of(false).in_kernel && matches!(of(false).user, UserStack::Copied { .. }));
 }
 
 #[test]
@@ -271,14 +285,20 @@ fn losses_and_pauses_are_on_their_events_cpu() {
     assert_eq!(of_cpu(bare, record::LOST, &[99, 7]), None);
 }
 
+/// An event beside the clock whose samples become occurrences.
+fn occurrences(name: &str, details: Details) -> Arc<BesideEvent> {
+    let becomes = Becomes::Occurrences(OccurrenceEvent::new(name, details, None, 10));
+    Arc::new(BesideEvent { becomes, fields: SampleFields::Common })
+}
+
 /// The tracepoint that is event 100, with fields from the kernel.
 fn tracepoint() -> PerfEvents {
     let text = "name: b\nID: 7\nformat:\n\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;
 \tfield:__data_loc char[] text;\toffset:12;\tsize:4;\tsigned:0;\n\tfield:u8 mac[6];\toffset:2;\tsize:6;\tsigned:0;\n";
     let format = nyquist_perf::file::TracepointFormat::parse("a", text).unwrap();
-    let event = Arc::new(OccurrenceEvent::new("a:b", Details::Fields(format), 10));
+    let event = occurrences("a:b", Details::Fields(format));
     PerfEvents {
-        occurrences: [(100, event)].into_iter().collect(),
+        beside: [(100, event)].into_iter().collect(),
         ..events(SampleType::RAW, Architecture::X86_64)
     }
 }
@@ -315,9 +335,9 @@ fn data_too_short_or_misdirected_has_no_values() {
 
 #[test]
 fn an_address_is_a_field() {
-    let event = Arc::new(OccurrenceEvent::new("faults", Details::Address, 10));
+    let event = occurrences("faults", Details::Address);
     let events = PerfEvents {
-        occurrences: [(100, event)].into_iter().collect(),
+        beside: [(100, event)].into_iter().collect(),
         ..events(SampleType::ADDR, Architecture::X86_64)
     };
     let words = [100, pair(11, 12), 1000, 0xadd4, 3, 50];
@@ -333,4 +353,58 @@ fn another_events_losses_are_no_sample_losses() {
     assert_eq!(kind(lost), EventKind::OccurrencesLost { records: 9 });
     let paused = [1000, 100, 100, pair(11, 12), 1000, 3, 100];
     assert_eq!(read(&events, &record(record::THROTTLE, 0, &paused)), None);
+}
+
+/// One of 50 is recorded, as the recorder has asked, and the samples do not say so.
+#[test]
+fn a_sample_without_its_period_is_read() {
+    let occurs = OccurrenceEvent::new("faults", Details::Address, Some(50), 10);
+    let event = BesideEvent { becomes: Becomes::Occurrences(occurs), fields: SampleFields::NoPeriod };
+    let events = PerfEvents {
+        beside: [(100, Arc::new(event))].into_iter().collect(),
+        ..events(SampleType::ADDR.with(SampleType::RAW), Architecture::X86_64)
+    };
+    let words = [100, pair(11, 12), 1000, 0xadd4, 3, 4];
+    let occurrence = occurrence(read(&events, &record(record::SAMPLE, 1, &words)));
+    assert_eq!((occurrence.count, &*occurrence.values), (50, &[FieldValue::Integer(0xadd4)][..]));
+}
+
+/// The tracepoint `sched:sched_waking` in hard interrupts and in system calls.
+#[test]
+fn a_wakeup_says_which_thread_and_context() {
+    let text = "name: sched_waking\nID: 7\nformat:\n\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;
+\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n";
+    let format = nyquist_perf::file::TracepointFormat::parse("sched", text).unwrap();
+    let event = BesideEvent { becomes: Becomes::Wakeups(format), fields: SampleFields::NoPeriod };
+    let events = PerfEvents {
+        beside: [(100, Arc::new(event))].into_iter().collect(),
+        ..events(SampleType::RAW, Architecture::X86_64)
+    };
+    let woken = |flags: u64| {
+        // The length, then 28 bytes: the fields of all tracepoints, a name, and the thread.
+        let fields = [pair(28, flags << 16), 0, 0, pair(0, 77)];
+        let words: Vec<_> = [100, pair(11, 12), 1000, 3].into_iter().chain(fields).collect();
+        match kind(read(&events, &record(record::SAMPLE, 1, &words))) {
+            EventKind::Wakeup(wakeup) => (wakeup.sample.tid, wakeup.woken, wakeup.in_interrupt),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(woken(1), (Tid(12), Tid(77), false));
+    assert_eq!([8, 16].map(|flags| woken(flags).2), [true; 2]);
+}
+
+/// Each CPU has a counter of its own.
+#[test]
+fn an_occurrence_has_the_events_counter() {
+    let occurs = OccurrenceEvent::new("faults", Details::None, None, 10);
+    let event = BesideEvent { becomes: Becomes::Occurrences(occurs), fields: SampleFields::Count };
+    let mut events = PerfEvents {
+        beside: [(100, Arc::new(event))].into_iter().collect(),
+        ..events(SampleType::RAW, Architecture::X86_64)
+    };
+    events.format.read_format = ReadFormat::ID;
+    // In place of the period: the count, and the number of the event.
+    let words = [100, pair(11, 12), 1000, 3, 777, 100, 4];
+    let occurrence = occurrence(read(&events, &record(record::SAMPLE, 1, &words)));
+    assert_eq!(occurrence.counter, Some(OccurrenceCounter { id: 100, tid: None, value: 777 }));
 }

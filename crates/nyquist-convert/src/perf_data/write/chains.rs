@@ -1,4 +1,4 @@
-//! The call chains of a profile's stacks as perf has them.
+//! The call chains of a profile's stacks in perf's form.
 
 use nyquist_perf::abi::context;
 use nyquist_profile::{ProcessIndex, Profile, StackId};
@@ -74,8 +74,8 @@ impl<'a> Chains<'a> {
     }
 }
 
-/// The places of the frames of a stack, innermost first; of functions that are inlined at an address whose reader knows
-/// that, only the outermost.
+/// The places of the frames of a stack, innermost first. If the reader of an address finds its inlined
+/// functions by itself, only the outermost is written.
 fn frames<'a>(
     profile: &'a Profile,
     code: &'a Code,

@@ -1,4 +1,5 @@
-//! Where the code of a profile is in the written recording: libs at their binaries, all else at addresses that are made up.
+//! Where the code of a profile is in the written recording: libs at their binaries, all other code at made-up
+//! addresses.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +18,12 @@ use super::stand_in::{self, SLOT, StandIn, TEXT};
 const FIRST_BASE: u64 = 0x1000_0000;
 /// Libs begin at multiples of this, as large pages do.
 const BASE_ALIGNMENT: u64 = 0x20_0000;
-/// Where functions of the kernel are put: among its modules, as one of them, in whose stand-in perf finds all their names. Where the
-/// kernel itself is, perf takes the names of the kernel that runs.
+/// Where functions of the kernel are put: among its modules, as one of them. Perf finds their names in that
+/// module's stand-in. At the kernel's own addresses, perf takes the names of the kernel that runs.
 const KERNEL_CODE: u64 = 0xffff_ffff_c100_0000;
 /// The name of that stand-in: perf knows a module by its ending, and calls it `[kernel]`.
 const KERNEL_FILE: &str = "kernel.ko";
-/// The most bytes of a build id that a mapping's record has room for.
+/// The most bytes of a build id that fit into a mapping's record.
 const LONGEST_ID: usize = 20;
 const PAGE: u64 = 0x1000;
 
@@ -42,9 +43,9 @@ pub(super) struct Code {
 pub(super) struct FramePlace {
     /// The address of an innermost frame; a caller's return address is one more.
     pub(super) address: Avma,
-    /// What is mapped there; `None` for the kernel.
+    /// The image that is mapped there; `None` for the kernel.
     pub(super) image: Option<ImageIndex>,
-    /// Whether whoever reads the address finds what is inlined there by itself.
+    /// Whether the reader of the address finds the functions that are inlined there by itself.
     pub(super) has_inlines: bool,
 }
 
@@ -138,7 +139,7 @@ impl Code {
         &self.kernel
     }
 
-    /// What a process maps that has frames in these images.
+    /// The mappings of a process that has frames in these images.
     pub(super) fn mappings(&self, images: &[ImageIndex], pid: u32) -> impl Iterator<Item = Mmap<'_>> {
         let images = images.iter().filter_map(|image| self.images.get(image.0));
         let mappings: Vec<_> = images
@@ -147,8 +148,8 @@ impl Code {
         mappings.into_iter()
     }
 
-    /// The mappings of the kernel: of its image, at which nothing is, because without one perf warns that it cannot find the kernel, and
-    /// of the module that its functions are in.
+    /// The mappings of the kernel. One is of its image, which is empty, because without it perf warns that it
+    /// cannot find the kernel. The other is of the module with its functions.
     pub(super) fn kernel_mappings(&self) -> [Mmap<'_>; 2] {
         const TEXT: u64 = 0xffff_ffff_8100_0000;
         const KERNEL_PID: u32 = u32::MAX;
@@ -197,8 +198,8 @@ impl Code {
         functions.map(file).collect()
     }
 
-    /// The image of a lib: the binary of its identity; where that is not there, a stand-in, if any names are known, or else
-    /// the path alone.
+    /// The image of a lib: the binary of its identity. Without it, a stand-in if any names are known,
+    /// otherwise the path alone.
     fn lib(&mut self, lib: &Lib, has_names: bool, options: WriteOptions<'_>) -> ImageIndex {
         let image = found_image(lib, options).unwrap_or_else(|| {
             let functions = has_names.then(|| Functions {
@@ -224,7 +225,7 @@ impl Code {
 
     /// Gives every image its addresses, and stand-ins their names and contents' identity.
     fn lay_out(&mut self, folder: &Path) {
-        // What was found nowhere is mapped as far as it has frames.
+        // Files that were not found are mapped as far as they have frames.
         for place in &self.frames {
             let image = place.image.and_then(|image| self.images.get_mut(image.0));
             if let Some(Image { functions: None, ranges, .. }) = image
@@ -359,7 +360,7 @@ impl Builder<'_> {
     }
 }
 
-/// Of which libs any function has a name that is no address.
+/// The libs that have a function with a name that is not an address.
 fn named_libs(profile: &Profile) -> Vec<bool> {
     let mut named = vec![false; profile.libs().len()];
     for func in profile.funcs() {
@@ -375,7 +376,7 @@ fn build_id(lib: &Lib) -> Option<BuildId> {
     id.filter(|id| id.as_bytes().len() <= LONGEST_ID)
 }
 
-/// The binary that has the lib's build id, and what of it is code.
+/// The binary that has the lib's build id, and its ranges of code.
 fn found_image(lib: &Lib, options: WriteOptions<'_>) -> Option<Image> {
     let build_id = build_id(lib)?;
     let id = Some(ModuleId::BuildId(build_id.clone()));
@@ -399,7 +400,7 @@ fn found_image(lib: &Lib, options: WriteOptions<'_>) -> Option<Image> {
     (!image.ranges.is_empty()).then_some(image)
 }
 
-/// A lib's name as that of a file of its own.
+/// A lib's name as a file name.
 fn file_name(name: &str) -> String {
     let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "._+-".contains(*letter);
     let plain: String = name.chars().map(|letter| if is_plain(&letter) { letter } else { '_' }).collect();

@@ -1,41 +1,40 @@
-//! A profile to a perf.data file, its call chains walked already: what perf, hotspot and samply show as they show a
-//! recording of perf's own.
+//! A profile to a perf.data file, with call chains that are walked already. Perf, hotspot and samply show it
+//! like a recording of perf's own.
 
 mod chains;
 mod code;
+mod events;
 mod options;
 mod stand_in;
 mod tasks;
 
 use std::io::{self, Seek, Write};
 
-use nyquist_perf::file::{ClockMoment, Features, FileBuildId, FileWriter, WrittenEvent};
-use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, RecordFormat, RecordId, SampleType};
+use nyquist_perf::file::{ClockMoment, Features, FileBuildId, FileWriter};
+use nyquist_perf::{ByteOrder, RecordFormat, RecordId};
 use nyquist_profile::{Meta, Profile};
 
-use super::choose::OFF_CPU_EVENT;
 use chains::Chains;
 use code::Code;
+use events::{OFF_CPU_ID, SAMPLES_ID, events};
 pub use options::WriteOptions;
 pub use stand_in::StandIn;
 use tasks::{Happening, Task, tasks};
 
 /// The profile's zero on the clock of the file, in nanoseconds: no record may have the time 0.
 const ZERO: u64 = 1_000_000_000;
-/// After how many records a reader is told that all older ones have come.
+/// After how many records the file states that all older ones have come.
 const ROUND: usize = 10_000;
-/// The numbers of the events.
-const CLOCK_ID: u64 = 1;
-const OFF_CPU_ID: u64 = 2;
 
-/// Writes a profile as a perf.data file, and gives back the file and the stand-ins that belong to it.
+/// Writes a profile as a perf.data file, and returns the file and the stand-ins that belong to it.
 ///
-/// A sample is one of `cpu-clock`, its period its weight in nanoseconds; one of waiting is one of `offcpu-time`. An address
-/// in a lib whose binary is found is an address in a mapping of that binary, so that perf names it by the binary's own
-/// symbols, inlined functions included. All other functions of programs get an address of their own in a
-/// [stand-in](StandIn), which has nothing but their names. So do functions of the kernel, whose stand-in is mapped as a module of it;
-/// `KSYMBOL` records name them too, for readers that have the recording alone.
-/// Markers and counters have no place in the format.
+/// A sample becomes one of `cpu-clock`, with its weight in nanoseconds as its period. A sample of waiting
+/// becomes one of `offcpu-time`. Samples that count something else become an event of that name, whose periods are the counts.
+/// If a lib's binary is found, its addresses are in a mapping of that binary.
+/// So perf names them by the binary's own symbols, inlined functions included. All other functions of
+/// programs get an address of their own in a [stand-in](StandIn), which has nothing but their names. So do
+/// functions of the kernel, whose stand-in is mapped as a module of it; `KSYMBOL` records name them too, for
+/// readers that have the recording alone. Markers and counters have no place in the format.
 ///
 /// Takes time linear in the samples' frames, and memory linear in samples and stacks.
 pub fn write_profile<W: Write + Seek>(
@@ -45,7 +44,7 @@ pub fn write_profile<W: Write + Seek>(
 ) -> io::Result<(W, Vec<StandIn>)> {
     let code = Code::of(profile, options);
     let tasks = tasks(profile);
-    let events = events(profile, &code);
+    let events = events(profile, code.has_kernel());
     let writer = ProfileWriter {
         profile,
         format: events.first().map(|event| event.attr.record_format(ByteOrder::Little)).unwrap_or_default(),
@@ -57,40 +56,6 @@ pub fn write_profile<W: Write + Seek>(
     };
     let out = writer.write(&tasks)?;
     Ok((out, code.into_stand_ins()))
-}
-
-/// What is asked for by an event that gives what a profile has.
-fn events(profile: &Profile, code: &Code) -> Vec<WrittenEvent> {
-    /// `PERF_TYPE_SOFTWARE`, and as its `config` `PERF_COUNT_SW_CPU_CLOCK` and `PERF_COUNT_SW_BPF_OUTPUT`, which is what
-    /// `perf record --off-cpu` writes.
-    const SOFTWARE: u32 = 1;
-    const CPU_CLOCK: u64 = 0;
-    const BPF_OUTPUT: u64 = 10;
-    let flags =
-        [AttrFlags::MMAP, AttrFlags::MMAP2, AttrFlags::COMM, AttrFlags::TASK, AttrFlags::SAMPLE_ID_ALL];
-    let kernel = if code.has_kernel() { AttrFlags::KSYMBOL } else { AttrFlags::EXCLUDE_KERNEL };
-    let attr = EventAttr {
-        kind: SOFTWARE,
-        config: CPU_CLOCK,
-        sample_period: profile.meta().interval.max(1),
-        sample_type: SampleType::IDENTIFIER
-            .with(SampleType::IP)
-            .with(SampleType::TID)
-            .with(SampleType::TIME)
-            .with(SampleType::PERIOD)
-            .with(SampleType::CALLCHAIN),
-        flags: flags.into_iter().fold(kernel, AttrFlags::with),
-        ..EventAttr::default()
-    };
-    let clock = WrittenEvent { attr, name: "cpu-clock".to_owned(), ids: vec![(CLOCK_ID, None)] };
-    let waits = WrittenEvent {
-        attr: EventAttr { config: BPF_OUTPUT, sample_period: 1, ..attr },
-        name: OFF_CPU_EVENT.to_owned(),
-        ids: vec![(OFF_CPU_ID, None)],
-    };
-    let mut samples = profile.threads().iter().flat_map(|thread| &thread.samples);
-    let has_waits = samples.any(|sample| sample.off_cpu && sample.weight > 0);
-    [clock].into_iter().chain(has_waits.then_some(waits)).collect()
 }
 
 /// The file that is being written.
@@ -160,7 +125,7 @@ impl<W: Write + Seek> ProfileWriter<'_, W> {
         let time = ZERO.saturating_add(task.time);
         let (first, last) = self.samples.unwrap_or((time, time));
         self.samples = Some((first.min(time), last.max(time)));
-        let number = if sample.off_cpu { OFF_CPU_ID } else { CLOCK_ID };
+        let number = if sample.off_cpu { OFF_CPU_ID } else { SAMPLES_ID };
         let period = u64::from(sample.weight).saturating_mul(self.profile.meta().interval.max(1));
         let id = RecordId { id: Some(number), ..at(task.time, Some((task.pid, task.tid))) };
         let chain = self.chains.chain(sample.stack);
@@ -178,7 +143,7 @@ impl<W: Write + Seek> ProfileWriter<'_, W> {
 
 fn at(time: u64, task: Option<(u32, u32)>) -> RecordId {
     let time = Some(ZERO.saturating_add(time));
-    RecordId { task, time, id: Some(CLOCK_ID), ..RecordId::default() }
+    RecordId { task, time, id: Some(SAMPLES_ID), ..RecordId::default() }
 }
 
 fn kernel_task(
@@ -189,7 +154,7 @@ fn kernel_task(
     nyquist_perf::Task { pid, parent_pid, tid, parent_tid, time: ZERO.saturating_add(time) }
 }
 
-/// What the profile knows of its recording and of the machine.
+/// The file's description of the recording and the machine, as far as the profile has it.
 fn features(profile: &Profile, build_ids: Vec<FileBuildId>, samples: Option<(u64, u64)>) -> Features {
     let meta = profile.meta();
     Features {
@@ -212,14 +177,15 @@ fn extra(meta: &Meta, label: &str) -> Option<String> {
     meta.extra.iter().find(|line| line.label == label).map(|line| line.value.clone())
 }
 
-/// The words behind `Linux` in the name of the kernel, or of the system where profiles have it there.
+/// The words behind `Linux` in the name of the kernel, or of the system in profiles that have the kernel
+/// there.
 fn kernel_release(meta: &Meta) -> Option<String> {
     let kernel = extra(meta, "Kernel").or_else(|| meta.oscpu.clone())?;
     let (_, release) = kernel.rsplit_once("Linux ")?;
     Some(release.split_whitespace().next()?.to_owned())
 }
 
-/// The recorder's command line, which is what perf has in this place: the recorded one stands behind it.
+/// The recorder's command line, as perf writes it: the recorded command is behind it.
 fn command_line(meta: &Meta) -> Vec<String> {
     let recorded = meta.arguments.as_deref().unwrap_or(&meta.product);
     let recorder = ["nyquist", "record", "--"].into_iter().map(str::to_owned);

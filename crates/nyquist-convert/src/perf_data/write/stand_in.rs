@@ -1,5 +1,5 @@
-//! Files that have nothing but the names of functions: what perf and others read names from where a profile has them and no
-//! binary does.
+//! Files that have only the names of functions. Perf and others read names from them if the profile has
+//! names, but there is no binary.
 //!
 //! Source of the format: System V gABI, "ELF Header", "Sections", "Symbol Table" and "Program Loading".
 
@@ -12,7 +12,7 @@ use nyquist_object::elf::Architecture;
 pub struct StandIn {
     /// Its name in the folder for stand-ins.
     pub file_name: String,
-    /// What is in it.
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 

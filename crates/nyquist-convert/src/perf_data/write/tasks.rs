@@ -1,6 +1,7 @@
-//! What happens in a written recording, in the order of time: threads are born, take names, are sampled and end.
+//! The events of a written recording, in the order of time: threads are born, take names, are sampled and
+//! end.
 
-use nyquist_profile::{Process, ProcessIndex, Profile, Thread, well_known};
+use nyquist_profile::{ProcessIndex, Profile, Thread};
 use rustc_hash::FxHashSet;
 
 /// Something that happens to a thread.
@@ -13,7 +14,7 @@ pub(super) struct Task<'a> {
     pub(super) what: Happening<'a>,
 }
 
-/// What happens; in the order in which things of the same time are written.
+/// The kind of event. Events of the same time are written in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Happening<'a> {
     /// It is born.
@@ -43,13 +44,14 @@ impl Happening<'_> {
     }
 }
 
-/// Everything that happens, in order. A sample takes 40 bytes. What is shown a second time, by CPUs, is left out.
+/// Everything that happens, in order. A sample takes 40 bytes. Samples that are shown a second time, by CPUs,
+/// are left out.
 pub(super) fn tasks(profile: &Profile) -> Vec<Task<'_>> {
     let mut numbers = Numbers::default();
     let processes: Vec<_> = (0..profile.processes().len())
         .map(ProcessIndex::from_index)
         .map(|index| (index, profile.process(index)))
-        .filter(|(_, process)| !is_cpus(process))
+        .filter(|(_, process)| !process.is_of_cpus())
         .collect();
     let pids: Vec<(ProcessIndex, u32)> =
         processes.iter().map(|(index, process)| (*index, numbers.take(&process.pid))).collect();
@@ -61,10 +63,6 @@ pub(super) fn tasks(profile: &Profile) -> Vec<Task<'_>> {
     tasks
 }
 
-fn is_cpus(process: &Process) -> bool {
-    process.pid == well_known::CPU_PROCESS_ID && process.name == well_known::CPU_PROCESS
-}
-
 fn add_process<'a>(
     profile: &'a Profile,
     (index, pid): (ProcessIndex, u32),
@@ -74,7 +72,7 @@ fn add_process<'a>(
     let process = profile.process(index);
     let at = |time, tid, what| Task { time, pid, tid, what };
     if process.start > 0 {
-        // Nobody knows whose child it is.
+        // Its parent is not known.
         tasks.push(at(process.start, pid, Happening::Birth { parent: (0, 0) }));
     }
     tasks.push(at(process.start, pid, Happening::Name(&process.name)));

@@ -1,4 +1,4 @@
-//! What is written is read again, here by nyquist itself; by perf in the live tests.
+//! Tests that read written files again, here by nyquist itself. The live tests read them by perf.
 
 use std::io::Cursor;
 use std::num::NonZeroUsize;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nyquist_object::{BuildId, RelativeAddress};
 use nyquist_perf::file::FileReader;
 use nyquist_profile::{
-    CategoryColor, Frame, Func, Lib, LibId, Meta, Process, Profile, ProfileBuilder, Sample, StackId, Thread,
-    well_known,
+    CategoryColor, Frame, Func, Lib, LibId, Measure, Meta, Process, Profile, ProfileBuilder, Sample, StackId,
+    Thread, Unit, well_known,
 };
 use nyquist_symbols::{Finder, KernelError, ModuleSymbols, SearchPaths};
 
@@ -93,7 +93,7 @@ fn sample(time_ms: u64, stack: StackId, weight: u32) -> Sample {
     Sample { weight, ..Sample::new(time_ms * MS, Some(stack), 0) }
 }
 
-/// The stand-in's own file stands for a real binary: it has a build id, code and symbols.
+/// The stand-in's own file serves as a real binary: it has a build id, code and symbols.
 fn binary(folder: &Path, names: &[&str]) -> (String, String) {
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let path = folder.join("libreal.so");
@@ -238,6 +238,29 @@ fn the_file_says_what_is_known_of_its_recording() {
     assert_eq!(paths, ["libreal.so", "libgone.so", "jit-77.dump", "functions"]);
     let names: Vec<_> = reader.events().iter().map(|event| event.name.as_str()).collect();
     assert_eq!(names, ["cpu-clock", "offcpu-time"]);
+}
+
+#[test]
+fn what_is_counted_is_an_event_of_that_name() {
+    for (name, unit) in [("page-faults", Unit::Count), ("inuse_space", Unit::Bytes), ("cycles", Unit::Count)]
+    {
+        let folder = Folder::new();
+        let mut made = Made::new();
+        made.builder.meta_mut().interval = 1;
+        made.builder.meta_mut().measure = Measure { name: name.into(), unit };
+        let process = made.builder.add_process(Process { pid: "77".into(), ..Process::default() });
+        let thread = made.builder.add_thread(Thread::new(process, "77", "app"));
+        for (time, weight) in [(1, 300), (2, 7)] {
+            let stack = made.builder.intern_label(None, "touch", None);
+            made.builder.add_sample(thread, Sample { weight, ..Sample::new(time * MS, Some(stack), 0) });
+        }
+        let (read, reader) = written_and_read(&made.builder.finish(), &folder);
+        assert_eq!(reader.events()[0].name, name);
+        // The format has no unit.
+        assert_eq!(read.meta().measure, Measure { name: name.into(), unit: Unit::Count });
+        let weights: Vec<_> = read.threads()[0].samples.iter().map(|sample| sample.weight).collect();
+        assert_eq!((weights, read.meta().interval), (vec![300, 7], 1), "{name}");
+    }
 }
 
 #[test]

@@ -1,41 +1,50 @@
-//! Events on their way to who converts them, many at once, and the stacks of them that are still to be walked.
+//! Batches of events on their way to the converter, and their stacks that are still to be walked.
 
 use nyquist_perf::file::{PIECE_BYTES, Place};
 use nyquist_unwind::AddressSpace;
 
 use crate::event::pre_unwound::{AddressSpaceHash, KeptCopy};
-use crate::event::{Event, EventKind, Sample, UserStack};
+use crate::event::{Event, EventKind, Mapping, Sample, Timestamp, UserStack};
 use crate::unwind::copy_walker::CopyWalker;
 
 /// How many steps are handed over at once: enough that waking the other thread costs next to nothing.
 const MOST_STEPS: usize = 256;
 
-/// How many bytes of copied stacks are handed over at once at most, which is as much as is read in one turn: a part of a processor's cache,
-/// so that they are in it when they are walked.
+/// How many bytes of copied stacks are handed over at once at most. It is as much as is read in one turn, and
+/// fits into a part of a processor's cache, so that the copies are in it when they are walked.
 const MOST_BYTES: usize = PIECE_BYTES;
 
-/// What a batch has one after the other: an event, or what else its taker has to do between them.
-pub(crate) trait Step: From<Event> {
-    /// The event that it is.
-    fn event(&mut self) -> Option<&mut Event>;
+/// A step of the conversion, in order.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// As [`Converter::push`](crate::Converter::push).
+    Push(Event),
+    /// As [`Converter::advance`](crate::Converter::advance).
+    Advance(Timestamp),
+    /// As `Converter::prepare_mapping`.
+    Note(Mapping),
 }
 
-impl Step for Event {
-    fn event(&mut self) -> Option<&mut Event> {
-        Some(self)
+impl Step {
+    /// The sample that it is.
+    fn sample(&mut self) -> Option<&mut Sample> {
+        match self {
+            Self::Push(Event { kind: EventKind::Sample(sample), .. }) => Some(sample),
+            _ => None,
+        }
     }
 }
 
 /// How far ahead of its walk a stack is fetched.
 const AHEAD: usize = 2;
 
-/// Steps, and what it takes to walk the stacks in them.
+/// Steps, and the data for walking their stacks.
 #[derive(Debug)]
-pub(crate) struct Batch<S> {
-    steps: Vec<S>,
+pub(crate) struct Batch {
+    steps: Vec<Step>,
     /// The copied stacks in it.
     bytes: usize,
-    /// What is mapped in the processes whose stacks are walked.
+    /// The address spaces of the processes whose stacks are walked.
     spaces: Vec<(AddressSpaceHash, AddressSpace)>,
     walks: Vec<Walk>,
 }
@@ -47,19 +56,19 @@ struct Walk {
     step: usize,
     /// Its place in [`Batch::spaces`].
     space: usize,
-    /// Where the copy stands in a file.
+    /// Where the copy is in a file.
     copy_at: Option<Place>,
 }
 
-impl<S: Step> Batch<S> {
-    /// A batch of nothing.
+impl Batch {
+    /// An empty batch.
     pub(crate) fn new() -> Self {
         Self { steps: Vec::with_capacity(MOST_STEPS), bytes: 0, spaces: Vec::new(), walks: Vec::new() }
     }
 
     /// Adds a step.
-    pub(crate) fn add(&mut self, mut step: S) {
-        self.bytes += sample_of(&mut step).map_or(0, |sample| match &sample.user {
+    pub(crate) fn add(&mut self, mut step: Step) {
+        self.bytes += step.sample().map_or(0, |sample| match &sample.user {
             UserStack::Copied { stack, .. } => stack.len(),
             UserStack::PreUnwound(unwound) => unwound.copied,
             _ => 0,
@@ -67,7 +76,8 @@ impl<S: Step> Batch<S> {
         self.steps.push(step);
     }
 
-    /// Adds a sample whose stack is to be walked, given what is mapped in its process, and where the copy stands in a file.
+    /// Adds a sample whose stack is to be walked, given its process's address space, and the copy's place in
+    /// a file.
     pub(crate) fn add_to_walk(
         &mut self,
         sample: Event,
@@ -80,7 +90,7 @@ impl<S: Step> Batch<S> {
             self.spaces.len() - 1
         });
         self.walks.push(Walk { step: self.steps.len(), space, copy_at });
-        self.add(sample.into());
+        self.add(Step::Push(sample));
     }
 
     /// Whether it is time to hand it over.
@@ -98,14 +108,14 @@ impl<S: Step> Batch<S> {
         !self.walks.is_empty()
     }
 
-    /// Walks the stacks. Gives back the steps, which hold no copies then that can be read again.
-    pub(crate) fn walked(mut self, walker: &mut CopyWalker) -> Vec<S> {
+    /// Walks the stacks. Returns the steps, without the copies that can be read again.
+    pub(crate) fn walked(mut self, walker: &mut CopyWalker) -> Vec<Step> {
         for (at, walk) in self.walks.iter().enumerate() {
             let coming = self.walks.get(at + AHEAD).and_then(|walk| self.steps.get_mut(walk.step));
-            if let Some(event) = coming.and_then(Step::event) {
+            if let Some(Step::Push(event)) = coming {
                 walker.fetch(&event.kind);
             }
-            let sample = self.steps.get_mut(walk.step).and_then(sample_of);
+            let sample = self.steps.get_mut(walk.step).and_then(Step::sample);
             if let Some((sample, (_, space))) = sample.zip(self.spaces.get(walk.space))
                 && let UserStack::PreUnwound(unwound) = &mut sample.user
             {
@@ -116,13 +126,5 @@ impl<S: Step> Batch<S> {
             }
         }
         self.steps
-    }
-}
-
-/// The sample that a step is.
-fn sample_of<S: Step>(step: &mut S) -> Option<&mut Sample> {
-    match &mut step.event()?.kind {
-        EventKind::Sample(sample) => Some(sample),
-        _ => None,
     }
 }

@@ -1,7 +1,5 @@
-//! Copies of stacks that are walked before their samples are converted, by threads that need not wait for each other: what is
-//! converted, in its turn, is the frames.
+//! Copies of stacks that are walked before their samples are converted, by the threads that read a file. The
+//! converter then only takes the frames, in order.
 
 pub(crate) mod batch;
 pub(crate) mod speculative_tracker;
-pub(crate) mod walk_pool;
-pub(crate) mod walkers;

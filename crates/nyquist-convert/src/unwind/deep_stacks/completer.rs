@@ -1,13 +1,14 @@
-//! Stacks whose copies ended too early, walked on through what was read of them from the living process.
+//! Stacks whose copies ended too early, walked on through readings of the living process.
 //!
-//! Such a stack is taken only where every doubt that can be had is met. What was read must have been read within
-//! milliseconds of the sample, both before and after it, not counting those in which the thread waited for a CPU. It must join the copy, word by word where the walk has looked, and
-//! nearly everywhere else. The walk must come to the root, each frame described by unwind information, each return address
-//! behind a call. Whatever was read near the sample and fits it must tell of the same frames, as far as it was read, and
-//! must have done so for some time.
+//! Such a stack is used only if it passes all of these checks. There must be readings within milliseconds
+//! before and after the sample, not counting those in which the thread waited for a CPU. They must agree with
+//! the copy, word by word where the walk has read, and nearly everywhere else. The walk must come to the
+//! root. Each frame must be described by unwind information, and each return address must be behind a call.
+//! All readings near the sample that fit it must have the same frames, as far as they reach, and must have
+//! had them for some time.
 //!
-//! What this cannot find out: that a thread went back to an outer frame, called what it had called before by another way,
-//! with the same 60 kB of inner frames to the word, was sampled, and came back as it was, between two readings.
+//! One case is not detected. Between two readings, a thread returns to an outer frame, makes the same call by
+//! another way, with 60 kB of identical inner frames, is sampled, and comes back to its former state.
 
 use super::incomplete::Incomplete;
 use super::live_stacks::LiveStacks;
@@ -22,7 +23,7 @@ use nyquist_object::Avma;
 use nyquist_unwind::{Unwinder, WalkEnd};
 use std::sync::Arc;
 
-/// What is known of the copy of a stack, beside its bytes.
+/// The properties of the copy of a stack, beside its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Copied<'a> {
     pub(crate) registers: &'a Registers,
@@ -46,19 +47,19 @@ impl Copied<'_> {
 pub(crate) struct StackCompleter {
     /// The profile's, in nanoseconds.
     interval: u64,
-    /// What was read of living processes.
+    /// The readings of living processes.
     live_stacks: LiveStacks,
     /// Where the stacks of threads have their roots.
     bases: LearnedStackBases,
     calls: Calls,
-    /// What came of the copies, for the recorder that makes them.
+    /// The outcomes of copies, for the recorder that makes them.
     pub(crate) feedback: StackCopyFeedback,
-    /// Whether what comes of copies is counted there.
+    /// Whether the outcomes of copies are counted there.
     pub(crate) counts_copies: bool,
 }
 
 impl StackCompleter {
-    /// Of a recording whose samples are so many nanoseconds apart.
+    /// A completer for a recording whose samples are so many nanoseconds apart.
     pub(crate) fn new(interval: u64) -> Self {
         Self {
             interval,
@@ -70,7 +71,7 @@ impl StackCompleter {
         }
     }
 
-    /// Takes what was read of the stack of a living thread.
+    /// Takes a reading of the stack of a living thread.
     pub(crate) fn add(&mut self, live: Arc<LiveStack>) {
         self.live_stacks.add(live);
     }
@@ -88,12 +89,12 @@ impl StackCompleter {
     /// A thread has ended.
     pub(crate) fn forget(&mut self, tid: Tid) {
         self.live_stacks.forget(tid);
-        if let Some(news) = self.bases.forget(tid) {
-            self.feedback.note_root(tid, news);
+        if let Some(change) = self.bases.forget(tid) {
+            self.feedback.note_root(tid, change);
         }
     }
 
-    /// The whole stack of a sample whose copy ended too early, where it can be had from what was read of it.
+    /// The whole stack of a sample whose copy ended too early, if readings complete it.
     pub(crate) fn complete(
         &mut self,
         sample: CutSample<'_>,
@@ -154,7 +155,7 @@ impl StackCompleter {
         if last.is_joined { Ok(last) } else { Err(Incomplete::Unjoined) }
     }
 
-    /// Takes note of what came of a copy: where the walk ended, and of the words that it has looked at the outermost one.
+    /// Takes note of the outcome of a copy: where the walk ended, and the outermost word that it has read.
     pub(crate) fn note_walk(
         &mut self,
         (sample, now): (&Sample, Timestamp),
@@ -178,20 +179,20 @@ impl StackCompleter {
 
     /// Takes note of where a walk has come to the root of a thread's stack.
     fn note_root(&mut self, tid: Tid, outermost: Avma) {
-        if let Some(news) = self.bases.note(tid, outermost) {
-            self.feedback.note_root(tid, news);
+        if let Some(change) = self.bases.note(tid, outermost) {
+            self.feedback.note_root(tid, change);
         }
     }
 
     /// The root of a thread's stack is not where it was thought to be.
     fn doubt_root(&mut self, tid: Tid) {
-        if let Some(news) = self.bases.invalidate(tid) {
-            self.feedback.note_root(tid, news);
+        if let Some(change) = self.bases.invalidate(tid) {
+            self.feedback.note_root(tid, change);
         }
     }
 
-    /// A walk has ended with a copy. Where the root should have been in it, it is elsewhere: also where the copy ended before its
-    /// limit, for it may have been made no longer than up to there.
+    /// A walk has ended with a copy. If the root should have been in the copy, it is elsewhere. This is also
+    /// so if the copy ended before its limit, because it may have been made only up to the expected root.
     fn doubt_copied_root(&mut self, tid: Tid, copied: Copied<'_>) {
         let root = self.bases.published(tid);
         if !copied.limited || root.is_some_and(|root| copied.holds_word(root)) {

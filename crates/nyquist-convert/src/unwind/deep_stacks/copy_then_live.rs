@@ -1,11 +1,12 @@
-//! The memory of a stack as a walk sees it beyond the end of its copy: the copy, and behind it what was read of the living process.
+//! The memory of a stack as a walk reads it beyond the end of its copy: the copy, and behind it a reading of
+//! the living process.
 
 use crate::event::LiveStack;
 use nyquist_object::Avma;
 use nyquist_unwind::{StackCopy, StackMemory};
 use std::cell::{Cell, RefCell};
 
-/// A copy, and behind it what was read later.
+/// A copy, and behind it a later reading.
 pub(super) struct CopyThenLive<'a> {
     pub(super) copy: StackCopy<'a>,
     pub(super) end: u64,
@@ -23,7 +24,7 @@ pub(super) struct CopyThenLive<'a> {
 }
 
 impl CopyThenLive<'_> {
-    /// What was read of a word behind the copy.
+    /// The value of a word behind the copy.
     fn read_live(&self, address: Avma) -> Option<u64> {
         let page = LiveStack::page_of(address);
         if self.live.is_gap(address) {
@@ -46,7 +47,7 @@ impl StackMemory for CopyThenLive<'_> {
             }
             return Some(word);
         }
-        // What lies below the copy is no stack any more.
+        // Memory below the copy is not part of the stack.
         if address.0 >= self.end.saturating_sub(7) { self.read_live(address) } else { None }
     }
 }

@@ -7,23 +7,24 @@ use std::fmt;
 pub enum Incomplete {
     /// Readings of its thread had contradicted each other some time before.
     Distrusted,
-    /// Readings that fit it tell of different frames.
+    /// Readings that fit it have different frames.
     Contradicted,
     /// Nothing was read of its thread within the milliseconds before it.
     UnreadBefore,
     /// Nothing was read of its thread within the milliseconds after it: the machine was busy, or the thread ended.
     UnreadAfter,
-    /// What was read is not what the copy ends with: the thread was elsewhere by then.
+    /// The readings do not agree with the copy's end: the thread was elsewhere by then.
     Misfit,
     /// The walk came to a page that was left out when it was read: no walk had looked at it shortly before.
     Gap,
-    /// The walk through what was read does not reach the root.
+    /// The walk through the reading does not reach the root.
     Rootless,
-    /// A frame in what was read has no unwind information, or its return address no call before it.
+    /// A frame in the reading has no unwind information, or there is no call before its return address.
     Uncalled,
     /// Too few readings of its thread had agreed so far.
     Untested,
-    /// Nothing in a frame that fills all that the copy and the reading have in common proves that they belong together.
+    /// One frame fills all words that the copy and the reading have in common, so nothing proves that they
+    /// belong together.
     Unjoined,
 }
 

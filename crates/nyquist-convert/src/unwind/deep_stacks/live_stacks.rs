@@ -13,27 +13,30 @@ use crate::event::{LiveStack, Tid, Timestamp};
 
 /// So many of a thread's are kept: one that was read after a sample, and some from before it.
 const KEPT: usize = 4;
-/// What was read further from a sample than this says nothing about it, in nanoseconds. What was read before counts longer
-/// where the thread has hardly run since: it does not move while others have the CPU.
+/// Readings further from a sample than this are not used for it, in nanoseconds. Earlier readings are valid
+/// longer if the thread has hardly run since, because its stack does not change while others have the CPU.
 const MOST_APART: u64 = 10_000_000;
 /// But not longer than this.
 const MOST_APART_WAITING: u64 = 500_000_000;
-/// The CPU time for which its samples since then may stand: less, for each of them stands for more or less than an interval.
+/// The CPU time for which the thread's samples since then may stand. It is less, because each of them stands
+/// for more or less than an interval.
 const MOST_RUN: u64 = 8_000_000;
-/// For how long, in nanoseconds, a thread's outer frames are not looked at after two readings that fit the same sample have
-/// told of different ones: at first, and at most when it happens again and again. They change faster than they are read.
+/// For how long, in nanoseconds, a thread's outer frames are not used after two readings that fit the same
+/// sample had different ones: at first, and at most after repeated contradictions. They change faster than
+/// they are read.
 const DISTRUST: [u64; 2] = [100_000_000, 5_000_000_000];
-/// So many readings must have agreed with those before them until they are believed: at first, and at most. After each
-/// contradiction it is twice as many, for what changes as often agrees by chance every now and then.
+/// So many readings must have agreed with those before them until they are trusted: at first, and at most.
+/// The number doubles after each contradiction, because frames that change often agree by chance now and
+/// then.
 const AGREEMENTS: [u32; 2] = [16, 128];
 /// After so many, former contradictions are forgotten.
 const MANY_AGREEMENTS: u32 = 200;
-/// What is older than this is forgotten.
+/// Readings older than this are forgotten.
 const OLD: u64 = 1_000_000_000;
-/// The most threads that are remembered without a look at who has ended.
+/// The most threads that are remembered before ended ones are looked for.
 const MANY_THREADS: usize = 64;
 
-/// What was read, by thread.
+/// The readings, by thread.
 #[derive(Debug, Default)]
 pub(crate) struct LiveStacks {
     threads: FxHashMap<Tid, Thread>,
@@ -57,7 +60,7 @@ struct Thread {
 }
 
 impl LiveStacks {
-    /// Takes note of what was read.
+    /// Takes a reading.
     pub(crate) fn add(&mut self, live: Arc<LiveStack>) {
         let now = live.read_at.0;
         self.has_any = true;
@@ -68,7 +71,7 @@ impl LiveStacks {
             self.threads.retain(|_, thread| is_new(thread));
         }
         let read = &mut self.threads.entry(live.tid).or_default().read;
-        // Who had the number before was another thread.
+        // The former thread of that number was another one.
         read.retain(|(other, _)| other.pid == live.pid);
         read.push_back((live, 0));
         if read.len() > KEPT {
@@ -81,7 +84,7 @@ impl LiveStacks {
         self.has_any
     }
 
-    /// Whether nothing that is read of a thread is to be believed at a time.
+    /// Whether readings of a thread are not trusted at a time.
     pub(crate) fn is_distrusted(&self, tid: Tid, time: Timestamp) -> bool {
         self.threads.get(&tid).is_some_and(|thread| thread.distrusted_until > time)
     }
@@ -93,8 +96,8 @@ impl LiveStacks {
         }
     }
 
-    /// What was read of a thread near a sample of it, what was read last first, given for how much of its CPU time a sample
-    /// stands.
+    /// The readings of a thread near a sample of it, the last one first, given the CPU time that a sample
+    /// stands for.
     pub(crate) fn near(&self, tid: Tid, time: Timestamp, interval: u64) -> impl Iterator<Item = &LiveStack> {
         let thread = self.threads.get(&tid);
         let read = thread.into_iter().flat_map(|thread| thread.read.iter().rev());
@@ -106,7 +109,7 @@ impl LiveStacks {
         read.filter(is_near).map(|(live, _)| &**live)
     }
 
-    /// Readings that fit the same sample have told of different frames.
+    /// Readings that fit the same sample had different frames.
     pub(crate) fn contradict(&mut self, tid: Tid, time: Timestamp) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             let [least, most] = DISTRUST;
@@ -118,9 +121,9 @@ impl LiveStacks {
         }
     }
 
-    /// Readings that fit the same sample, the last one of this time, have told of the same frames. Says whether enough have
-    /// by now to believe them. One counts where the thread has run since the one that was counted before: while it waits for
-    /// a CPU, all that is read of it is the same.
+    /// Readings that fit the same sample, the last one of this time, had the same frames. Returns whether
+    /// there are enough of them by now to trust them. A reading counts if the thread has run since the last
+    /// counted one, because while it waits for a CPU, all its readings are the same.
     pub(crate) fn agree(&mut self, tid: Tid, sampled_at: Timestamp, read_at: Timestamp) -> bool {
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
         if thread.agreed_at < sampled_at && sampled_at < read_at {
@@ -140,12 +143,12 @@ impl LiveStacks {
     }
 }
 
-/// How much of both is compared where what was read joins a copy, in bytes.
+/// How much of both is compared at the border of a copy and a reading, in bytes.
 const COMPARED: u64 = 4096;
 /// The part of it that may differ: one word in sixteen. Locals change while inner functions run; frames do not.
 const MAY_DIFFER: u64 = 16;
 
-/// Whether what was read fits a copy: the bytes that both have at the copy's end are, nearly all of them, the same.
+/// Whether a reading fits a copy: nearly all of the bytes that both have at the copy's end are the same.
 pub(crate) fn fits(live: &LiveStack, copy: StackCopy<'_>) -> bool {
     let end = copy.start.0.saturating_add(copy.bytes.len() as u64) & !7;
     let start = live.start.0.max(end.saturating_sub(COMPARED));

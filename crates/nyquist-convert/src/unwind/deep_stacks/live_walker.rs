@@ -1,4 +1,4 @@
-//! Walks a stack once more, beyond the end of its copy through what was read of it from the living process.
+//! Walks a stack once more, beyond the end of its copy, through a reading of the living process.
 
 use super::copy_then_live::CopyThenLive;
 use super::incomplete::Incomplete;
@@ -28,7 +28,7 @@ pub(crate) struct CutSample<'a> {
     pub(crate) found: usize,
 }
 
-/// Whether frames' functions are what the next outer ones call, as far as that has been looked at.
+/// Whether frames' functions are those that the next outer ones call, as far as that has been checked.
 pub(super) type Calls = FxHashMap<[Code; 2], Option<bool>>;
 
 /// An address in a module that is mapped with its image base at another one.
@@ -42,13 +42,14 @@ pub(crate) struct Completed {
     /// The outermost word of the stack that the walk has looked at.
     pub(super) outermost: Avma,
     pub(super) read_at: Timestamp,
-    /// Whether both belong together. Where one frame fills all that both have, nothing in it proves that; then all calls must
-    /// lead to the function that is called, which they need not where functions end in jumps to others.
+    /// Whether both belong together. If one frame fills all words that both have, nothing in it proves that.
+    /// Then all calls must lead to the called function, which is not always so, because functions may end in
+    /// jumps to others.
     pub(super) is_joined: bool,
 }
 
 impl Completed {
-    /// Whether what was read then is of another stack than what was read now.
+    /// Whether the earlier reading is of another stack than this one.
     pub(super) fn contradicts(&self, other: &Self) -> bool {
         let both = match (self.ends_at_gap, other.ends_at_gap) {
             (false, false) => usize::MAX,
@@ -60,19 +61,19 @@ impl Completed {
     }
 }
 
-/// What it takes to walk on.
+/// The state for walking on.
 pub(super) struct LiveWalker<'a> {
     pub(super) space: AddressSpace,
     pub(super) process: &'a Process,
     pub(super) modules: &'a ModuleStore,
     pub(super) unwinder: &'a mut Unwinder,
     pub(super) calls: &'a mut Calls,
-    /// What is told of the pages that are of use.
+    /// The feedback about the pages that are of use.
     pub(super) copies: &'a mut StackCopyFeedback,
 }
 
 impl LiveWalker<'_> {
-    /// Walks a stack once more, beyond the copy through what was read.
+    /// Walks a stack once more, beyond the copy through the reading.
     pub(super) fn walk_on(
         &mut self,
         sample: CutSample<'_>,
@@ -111,8 +112,8 @@ impl LiveWalker<'_> {
         Ok(Completed { frames, ends_at_gap, outermost, read_at: live.read_at, is_joined })
     }
 
-    /// Whether each frame's function is what the next outer one calls, from the last of those that were found in the copy
-    /// on; `None` where one calls nothing, or no unwind information describes it.
+    /// Whether each frame's function is the one that the next outer frame calls, from the last frame of the
+    /// copy on. `None` if one calls nothing, or has no unwind information.
     fn are_called(&mut self, frames: &[FrameAddress], found: usize) -> Option<bool> {
         let mut all_are_called = true;
         for pair in frames.get(found.saturating_sub(1)..)?.windows(2) {
@@ -122,12 +123,12 @@ impl LiveWalker<'_> {
         Some(all_are_called)
     }
 
-    /// Whether an inner frame's function is what the outer one calls; `None` where the outer one calls nothing there, or no
-    /// unwind information describes it.
+    /// Whether an inner frame's function is the one that the outer frame calls. `None` if the outer one calls
+    /// nothing there, or has no unwind information.
     fn is_called(&mut self, inner: FrameAddress, outer: FrameAddress) -> Option<bool> {
         let back = match outer {
             FrameAddress::ReturnAddress(back) => back,
-            // A wrong walk comes upon addresses of functions, too, to which nothing returns.
+            // A wrong walk also finds addresses of functions, to which nothing returns.
             FrameAddress::InstructionPointer(at) => {
                 return (self.space.function_at(at) != Some(at)).then_some(false);
             }
@@ -158,7 +159,7 @@ impl LiveWalker<'_> {
             Call::Indirect => Some(true),
             Call::Direct(distance) => {
                 let target = Avma(back.0.wrapping_add_signed(i64::from(distance)));
-                // A target in the middle of what is described as one is a stub, which leads anywhere.
+                // A target in the middle of a described function is a stub, which leads anywhere.
                 let is_function = self.space.function_at(target) == Some(target);
                 Some(!is_function || self.space.function_at(inner.lookup_address()) == Some(target))
             }
@@ -170,8 +171,9 @@ impl LiveWalker<'_> {
         let (module, base) = self.process.find(Avma(back.0.wrapping_sub(1)))?.module?;
         let mut code = [0; Call::LONGEST];
         let start = Avma(back.0.wrapping_sub(Call::LONGEST as u64));
-        let read = self.modules.get(module).read_code(base, start, &mut code);
-        if read == code.len() { Call::before(&code) } else { None }
+        let module = self.modules.get(module);
+        let read = module.read_code(base, start, &mut code);
+        if read == code.len() { Call::before(module.architecture()?, &code) } else { None }
     }
 }
 

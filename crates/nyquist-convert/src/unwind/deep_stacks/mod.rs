@@ -1,4 +1,4 @@
-//! Deep stacks: their copies are too short, and they are completed by what is read of the running program's memory.
+//! Deep stacks: their copies are too short, and they are completed from the running program's memory.
 
 pub(crate) mod completer;
 mod copy_then_live;

@@ -1,5 +1,5 @@
-//! Where the stacks of threads have their roots, as walks have found them: for who copies stacks, or reads what copies do not
-//! hold, and would else have to take all memory that may belong to a stack.
+//! Where the stacks of threads have their roots, as walks have found them. The recorder, which copies stacks
+//! and reads the parts beyond the copies, would otherwise have to take all memory that may belong to a stack.
 
 use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
@@ -8,17 +8,18 @@ use crate::event::Tid;
 
 /// The most threads that are remembered.
 pub(crate) const MOST_THREADS: usize = 4096;
-/// So many walks in a row must have come to the same root until it is told of.
+/// So many walks in a row must have come to the same root until it is reported.
 const WALKS: u32 = 8;
 /// Outermost words that are so near to each other, in bytes, are those of one root: before a program begins, others run there.
 const NEAR: u64 = 4096;
-/// A thread whose root was found elsewhere more often than this has stacks in turn, of coroutines or goroutines, and where the
-/// next one ends nobody can tell.
+/// A thread whose root was found elsewhere more often than this alternates between stacks of coroutines or
+/// goroutines. The end of its next stack cannot be predicted.
 const MOST_MOVES: u32 = 3;
 /// After so many walks to the same root, one move is forgotten.
 const MANY_WALKS: u32 = 1024;
 
-/// What is new of a thread's root: the outermost word that walks to there look at, or that it is not where it was said to be.
+/// A change of a thread's root: the outermost word that walks to there read, or that a reported root is
+/// wrong.
 pub(crate) type StackBaseUpdate = Option<Avma>;
 
 /// The roots of stacks, by thread.
@@ -34,17 +35,17 @@ struct Root {
     walks: u32,
     /// How often it was elsewhere.
     moves: u32,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl LearnedStackBases {
-    /// A walk has come to the root, and has looked at nothing further out than the word at `outermost`. Gives back what is to
-    /// be told of that.
+    /// A walk has come to the root, and has read nothing further out than the word at `outermost`. Returns
+    /// the change to report.
     pub(crate) fn note(&mut self, tid: Tid, outermost: Avma) -> Option<StackBaseUpdate> {
         if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&tid) {
             return None;
         }
-        let new = Root { outermost, walks: 0, moves: 0, is_told: false };
+        let new = Root { outermost, walks: 0, moves: 0, is_reported: false };
         let root = self.threads.entry(tid).or_insert(new);
         if root.outermost.0.abs_diff(outermost.0) > NEAR {
             root.outermost = outermost;
@@ -56,26 +57,26 @@ impl LearnedStackBases {
         }
         if outermost > root.outermost {
             root.outermost = outermost;
-            root.is_told = false;
+            root.is_reported = false;
         }
-        let is_news = !root.is_told && root.walks >= WALKS && root.moves <= MOST_MOVES;
-        root.is_told |= is_news;
-        is_news.then_some(Some(root.outermost))
+        let is_due = !root.is_reported && root.walks >= WALKS && root.moves <= MOST_MOVES;
+        root.is_reported |= is_due;
+        is_due.then_some(Some(root.outermost))
     }
 
-    /// The outermost word that walks to the root look at, where that was told.
+    /// The outermost word that walks to the root read, if it was reported.
     pub(crate) fn published(&self, tid: Tid) -> Option<Avma> {
-        self.threads.get(&tid).filter(|root| root.is_told).map(|root| root.outermost)
+        self.threads.get(&tid).filter(|root| root.is_reported).map(|root| root.outermost)
     }
 
-    /// The root of a stack is not where it was said to be, if anything was said.
+    /// The root of a stack is not at the reported place, if one was reported.
     pub(crate) fn invalidate(&mut self, tid: Tid) -> Option<StackBaseUpdate> {
-        self.threads.get_mut(&tid).filter(|root| root.is_told).and_then(Root::moved)
+        self.threads.get_mut(&tid).filter(|root| root.is_reported).and_then(Root::moved)
     }
 
     /// A thread has ended.
     pub(crate) fn forget(&mut self, tid: Tid) -> Option<StackBaseUpdate> {
-        self.threads.remove(&tid).filter(|root| root.is_told).map(|_| None)
+        self.threads.remove(&tid).filter(|root| root.is_reported).map(|_| None)
     }
 }
 
@@ -83,7 +84,7 @@ impl Root {
     fn moved(&mut self) -> Option<StackBaseUpdate> {
         self.walks = 0;
         self.moves = self.moves.saturating_add(1);
-        std::mem::take(&mut self.is_told).then_some(None)
+        std::mem::take(&mut self.is_reported).then_some(None)
     }
 }
 
@@ -93,10 +94,10 @@ mod tests {
 
     const ROOT: u64 = 0x7fff_0000_0000;
 
-    /// Notes a root so often, and gives back what was told.
+    /// Notes a root so often, and returns the reported changes.
     fn note(roots: &mut LearnedStackBases, times: u32, outermost: u64) -> Vec<Option<u64>> {
-        let news = (0..times).filter_map(|_| roots.note(Tid(1), Avma(outermost)));
-        news.map(|news| news.map(|root| root.0)).collect()
+        let changes = (0..times).filter_map(|_| roots.note(Tid(1), Avma(outermost)));
+        changes.map(|changes| changes.map(|root| root.0)).collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What came of copies of stacks: for who decides how much is copied.
+//! The outcomes of copies of stacks, for the recorder, which decides how much is copied.
 
 use nyquist_object::Avma;
 use rustc_hash::FxHashSet;
@@ -8,25 +8,26 @@ use crate::unwind::deep_stacks::stack_bases;
 
 /// The most threads of each kind that are named between two looks at the counts.
 const MOST_NAMED: usize = 256;
-/// The most threads of whose roots is told between two looks. They are told once, so that there is room for all that are remembered:
-/// where several threads walk, what hundreds of threads were found to have comes between two looks.
+/// The most threads whose roots are reported between two looks. Each root is reported once, so the limit is
+/// the number of all threads that are remembered. If several threads walk, the roots of hundreds of threads
+/// are found between two looks.
 const MOST_ROOTS: usize = stack_bases::MOST_THREADS;
 /// The most pages of all threads' stacks that are named between two looks.
 const MOST_PAGES: usize = 512;
 
-/// What came of the copies of stacks since it was last asked.
+/// The outcomes of the copies of stacks since the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackCopyFeedback {
     /// The copies that were walked.
     pub copies: u64,
     /// Those that ended before the stack did, because their limit was reached.
     pub ended_early: u64,
-    /// Threads of which a copy that had reached its limit held the whole stack: what is behind it is other memory.
+    /// Threads of which a copy that had reached its limit held the whole stack. Behind it is other memory.
     pub whole: Vec<Tid>,
     /// Threads of which a copy ended before the stack did.
     pub cut: Vec<Tid>,
-    /// Threads of which it is news where their stacks have their roots: the outermost word that a walk to there has looked at;
-    /// `None` where it is not where it was thought to be.
+    /// Threads whose roots have changed, with the outermost word that a walk to the root has read. `None` if
+    /// the reported root is wrong.
     pub roots: Vec<(Tid, Option<Avma>)>,
     /// Pages of living stacks, behind the copies, that walks to their roots have looked at.
     pub looked_at: FxHashSet<(Tid, Avma)>,
@@ -57,9 +58,10 @@ impl StackCopyFeedback {
         }
     }
 
-    /// Takes note of news of where the root of a thread's stack is.
+    /// Takes note of a change of the root of a thread's stack.
     pub(crate) fn note_root(&mut self, tid: Tid, outermost: Option<Avma>) {
-        // Without news a thread's stack is copied and read as if nothing were known; not so where old news is wrong.
+        // If a new root is left out, the thread's stack is copied and read as if nothing were known. A
+        // correction of a wrong root must not be left out.
         if outermost.is_none() || self.roots.len() < MOST_ROOTS {
             self.roots.push((tid, outermost));
         }

@@ -6,7 +6,8 @@ use crate::macho::{FileRange, HEADER_SIZE, MachO, Section, Segment};
 use crate::{ByteSource, ObjectError};
 use std::io;
 
-/// The longest name of a symbol that is believed, and how many bytes those of one library may have all together.
+/// The longest name of a symbol that is accepted, and how many bytes those of one library may have all
+/// together.
 const MAX_NAME: u64 = 64 << 10;
 const MAX_NAMES: usize = 256 << 20;
 
@@ -48,8 +49,8 @@ impl<S: ByteSource> ByteSource for Extracted<S> {
 }
 
 impl<S: ByteSource + Clone> SharedCache<S> {
-    /// Makes a Mach-O file of a library: with its segments, its symbols, also those that are kept apart for debuggers, the
-    /// names that it exports, the beginnings of its functions, and its code. Costs a copy of its names.
+    /// Makes a Mach-O file of a library. It has the library's segments, code, symbols (also those that are kept
+    /// apart for debuggers), exported names, and the beginnings of functions. Costs a copy of its names.
     ///
     /// # Errors
     /// Where its header cannot be read: the cache is shorter than it claims, or a file of it is missing. Tables that
@@ -139,8 +140,8 @@ struct Names {
 }
 
 impl Names {
-    /// Adds entries of a symbol table (`nlist_64`), whose names `name` reads. One without a name stays, for others are
-    /// counted.
+    /// Adds entries of a symbol table (`nlist_64`), whose names `name` reads. One without a name stays, because
+    /// others are counted.
     fn add(&mut self, entries: &[u8], name: impl Fn(u64) -> Option<Vec<u8>>) {
         if self.strings.is_empty() {
             self.strings.push(0);
@@ -166,7 +167,7 @@ struct Making<S> {
     commands: Vec<u8>,
     count: u32,
     tables: Vec<u8>,
-    /// Where in the commands a number stands that counts from the start of the tables.
+    /// Where the commands have a number that counts from the start of the tables.
     from_tables: Vec<usize>,
     /// The same for the start of the code.
     from_code: Vec<(usize, usize)>,

@@ -1,8 +1,9 @@
-//! The dyld shared cache: one file, or several, into which macOS has linked its libraries, which are nowhere else
-//! (Apple's `dyld_cache_format.h`).
+//! The dyld shared cache: one file, or several, into which macOS has linked its libraries. They are in no other
+//! file (Apple's `dyld_cache_format.h`).
 //!
-//! The libraries' segments lie apart from each other, and their names are in tables that all share; the names that no other
-//! library needs are in a file of their own. [`SharedCache::extract`] makes of one library a Mach-O file again.
+//! A library's segments are apart from each other, and its names are in tables that all libraries share. Names
+//! that no other library needs are in a file of their own. [`SharedCache::extract`] makes of one library a
+//! Mach-O file again.
 
 mod extract;
 mod space;
@@ -18,7 +19,7 @@ pub const MAGIC: &[u8; 7] = b"dyld_v1";
 /// The most of each table that is read; real caches have some thousand libraries and a hundred files.
 const MAX_ENTRIES: u32 = 1 << 16;
 
-/// The longest path that is believed.
+/// The longest path that is accepted.
 const MAX_PATH: u64 = 4 << 10;
 
 /// Where things are in the header.
@@ -55,7 +56,7 @@ pub struct SharedCache<S> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SubCache {
     uuid: MachUuid,
-    /// What its name has behind that of the cache, as `.1` or `.25.dylddata`.
+    /// The part of its name behind that of the cache, such as `.1` or `.25.dylddata`.
     suffix: String,
 }
 
@@ -85,8 +86,8 @@ impl<S: ByteSource> SharedCache<S> {
         Ok(list.as_chunks().0.iter().filter_map(image).collect())
     }
 
-    /// Opens a cache. `other` opens the file whose name is that of the first one with something added, as `.1`. Files that
-    /// are missing, or of another cache, are left out; what is in them is not known then.
+    /// Opens a cache. `other` opens the file whose name is that of the first one with a suffix, such as `.1`.
+    /// Files that are missing, or of another cache, are left out; what is in them is not known then.
     ///
     /// # Errors
     /// For what is no cache, and for one that is shorter than it claims.

@@ -22,6 +22,13 @@ pub enum Scope<'a> {
     Running(&'a [Pid]),
     /// Those of all threads of processes that run, each by itself, without what is born from them.
     EachThread(&'a [Pid]),
+    /// Those of one thread by itself, without what is born from it.
+    Thread {
+        /// The thread.
+        tid: u32,
+        /// Whether counting begins when it calls exec.
+        from_exec: bool,
+    },
     /// Everybody's.
     Everyone,
 }
@@ -30,7 +37,7 @@ impl Scope<'_> {
     fn reach(self) -> Reach {
         Reach {
             inherits: matches!(self, Self::Child(_) | Self::Running(_)),
-            from_exec: matches!(self, Self::Child(_)),
+            from_exec: matches!(self, Self::Child(_) | Self::Thread { from_exec: true, .. }),
         }
     }
 
@@ -38,6 +45,7 @@ impl Scope<'_> {
     fn threads(self) -> Result<Vec<u32>, CountError> {
         let pids = match self {
             Self::Child(pid) => return Ok(vec![pid.0]),
+            Self::Thread { tid, .. } => return Ok(vec![tid]),
             Self::Everyone => return Ok(Vec::new()),
             Self::Running(pids) | Self::EachThread(pids) => pids,
         };
@@ -135,7 +143,7 @@ impl Counters {
         let group = Group::of(events, scope)?;
         let opening = Opening { scope, events: events.len(), online: &online, group: group.as_ref() };
         let mut rows = Vec::new();
-        if matches!(scope, Scope::EachThread(_)) {
+        if matches!(scope, Scope::EachThread(_) | Scope::Thread { .. }) {
             for thread in threads {
                 for (index, event) in events.iter().enumerate() {
                     rows.push(opening.row(index, event, &[thread], Some(thread))?);

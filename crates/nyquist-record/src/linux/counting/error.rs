@@ -5,6 +5,8 @@ use std::io;
 use nyquist_convert::event::Pid;
 use thiserror::Error;
 
+use crate::linux::ptrace::OpenError;
+
 /// Why counting cannot begin.
 #[derive(Debug, Error)]
 pub enum CountError {
@@ -22,6 +24,9 @@ pub enum CountError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// The command cannot be traced, which its threads have to be to be counted each.
+    #[error("the command's threads cannot be counted each: {0}")]
+    Trace(#[from] OpenError),
     /// The CPUs or threads cannot be listed.
     #[error("the kernel does not list {0}: {1}")]
     NoList(&'static str, io::Error),
@@ -35,6 +40,7 @@ impl CountError {
             Self::TooManyFiles(..) => {
                 vec!["raise the limit of open files (`ulimit -n 65536`), or name fewer events".to_owned()]
             }
+            Self::Trace(error) => error.advice().into_iter().collect(),
             Self::Open { .. } | Self::NoList(..) => Vec::new(),
         }
     }

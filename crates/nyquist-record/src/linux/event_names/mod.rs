@@ -13,6 +13,7 @@
 
 mod closest;
 mod error;
+mod function_name;
 mod generic;
 mod listing;
 mod modifiers;

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::function_name::{self, Unclear};
 use nyquist_object::{Cursor, Elf, FileSource, Svma};
 use nyquist_symbols::demangle;
 
@@ -103,6 +104,7 @@ fn c_path(path: &Path) -> Result<CString, NotFound> {
 }
 
 /// The place of a function: `NAME`, `NAME+OFFSET` into it, or `NAME%return`, where it returns. Takes a look at each symbol.
+/// Of the name, parameters and the first parts may be missing.
 pub(super) fn function(path: &Path, text: &str) -> Result<Probe, NotFound> {
     let elf = open(path)?;
     let (text, is_return) = text.strip_suffix("%return").map_or((text, false), |text| (text, true));
@@ -113,12 +115,17 @@ pub(super) fn function(path: &Path, text: &str) -> Result<Probe, NotFound> {
         _ => (text, 0),
     };
     let symbols = functions(&elf);
-    let found = symbols.iter().find(|(symbol, _)| symbol == name);
-    let found = found.or_else(|| symbols.iter().find(|(symbol, _)| demangle(symbol) == name));
-    let Some((_, address)) = found else {
-        let names = symbols.into_iter().map(|(symbol, _)| demangle(&symbol).into_owned()).collect();
-        return Err(NotFound { reason: format!("{} has no function `{name}`", path.display()), names });
-    };
+    let address = function_name::find(&symbols, name).map_err(|unclear| match unclear {
+        Unclear::Missing => NotFound {
+            reason: format!("{} has no function `{name}`", path.display()),
+            names: symbols.iter().map(|(symbol, _)| demangle(symbol).into_owned()).collect(),
+        },
+        Unclear::Several(named, more) => {
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            let named = named.join(", ");
+            format!("{} has several functions `{name}`: {named}{more}", path.display()).into()
+        }
+    })?;
     let offset = address.0.checked_add(into).and_then(|address| elf.file_range(Svma(address)));
     let (offset, _) = offset.ok_or_else(|| format!("`{name}` is nowhere in {}", path.display()))?;
     Ok(Probe { path: c_path(path)?, offset: offset.0, counter_offset: 0, is_return })

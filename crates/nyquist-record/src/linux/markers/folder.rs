@@ -95,7 +95,7 @@ impl Folder {
 
     /// What becomes readable with the first file, as long as there is none. Most programs never make one.
     pub(super) fn awaited(&mut self) -> Option<RawFd> {
-        self.has_files |= self.watch.as_ref().is_none_or(FolderWatch::has_news);
+        self.has_files |= self.watch.as_ref().is_none_or(FolderWatch::has_changed);
         self.watch.as_ref().filter(|_| !self.has_files).map(FolderWatch::descriptor)
     }
 

@@ -1,12 +1,12 @@
 //! What is asked of the kernel: the attributes of the sampling event and of the sideband event.
 
-use nyquist_perf::abi::x86;
 use nyquist_perf::{ReadFormat, RecordFormat, SampleType};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_COUNT_SW_TASK_CLOCK,
     PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE,
 };
 
+use crate::linux::arch;
 use crate::linux::options::CallGraph;
 use crate::linux::sys::event::perf_event_attr;
 
@@ -98,6 +98,11 @@ impl Common {
         self.features.read && matches!(self.reach, Reach::Thread { .. })
     }
 
+    /// Whether the samples of events beside the clock can have the count of their event.
+    pub(crate) fn counts_beside(self) -> bool {
+        self.reach == Reach::Cpu || self.reads_threads()
+    }
+
     /// Whether a clock must count beside the event that samples: cycles are no time.
     pub(crate) fn clock_beside(self) -> bool {
         self.features.trigger == Trigger::Cycles && matches!(self.reach, Reach::Thread { .. })
@@ -134,7 +139,7 @@ impl Common {
         RecordFormat {
             sample_type,
             read_format,
-            user_registers: if self.call_graph.copies_stacks() { x86::ALL_64 } else { 0 },
+            user_registers: if self.call_graph.copies_stacks() { arch::perf::USER_REGISTERS } else { 0 },
             sample_id_all: true,
             ..RecordFormat::default()
         }
@@ -256,6 +261,8 @@ pub(super) fn begin(common: Common) -> perf_event_attr {
     attr.set_enable_on_exec(u64::from(reach == Reach::Thread { from_exec: true }));
     attr.set_exclude_kernel(u64::from(!features.kernel));
     attr.set_exclude_hv(u64::from(!features.kernel));
+    // Newer kernels refuse call chains to those who may not see the kernel, unless its part is left out.
+    attr.set_exclude_callchain_kernel(u64::from(!features.kernel));
     attr.set_exclude_callchain_user(u64::from(call_graph != CallGraph::FramePointers));
     attr.set_sample_id_all(1);
     attr.set_use_clockid(1);
@@ -294,6 +301,15 @@ mod tests {
             (beside.read_format, alone.sample_type.contains(SampleType::RAW)),
             (alone.read_format, false)
         );
+    }
+
+    #[test]
+    fn who_may_not_see_the_kernel_asks_for_none_of_it() {
+        let excludes = |kernel| {
+            let attr = begin(common(Features { kernel, ..Features::ALL }, Reach::Cpu));
+            (attr.exclude_kernel(), attr.exclude_callchain_kernel())
+        };
+        assert_eq!([true, false].map(excludes), [(0, 0), (1, 1)]);
     }
 
     #[test]

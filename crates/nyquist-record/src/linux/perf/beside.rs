@@ -1,19 +1,20 @@
 //! Events beside the clock: what is asked of the kernel, on which CPUs they are opened, and why they cannot be.
 
 use std::ffi::CString;
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use super::attr::{Common, LEAST_STACK, Reach, begin};
-use super::outcome::OpenError;
-use crate::linux::event_names::{Interval, Selector};
-use crate::linux::limits::kernel_setting;
-use crate::linux::recorded_event::RecordedEvent;
+use super::open_error::{EventRefusal, OpenError};
+use crate::linux::event_names::Selector;
+use crate::linux::recorded_event::{Pacing, RecordedEvent};
 use crate::linux::sys::event::{self, Subject, perf_event_attr};
 
 /// The most of a stack that is copied with each: there can be hundreds of thousands a second.
 const MOST_STACK: u32 = 8 << 10;
+
+/// The same with events whose number in a second is limited.
+const MOST_STACK_OF_FEW: u32 = 32 << 10;
 
 /// How events beside the clock are opened on a CPU.
 #[derive(Clone, Copy, Debug)]
@@ -69,9 +70,11 @@ impl Opening {
         attr.config = selector.config[0];
         attr.__bindgen_anon_3.config1 = selector.config[1];
         attr.__bindgen_anon_4.config2 = selector.config[2];
-        match recorded.interval {
-            Interval::Period(period) => attr.__bindgen_anon_1.sample_period = period,
-            Interval::Frequency(rate_hz) => {
+        let counts = self.common.counts_beside();
+        match recorded.pacing(counts) {
+            Pacing::Fixed(period) => attr.__bindgen_anon_1.sample_period = period,
+            Pacing::ByReader(_) => attr.__bindgen_anon_1.sample_period = 1,
+            Pacing::ByKernel(rate_hz) => {
                 attr.set_freq(1);
                 attr.__bindgen_anon_1.sample_freq = rate_hz;
             }
@@ -82,7 +85,9 @@ impl Opening {
         attr.set_exclude_host(u64::from(modifiers.exclude_host));
         attr.set_exclude_guest(u64::from(modifiers.exclude_guest));
         attr.set_precise_ip(modifiers.precise.into());
-        attr.sample_stack_user = self.stack_bytes.clamp(LEAST_STACK, MOST_STACK);
+        attr.sample_type = recorded.sample_fields(counts).format(self.common.format()).sample_type.0;
+        let most = if recorded.may_be_left_out() { MOST_STACK_OF_FEW } else { MOST_STACK };
+        attr.sample_stack_user = self.stack_bytes.clamp(LEAST_STACK, most);
         attr.__bindgen_anon_2.wakeup_watermark = self.wake_at;
         attr
     }
@@ -120,61 +125,4 @@ fn event_error(recorded: &RecordedEvent, common: Common, source: io::Error) -> O
         _ => EventRefusal::Other,
     };
     OpenError::Event { event, refusal, source }
-}
-
-/// Why the kernel refuses an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventRefusal {
-    /// This process may not see what the kernel does.
-    TracepointNotPermitted,
-    /// This process may not have the kernel stop programs at places.
-    ProbeNotPermitted,
-    /// This process may not count it.
-    NotPermitted {
-        /// Although the kernel is left out.
-        user_only: bool,
-    },
-    /// It can only be counted for whole CPUs.
-    WholeMachineOnly,
-    /// This machine cannot sample it.
-    NotSupported,
-    /// Too many files are open.
-    Descriptors,
-    /// The kernel says why.
-    Other,
-}
-
-impl EventRefusal {
-    /// What to do about it.
-    pub(super) fn advice(self) -> Option<String> {
-        let paranoid = kernel_setting("perf_event_paranoid");
-        let level =
-            paranoid.map_or_else(String::new, |level| format!(" (kernel.perf_event_paranoid is {level})"));
-        Some(match self {
-            Self::TracepointNotPermitted => format!("root can, and so can whoever has CAP_PERFMON and may read tracefs{level}: record with sudo"),
-            Self::ProbeNotPermitted => format!("root can, and so can whoever has CAP_PERFMON{level}: record with sudo"),
-            Self::NotPermitted { user_only: false } => format!(
-                "`:u` behind its name leaves the kernel out{level}; root, or `sudo sysctl kernel.perf_event_paranoid=1`, can have both"
-            ),
-            Self::NotPermitted { user_only: true } => format!("root can, and so can whoever has CAP_PERFMON{level}"),
-            Self::WholeMachineOnly => "-a records the whole machine".to_owned(),
-            Self::NotSupported => "`nyquist list` says which events this machine has; a virtual machine often has none of the processor's".to_owned(),
-            Self::Descriptors => "raise the limit of open files (`ulimit -n 65536`), or name fewer events".to_owned(),
-            Self::Other => return None,
-        })
-    }
-}
-
-impl fmt::Display for EventRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TracepointNotPermitted => "tracepoints are not permitted",
-            Self::ProbeNotPermitted => "probes of programs are not permitted",
-            Self::NotPermitted { .. } => "it is not permitted",
-            Self::WholeMachineOnly => "its counting unit counts whole CPUs only",
-            Self::NotSupported => "this machine cannot sample it",
-            Self::Descriptors => "too many files are open",
-            Self::Other => "the kernel refuses it",
-        })
-    }
 }

@@ -74,8 +74,12 @@ mod tests {
     use nyquist_perf::{Body, ReadFormat, RecordFormat, UserStackCopy, parse_record};
 
     use super::*;
+    use crate::linux::arch;
     use crate::linux::options::CallGraph;
     use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
+
+    /// How many registers samples have.
+    const REGISTERS: u32 = arch::perf::USER_REGISTERS.count_ones();
 
     /// A sample as the kernel writes it: `room` bytes for the stack, of which `len` are there.
     fn sample(format: &RecordFormat, chain: u64, registers: bool, room: u64, len: u64) -> Vec<u8> {
@@ -87,7 +91,8 @@ mod tests {
         }
         words.extend([chain].into_iter().chain(0..chain));
         words.push(if registers { 2 } else { 0 });
-        words.extend((0..20).filter(|_| registers));
+        let value = |register: u32| if register == arch::perf::STACK_POINTER { 7 } else { register.into() };
+        words.extend((0..REGISTERS).filter(|_| registers).map(value));
         words.push(room);
         words.extend((0..room / 8).map(|word: u64| word.wrapping_mul(0x0101_0101_0101_0101)));
         words.extend((room > 0).then_some(len));
@@ -109,7 +114,7 @@ mod tests {
         let mut out = vec![0xee; 1 << 16];
         let header = Header::parse(bytes).unwrap();
         let Compacted { len, may_go_on } =
-            compact(read, header, (&SampleLayout::new(format), roots), &mut out);
+            compact(read, header, (&SampleLayout::new(format, arch::perf::STACK_POINTER), roots), &mut out);
         out.truncate(len);
         (out, may_go_on)
     }
@@ -201,8 +206,9 @@ mod tests {
     fn a_root_below_the_stack_pointer_is_anothers() {
         let [format, _] = formats();
         let mut whole = sample(&format, 0, true, 32768, 32768);
-        let registers_at = whole.len() - 32768 - 16 - 20 * 8;
-        whole[registers_at + 7 * 8..][..8].copy_from_slice(&0x9000_u64.to_ne_bytes());
+        let registers_at = whole.len() - 32768 - 16 - 8 * REGISTERS as usize;
+        whole[registers_at + 8 * arch::perf::STACK_POINTER as usize..][..8]
+            .copy_from_slice(&0x9000_u64.to_ne_bytes());
         let roots = StackBases::default();
         for (root, goes_on) in [(0x8ff8, true), (0x9000, false)] {
             roots.set(0, Some(root));

@@ -1,4 +1,4 @@
-//! Draining rings: what those of a few CPUs hold is copied out into memory of their own, and handed over. Nothing else happens here:
+//! Draining rings: what they hold is copied out into memory of their own, and handed over. Nothing else happens here:
 //! it shares no lock with later stages, and nothing is allocated but the buffers of the pool, each once, and the short lists
 //! that they are handed over in.
 
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use nyquist_convert::event::Timestamp;
+use nyquist_convert::perf::{EventsBeside, SampleFields};
 use nyquist_convert::sys::CACHE_LINE;
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat, SampleLayout};
@@ -17,7 +18,8 @@ use super::losses::Losses;
 use super::ring_source::RingSource;
 use super::stack_bases::StackBases;
 use super::totals::EndedThreads;
-use crate::linux::pool::{BufferWriter, Need, Pool};
+use crate::linux::arch;
+use crate::linux::pool::{BUFFER_BYTES, BufferWriter, Need, Pool};
 use crate::linux::sys::ring::Ring;
 
 /// What is handed over: filled memory, and how far the past is complete.
@@ -39,9 +41,13 @@ const FETCHED_AHEAD: u64 = 1536;
 const LONGEST_RECORD: usize = 1 << 16;
 
 /// What it takes to drain rings, which is the same for all of them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Draining {
     pub(crate) format: RecordFormat,
+    /// The events beside the clock, some of whose samples have another layout.
+    pub(crate) beside: EventsBeside,
+    /// The size of the pool that records are copied into.
+    pub(crate) buffers: usize,
     pub(crate) out: SyncSender<Vec<FilledBuffer>>,
     /// Whom to tell of copies that do not hold the whole stack, where somebody wants to know.
     pub(crate) cuts: Option<TruncatedStackSender>,
@@ -62,6 +68,8 @@ pub(crate) struct Drainer {
 struct Copier {
     draining: Draining,
     layout: SampleLayout,
+    /// Those of samples of events beside the clock that say less or more.
+    other_layouts: [(SampleFields, SampleLayout); 2],
     pool: Pool,
     lineage: Option<InheritedEventFilter>,
     ended: EndedThreads,
@@ -71,26 +79,6 @@ struct Copier {
     filled: Vec<FilledBuffer>,
     /// How far the past is complete with what was handed over, and what is filled now.
     complete_before: Timestamp,
-    found: DrainStatistics,
-}
-
-/// What one round has found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DrainStatistics {
-    /// The most bytes that a ring for samples has given.
-    pub(crate) most_sampled: u64,
-    /// The time of the oldest record that had to stay, as there was no memory to copy into.
-    pub(crate) oldest_left: Option<u64>,
-}
-
-impl DrainStatistics {
-    /// What both have found.
-    pub(crate) fn and(self, other: Self) -> Self {
-        Self {
-            most_sampled: self.most_sampled.max(other.most_sampled),
-            oldest_left: self.oldest_left.into_iter().chain(other.oldest_left).min(),
-        }
-    }
 }
 
 impl Drainer {
@@ -101,44 +89,32 @@ impl Drainer {
         lineage: Option<InheritedEventFilter>,
     ) -> Self {
         let format = draining.format;
+        let pool = Pool::of(draining.buffers, BUFFER_BYTES);
         let copier = Copier {
             draining,
-            layout: SampleLayout::new(&format),
-            pool: Pool::new(),
+            layout: SampleLayout::new(&format, arch::perf::STACK_POINTER),
+            other_layouts: [SampleFields::NoPeriod, SampleFields::Count]
+                .map(|fields| (fields, SampleLayout::new(&fields.format(format), arch::perf::STACK_POINTER))),
+            pool,
             lineage,
             ended: EndedThreads::new(format),
             losses: Losses::new(format),
             filling: None,
             filled: Vec::new(),
             complete_before: Timestamp(0),
-            found: DrainStatistics::default(),
         };
         Self { rings, copier }
     }
 
-    /// How many bytes wait in the rings.
-    pub(crate) fn waiting_bytes(&self) -> u64 {
-        self.rings.iter().map(|source| source.ring.head().saturating_sub(source.ring.tail())).sum()
-    }
-
-    /// Copies out what the rings hold.
-    pub(crate) fn drain(&mut self) -> DrainStatistics {
+    /// Copies out what the rings hold. Gives back the time of the oldest record that had to stay, if there was no memory to copy
+    /// it into.
+    pub(crate) fn drain(&mut self) -> Option<u64> {
         let Self { rings, copier } = self;
-        copier.found = DrainStatistics::default();
         let mut has_room = true;
         for RingSource { ring, need, .. } in &mut *rings {
-            let before = ring.tail();
             has_room &= copier.ring(ring, *need, None).is_some();
-            if *need == Need::Samples {
-                let given = ring.tail().saturating_sub(before);
-                copier.found.most_sampled = copier.found.most_sampled.max(given);
-            }
         }
-        if !has_room {
-            let oldest_left = self.oldest_first();
-            self.copier.found.oldest_left = oldest_left;
-        }
-        self.copier.found
+        if has_room { None } else { self.oldest_first() }
     }
 
     /// Goes on where there is hardly any memory left: with what is oldest in all rings, in the order of time. Gives back the
@@ -166,36 +142,22 @@ impl Drainer {
         }
     }
 
-    /// Whether something was copied out and not handed over.
-    pub(crate) fn keeps_any(&self) -> bool {
-        let Copier { filled, filling, .. } = &self.copier;
-        !filled.is_empty() || filling.as_ref().is_some_and(|filling| !filling.is_empty())
-    }
-
-    /// With what is handed over next, the past is complete up to then.
-    pub(crate) fn complete(&mut self, before: Timestamp) {
-        self.copier.complete_before = before;
-    }
-
-    /// Hands over all that was copied out, and with the last of it how far the past is complete.
-    pub(crate) fn hand_over(&mut self) {
+    /// Hands over all that was copied out. With the last of it the past is complete up to that time. If nothing was copied out,
+    /// and `is_due`, the time is handed over alone.
+    pub(crate) fn hand_over(&mut self, complete_before: Timestamp, is_due: bool) {
         let copier = &mut self.copier;
+        copier.complete_before = complete_before;
         copier.end_filling();
-        if let Some(last) = copier.filled.last_mut() {
-            last.complete_before = copier.complete_before;
+        match copier.filled.last_mut() {
+            Some(last) => last.complete_before = complete_before,
+            None if is_due => copier.filled.push(FilledBuffer { buffer: None, complete_before }),
+            None => {}
         }
         copier.hand_over();
     }
 
-    /// Hands over how far the past is complete, and nothing else.
-    pub(crate) fn hand_over_news(&mut self) {
-        let copier = &mut self.copier;
-        copier.filled.push(FilledBuffer { buffer: None, complete_before: copier.complete_before });
-        copier.hand_over();
-    }
-
-    /// What records have told of the ends of threads and of losses.
-    pub(crate) fn into_told(self) -> (EndedThreads, Losses) {
+    /// The ends of threads, and the losses, that records have reported.
+    pub(crate) fn into_reports(self) -> (EndedThreads, Losses) {
         (self.copier.ended, self.copier.losses)
     }
 }
@@ -228,14 +190,16 @@ impl Copier {
                 None => return None,
             };
             fetch_next(ring, at, header, head);
-            let Draining { format, cuts, roots, .. } = &self.draining;
+            let Draining { format, beside, cuts, roots, .. } = &self.draining;
+            let fields = match header.kind {
+                record::SAMPLE if is_beside => fields_at(ring, at, beside),
+                _ => SampleFields::Common,
+            };
+            let other = self.other_layouts.iter().find(|(of, _)| *of == fields);
+            let layout = other.map_or(&self.layout, |(_, layout)| layout);
             let room = filling.room();
-            let Compacted { len, may_go_on } = compact(
-                |offset, out| ring.copy(at + offset as u64, out),
-                header,
-                (&self.layout, roots),
-                room,
-            );
+            let Compacted { len, may_go_on } =
+                compact(|offset, out| ring.copy(at + offset as u64, out), header, (layout, roots), room);
             let copied = room.get(..len).unwrap_or_default();
             match header.kind {
                 record::READ => self.ended.note(copied),
@@ -312,6 +276,13 @@ fn fetch_next(ring: &Ring, at: u64, header: Header, head: u64) {
         (next..next + FETCHED_AHEAD).step_by(CACHE_LINE).for_each(|position| ring.fetch(position));
         ring.fetch(next + len - 8);
     }
+}
+
+/// What the sample at a place in a ring says.
+fn fields_at(ring: &Ring, at: u64, beside: &EventsBeside) -> SampleFields {
+    let mut id = [0; 8];
+    ring.copy(at + SampleLayout::EVENT_AT as u64, &mut id);
+    beside.fields(u64::from_le_bytes(id))
 }
 
 /// The time of the first record in a ring.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nyquist_convert::perf::EventCpus;
 
+use crate::linux::recorded_event::{Pacing, RecordedEvent};
 use crate::linux::sys::event;
 use crate::linux::sys::poll::PollSet;
 
@@ -82,6 +83,10 @@ pub(crate) struct Beside {
     pub(crate) id: u64,
     /// The thread that it was opened for; none where it is for all.
     tid: Option<u32>,
+    /// Whether its losses are told.
+    is_asked_for: bool,
+    /// How many are to be recorded a second, if the reader sees to that.
+    wanted_hz: Option<u64>,
 }
 
 impl Events {
@@ -97,11 +102,22 @@ impl Events {
         self.fds.len() - 1
     }
 
-    /// Adds an event beside the clock, and the thread that it was opened for, if it was for one.
-    pub(crate) fn add_beside(&mut self, fd: OwnedFd, event: usize, tid: Option<u32>) -> io::Result<usize> {
+    /// Adds an event beside the clock, and the thread that it was opened for, if it was for one. `counts` says whether samples can have
+    /// its count.
+    pub(crate) fn add_beside(
+        &mut self,
+        fd: OwnedFd,
+        (event, recorded): (usize, &RecordedEvent),
+        (tid, counts): (Option<u32>, bool),
+    ) -> io::Result<usize> {
         let id = event::id(fd.as_fd())?;
         let place = self.add(fd, Role::Beside(event));
-        self.beside.push(Beside { place, event, id, tid });
+        let wanted_hz = match recorded.pacing(counts) {
+            Pacing::ByReader(hz) => Some(hz),
+            Pacing::Fixed(_) | Pacing::ByKernel(_) => None,
+        };
+        let is_asked_for = !recorded.may_be_left_out();
+        self.beside.push(Beside { place, event, id, tid, is_asked_for, wanted_hz });
         Ok(place)
     }
 
@@ -110,10 +126,20 @@ impl Events {
         &self.beside
     }
 
-    /// How many of their samples the kernel dropped; none where it does not count them (before Linux 6.0).
+    /// The places of those beside the clock whose periods change with their rates, and how many of each are to be recorded a second.
+    pub(crate) fn paced(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.beside.iter().filter_map(|beside| Some((beside.place, beside.wanted_hz?)))
+    }
+
+    /// What an event has counted.
+    pub(crate) fn count(&self, place: usize) -> io::Result<u64> {
+        Ok(self.read_first(place)?[0])
+    }
+
+    /// How many samples of those that were asked for the kernel dropped; none where it does not count them (before Linux 6.0).
     pub(crate) fn lost_beside(&self) -> u64 {
         let lost = |beside: &Beside| self.read_first(beside.place).unwrap_or_default()[1];
-        self.beside.iter().map(lost).fold(0, u64::saturating_add)
+        self.beside.iter().filter(|beside| beside.is_asked_for).map(lost).fold(0, u64::saturating_add)
     }
 
     /// Adds the events of a thread on a CPU: the one that samples, the one that takes over from it, where there is one,

@@ -1,4 +1,4 @@
-//! What the kernel dropped without a record that tells of it.
+//! What the kernel dropped and reported in no record.
 //!
 //! A full ring has no room for a record of its losses either: the kernel writes that before the next record that fits, and
 //! after the last losses of a CPU there may be none. But each event counts what it has lost.
@@ -8,36 +8,36 @@ use std::collections::BTreeMap;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_perf::{Body, RecordFormat, parse_record};
 
-/// How much each CPU has lost, as records tell.
+/// How much each CPU has lost, as records report.
 #[derive(Debug)]
 pub(crate) struct Losses {
     format: RecordFormat,
-    told: BTreeMap<u32, u64>,
-    /// Those of events beside the clock, which records tell of, and which were left out for want of memory.
-    beside_told: u64,
+    reported: BTreeMap<u32, u64>,
+    /// Those of events beside the clock: those in records, and those that were left out because there was no memory.
+    beside_reported: u64,
     beside_dropped: u64,
 }
 
 impl Losses {
     /// Nothing was lost so far.
     pub(crate) fn new(format: RecordFormat) -> Self {
-        Self { format, told: BTreeMap::new(), beside_told: 0, beside_dropped: 0 }
+        Self { format, reported: BTreeMap::new(), beside_reported: 0, beside_dropped: 0 }
     }
 
-    /// Takes note of a record that tells of losses.
+    /// Takes note of a record of losses.
     pub(crate) fn note(&mut self, lost: &[u8]) {
         let Ok(record) = parse_record(lost, &self.format) else { return };
         if let (Body::Lost(lost), Some(cpu)) = (record.body, record.id.cpu) {
-            let told = self.told.entry(cpu).or_default();
-            *told = told.saturating_add(lost.records);
+            let reported = self.reported.entry(cpu).or_default();
+            *reported = reported.saturating_add(lost.records);
         }
     }
 
-    /// Takes note of a record that tells of losses of events beside the clock.
+    /// Takes note of a record of losses of events beside the clock.
     pub(crate) fn note_beside(&mut self, lost: &[u8]) {
         let Ok(record) = parse_record(lost, &self.format) else { return };
         if let Body::Lost(lost) = record.body {
-            self.beside_told = self.beside_told.saturating_add(lost.records);
+            self.beside_reported = self.beside_reported.saturating_add(lost.records);
         }
     }
 
@@ -46,32 +46,26 @@ impl Losses {
         self.beside_dropped = self.beside_dropped.saturating_add(1);
     }
 
-    /// How many records of events beside the clock were dropped that no record tells of, given how many the kernel has dropped in
+    /// How many records of events beside the clock were dropped and are in no report, given how many the kernel has dropped in
     /// all.
-    pub(crate) fn untold_beside(&self, counted: u64, now: Timestamp) -> Option<Event> {
-        let records = counted.saturating_sub(self.beside_told).saturating_add(self.beside_dropped);
+    pub(crate) fn unreported_beside(&self, counted: u64, now: Timestamp) -> Option<Event> {
+        let records = counted.saturating_sub(self.beside_reported).saturating_add(self.beside_dropped);
         let kind = EventKind::OccurrencesLost { records };
         (records > 0).then_some(Event { time: now, cpu: None, kind })
     }
 
-    /// With what others have been told.
-    pub(crate) fn and(mut self, others: Self) -> Self {
-        self.beside_told = self.beside_told.saturating_add(others.beside_told);
-        self.beside_dropped = self.beside_dropped.saturating_add(others.beside_dropped);
-        for (cpu, records) in others.told {
-            let told = self.told.entry(cpu).or_default();
-            *told = told.saturating_add(records);
-        }
-        self
-    }
-
-    /// What no record has told of up to now, given how many samples each CPU has lost in all.
-    pub(crate) fn untold(&self, counted: BTreeMap<u32, u64>, now: Timestamp) -> impl Iterator<Item = Event> {
-        let told = |cpu: u32| self.told.get(&cpu).copied().unwrap_or_default();
-        let untold = counted.into_iter().map(move |(cpu, counted)| (cpu, counted.saturating_sub(told(cpu))));
+    /// What no record has reported up to now, given how many samples each CPU has lost in all.
+    pub(crate) fn unreported(
+        &self,
+        counted: BTreeMap<u32, u64>,
+        now: Timestamp,
+    ) -> impl Iterator<Item = Event> {
+        let reported = |cpu: u32| self.reported.get(&cpu).copied().unwrap_or_default();
+        let unreported =
+            counted.into_iter().map(move |(cpu, counted)| (cpu, counted.saturating_sub(reported(cpu))));
         let event =
             move |(cpu, records)| Event { time: now, cpu: Some(cpu), kind: EventKind::Lost { records } };
-        untold.filter(|(_, records)| *records > 0).map(event)
+        unreported.filter(|(_, records)| *records > 0).map(event)
     }
 }
 
@@ -92,21 +86,19 @@ mod tests {
                 .chain([100, records].into_iter().flat_map(u64::to_le_bytes))
                 .collect::<Vec<u8>>()
         };
-        assert_eq!(losses.untold_beside(0, Timestamp(9)), None);
+        assert_eq!(losses.unreported_beside(0, Timestamp(9)), None);
         losses.note_beside(&lost(7));
         losses.drop_beside();
-        let mut others = Losses::new(RecordFormat::default());
-        others.note_beside(&lost(2));
-        others.drop_beside();
-        let losses = losses.and(others);
-        let told = losses.untold_beside(12, Timestamp(9)).unwrap();
-        // Nine of twelve were told, and two were dropped by the reader.
-        assert_eq!(told.kind, EventKind::OccurrencesLost { records: 5 });
-        assert_eq!(losses.untold(BTreeMap::new(), Timestamp(9)).count(), 0);
+        losses.note_beside(&lost(2));
+        losses.drop_beside();
+        let lost = losses.unreported_beside(12, Timestamp(9)).unwrap();
+        // Records reported nine of twelve, and two were dropped by the reader.
+        assert_eq!(lost.kind, EventKind::OccurrencesLost { records: 5 });
+        assert_eq!(losses.unreported(BTreeMap::new(), Timestamp(9)).count(), 0);
     }
 
     #[test]
-    fn what_was_counted_and_not_told_is_untold() {
+    fn what_no_record_has_reported_is_counted() {
         let sample_type = SampleType::CPU;
         let mut losses =
             Losses::new(RecordFormat { sample_type, sample_id_all: true, ..RecordFormat::default() });
@@ -118,9 +110,11 @@ mod tests {
             losses.note(&bytes);
         }
         let counted = [(3, 10), (4, 1), (5, 2), (6, 0)].into_iter().collect();
-        let untold: Vec<_> =
-            losses.untold(counted, Timestamp(9)).map(|event| (event.time.0, event.cpu, event.kind)).collect();
+        let unreported: Vec<_> = losses
+            .unreported(counted, Timestamp(9))
+            .map(|event| (event.time.0, event.cpu, event.kind))
+            .collect();
         let lost = |records| EventKind::Lost { records };
-        assert_eq!(untold, [(9, Some(3), lost(1)), (9, Some(5), lost(2))]);
+        assert_eq!(unreported, [(9, Some(3), lost(1)), (9, Some(5), lost(2))]);
     }
 }

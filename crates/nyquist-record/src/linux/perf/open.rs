@@ -10,24 +10,23 @@ use std::sync::mpsc::sync_channel;
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
-use nyquist_convert::perf::{CounterMeaning, Occurrences, PerfEvents, Period};
-use nyquist_object::elf::Architecture;
+use nyquist_convert::perf::{CounterMeaning, EventsBeside, PerfEvents, Period};
 use nyquist_perf::RecordFormat;
 
 use super::attr::{Common, Features, Reach, Trigger, period_ns};
 use super::deep_stacks::{DeepStacks, TruncatedStackSender};
 use super::described::Described;
 use super::drain::{Drainer, Draining};
-use super::drain_scheduler::{DrainScheduler, handed_over_at_most, share_out};
+use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
+use super::event_pace::EventPace;
 use super::events::Role;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
+use super::open_error::OpenError;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
-use super::outcome::{Coverage, Notice, OpenError, Outcome};
-use super::pace::{Flow, Pace};
+use super::outcome::{Coverage, Notice, Outcome};
 use super::reader::Reader;
 use super::recording::{Initial, Recording};
-use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandThrottle;
 use super::stack_bases::StackBases;
 use super::stack_size_escalation::StackSizeEscalation;
@@ -35,6 +34,7 @@ use super::totals::ThreadTotals;
 use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::options::{CallGraph, Options, Target};
+use crate::linux::pool::buffers_for;
 use crate::linux::recorded_event::RecordedEvent;
 use crate::linux::stop::StopHandle;
 use crate::linux::sys::clock::monotonic_ns;
@@ -42,8 +42,7 @@ use crate::linux::sys::limits::page_size;
 use crate::linux::sys::poll;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::users;
-use crate::linux::threads::Threads;
-use crate::linux::{cpus, kernel, limits, proc};
+use crate::linux::{arch, cpus, kernel, limits, proc};
 
 /// Beyond this rate the clock's interrupts alone, some 12 µs each on a virtual machine, starve what is recorded.
 const MAX_RATE_HZ: u32 = 20_000;
@@ -78,9 +77,13 @@ impl Perf {
     pub fn open(target: Target, options: &Options) -> Result<Self, OpenError> {
         limits::raise_descriptor_limit();
         let preference = matches!(target, Target::Attach(_)).then(Preference::of_this_thread);
+        let mut options = options.clone();
+        if !limits::tracepoints_are_permitted() {
+            options.events.retain(|event| !event.may_be_left_out());
+        }
         let mut notices = Vec::new();
         let rate_hz = allowed_rate(options.rate_hz, &mut notices);
-        let machine = Machine::new(options, rate_hz)?;
+        let machine = Machine::new(&options, rate_hz)?;
         let Chosen { opened, filter, group, coverage } = machine.open(&target, &mut notices)?;
         machine.notice_rings(opened.plan, &mut notices);
         let (features, plan) = (opened.common.features, opened.plan);
@@ -106,12 +109,12 @@ impl Perf {
             stack_bytes: plan.stack_bytes,
             deep_stack_bytes: plan.deep_stack_bytes,
             cpus: machine.cpus.len(),
-            threads: machine.threads(options.threads, &opened),
             sample_ring_bytes: plan.sample_pages * page_size(),
             sideband_ring_bytes: plan.sideband_pages.map(|pages| pages * page_size()),
+            switch_stacks: has_switch_stacks(&options, &opened),
             notices,
         };
-        Ok(Self { target, options: options.clone(), outcome, opened, filter, group, preference })
+        Ok(Self { target, options, outcome, opened, filter, group, preference })
     }
 
     /// What the machine allowed.
@@ -137,7 +140,8 @@ impl Perf {
         let successors = successors.map_err(system("the events have no numbers"))?;
         let format = PerfEvents {
             format,
-            architecture: Architecture::X86_64,
+            architecture: arch::perf::ARCHITECTURE,
+            kernel: common.features.kernel,
             period: match common.features.trigger {
                 Trigger::CpuClock => Period::Stated,
                 Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
@@ -145,27 +149,20 @@ impl Perf {
             cpus: self.opened.events.cpus(),
             counters: CounterMeaning::CpuTime,
             successors: successors.into_iter().collect(),
-            occurrences: self.occurrences(),
+            beside: self.described_beside(),
         };
-        let readers = self.outcome.threads.readers;
-        let (out, chunks) = sync_channel(handed_over_at_most(readers));
+        let buffers = buffers_for(self.outcome.cpus);
+        let (out, chunks) = sync_channel(handed_over_at_most(buffers));
         let roots = Arc::new(StackBases::default());
         let (deep_stacks, cuts) = self.deep_stacks(&format.format, &roots)?.unzip();
-        let draining = Draining { format: format.format, out, cuts, roots: Arc::clone(&roots) };
-        let rounds = drain_with(self.opened.rings, draining, lineage, readers);
+        let beside = format.beside.clone();
+        let draining =
+            Draining { format: format.format, beside, buffers, out, cuts, roots: Arc::clone(&roots) };
+        let rounds = DrainScheduler::new(Drainer::new(self.opened.rings, draining, lineage));
         let pairs = self.opened.sidebands;
         let batching = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
         let events = Arc::new(self.opened.events);
-        let outcome = &self.outcome;
-        let flow = Flow {
-            cpus: outcome.cpus,
-            readers,
-            ring_bytes: outcome.sample_ring_bytes,
-            stack_bytes: outcome.stack_bytes,
-            deep_stack_bytes: outcome.deep_stack_bytes,
-            rate_hz: outcome.rate_hz,
-        };
-        let pace = if common.call_graph.copies_stacks() { Pace::new(flow) } else { None };
+        let event_pace = EventPace::new(events.paced(), monotonic_ns());
         let reader = Reader {
             events: Arc::clone(&events),
             rounds,
@@ -176,7 +173,7 @@ impl Perf {
             totals,
             jitter,
             batching,
-            pace,
+            event_pace,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
@@ -246,9 +243,11 @@ impl Perf {
     }
 
     /// What the samples of events beside the clock say, by the kernel's numbers of these.
-    fn occurrences(&self) -> Occurrences {
+    fn described_beside(&self) -> EventsBeside {
         let events = &self.options.events;
-        let described: Vec<_> = events.iter().map(|event| Arc::new(event.described(events.len()))).collect();
+        let counts = self.opened.common.counts_beside();
+        let described: Vec<_> =
+            events.iter().map(|event| Arc::new(event.described(events.len(), counts))).collect();
         let opened = self.opened.events.beside().iter();
         opened.filter_map(|beside| Some((beside.id, Arc::clone(described.get(beside.event)?)))).collect()
     }
@@ -279,17 +278,10 @@ impl Group {
     }
 }
 
-/// Rounds over rings by so many readers. Only they can hand over anything afterwards, so that the recording ends with them.
-fn drain_with(
-    rings: Vec<RingSource>,
-    draining: Draining,
-    mut lineage: Option<InheritedEventFilter>,
-    readers: usize,
-) -> DrainScheduler {
-    let shares = share_out(rings, |source| source.cpu, readers);
-    let each = std::iter::repeat_n(draining, shares.len());
-    let drainer = |(rings, draining)| Drainer::new(rings, draining, lineage.take());
-    DrainScheduler::new(shares.into_iter().zip(each).map(drainer).collect())
+/// Whether the switches of threads that wait are recorded.
+fn has_switch_stacks(options: &Options, opened: &Opened) -> bool {
+    let of = |event: usize| options.events.get(event).is_some_and(RecordedEvent::may_be_left_out);
+    opened.events.beside().iter().any(|beside| of(beside.event))
 }
 
 /// The names and mappings of processes, as far as they can be read.
@@ -332,15 +324,6 @@ impl Machine {
         let (context_switches, call_graph) = (options.context_switches, options.call_graph);
         let beside = options.events.clone();
         Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance, beside })
-    }
-
-    /// The recorder's threads: no more readers than CPUs, and no more of either than CPUs that the recorder may use. Where threads
-    /// were born while events were opened, each sample has to be looked at by one who has heard of all of them.
-    fn threads(&self, wanted: Option<Threads>, opened: &Opened) -> Threads {
-        let usable = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = wanted.unwrap_or_else(|| Threads::for_cpus(self.cpus.len()).at_most(usable));
-        let most = if opened.late_threads { 1 } else { self.cpus.len() };
-        Threads { readers: threads.readers.min(most), ..threads }
     }
 
     fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {

@@ -11,7 +11,8 @@ use nyquist_convert::event::Pid;
 use super::attr::{Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
 use super::beside;
 use super::events::{Events, Role, Sampler, ThreadEvents};
-use super::outcome::{Attached, Hint, OpenError};
+use super::open_error::{Hint, OpenError};
+use super::outcome::Attached;
 use super::pace::wake_at;
 use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandPair;
@@ -229,16 +230,16 @@ impl<'a> Opener<'a> {
         let sideband = opened.events.add(sideband, Role::Sideband);
         // The sideband's rings come first, so that a mapping is handed out before the samples in it.
         let sideband_at = sideband_ring.map(|ring| {
-            opened.rings.push(RingSource { ring, cpu, need: Need::Sideband, wakers: vec![sideband] });
+            opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![sideband] });
             opened.rings.len() - 1
         });
         if let Some(pages) = plan.sideband_pages.filter(|_| batches) {
             self.open_lazy_sideband(opened, (sideband, cpu), pages)?;
         }
         let need = if sideband_at.is_some() { Need::Samples } else { Need::Sideband };
-        opened.rings.push(RingSource { ring: samples, cpu, need, wakers: vec![sampling] });
+        opened.rings.push(RingSource { ring: samples, need, wakers: vec![sampling] });
         let sample_at = opened.rings.len() - 1;
-        opened.rings.push(RingSource { ring: totals_ring, cpu, need: Need::Sideband, wakers: vec![totals] });
+        opened.rings.push(RingSource { ring: totals_ring, need: Need::Sideband, wakers: vec![totals] });
         let totals_at = opened.rings.len() - 1;
         let beside_at = self.open_beside(opened, cpu, plan)?;
         let sideband_at = sideband_at.unwrap_or(sample_at);
@@ -255,7 +256,11 @@ impl<'a> Opener<'a> {
             if matches!(self.scope, Scope::Child(_)) && recorded.event.is_probe() {
                 return Err(OpenError::ProbeWithoutGroup { event: recorded.event.name.clone() });
             }
-            let events = opening.open(recorded, subject).map_err(|error| match error {
+            let opened_events = opening.open(recorded, subject);
+            if opened_events.is_err() && recorded.may_be_left_out() {
+                continue;
+            }
+            let events = opened_events.map_err(|error| match error {
                 // That is no matter of the event.
                 OpenError::Event { source, .. } if source.raw_os_error() == Some(libc::ESRCH) => {
                     open_error(source, self.scope)
@@ -272,12 +277,17 @@ impl<'a> Opener<'a> {
                         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
                         let ring = Ring::map(event.as_fd(), plan.sample_pages).map_err(no_ring)?;
                         let (need, wakers) = (Need::Occurrences, Vec::new());
-                        opened.rings.push(RingSource { ring, cpu, need, wakers });
+                        opened.rings.push(RingSource { ring, need, wakers });
                         *ring_at.insert(opened.rings.len() - 1)
                     }
                 };
+                let counts = self.common.counts_beside();
                 let of_thread = matches!(self.scope, Scope::Running(_)) && !recorded.event.is_probe();
-                let added = opened.events.add_beside(event, index, of_thread.then_some(self.first));
+                let added = opened.events.add_beside(
+                    event,
+                    (index, recorded),
+                    (of_thread.then_some(self.first), counts),
+                );
                 opened.add_waker(added.map_err(|source| open_error(source, self.scope))?, at);
             }
         }
@@ -302,7 +312,7 @@ impl<'a> Opener<'a> {
         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
         let ring = Ring::map(lazy.as_fd(), pages).map_err(no_ring)?;
         let lazy = opened.events.add(lazy, Role::LazySideband);
-        opened.rings.push(RingSource { ring, cpu, need: Need::Sideband, wakers: vec![lazy] });
+        opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![lazy] });
         opened.sidebands.push(SidebandPair { eager, lazy });
         Ok(())
     }
@@ -368,11 +378,17 @@ impl<'a> Opener<'a> {
         let Some(at) = ring.beside_at else { return Ok(()) };
         let opening = self.opening_beside(ring.cpu, ring.plan);
         for (index, recorded) in self.beside.iter().enumerate().filter(|(_, it)| !it.event.is_probe()) {
+            if recorded.may_be_left_out()
+                && !opened.events.beside().iter().any(|beside| beside.event == index)
+            {
+                continue;
+            }
             // What the first thread's events were opened with is not refused for another thread.
             let events = opening.open(recorded, Subject::Thread(tid)).map_err(OpenError::into_source)?;
             for event in events {
                 opened.redirect(&event, at)?;
-                let place = opened.events.add_beside(event, index, Some(tid))?;
+                let counts = self.common.counts_beside();
+                let place = opened.events.add_beside(event, (index, recorded), (Some(tid), counts))?;
                 opened.add_waker(place, at);
             }
         }

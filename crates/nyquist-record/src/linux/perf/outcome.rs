@@ -1,18 +1,10 @@
 //! What came of opening the events: what the machine allowed, and what it did not.
 
-use std::path::PathBuf;
+use std::fmt;
 use std::time::Duration;
-use std::{fmt, io};
-
-use nyquist_convert::event::Pid;
-use thiserror::Error;
 
 use super::attr::Trigger;
-use super::beside::EventRefusal;
-use crate::linux::limits::kernel_setting;
 use crate::linux::options::CallGraph;
-use crate::linux::proc::FIND_PROCESSES;
-use crate::linux::threads::Threads;
 
 /// What the events cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +54,12 @@ pub struct Outcome {
     pub deep_stack_bytes: Option<u32>,
     /// The CPUs on which samples are taken.
     pub cpus: usize,
-    /// The recorder's own threads.
-    pub threads: Threads,
     /// The bytes of a CPU's ring for samples.
     pub sample_ring_bytes: usize,
     /// The bytes of a CPU's ring for mappings, names and tasks; `None` where they share the one for samples.
     pub sideband_ring_bytes: Option<usize>,
+    /// Whether the stacks of threads that begin to wait are recorded with the kernel's part.
+    pub switch_stacks: bool,
     /// What is less than was asked for, and why.
     pub notices: Vec<Notice>,
 }
@@ -183,198 +175,6 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Why nothing can be recorded with `perf_event_open`.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// There is no such process.
-    #[error("there is no process {}", pid.0)]
-    NoSuchProcess {
-        /// The process.
-        pid: Pid,
-    },
-    /// The process is another user's, or more privileged.
-    #[error("process {} cannot be attached to: it is another user's, or has more privileges", pid.0)]
-    AnotherUsers {
-        /// The process.
-        pid: Pid,
-    },
-    /// There is no such CPU, or it is offline.
-    #[error("there is no CPU {cpu}: online are {online}")]
-    NoSuchCpu {
-        /// The CPU.
-        cpu: u32,
-        /// Those that are online, as a list.
-        online: String,
-    },
-    /// There is no such control group.
-    #[error("there is no control group {}: {source}", path.display())]
-    NoSuchGroup {
-        /// The group as it was named.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// What others do may not be seen.
-    #[error("recording the whole system, or a control group, is not permitted")]
-    OthersNotAllowed,
-    /// The kernel, or a filter before it, refuses `perf_event_open` altogether.
-    #[error("perf_event_open is refused ({source})")]
-    Refused {
-        /// The system's answer.
-        source: io::Error,
-        /// What would allow it.
-        hint: Hint,
-    },
-    /// There are not enough descriptors for an event for every thread and CPU.
-    #[error("{events} events are open and no more are allowed")]
-    Descriptors {
-        /// How many could be opened.
-        events: usize,
-    },
-    /// There are not enough descriptors to attach to so many threads.
-    #[error("attaching to {threads} threads takes {needed} open files, and fewer are allowed")]
-    TooFewDescriptors {
-        /// The threads.
-        threads: usize,
-        /// The descriptors that would be needed.
-        needed: u64,
-    },
-    /// Not even the smallest rings can be mapped.
-    #[error("no buffers can be mapped for {cpus} CPUs: {source}")]
-    Rings {
-        /// The number of CPUs.
-        cpus: usize,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// An event beside the clock cannot be recorded.
-    #[error("the event `{event}` cannot be recorded: {refusal} ({source})")]
-    Event {
-        /// Its name.
-        event: String,
-        /// Why not.
-        refusal: EventRefusal,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// The kernel does not understand the filter of a tracepoint.
-    #[error("the kernel does not take the filter `{filter}` for `{event}` ({source})")]
-    Filter {
-        /// The tracepoint.
-        event: String,
-        /// The filter.
-        filter: String,
-        /// The tracepoint's fields.
-        fields: Vec<String>,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// A probe of a command's children needs a control group, and there is none to be had.
-    #[error(
-        "the event `{event}` cannot be recorded: the command cannot be given a control group, which calls are counted by"
-    )]
-    ProbeWithoutGroup {
-        /// The probe.
-        event: String,
-    },
-    /// The system does not say what is needed to know.
-    #[error("{what}: {source}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// The system's answer.
-        source: io::Error,
-    },
-}
-
-impl OpenError {
-    /// The system's answer, where it is about an event beside the clock.
-    pub(crate) fn into_source(self) -> io::Error {
-        match self {
-            Self::Event { source, .. } | Self::Filter { source, .. } => source,
-            other => io::Error::other(other.to_string()),
-        }
-    }
-
-    /// What to do about it.
-    pub fn advice(&self) -> Option<String> {
-        match self {
-            Self::NoSuchCpu { .. } | Self::System { .. } => None,
-            Self::Event { refusal, .. } => refusal.advice(),
-            Self::Filter { fields, .. } if fields.is_empty() => None,
-            Self::Filter { fields, .. } => Some(format!(
-                "its fields are {}; as in `{} == 1 && {} != \"x\"`, texts in quotes",
-                fields.join(", "),
-                fields.first().map_or("", String::as_str),
-                fields.last().map_or("", String::as_str),
-            )),
-            Self::ProbeWithoutGroup { .. } => Some(
-                "record with sudo; in a container, with a writable cgroup file system, or the running process with -p"
-                    .to_owned(),
-            ),
-            Self::NoSuchProcess { .. } => Some(FIND_PROCESSES.to_owned()),
-            Self::NoSuchGroup { .. } => {
-                Some("`cat /proc/PID/cgroup` shows the control group of a process".to_owned())
-            }
-            Self::OthersNotAllowed => Some(
-                "root can, and so can whoever has CAP_PERFMON; `sudo sysctl kernel.perf_event_paranoid=0` allows it to everybody"
-                    .to_owned(),
-            ),
-            Self::AnotherUsers { .. } => {
-                Some("root can, and so can whoever has CAP_PERFMON and CAP_SYS_PTRACE".to_owned())
-            }
-            Self::Refused { hint, .. } => Some(hint.to_string()),
-            Self::TooFewDescriptors { needed, .. } => {
-                Some(format!("raise the limit (`ulimit -n {needed}`), or record on fewer CPUs (--cpu)"))
-            }
-            Self::Descriptors { .. } => Some("raise the limit of open files (`ulimit -n`)".to_owned()),
-            Self::Rings { .. } => Some("raise `ulimit -l` or kernel.perf_event_mlock_kb".to_owned()),
-        }
-    }
-}
-
-/// What would allow `perf_event_open`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hint {
-    /// The setting forbids it.
-    Paranoid(i64),
-    /// The setting would allow it, so a filter must have refused.
-    Filter,
-    /// The kernel has no perf events.
-    NotBuilt,
-    /// The kernel does not know what was asked for.
-    TooOld,
-}
-
-impl Hint {
-    /// The likeliest reason for the system's answer.
-    pub(crate) fn for_error(error: &io::Error) -> Self {
-        match (error.raw_os_error(), kernel_setting("perf_event_paranoid")) {
-            (Some(libc::ENOSYS), _) | (_, None) => Self::NotBuilt,
-            (Some(libc::EACCES | libc::EPERM), Some(level)) if level > 2 => Self::Paranoid(level),
-            (Some(libc::EACCES | libc::EPERM), Some(_)) => Self::Filter,
-            _ => Self::TooOld,
-        }
-    }
-}
-
-impl fmt::Display for Hint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Paranoid(level) => write!(
-                f,
-                "kernel.perf_event_paranoid is {level}; `sudo sysctl kernel.perf_event_paranoid=2` or CAP_PERFMON allows it"
-            ),
-            Self::Filter => write!(
-                f,
-                "a seccomp filter or a security module forbids it; in a container, `--cap-add=PERFMON` or `--security-opt seccomp=unconfined` allows it"
-            ),
-            Self::NotBuilt => write!(f, "this kernel was built without perf events"),
-            Self::TooOld => write!(f, "this kernel does not know the events that are needed; Linux 4.3 does"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Notice;
@@ -382,10 +182,10 @@ mod tests {
     #[test]
     fn the_setting_hiding_kernel_addresses_is_named() {
         let check = |kptr_restrict, setting: &str, other: &str| {
-            let told = Notice::KernelAddressesHidden { kptr_restrict }.to_string();
+            let text = Notice::KernelAddressesHidden { kptr_restrict }.to_string();
             assert!(
-                told.contains(&format!("sudo sysctl kernel.{setting}`")) && !told.contains(other),
-                "{told}"
+                text.contains(&format!("sudo sysctl kernel.{setting}`")) && !text.contains(other),
+                "{text}"
             );
         };
         check(Some(0), "perf_event_paranoid=1", "kptr_restrict");

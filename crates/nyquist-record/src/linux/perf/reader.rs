@@ -7,13 +7,12 @@ use std::time::Duration;
 use nyquist_convert::event::{Event, Timestamp};
 
 use super::drain_scheduler::DrainScheduler;
+use super::event_pace::EventPace;
 use super::events::Events;
 use super::jitter::Jitter;
-use super::pace::Pace;
 use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandThrottle;
 use super::totals::ThreadTotals;
-use crate::linux::pool::Need;
 use crate::linux::proc;
 use crate::linux::stop::EndReason;
 use crate::linux::sys::clock::monotonic_ns;
@@ -24,8 +23,8 @@ use crate::linux::sys::process::Preference;
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) reason: EndReason,
-    /// What threads had used, and what was dropped, that no record tells.
-    pub(crate) untold: Vec<Event>,
+    /// What threads had used, and what was dropped, that is in no record.
+    pub(crate) unreported: Vec<Event>,
     /// Whether threads lived on when the recording ended whose events were opened one by one.
     pub(crate) threads_live: bool,
 }
@@ -48,8 +47,8 @@ pub(crate) struct Reader {
     pub(crate) jitter: Option<Jitter>,
     /// Where the sideband can be taken in batches.
     pub(crate) batching: Option<SidebandThrottle>,
-    /// Where rings for samples can be left alone for a while.
-    pub(crate) pace: Option<Pace>,
+    /// Where periods of events beside the clock change with their rates.
+    pub(crate) event_pace: Option<EventPace>,
 }
 
 /// The places of what the reader waits for.
@@ -60,8 +59,6 @@ struct Waiting {
     living: Vec<Living>,
     /// For every ring its place, and which of its wakers is waited for there.
     rings: Vec<(usize, usize)>,
-    /// Whether the rings for samples are waited for.
-    samples: bool,
     /// How long the rings may stay without a look, in ms.
     look_every: Option<u32>,
 }
@@ -115,9 +112,8 @@ impl Reader {
             self.duration.map(|duration| monotonic_ns().saturating_add(duration.as_nanos() as u64));
         let reason = loop {
             let change = self.jitter.as_ref().and_then(Jitter::next_ns);
-            let pause = self.pace.as_ref().and_then(|pace| pace.pauses_until(monotonic_ns()));
-            self.wait_for_samples(&mut waiting, pause.is_none());
-            let until = [deadline, change, pause];
+            let periods = self.event_pace.as_ref().map(EventPace::next_ns);
+            let until = [deadline, change, periods];
             let batch = self.batching.as_ref().and_then(SidebandThrottle::look_every_ms);
             let retry = self.rounds.are_blocked().then_some(POOL_RETRY_MS);
             let timeout = waiting.timeout_ms(until, [batch, retry]);
@@ -129,14 +125,14 @@ impl Reader {
             if let Some(jitter) = &mut self.jitter {
                 jitter.change(&self.events, || self.rounds.written(), monotonic_ns());
             }
+            if let Some(pace) = &mut self.event_pace {
+                pace.change(&self.events, monotonic_ns());
+            }
             let ended = end_reason(&mut waiting, deadline);
             if let Some(batching) = &mut self.batching {
                 batching.note_round(batching.is_in(self.rounds.rings()), monotonic_ns(), &self.events);
             }
             self.rounds.round(monotonic_ns());
-            if let Some(pace) = &mut self.pace {
-                pace.note_round(self.rounds.most_sampled(), monotonic_ns());
-            }
             self.replace_ended_wakers(&mut waiting);
             if let Some(reason) = ended {
                 break reason;
@@ -145,7 +141,7 @@ impl Reader {
         self.end(reason)
     }
 
-    /// Switches the events off, drains what is left, and says what no record tells.
+    /// Switches the events off, drains what is left, and gives what no record reports.
     fn end(mut self, reason: EndReason) -> End {
         let living = self.totals.of_living(&self.events);
         let threads_live = !self.events.all_have_ended();
@@ -154,12 +150,12 @@ impl Reader {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
         }
         let now = Timestamp(monotonic_ns());
-        let (ended, losses) = self.rounds.into_told();
+        let (ended, losses) = self.rounds.into_reports();
         // What was lost comes first: it is a part of what threads have used.
-        let mut untold: Vec<_> = losses.untold(self.events.lost_by_cpu(), now).collect();
-        untold.extend(losses.untold_beside(self.events.lost_beside(), now));
-        untold.extend(self.totals.finish(&self.events, &ended, living, now));
-        End { reason, untold, threads_live }
+        let mut unreported: Vec<_> = losses.unreported(self.events.lost_by_cpu(), now).collect();
+        unreported.extend(losses.unreported_beside(self.events.lost_beside(), now));
+        unreported.extend(self.totals.finish(&self.events, &ended, living, now));
+        End { reason, unreported, threads_live }
     }
 
     fn prepare_to_wait(&self) -> Waiting {
@@ -173,21 +169,7 @@ impl Reader {
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.rounds.rings().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
         let look_every = self.hand_over_every.map(|every| every.as_millis().max(1) as u32);
-        Waiting { poll, stop, living, rings, samples: true, look_every }
-    }
-
-    /// Sees to it that the rings for samples are waited for, or are not.
-    fn wait_for_samples(&self, waiting: &mut Waiting, samples: bool) {
-        if waiting.samples == samples {
-            return;
-        }
-        waiting.samples = samples;
-        for (ring, (place, waker)) in self.rounds.rings().zip(&waiting.rings) {
-            if ring.need == Need::Samples {
-                let event = ring.wakers.get(*waker).and_then(|waker| self.events.raw_fd(*waker));
-                waiting.poll.replace(*place, event.filter(|_| samples));
-            }
-        }
+        Waiting { poll, stop, living, rings, look_every }
     }
 
     /// An event whose threads have all ended is hung up for good, and would wake the reader without end. Another

@@ -112,7 +112,7 @@ impl Iterator for Recording {
             return Some(Chunk::events(outer_parts, self.announced));
         }
         let end = self.join()?;
-        Some(Chunk::events(end.untold, Timestamp(u64::MAX)))
+        Some(Chunk::events(end.unreported, Timestamp(u64::MAX)))
     }
 }
 
@@ -140,12 +140,6 @@ impl Recording {
             self.taken = self.chunks.recv().ok()?.into();
         }
         self.taken.pop_front()
-    }
-
-    /// Whether the next chunk is there already.
-    pub(crate) fn has_next(&mut self) -> bool {
-        self.taken.extend(self.chunks.try_iter().flatten());
-        self.initial.is_some() || self.held.is_some() || !self.taken.is_empty()
     }
 
     /// What was read of stacks and is still of use: the samples that want it have not had their turn.

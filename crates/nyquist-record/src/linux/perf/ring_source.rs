@@ -7,8 +7,6 @@ use crate::linux::sys::ring::Ring;
 #[derive(Debug)]
 pub(crate) struct RingSource {
     pub(crate) ring: Ring,
-    /// The CPU whose records it has.
-    pub(crate) cpu: u32,
     /// What its records are; a ring that both share is one for the sideband.
     pub(crate) need: Need,
     pub(crate) wakers: Vec<usize>,

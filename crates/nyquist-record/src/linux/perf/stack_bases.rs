@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many threads' roots there is room for. Threads whose numbers differ by a multiple of this take the place of each other.
 const PLACES: usize = 1024;
-/// The bits of an address that are kept, those of a program's half of the address space; roots further up are not kept. The
-/// lowest three are zero, and the thread's number, without what its place says, is above.
-const ADDRESS_BITS: u32 = 47;
+/// The bits of an address that are kept, as many as programs of 64-bit ARM have at most; roots further up are not kept. The lowest
+/// three are zero, and the thread's number, without what its place says, is above.
+const ADDRESS_BITS: u32 = 52;
 
 /// The roots of the stacks of many threads.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_root_is_found_by_its_thread_alone() {
-        const ROOT: u64 = 0x7fff_ffff_fff8;
+        const ROOT: u64 = 0xf_ffff_ffff_fff8;
         const LAST: u32 = (1 << 22) - 1;
         let roots = StackBases::default();
         assert_eq!(roots.get(0), None);

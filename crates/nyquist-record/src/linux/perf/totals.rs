@@ -25,7 +25,7 @@ pub(crate) struct ThreadTotals {
     on_all_cpus: bool,
 }
 
-/// What inherited counters had counted when their threads ended, as records tell.
+/// What inherited counters had counted when their threads ended, as records report.
 #[derive(Debug)]
 pub(crate) struct EndedThreads {
     format: RecordFormat,
@@ -46,14 +46,6 @@ impl EndedThreads {
         if let (Some(counter), Some(id)) = (read.counters.iter().last(), record.id.id) {
             *self.by_counter.entry(id).or_default() += counter.value;
         }
-    }
-
-    /// With what others have been told.
-    pub(crate) fn and(mut self, others: Self) -> Self {
-        for (id, counted) in others.by_counter {
-            *self.by_counter.entry(id).or_default() += counted;
-        }
-        self
     }
 }
 

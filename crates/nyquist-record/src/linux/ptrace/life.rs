@@ -2,14 +2,15 @@
 
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
-use super::registers::Stopped;
-use super::restart::{Signals, repeat_interrupted_call};
+use super::restart::{Signals, only_epoll_descriptor, repeat_interrupted_call};
 use super::stop::Stop;
 use super::task::{Activity, Repeated, Task};
 use super::tracer::{Process, Tracer};
+use crate::linux::arch::registers::{self, Stopped};
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Waited};
+use crate::linux::thread_state::Schedule;
 
 impl Tracer {
     /// Does what there is to do about a stopped or ended thread, and lets it go on. That it is gone meanwhile is no
@@ -70,30 +71,43 @@ impl Tracer {
 
     /// Lets a thread have its signal. One that does nothing would not have ended a system call without a tracer.
     fn deliver(&mut self, tid: u32, signal: i32) {
-        let mut stopped = Stopped::default();
-        if let Ok(len) = ptrace::registers(tid, &mut stopped.words) {
-            stopped.len = len;
-            if stopped.interrupted_call().is_some() {
-                self.repeat_call(tid, &mut stopped, Some(signal), monotonic_ns());
-            }
+        if let Ok(stopped) = Stopped::read(tid)
+            && stopped.interrupted_call().is_some()
+        {
+            let seen_waiting = self.tasks.get(tid).filter(|task| task.is_waiting()).map(|task| task.schedule);
+            self.repeat_call(tid, stopped, Some(signal), (monotonic_ns(), seen_waiting));
         }
         let _ = ptrace::resume(tid, signal);
     }
 
-    /// Makes a thread call the system again where nothing but the tracer has ended its call.
-    pub(super) fn repeat_call(&mut self, tid: u32, stopped: &mut Stopped, signal: Option<i32>, now: u64) {
+    /// Makes a thread call the system again where nothing but the tracer has ended its call. `before` is what the scheduler said when
+    /// the thread was last seen outside of other stops.
+    pub(super) fn repeat_call(
+        &mut self,
+        tid: u32,
+        mut stopped: Stopped,
+        signal: Option<i32>,
+        (now, before): (u64, Option<Schedule>),
+    ) {
         let Some(task) = self.tasks.get(tid) else { return };
         let Some(signals) = Signals::of(task.pid, tid) else { return };
         let does_nothing = signal.is_none_or(|signal| signals.ignores(signal));
         let schedule = task.files.schedule().unwrap_or_default();
+        // Code that a handler has returned to can be behind a call that was ended by that handler's signal. But whoever got a CPU just
+        // once has been in no other stop, and has waited.
+        let has_waited = || before.is_some_and(|before| schedule.turns == before.turns + 1);
+        if !registers::TELL_CALLS && !has_waited() {
+            return;
+        }
         let asked = stopped.fourth_argument();
         let waited = task.waited_in_call(schedule, asked, now);
         let was_shortened = task.repeated.is_some_and(|last| last.is_shortened && last.timeout == asked);
-        if !does_nothing || !repeat_interrupted_call(stopped, &signals, waited) {
+        let epoll = || only_epoll_descriptor(task.pid, tid);
+        if !does_nothing || !repeat_interrupted_call(&mut stopped, &signals, waited, epoll) {
             return;
         }
         // Where this fails the program sees EINTR, which it must expect anyway.
-        let _ = ptrace::set_registers(tid, &stopped.words);
+        let _ = stopped.write(tid);
         if let Some(task) = self.tasks.get_mut(tid) {
             // Timeouts were made shorter by whole milliseconds.
             let at = now.saturating_sub(waited % 1_000_000);

@@ -1,16 +1,17 @@
 //! Looking at threads: at those that wait from outside, at those that run by holding them for a moment.
 
 use bytes::Bytes;
-use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
+use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack, WaitReason};
 
 use super::maps::Seen;
-use super::registers::Stopped;
 use super::task::{Activity, Asked, Held, Waited};
 use super::tracer::{Process, Tracer};
+use crate::linux::arch::registers::Stopped;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Patience};
-use crate::linux::thread_state::{self, Place, Schedule, Waiting};
+use crate::linux::thread_state::{self, Call, Place, Schedule, Waiting};
+use crate::linux::wait_reason::what_for;
 
 /// The largest copy of a stack while its thread is held: 128 kB take some 20 µs.
 const LARGEST_HELD_COPY: usize = 128 << 10;
@@ -100,7 +101,8 @@ impl Tracer {
     pub(super) fn tell_waiting(&mut self, tid: u32, now: u64) {
         let Some(task) = self.tasks.get_mut(tid) else { return };
         let Activity::Waiting(waited) = &task.activity else { return };
-        let state = SampleState::Waiting { waited_ns: std::mem::take(&mut task.waited_ns) };
+        let (waited_ns, reason) = (std::mem::take(&mut task.waited_ns), waited.reason);
+        let state = SampleState::Waiting { waited_ns, reason };
         let user = waited.stack.clone();
         let sample = sample((task.pid, tid), true, state, task.used_ns(), user);
         let pid = task.pid;
@@ -137,13 +139,19 @@ impl Tracer {
             return;
         }
         let stack = self.waiting_stack((pid, tid), waiting);
+        let reason = self.wait_reason((pid, tid), waiting.call);
         let Some(task) = self.tasks.get_mut(tid) else { return };
         let after = task.files.schedule();
         task.account(before, now);
         if after == Some(before) {
-            task.activity = Activity::Waiting(Waited { stack, since: now });
+            task.activity = Activity::Waiting(Waited { stack, since: now, reason });
             self.note_sample(pid, Some(waiting.instruction_pointer));
         }
+    }
+
+    /// What a thread waits for in a system call, if that is to be found out.
+    fn wait_reason(&self, (pid, tid): (u32, u32), call: Option<Call>) -> Option<WaitReason> {
+        self.wait_reasons.then(|| what_for(pid, tid, call).reason)
     }
 
     /// The stack of a thread that waits, as far as its registers and memory can be had without stopping it.
@@ -190,12 +198,11 @@ impl Tracer {
     /// Copies the registers and the stack of a stopped thread, and lets it go on with the signal that it stopped for.
     pub(super) fn sample_stopped(&mut self, tid: u32, asked: Asked, signal: Option<i32>) {
         let noticed = monotonic_ns();
-        let mut stopped = Stopped::default();
+        let stopped = Stopped::read(tid).ok();
         let mut len = 0;
         let mut limited = false;
         let pid = self.tasks.get(tid).map(|task| task.pid).unwrap_or_default();
-        if let Ok(bytes) = ptrace::registers(tid, &mut stopped.words) {
-            stopped.len = bytes;
+        if let Some(stopped) = stopped {
             let pointer = stopped.stack_pointer();
             let (window, rest) = self.window(pid, pointer, LARGEST_HELD_COPY);
             let room = self.out.room().get_mut(..window).unwrap_or_default();
@@ -203,9 +210,7 @@ impl Tracer {
             limited = len == window && rest;
             if stopped.interrupted_call().is_some() {
                 // Asked for while it ran, it has begun to wait just then.
-                let as_it_was = stopped;
-                self.repeat_call(tid, &mut stopped, signal, asked.at);
-                stopped = as_it_was;
+                self.repeat_call(tid, stopped, signal, (asked.at, Some(asked.schedule)));
             }
         }
         let seen = self.see_where_files_go(pid);
@@ -214,16 +219,16 @@ impl Tracer {
         let _ = ptrace::resume(tid, signal.unwrap_or(0));
         let now = monotonic_ns();
         let schedule = schedule.unwrap_or(asked.schedule);
-        let stack_pointer = stopped.stack_pointer();
+        let stack_pointer = stopped.map_or(0, |stopped| stopped.stack_pointer());
         let at_most_ns = asked.held_at_most_ns(schedule, noticed, now);
         self.budget.spend(at_most_ns, now.saturating_sub(noticed));
+        let call = stopped.and_then(|stopped| stopped.call());
+        let reason = call.and_then(|call| self.wait_reason((pid, tid), Some(call)));
         let Some(task) = self.tasks.get_mut(tid) else { return };
         if let Some(before) = task.held.replace(Held { noticed, schedule, at_most_ns, stack_pointer }) {
             self.holds.add(before.length_ns(noticed, schedule));
         }
-        if stopped.len == 0 {
-            return;
-        }
+        let Some(stopped) = stopped else { return };
         task.account(schedule, now);
         task.activity = Activity::Running;
         let waited_ns = std::mem::take(&mut task.waited_ns);
@@ -232,7 +237,7 @@ impl Tracer {
             task.note_seen();
             SampleState::Running { waited_ns }
         } else if stopped.is_in_call() {
-            SampleState::Waiting { waited_ns }
+            SampleState::Waiting { waited_ns, reason }
         } else {
             SampleState::Runnable { waited_ns }
         };

@@ -177,7 +177,7 @@ mod tests {
                          5000-5800 r-xp 00000000 fe:00 7 /lib/other.so\n\
                          6000-9000 rw-p 00000000 00:00 0 [stack]\n";
 
-    fn told(changes: &[EventKind]) -> Vec<String> {
+    fn texts(changes: &[EventKind]) -> Vec<String> {
         let line = |kind: &EventKind| match kind {
             EventKind::Map(mapping) => format!("+{:x} {}", mapping.start.0, mapping.path),
             EventKind::Unmap { start, len, .. } => format!("-{:x} {len:x}", start.0),
@@ -200,13 +200,13 @@ mod tests {
     fn changes_are_told_and_nothing_else() {
         let mut maps = Maps::default();
         let first = maps.update(Pid(1), BEFORE.as_bytes());
-        assert_eq!(told(&first.new), ["+1000 /bin/x", "+5000 /lib/plugin.so"]);
-        assert_eq!(told(&first.gone), [""; 0]);
+        assert_eq!(texts(&first.new), ["+1000 /bin/x", "+5000 /lib/plugin.so"]);
+        assert_eq!(texts(&first.gone), [""; 0]);
         let same = maps.update(Pid(1), BEFORE.as_bytes());
-        assert_eq!((told(&same.new), told(&same.gone)), (Vec::new(), Vec::new()));
+        assert_eq!((texts(&same.new), texts(&same.gone)), (Vec::new(), Vec::new()));
         let next = maps.update(Pid(1), AFTER.as_bytes());
-        assert_eq!(told(&next.new), ["+5000 /lib/other.so"]);
-        assert_eq!(told(&next.gone), ["-5800 800"]);
+        assert_eq!(texts(&next.new), ["+5000 /lib/other.so"]);
+        assert_eq!(texts(&next.gone), ["-5800 800"]);
         let come_and_go = [first, same, next].map(|changes| changes.files_come_and_go);
         assert_eq!(come_and_go, [false, false, true]);
         assert_eq!([0x1fff, 0x2000, 0x57ff, 0x5800].map(|at| maps.has_code(at)), [true, false, true, false]);
@@ -220,8 +220,8 @@ mod tests {
                       3000-4000 r-xp 00000000 fe:00 2 /lib/c.so\n\
                       8000-a000 r-xp 00000000 fe:00 3 /lib/d.so\n";
         let changes = maps.update(Pid(1), holes);
-        assert_eq!(told(&changes.new).len(), 3);
-        assert_eq!(told(&changes.gone), ["-1800 1800", "-4000 4000"]);
+        assert_eq!(texts(&changes.new).len(), 3);
+        assert_eq!(texts(&changes.gone), ["-1800 1800", "-4000 4000"]);
     }
 
     #[test]
@@ -252,7 +252,10 @@ mod tests {
         let mut maps = Maps::default();
         maps.update(Pid(1), b"1000-2000 rwxp 00000000 00:00 0 \n");
         let changes = maps.update(Pid(1), b"1000-3000 rwxp 00000000 00:00 0 \n");
-        assert_eq!((told(&changes.new), changes.files_come_and_go), (vec!["+1000 //anon".to_owned()], false));
+        assert_eq!(
+            (texts(&changes.new), changes.files_come_and_go),
+            (vec!["+1000 //anon".to_owned()], false)
+        );
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl Ptrace {
             duration: options.duration,
             cpus: cpus::online().map_or(1, |cpus| cpus.len()),
             most_copied: options.stack_bytes.map_or(usize::MAX, |bytes| bytes as usize),
+            wait_reasons: options.wait_reasons,
             stop: Arc::clone(&stop),
             waiting: Arc::clone(&waiting),
             loses_privileges: circumstances.loses_privileges.clone(),
@@ -98,16 +99,16 @@ fn start(
     chunks: Sender<Chunk>,
     begin: Receiver<()>,
 ) -> Result<(JoinHandle<End>, Option<Notice>), OpenError> {
-    let (told, opened) = channel();
+    let (sender, opened) = channel();
     let thread = std::thread::Builder::new().name("nyquist-tracer".into());
     let run = move || match Tracer::seize(plan, chunks) {
         Ok((mut tracer, left_out)) => {
-            let _ = told.send(Ok(left_out));
+            let _ = sender.send(Ok(left_out));
             // When the thread ends, the kernel lets go of all that it traces.
             if tracer.wait_for(&begin) { tracer.run() } else { End::default() }
         }
         Err(error) => {
-            let _ = told.send(Err(error));
+            let _ = sender.send(Err(error));
             End::default()
         }
     };
@@ -119,9 +120,6 @@ fn start(
 /// Whether the kernel says of threads what has to be known of them.
 fn check_machine() -> Result<(), OpenError> {
     let lacks = |file: &str| fs::read(file).is_err();
-    if !cfg!(target_arch = "x86_64") {
-        return Err(OpenError::Lacking { what: "recording by ptrace is made for 64-bit x86" });
-    }
     if lacks("/proc/self/schedstat") {
         return Err(OpenError::Lacking {
             what: "/proc/self/schedstat cannot be read: the kernel does not count the time of threads (CONFIG_SCHED_INFO), or /proc is not mounted",

@@ -64,7 +64,7 @@ impl fmt::Display for Notice {
             },
             Self::LosesPrivileges { program } => write!(
                 f,
-                "{} runs without the privileges that its file gives it (setuid or capabilities): the kernel does not give them to a program that is traced; root can record it",
+                "{} runs without the privileges that its file gives it (setuid or capabilities): the kernel does not give them to a program that is traced, unless root runs nyquist",
                 program.display()
             ),
         }
@@ -220,8 +220,8 @@ mod tests {
         let check = |tracer, is_own, yama, expected: &str| {
             let source = io::ErrorKind::PermissionDenied.into();
             let error = OpenError::of_refusal(Pid(7), tracer, is_own, yama, source);
-            let told = format!("{error}; {}", error.advice().unwrap_or_default());
-            assert!(told.contains(expected), "{told}");
+            let text = format!("{error}; {}", error.advice().unwrap_or_default());
+            assert!(text.contains(expected), "{text}");
         };
         check(None, true, Some(1), "kernel.yama.ptrace_scope is 1; let nyquist launch it");
         check(None, true, Some(2), "ptrace_scope is 2; root can");

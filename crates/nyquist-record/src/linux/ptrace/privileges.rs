@@ -5,26 +5,26 @@ use std::path::PathBuf;
 
 use crate::linux::privileges;
 
-/// The programs of a recording that have lost privileges.
+/// The traced programs that have lost privileges.
 #[derive(Debug)]
-pub(super) struct Privileges {
+pub(crate) struct Privileges {
     /// Whether this tracer keeps any from the programs that it traces.
     are_kept_back: bool,
     /// The command, where its loss was told of before it began.
     command: Option<PathBuf>,
     /// All others.
-    pub(super) lost: Vec<PathBuf>,
+    pub(crate) lost: Vec<PathBuf>,
 }
 
 impl Privileges {
     /// None lost yet; `command` is known to lose its own.
-    pub(super) fn new(command: Option<PathBuf>) -> Self {
+    pub(crate) fn new(command: Option<PathBuf>) -> Self {
         let command = command.and_then(|file| fs::canonicalize(file).ok());
         Self { are_kept_back: !privileges::are_kept_under_ptrace(), command, lost: Vec::new() }
     }
 
     /// Takes note of the program that a process has just become.
-    pub(super) fn note_exec(&mut self, pid: u32) {
+    pub(crate) fn note_exec(&mut self, pid: u32) {
         if !self.are_kept_back {
             return;
         }

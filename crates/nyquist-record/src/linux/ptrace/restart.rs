@@ -5,7 +5,8 @@
 
 use std::fs;
 
-use super::registers::Stopped;
+use crate::linux::arch::calls;
+use crate::linux::arch::registers::Stopped;
 
 /// Signals of a process, as sets of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,21 +58,45 @@ fn bit(signal: i32) -> u64 {
 const MOST_WAITED_TWICE_NS: u64 = 10_000_000;
 
 /// Makes a system call again that has just ended with `EINTR`, where no signal is the reason: changes the registers,
-/// and says whether it did. `waited_ns` is for how long the call had waited, as far as that is known.
-pub(crate) fn repeat_interrupted_call(stopped: &mut Stopped, signals: &Signals, waited_ns: u64) -> bool {
+/// and says whether it did. `waited_ns` is for how long the call had waited, as far as that is known; `epoll` is the descriptor by
+/// which the thread can wait for events, where there is just one.
+pub(crate) fn repeat_interrupted_call(
+    stopped: &mut Stopped,
+    signals: &Signals,
+    waited_ns: u64,
+    epoll: impl FnOnce() -> Option<u64>,
+) -> bool {
     let Some(number) = stopped.interrupted_call() else { return false };
     if signals.any_to_act_on() {
         return false;
     }
-    if matches!(number, libc::SYS_epoll_wait | libc::SYS_epoll_pwait) {
+    let waits_for_events = calls::modern(number) == libc::SYS_epoll_pwait;
+    if waits_for_events {
         let left = timeout_left(stopped.fourth_argument(), waited_ns);
         stopped.set_fourth_argument(left);
     } else if waited_ns > MOST_WAITED_TWICE_NS {
         // It may have a timeout that lies in memory, which is not ours to change.
         return false;
     }
-    stopped.repeat_call();
-    true
+    stopped.repeat_call(|| if waits_for_events { epoll() } else { None })
+}
+
+/// The most descriptors that are looked at while a thread is held.
+const MOST_DESCRIPTORS: usize = 256;
+
+/// The descriptor by which a thread can wait for events, if there is just one. `None` also where it has very many descriptors.
+pub(crate) fn only_epoll_descriptor(pid: u32, tid: u32) -> Option<u64> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task/{tid}/fd")).ok()?.flatten();
+    let entries: Vec<fs::DirEntry> = entries.take(MOST_DESCRIPTORS + 1).collect();
+    if entries.len() > MOST_DESCRIPTORS {
+        return None;
+    }
+    let is_epoll = |entry: &fs::DirEntry| {
+        fs::read_link(entry.path()).is_ok_and(|link| link.as_os_str() == "anon_inode:[eventpoll]")
+    };
+    let epolls = entries.iter().filter(|entry| is_epoll(entry));
+    let mut found = epolls.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    found.next().filter(|_| found.next().is_none())
 }
 
 /// What may lie between the begin of a call and the look that has seen it.
@@ -99,6 +124,7 @@ fn timeout_left(milliseconds: u64, waited_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::arch::registers::KEEP_ARGUMENTS;
 
     const STATUS: &str = "Name:\tx\nSigQ:\t0/1\nSigPnd:\t0000000000000002\nShdPnd:\t0000000000000100\n\
                           SigBlk:\t0000000000010000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000008000002\n";
@@ -121,11 +147,10 @@ mod tests {
 
     /// `epoll_wait` that ends with `EINTR`, and how much is left of its timeout where it is made again.
     fn check(signals: Signals, timeout: i64, waited_ms: u64, expected: Option<i64>) {
-        let mut stopped = Stopped { words: [0; 27], len: 27 * 8 };
-        stopped.words[15] = libc::SYS_epoll_wait.cast_unsigned();
-        stopped.words[10] = (-4_i64).cast_unsigned();
+        let mut stopped = Stopped::leaving(libc::SYS_epoll_pwait, -4);
         stopped.set_fourth_argument(timeout.cast_unsigned());
-        let repeated = repeat_interrupted_call(&mut stopped, &signals, waited_ms * 1_000_000);
+        let waited_ns = waited_ms * 1_000_000;
+        let repeated = repeat_interrupted_call(&mut stopped, &signals, waited_ns, || Some(5));
         assert_eq!(repeated.then_some(stopped.fourth_argument().cast_signed()), expected);
     }
 
@@ -147,10 +172,11 @@ mod tests {
 
     #[test]
     fn a_timeout_in_memory_is_not_doubled() {
-        let mut stopped = Stopped { words: [0; 27], len: 27 * 8 };
-        stopped.words[15] = libc::SYS_rt_sigtimedwait.cast_unsigned();
-        stopped.words[10] = (-4_i64).cast_unsigned();
-        let again = |waited_ns| repeat_interrupted_call(&mut stopped.clone(), &Signals::default(), waited_ns);
-        assert_eq!([again(1_000), again(MOST_WAITED_TWICE_NS + 1)], [true, false]);
+        let stopped = Stopped::leaving(libc::SYS_rt_sigtimedwait, -4);
+        let again = |waited_ns| {
+            repeat_interrupted_call(&mut stopped.clone(), &Signals::default(), waited_ns, || Some(5))
+        };
+        // Of calls by other things than a descriptor, the first argument is found nowhere.
+        assert_eq!([again(1_000), again(MOST_WAITED_TWICE_NS + 1)], [KEEP_ARGUMENTS, false]);
     }
 }

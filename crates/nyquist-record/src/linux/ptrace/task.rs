@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use nyquist_convert::event::UserStack;
+use nyquist_convert::event::{UserStack, WaitReason};
 
 use crate::linux::thread_state::{Files, Schedule};
 
@@ -126,6 +126,8 @@ pub(crate) struct Waited {
     pub(crate) stack: UserStack,
     /// Since when.
     pub(crate) since: u64,
+    /// The kind of object that it waits for, if that was found out.
+    pub(crate) reason: Option<WaitReason>,
 }
 
 impl Task {
@@ -336,7 +338,7 @@ mod tests {
         tasks.running_in_turn(&mut turn);
         assert_eq!(turn, [4, 5, 1, 2, 3]);
         for task in tasks.all_mut() {
-            task.activity = Activity::Waiting(Waited { stack: UserStack::None, since: 0 });
+            task.activity = Activity::Waiting(Waited { stack: UserStack::None, since: 0, reason: None });
         }
         let mut looks = Vec::new();
         for _ in 0..3 {

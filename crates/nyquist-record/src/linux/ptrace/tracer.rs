@@ -50,6 +50,8 @@ pub(super) struct Plan {
     pub(super) cpus: usize,
     /// The bytes of a stack that are copied at most.
     pub(super) most_copied: usize,
+    /// Whether it is found out what threads wait for.
+    pub(super) wait_reasons: bool,
     pub(super) stop: Arc<OwnedFd>,
     pub(super) waiting: Arc<AtomicUsize>,
     /// The file of the command, where it is known to lose the privileges that it gives.
@@ -92,6 +94,7 @@ pub(super) struct Tracer {
     duration: Option<Duration>,
     /// The bytes of a stack that are copied at most.
     pub(super) most_copied: usize,
+    pub(super) wait_reasons: bool,
     stop: Arc<OwnedFd>,
     pub(super) tasks: Tasks,
     pub(super) processes: HashMap<u32, Process>,
@@ -134,6 +137,7 @@ impl Tracer {
             interval_ns: plan.interval_ns,
             duration: plan.duration,
             most_copied: plan.most_copied,
+            wait_reasons: plan.wait_reasons,
             stop: plan.stop,
             tasks: Tasks::default(),
             processes: HashMap::new(),

@@ -3,14 +3,12 @@
 
 pub(crate) mod beneath;
 pub(crate) mod clock;
-mod copy;
 pub(crate) mod event;
 pub(crate) mod files;
 pub(crate) mod futex;
 pub(crate) mod identity;
 pub(crate) mod limits;
 pub(crate) mod maps;
-pub(crate) mod memory;
 pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod process_folder;

@@ -7,9 +7,6 @@ use std::ptr;
 use super::clock::own_monotonic_ns;
 use super::{check, check_long};
 
-/// The words of a thread's registers in the order of `user_regs_struct` (`arch/x86/include/asm/user_64.h`).
-pub(crate) type RegisterWords = [u64; 27];
-
 /// The kernel's number for the set of general registers (`NT_PRSTATUS`, `include/uapi/linux/elf.h`).
 const NT_PRSTATUS: libc::c_long = 1;
 
@@ -53,9 +50,10 @@ pub(crate) fn event_message(tid: u32) -> io::Result<u32> {
     u32::try_from(message).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Reads the registers of a stopped thread, and says how many bytes of them there are: fewer for a 32-bit program.
-pub(crate) fn registers(tid: u32, words: &mut RegisterWords) -> io::Result<usize> {
-    let mut area = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of::<RegisterWords>() };
+/// Reads the registers of a stopped thread in the kernel's order, and says how many bytes of them there are: fewer for a 32-bit
+/// program.
+pub(crate) fn registers<const N: usize>(tid: u32, words: &mut [u64; N]) -> io::Result<usize> {
+    let mut area = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words) };
     // SAFETY: the data is a pointer to a live iovec that describes `words`, to which the call writes.
     check_long(unsafe {
         libc::ptrace(libc::PTRACE_GETREGSET, tid as libc::pid_t, NT_PRSTATUS, &raw mut area)
@@ -64,9 +62,8 @@ pub(crate) fn registers(tid: u32, words: &mut RegisterWords) -> io::Result<usize
 }
 
 /// Sets the registers of a stopped thread.
-pub(crate) fn set_registers(tid: u32, words: &RegisterWords) -> io::Result<()> {
-    let area =
-        libc::iovec { iov_base: words.as_ptr().cast_mut().cast(), iov_len: size_of::<RegisterWords>() };
+pub(crate) fn set_registers<const N: usize>(tid: u32, words: &[u64; N]) -> io::Result<()> {
+    let area = libc::iovec { iov_base: words.as_ptr().cast_mut().cast(), iov_len: size_of_val(words) };
     // SAFETY: the data is a pointer to a live iovec that describes `words`, from which the call only reads.
     check_long(unsafe {
         libc::ptrace(libc::PTRACE_SETREGSET, tid as libc::pid_t, NT_PRSTATUS, &raw const area)

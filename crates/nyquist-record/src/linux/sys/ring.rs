@@ -3,14 +3,13 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, copy_nonoverlapping};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use nyquist_convert::sys::fetch;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
-use super::copy::copy;
 use super::limits::page_size;
 
 /// A mapped ring. Positions count bytes since the ring was made and never wrap; the bytes from the tail to the
@@ -93,7 +92,7 @@ impl Ring {
         if out.len() <= self.len - at {
             // SAFETY: the bytes from `at` on are within the ring, and `out` has room for them. The kernel does not write to bytes
             // between the tail and the head.
-            unsafe { copy(self.data.as_ptr().add(at), out.as_mut_ptr(), out.len()) };
+            unsafe { copy_nonoverlapping(self.data.as_ptr().add(at), out.as_mut_ptr(), out.len()) };
         } else {
             self.copy_around_end(at, out);
         }
@@ -113,8 +112,8 @@ impl Ring {
         // SAFETY: `at + first` is at most the ring's length, `second` too, and `out` has room for both. The
         // kernel does not write to bytes between the tail and the head.
         unsafe {
-            copy(self.data.as_ptr().add(at), out.as_mut_ptr(), first);
-            copy(self.data.as_ptr(), out.as_mut_ptr().add(first), second);
+            copy_nonoverlapping(self.data.as_ptr().add(at), out.as_mut_ptr(), first);
+            copy_nonoverlapping(self.data.as_ptr(), out.as_mut_ptr().add(first), second);
         }
     }
 }

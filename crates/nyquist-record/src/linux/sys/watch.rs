@@ -35,7 +35,7 @@ impl FolderWatch {
     }
 
     /// Whether a file has come. Where that cannot be told, one may have.
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn has_changed(&self) -> bool {
         let mut poll = PollSet::default();
         let place = poll.add(self.descriptor());
         poll.wait(Some(0)).is_err() || poll.ready(place).readable
@@ -52,9 +52,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("nyquist-watch-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
         let watch = FolderWatch::of(&folder).unwrap();
-        let before = watch.has_news();
+        let before = watch.has_changed();
         fs::write(folder.join("x".repeat(255)), b"").unwrap();
-        let after = [(); 2].map(|()| watch.has_news());
+        let after = [(); 2].map(|()| watch.has_changed());
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!((before, after), (false, [true; 2]), "whoever looks next hears of it, too");
         assert!(FolderWatch::of(&folder).is_err());

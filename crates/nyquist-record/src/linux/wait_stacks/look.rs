@@ -6,10 +6,10 @@ use nyquist_convert::event::{
     Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack, Waiting,
 };
 
-use super::call;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::thread_state::{Files, Place, Waiting as Waits, window};
+use crate::linux::wait_reason::{Found, what_for};
 
 /// The most that is copied of a stack.
 const LARGEST_COPY: usize = 64 << 10;
@@ -72,7 +72,7 @@ impl WatchedThread {
         };
         let at = monotonic_ns();
         let user = self.stack(&waits, scratch);
-        let call::Found { reason, object, holder } = call::what_for(self.pid, self.tid, waits.call);
+        let Found { reason, object, holder } = what_for(self.pid, self.tid, waits.call);
         if self.files.schedule().is_none_or(|after| after.turns != before.turns) {
             return Looked::Nothing;
         }

@@ -3,7 +3,6 @@
 //! Nothing is stopped: a thread that waits in the kernel keeps its registers and its stack until it goes on, and the kernel says both
 //! (`/proc/PID/task/TID/syscall`). The times of waits come from the context switches of the recording.
 
-mod call;
 mod look;
 mod watched;
 

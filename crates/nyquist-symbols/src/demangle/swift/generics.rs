@@ -1,7 +1,8 @@
 //! Parameters of generic types and functions, what is required of them, and which types conform to which protocols.
 
-use super::Reader;
-use super::stack::{Kind, Node, joined_by};
+use super::node::{Kind, Node};
+use super::reader::Reader;
+use super::stack::joined_by;
 
 impl Reader<'_> {
     /// The name of a parameter: a letter, and from the second level on its number.
@@ -132,7 +133,7 @@ impl Reader<'_> {
                 self.node(Kind::Type, format!("{}.{}", of.text, name.text))?
             }
             letter @ (b'x' | b'X') => {
-                // The type stands below the names.
+                // The type is below the names.
                 let node = if letter == b'x' { self.associated("")? } else { self.associated_path("")? };
                 let of = self.pop_type()?;
                 self.node(Kind::Type, format!("{}{}", of.text, node.text))?

@@ -1,36 +1,7 @@
 //! Identifiers: names with their lengths, words that stood in names before, letters beyond ASCII.
 
-use super::Reader;
-use super::stack::{Kind, Node, Trait};
-
-/// How many words are remembered.
-const MAX_WORDS: usize = 26;
-
-/// The words of the identifiers so far.
-#[derive(Default)]
-pub(super) struct Words<'a>(Vec<&'a str>);
-
-impl<'a> Words<'a> {
-    /// Remembers the words that a name is made of: they begin with capital letters, or behind underscores.
-    fn take(&mut self, name: &'a str) {
-        let bytes = name.as_bytes();
-        let mut start = None;
-        for at in 0..=bytes.len() {
-            let byte = bytes.get(at).copied().unwrap_or(b'_');
-            let before = at.checked_sub(1).and_then(|at| bytes.get(at)).copied().unwrap_or(0);
-            let is_end = byte == b'_' || !before.is_ascii_uppercase() && byte.is_ascii_uppercase();
-            if let Some(begun) = start.filter(|_| is_end) {
-                if at - begun >= 2 && self.0.len() < MAX_WORDS {
-                    self.0.extend(name.get(begun..at));
-                }
-                start = None;
-            }
-            if start.is_none() && !byte.is_ascii_digit() && byte != b'_' {
-                start = Some(at);
-            }
-        }
-    }
-}
+use super::node::{Kind, Node, Trait};
+use super::reader::Reader;
 
 impl Reader<'_> {
     /// `4main`, `0aB3` (words by their letters, the last one in upper case), `00` and Punycode.
@@ -149,7 +120,7 @@ fn from_punycode(text: &str) -> Option<String> {
         bias = steps + (BASE - MIN + 1) * delta / (delta + SKEW);
         code = code.checked_add(at / count)?;
         at %= count;
-        // Signs of ASCII that no identifier may have stand in the range of surrogates.
+        // Signs of ASCII that no identifier may have are in the range of surrogates.
         let letter = if (0xd800..0xd880).contains(&code) { code - 0xd800 } else { code };
         letters.insert(at as usize, char::from_u32(letter)?);
         at += 1;

@@ -1,29 +1,26 @@
 //! Names of Swift (stable mangling, since Swift 5, and that of 4.2), as `Module.Type.function(label:)`
 //! (`docs/ABI/Mangling.rst` of Swift).
 //!
-//! A mangled name is a program for a stack: identifiers and types are pushed, operators take them and push what they make of them.
-//! What is shown is the path of a function, its labels, and what kind of function it is; types only where they tell two
-//! functions apart. Where an operator is not known, what was read before it says at least where the function is.
+//! A mangled name is a program for a stack: identifiers and types are pushed, and operators take them and push
+//! their results. A name shows the path of a function, its labels, and what kind of function it is. Types are
+//! shown only where they distinguish two functions. Where an operator is not known, what was read before it
+//! says at least where the function is.
 
 mod generics;
 mod identifiers;
+mod node;
 mod operators;
+mod reader;
 mod stack;
 mod thunks;
 mod types;
+mod words;
 
-use identifiers::Words;
-use stack::{Kind, Node};
-use std::rc::Rc;
+use node::Kind;
+use reader::Reader;
 
 /// The longest mangled name that is taken apart.
 const MAX_MANGLED: usize = 16 << 10;
-
-/// How many bytes of names are made while one is taken apart. Substitutions let a short hostile name grow without bound.
-const MAX_MADE: usize = 1 << 20;
-
-/// How many things may be on the stack, or be kept for substitutions.
-const MAX_NODES: usize = 64 << 10;
 
 /// Takes a mangled name apart; `None` if it is none of Swift, or nothing of it can be read.
 pub(crate) fn demangle(name: &str) -> Option<String> {
@@ -40,29 +37,7 @@ pub(crate) fn demangle(name: &str) -> Option<String> {
     }
 }
 
-/// What reads a mangled name.
-struct Reader<'a> {
-    text: &'a [u8],
-    at: usize,
-    stack: Vec<Node>,
-    substitutions: Vec<Node>,
-    words: Words<'a>,
-    /// How many bytes of names were made.
-    made: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Self {
-        Self {
-            text: text.as_bytes(),
-            at: 0,
-            stack: Vec::new(),
-            substitutions: Vec::new(),
-            words: Words::default(),
-            made: 0,
-        }
-    }
-
+impl Reader<'_> {
     /// The whole name; `None` where something in it is not known.
     fn read_all(&mut self) -> Option<String> {
         let mut suffix = "";
@@ -98,48 +73,6 @@ impl<'a> Reader<'a> {
             None if context.kind == Kind::Identifier => None,
             None => Some(context.text.to_string()),
         }
-    }
-
-    fn peek(&self) -> u8 {
-        self.text.get(self.at).copied().unwrap_or(0)
-    }
-
-    fn next(&mut self) -> Option<u8> {
-        let byte = self.text.get(self.at).copied()?;
-        self.at += 1;
-        Some(byte)
-    }
-
-    fn next_if(&mut self, byte: u8) -> bool {
-        let is_next = self.at < self.text.len() && self.peek() == byte;
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    /// A number in decimal digits.
-    fn natural(&mut self) -> Option<usize> {
-        let start = self.at;
-        let mut number = 0_usize;
-        while self.peek().is_ascii_digit() {
-            let digit = usize::from(self.next()? - b'0');
-            number = number.checked_mul(10)?.checked_add(digit)?;
-        }
-        (self.at > start).then_some(number)
-    }
-
-    /// `_` is 0, `0_` 1 and so on.
-    fn index(&mut self) -> Option<usize> {
-        if self.next_if(b'_') {
-            return Some(0);
-        }
-        let number = self.natural()?;
-        self.next_if(b'_').then(|| number.saturating_add(1))
-    }
-
-    /// Keeps the text of something new, within the bound.
-    fn made(&mut self, text: String) -> Option<Rc<str>> {
-        self.made += text.len();
-        (self.made <= MAX_MADE).then(|| text.into())
     }
 }
 

@@ -1,7 +1,8 @@
-//! What each operator does, and what declarations are shown as.
+//! The effect of each operator, and how declarations are shown.
 
-use super::Reader;
-use super::stack::{Kind, Node, Trait, joined, joined_by};
+use super::node::{Kind, Node, Trait};
+use super::reader::Reader;
+use super::stack::{joined, joined_by};
 
 impl Reader<'_> {
     /// The next operator or identifier: what it leaves on the stack.
@@ -249,7 +250,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Pushes something as often as it is to be there, but for the last time.
+    /// Pushes something as often as it is to be there, except for the last time.
     pub(super) fn push_again(&mut self, node: &Node, times: Option<usize>) -> Option<()> {
         const MOST: usize = 2048;
         let times = times.unwrap_or(1);
@@ -293,7 +294,7 @@ impl Reader<'_> {
         self.of_type(what)
     }
 
-    /// `W`: tables of functions, and what the compiler has put into functions of its own.
+    /// `W`: tables of functions, and code that the compiler has put into functions of its own.
     fn witness(&mut self) -> Option<Node> {
         let letter = self.next()?;
         match letter {

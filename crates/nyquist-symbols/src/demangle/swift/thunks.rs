@@ -1,7 +1,7 @@
 //! Functions that the compiler makes of others: specialisations, and those that call another in another way.
 
-use super::Reader;
-use super::stack::{Kind, Node};
+use super::node::{Kind, Node};
+use super::reader::Reader;
 
 impl Reader<'_> {
     fn attribute(&mut self, text: String) -> Option<Node> {
@@ -99,7 +99,7 @@ impl Reader<'_> {
     /// A function whose parameters were changed, or are known.
     fn function_specialization(&mut self) -> Option<Node> {
         self.specialization_attributes()?;
-        // The values of known parameters stand below, those of the last on top.
+        // The values of known parameters are below, those of the last on top.
         let mut values = Vec::new();
         while !self.next_if(b'_') {
             values.push(self.specialized_parameter()?);
@@ -157,7 +157,7 @@ impl Reader<'_> {
     }
 }
 
-/// What stands on the stack for a parameter that is known.
+/// What is on the stack for a parameter that is known.
 enum Value {
     None,
     Name,

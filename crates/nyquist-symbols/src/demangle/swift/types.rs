@@ -1,7 +1,8 @@
-//! Types.
+//! The types in Swift's mangled names.
 
-use super::Reader;
-use super::stack::{Kind, Node, Trait, joined, joined_by};
+use super::node::{Kind, Node, Trait};
+use super::reader::Reader;
+use super::stack::{joined, joined_by};
 
 impl Reader<'_> {
     /// `S`: names of Swift's own types, and of the modules that C's declarations are in.

@@ -15,11 +15,11 @@ pub(super) const NONE: u8 = 31;
 /// What an instruction of a prologue does, which is to be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// Takes so many bytes of the stack.
+    /// Takes that many bytes of the stack.
     Allocate(u32),
     /// Stores registers.
     Save(Save),
-    /// Makes the frame pointer point so many bytes above the stack pointer.
+    /// Makes the frame pointer point that many bytes above the stack pointer.
     SetFrame(u16),
     /// Nothing that has to be undone; also the signature of the return address, which goes with the bits that are no address.
     Nothing,
@@ -71,13 +71,13 @@ impl Operation {
 /// The operations that codes stand for, in order, and where the codes of each begin. Codes after the last end are padding.
 pub(super) fn decode(codes: &[u8]) -> Result<Vec<(usize, Operation)>, Unusable> {
     let mut operations: Vec<(usize, Operation)> = Vec::new();
-    // Places whose register is known by a code that follows: that of the store before theirs.
+    // Places whose register depends on the code that follows, which is that of the store before.
     let mut next_pairs = Vec::new();
     let (mut at, mut since_end) = (0, 0);
     while let Some(&first) = codes.get(at) {
         let len = len(first);
         let Some(code) = codes.get(at..at + len) else {
-            // Padding is of any value, so that what is cut off is none of the function's.
+            // Padding has any value, so a code that is cut off is not the function's.
             break;
         };
         if first == 0xe6 {

@@ -1,4 +1,4 @@
-//! What the operations that are to be undone make of the stack.
+//! The effect on the stack of the operations that are to be undone.
 
 use super::codes::{FRAME_POINTER, LINK, Operation};
 use crate::rule::{Kind, Rule};

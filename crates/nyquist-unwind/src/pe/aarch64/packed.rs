@@ -1,4 +1,4 @@
-//! Entries that hold all there is to say of a function ("Packed unwind data").
+//! Entries that describe a function completely ("Packed unwind data").
 
 use super::codes::{LINK, NONE, Operation, Unusable};
 
@@ -65,7 +65,7 @@ impl Packed {
         u16::from(self.registers + u8::from(self.record == Record::ReturnAddress)) * 8
     }
 
-    /// How many bytes all stored registers take, but for the frame record.
+    /// How many bytes all stored registers take, except for the frame record.
     fn saved(self) -> u16 {
         let vectors = u16::from(self.vectors) * 8;
         (self.general() + vectors + if self.homes { 64 } else { 0 }).next_multiple_of(16)

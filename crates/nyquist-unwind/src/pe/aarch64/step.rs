@@ -2,8 +2,7 @@
 
 use super::codes::{NONE, Operation};
 use super::functions::Undo;
-use crate::architecture::{Architecture, unreadable};
-use crate::registers::FullRegisters;
+use crate::architecture::{Architecture, FullRegisters, unreadable};
 use crate::{Reason, StackMemory};
 use nyquist_object::Avma;
 

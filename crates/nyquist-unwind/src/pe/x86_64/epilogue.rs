@@ -11,7 +11,8 @@ use std::ops::Range;
 /// The most registers that a function pushes: each once.
 const MAX_POPS: usize = 16;
 
-/// An instruction of an epilogue, and how many words stand above the stack pointer before the return address there.
+/// An instruction of an epilogue, and how many words are above the stack pointer before the return address
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// How far into the function it is.
@@ -108,7 +109,7 @@ impl Pattern {
         start.is_some_and(|start| offset - start < self.stated_size as usize)
     }
 
-    /// The rule where `words` words stand before the return address: the pushes that were not popped yet.
+    /// The rule where `words` words are before the return address: the pushes that were not popped yet.
     pub(super) fn rule(&self, words: u8) -> Rule {
         let popped = self.pops.len().saturating_sub(words.into());
         let pending = self.pops.iter().skip(popped).map(|register| Operation::Push(*register));

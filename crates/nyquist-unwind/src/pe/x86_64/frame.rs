@@ -1,4 +1,4 @@
-//! What the steps of a prologue that have been done make of the stack.
+//! The effect on the stack of the completed steps of a prologue.
 
 use super::info::{FrameRegister, Operation};
 use crate::rule::{Kind, Rule, SavedFramePointer};

@@ -16,11 +16,11 @@ const OUTSIDE: Unusable = "it is not in the image";
 pub(crate) enum Operation {
     /// Pushes a register, by its number in instructions.
     Push(u8),
-    /// Takes so many bytes of the stack.
+    /// Takes that many bytes of the stack.
     Allocate(u32),
     /// Makes the frame register the stack pointer + its offset.
     SetFrame,
-    /// Stores a register so many bytes above the frame's base.
+    /// Stores a register that many bytes above the frame's base.
     Save(u8, u32),
     /// None of the function's own: an interrupt has pushed the state that was interrupted, with an error code or
     /// without one.

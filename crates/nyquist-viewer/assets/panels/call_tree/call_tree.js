@@ -90,7 +90,7 @@ export class CallTree {
   }
 
   /**
-   * The same tree of a newer profile: what is open and selected stays.
+   * The same tree of a newer profile: open and selected rows stay so.
    * @param {Tree} answer
    */
   async refresh(answer) {
@@ -213,7 +213,7 @@ export class CallTree {
   }
 
   /**
-   * Selects the row of the function that is selected already, else the end of the hottest path.
+   * Selects the row of the function that is selected already, otherwise the end of the hottest path.
    * @param {number | null} fn
    */
   selectAtStart(fn) {

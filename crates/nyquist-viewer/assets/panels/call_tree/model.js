@@ -8,11 +8,11 @@
  * @property {number} own
  * @property {number} total
  * @property {boolean} hasChildren
- * @property {string[] | null} children their paths, the heaviest first; nothing until they were asked for
+ * @property {string[] | null} children their paths, the heaviest first; null until they were asked for
  * @property {number} leftOut how many children there are beyond those
  */
 /** @typedef {{nodes: Map<string, TreeNode>, expanded: Set<string>}} Model the root's path is empty */
-/** @typedef {{path: string, depth: number, more: number, index: number, siblings: number}} Row `more`: a row that stands for so many left out children */
+/** @typedef {{path: string, depth: number, more: number, index: number, siblings: number}} Row `more`: the number of left out children that the row stands for */
 
 /** @returns {Model} */
 export function emptyModel() {
@@ -28,7 +28,7 @@ export function parentPath(path) {
 /**
  * Takes the rows of an answer in. Children of a node replace those that it had.
  * @param {Model} model
- * @param {string} path what was asked for
+ * @param {string} path the node whose children were asked for
  * @param {readonly TreeRow[]} rows
  * @param {number} leftOut
  * @returns {string[]} the nodes whose children came

@@ -1,4 +1,4 @@
-// Who calls the selected function, and what it calls. Each row leads to that function.
+// The callers and callees of the selected function. Each row leads to that function.
 
 import { button, fill, h } from '../../dom.js';
 import { formatPercent } from '../../format.js';

@@ -1,4 +1,4 @@
-// The comparison with another run: what got slower and faster by self time, and what is noise.
+// The comparison with another run: slower and faster functions by self time, and noise.
 
 import { h } from '../../dom.js';
 import { formatCounted, formatTime } from '../../format.js';

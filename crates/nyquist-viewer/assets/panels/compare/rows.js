@@ -29,7 +29,7 @@ function partOf({ self }) {
 }
 
 /**
- * A change relative to what there was.
+ * A change relative to the value before.
  * @param {import('../../api.js').Comparison} comparison
  */
 export function relativeOf({ relative, after }) {

@@ -1,4 +1,4 @@
-// What a flame graph says where its colours are changes since another run.
+// The texts of a flame graph whose colours are changes since another run.
 
 import { formatChange, formatPercent } from '../../format.js';
 import { tooltipRow } from '../../widgets/tooltip.js';

@@ -15,7 +15,8 @@ import { ROW, rowTop, rowsInView } from './view.js';
  * @property {import('./view.js').View} view
  * @property {import('../../store.js').State['color']} color
  * @property {string[]} categories their colours by number
- * @property {((fn: number) => boolean) | null} matches what the search finds, where there is one
+ * @property {((fn: number) => boolean) | null} matches whether the search finds a function, if there is a
+ * search
  */
 
 /** The colours of names so far, for one way of colouring: thousands of boxes are drawn at a time. @type {WeakMap<Name, string>} */
@@ -80,7 +81,7 @@ export function paintFlame({ ctx, width }, picture) {
 }
 
 /**
- * Draws what is marked, on a canvas of its own, so that pointing at a box does not draw all of them again.
+ * Draws the marks, on a canvas of their own, so that pointing at a box does not draw all boxes again.
  * @param {HTMLCanvasElement} canvas
  * @param {Pick<Picture, 'layout' | 'parents' | 'view'>} picture
  * @param {{hovered: Box | null, selected: Box | null}} marks

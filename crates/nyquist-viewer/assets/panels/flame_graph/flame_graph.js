@@ -1,4 +1,4 @@
-// The flame graph: asks for the boxes, and says what the pointer and the keys do with them.
+// The flame graph: asks for the boxes, and defines the actions of the pointer and the keys on them.
 
 import { button, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
@@ -158,7 +158,7 @@ export class FlameGraph {
   }
 
   /**
-   * What is at a place of the window: a box, or one of the callers above the root.
+   * The target at a place of the window: a box, or one of the callers above the root.
    * @param {MouseEvent} event
    */
   under(event) {

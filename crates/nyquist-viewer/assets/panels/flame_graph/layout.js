@@ -1,4 +1,4 @@
-// The boxes of a flame graph as a tree: what is where, what is above what, where the arrow keys go. Pure.
+// The boxes of a flame graph as a tree: their places, their order, and the targets of the arrow keys. Pure.
 
 /**
  * @typedef {object} Box

@@ -1,4 +1,4 @@
-// Where the cells of a heat map are, and which times they stand for. Pure.
+// The places and the times of the cells of a heat map. Pure.
 
 /** @typedef {import('../../api.js').HeatMap} HeatMap */
 

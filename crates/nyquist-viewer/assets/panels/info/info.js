@@ -1,4 +1,4 @@
-// What is known about the recording: the machine, the command, and how complete it is.
+// The facts about the recording: the machine, the command, and how complete it is.
 
 import { fill, h } from '../../dom.js';
 import { clean, formatCount, formatPercent, formatTime } from '../../format.js';

@@ -1,4 +1,4 @@
-// The lines of a source file and the instructions of a function, with what each takes. Pure.
+// The lines of a source file and the instructions of a function, with the weight of each. Pure.
 
 import { clean } from '../../format.js';
 
@@ -37,7 +37,7 @@ function showLine(text) {
 }
 
 /**
- * The line that takes most: by its own time, else by its total.
+ * The line that takes most: by its own time, otherwise by its total.
  * @param {Line[]} lines
  * @returns {number} -1 when none takes any
  */

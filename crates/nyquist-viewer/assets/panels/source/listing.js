@@ -59,7 +59,7 @@ export function createListing(label, choose) {
       if (hottest >= 0) list.reveal(hottest, 'middle');
     },
     /**
-     * Marks what belongs to a line of the source.
+     * Marks the rows that belong to a line of the source.
      * @param {number | null} line
      * @param {boolean} scroll
      */

@@ -47,7 +47,7 @@ export function drawChart(canvas, { rows, start, end, scroll, color, categories,
 }
 
 /**
- * Draws what is marked: the box under the pointer, and all boxes of the selected function.
+ * Draws the marks: the box under the pointer, and all boxes of the selected function.
  * @param {HTMLCanvasElement} canvas
  * @param {{rows: Box[][], start: number, end: number, scroll: number}} picture
  * @param {{hovered: Box | null, fn: number | null}} marks

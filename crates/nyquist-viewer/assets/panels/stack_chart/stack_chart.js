@@ -15,7 +15,7 @@ import { listenForDrags } from '../../widgets/drag.js';
 import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
-import { threadDetails, threadName } from '../timeline/tracks.js';
+import { threadDetails, threadName, threadOf } from '../timeline/tracks.js';
 import { ROW, drawChart, drawChartMarks } from './draw.js';
 import { boxAt, rowsOf } from './layout.js';
 
@@ -110,7 +110,7 @@ export class StackChart {
    * @param {number} thread
    */
   sayWhy(state, thread) {
-    const { weight } = this.ctx.info.threads.find((one) => one.thread === thread) ?? { weight: 0 };
+    const { weight } = threadOf(this.ctx.info, thread) ?? { weight: 0 };
     const whole = state.filters.length + state.transforms.length === 0 && !state.own && rangeOf(state) === null;
     if (weight === 0 || !whole || state.time !== 'running') return this.status.nothing();
     this.status.message('Everything here is shorter than a pixel. Drag over the timeline to select a shorter time.');

@@ -1,4 +1,4 @@
-// What the timeline asks, for the overview and for the tracks: with the filters, without them, and of the selected function.
+// The timeline's questions for overview and tracks: with filters, without, and of the selected function.
 
 import { rangeOf } from '../../store.js';
 import { selectionParams } from '../../url.js';
@@ -48,7 +48,8 @@ export function createAnswers(part, status, info) {
     /**
      * @param {State} state
      * @param {number} width
-     * @param {number[] | null} tracks of these threads and in the selected range; else of all together and all of the time
+     * @param {number[] | null} tracks of these threads and in the selected range; otherwise of all together
+     * and all of the time
      * @param {() => void} draw
      */
     ask(state, width, tracks, draw) {
@@ -66,7 +67,7 @@ export function createAnswers(part, status, info) {
       if (fn === null) return ask('marked', null, draw);
       timer = setTimeout(() => {
         const marked = params(true);
-        marked.append('transform', `focus-function:${fn}`);
+        marked.set('function', String(fn));
         ask('marked', marked, draw);
       }, REST_MS);
     },

@@ -54,7 +54,7 @@ export function createCounters(ctx, status) {
       });
     },
     /**
-     * What a track says at the pointer.
+     * The text of a track at the pointer.
      * @param {HTMLElement} area
      * @param {number} x
      * @param {number} time since the beginning

@@ -9,7 +9,7 @@ import { ticks } from '../../axis.js';
 /**
  * @typedef {object} Graph
  * @property {Layer[]} layers
- * @property {Layer[] | null} ghost what the filters leave out, seen behind
+ * @property {Layer[] | null} ghost the part that the filters leave out, drawn behind
  * @property {Float64Array | null} mark how much of it is in the selected function
  * @property {number} top the value at the upper edge
  * @property {string[]} colors of the categories, by number

@@ -52,7 +52,7 @@ export function scaleTop(highest) {
 }
 
 /**
- * The heights of a part of a graph, where it is a part: nothing when there is none of it, or when it is all there is.
+ * The heights of a part of a graph. Null when the part is empty, or is the whole.
  * @param {Layer[]} whole
  * @param {Layer[] | null} part
  * @returns {Float64Array | null}
@@ -66,7 +66,7 @@ export function partOf(whole, part) {
 }
 
 /**
- * What each category takes at a part.
+ * The CPUs of each category at a part.
  * @param {Layer[]} layers
  * @param {number} part
  * @returns {{category: number, cpus: number}[]}

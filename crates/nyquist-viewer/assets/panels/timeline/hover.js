@@ -1,4 +1,4 @@
-// What the timeline says at the pointer: the time there, what ran, and, when the pointer rests on a thread, its stack at that moment.
+// The timeline's tooltip: the time, the running code and, when the pointer rests on a thread, its stack then.
 
 import { ask } from '../../api.js';
 import { h } from '../../dom.js';
@@ -17,7 +17,7 @@ const SHOWN_FRAMES = 12;
 /**
  * @param {HTMLElement} element
  * @param {import('../../context.js').Context} ctx
- * @param {(area: HTMLElement) => Under} look what is under the pointer
+ * @param {(area: HTMLElement) => Under} look the target under the pointer
  * @param {(area: HTMLElement, x: number, time: number) => (Node | string)[] | null} sayCounter what a counter's track says; nothing of others
  */
 export function createHover(element, ctx, look, sayCounter) {

@@ -19,6 +19,9 @@ import { createView, peakText, placeBrush } from './view.js';
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../store.js').Range} Range */
 
+/** Tracks are asked and drawn by so many, so that a little scrolling asks nothing. */
+const TRACKS_A_STEP = 20;
+
 export class Timeline {
   /** @param {import('../../context.js').Context} ctx */
   constructor(ctx) {
@@ -53,6 +56,7 @@ export class Timeline {
       click: (target, event) => this.selectThread(target, event),
     });
     createHover(this.element, this.ctx, (area) => this.under(area), this.counters.say);
+    this.element.addEventListener('scroll', () => requestAnimationFrame(() => this.onScroll()), { passive: true });
     onResize(this.view.overview, () => {
       this.draw();
       this.update(store.get());
@@ -77,12 +81,12 @@ export class Timeline {
   /** @param {State} state */
   showTracks(state) {
     const { info } = this.ctx;
-    const { shown, left } = chooseTracks(info.threads, { search: this.view.search.value, limit: this.limit, selected: state.threads });
+    const { shown, left } = chooseTracks(info, { search: this.view.search.value, limit: this.limit, selected: state.threads });
     const threads = shown.map(({ thread }) => thread).join();
     if (threads !== this.shownThreads) {
       this.shownThreads = threads;
       const details = shortDetails(info.threads);
-      this.rows = shown.map((thread) => createTrackRow(thread, info, details));
+      this.rows = shown.map((thread) => createTrackRow(thread, info, (one) => (info.cores.includes(one) ? '' : details(one))));
       this.placeRows();
       this.drawTracks();
     } else if (this.said !== info.threads) shown.forEach((thread, i) => this.rows[i]?.say(thread));
@@ -109,7 +113,26 @@ export class Timeline {
     if (width === 0) return;
     this.overview.ask(state, width, null, () => this.drawOverview());
     this.counters.ask(state, width, () => this.placeRows());
-    if (this.rows.length > 0) this.tracks.ask(state, width, this.rows.map((row) => row.thread.thread), () => this.drawTracks());
+    if (this.rows.length > 0) this.tracks.ask(state, width, this.nearRows().map((row) => row.thread.thread), () => this.drawTracks());
+  }
+
+  /** The rows in sight, with some above and below. */
+  nearRows() {
+    const { top, bottom } = this.element.getBoundingClientRect();
+    const margin = (bottom - top) / 2;
+    const isNear = (/** @type {import('./track_row.js').TrackRow} */ { element }) => {
+      const row = element.getBoundingClientRect();
+      return row.bottom > top - margin && row.top < bottom + margin;
+    };
+    const first = Math.max(0, this.rows.findIndex(isNear));
+    const count = this.rows.filter(isNear).length;
+    const start = Math.floor(first / TRACKS_A_STEP) * TRACKS_A_STEP;
+    return this.rows.slice(start, Math.ceil((first + Math.max(1, count)) / TRACKS_A_STEP) * TRACKS_A_STEP);
+  }
+
+  onScroll() {
+    this.drawTracks();
+    this.ask(this.ctx.store.get());
   }
 
   /**
@@ -129,11 +152,17 @@ export class Timeline {
     const graph = this.graphOf(null);
     const highest = Math.max(peak(graph.layers), peak(graph.ghost ?? []));
     drawGraph(this.view.overview, { ...graph, top: scaleTop(highest) });
-    this.view.peak.textContent = peakText(highest, this.ctx.store.get().time === 'running' ? 'CPU' : 'thread');
+    const { measure } = this.ctx.info;
+    const isOnCpu = this.ctx.store.get().time === 'running' && measure.name === 'CPU time';
+    this.view.peak.textContent = measure.unit === 'ns' ? peakText(highest, isOnCpu ? 'CPU' : 'thread') : '';
   }
 
   drawTracks() {
-    for (const { canvas, thread } of this.rows) drawGraph(canvas, this.graphOf(thread.thread));
+    const near = new Set(this.nearRows());
+    for (const row of this.rows) {
+      if (near.has(row)) drawGraph(row.canvas, this.graphOf(row.thread.thread));
+      else if (row.canvas.width > 0) [row.canvas.width, row.canvas.height] = [0, 0];
+    }
   }
 
   drawRange() {
@@ -205,7 +234,7 @@ export class Timeline {
   }
 
   /**
-   * What is under the pointer.
+   * The target under the pointer.
    * @param {HTMLElement} area
    * @returns {import('./hover.js').Under}
    */

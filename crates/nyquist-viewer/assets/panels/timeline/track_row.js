@@ -6,12 +6,12 @@ import { formatAmount } from '../../measure.js';
 import { threadDetails, threadName } from './tracks.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
-/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread, say: (thread: Thread) => void}} TrackRow `say`: what a newer profile says of the thread */
+/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread, say: (thread: Thread) => void}} TrackRow `say`: takes the thread of a newer profile */
 
 /**
  * @param {Thread} thread
  * @param {import('../../api.js').Info} info
- * @param {(thread: Thread) => string} details what tells it from others, beside its name
+ * @param {(thread: Thread) => string} details the text that distinguishes it from others, beside its name
  * @returns {TrackRow}
  */
 export function createTrackRow(thread, info, details) {

@@ -8,15 +8,25 @@ import { clean } from '../../format.js';
 export const FIRST_TRACKS = 30;
 
 /**
- * @param {Thread[]} threads the busiest first
+ * @param {{threads: Thread[], cores: Thread[]}} info threads with the busiest first
  * @param {{search: string, limit: number, selected: number[]}} options
- * @returns {{shown: Thread[], left: number}} those that are selected are always shown
+ * @returns {{shown: Thread[], left: number}} CPUs first; those that are selected are always shown
  */
-export function chooseTracks(threads, { search, limit, selected }) {
+export function chooseTracks({ threads, cores }, { search, limit, selected }) {
   const wanted = search.trim().toLowerCase();
-  const matching = wanted === '' ? threads : threads.filter((thread) => words(thread).includes(wanted));
+  const isWanted = (/** @type {Thread} */ thread) => wanted === '' || words(thread).includes(wanted);
+  const matching = threads.filter(isWanted);
   const shown = matching.filter((thread, i) => i < limit || selected.includes(thread.thread));
-  return { shown, left: matching.length - shown.length };
+  return { shown: [...cores.filter(isWanted), ...shown], left: matching.length - shown.length };
+}
+
+/**
+ * The thread of a number, or the CPU.
+ * @param {{threads: Thread[], cores: Thread[]}} info
+ * @param {number} number
+ */
+export function threadOf({ threads, cores }, number) {
+  return threads.find(({ thread }) => thread === number) ?? cores.find(({ thread }) => thread === number);
 }
 
 /** @param {Thread} thread */
@@ -33,8 +43,8 @@ export function threadName(thread) {
 let named = { threads: [], names: new Map() };
 
 /** The names of all threads, by number. @param {import('../../api.js').Info} info */
-export function threadNames({ threads }) {
-  if (named.threads !== threads) named = { threads, names: new Map(threads.map((thread) => [thread.thread, threadName(thread)])) };
+export function threadNames({ threads, cores }) {
+  if (named.threads !== threads) named = { threads, names: new Map([...threads, ...cores].map((thread) => [thread.thread, threadName(thread)])) };
   return named.names;
 }
 
@@ -44,7 +54,8 @@ export function threadDetails(thread) {
 }
 
 /**
- * What is said beside a thread's name: its process where there are several, its number where others of the process have the same name.
+ * The text beside a thread's name: its process if there are several, its number if others of the process have
+ * the same name.
  * @param {Thread[]} threads
  * @returns {(thread: Thread) => string}
  */

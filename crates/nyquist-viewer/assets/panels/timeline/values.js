@@ -11,7 +11,7 @@ import { clean, formatBytes, formatCount, formatTime } from '../../format.js';
 export const partAt = (parts, x, width) => Math.max(0, Math.min(parts - 1, Math.floor((x / width) * parts)));
 
 /**
- * A level as it is; what was added in a part of the time, as a rate.
+ * A level unchanged; an amount that was added in a part of the time, as a rate.
  * @param {{unit: string, is_level: boolean}} counter
  * @param {number} value
  * @param {number} partNs

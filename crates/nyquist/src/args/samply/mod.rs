@@ -19,7 +19,7 @@ pub(crate) fn is_samply(called_as: &OsString) -> bool {
     Path::new(called_as).file_name().is_some_and(|name| name == "samply")
 }
 
-/// Reads samply's words as nyquist's. What is asked for and cannot be done is said.
+/// Reads samply's words as nyquist's. For options that cannot be followed there is an error or a message.
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {
     let typed: Vec<_> = words.collect();
     let refused = |error| refused(&error, &SamplyCli::command(), &typed[1..]);

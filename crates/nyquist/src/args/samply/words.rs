@@ -63,7 +63,7 @@ impl RecordArgs {
             words.option("--iteration-count", self.iteration_count.to_string());
         }
         words.flag("--ignore-exit-code", self.ignore_exit_code);
-        // What reads samply's profiles knows this version.
+        // Readers of samply's profiles know this version.
         words.option("--profile-version", "49");
         words.option("--include-args", self.profile.include_args.to_string());
         words.flag("--unlink-aux-files", self.profile.unlink_aux_files);

@@ -1,4 +1,4 @@
-//! What a user sees on screens of several sizes, of a profile that is known.
+//! Tests of screens of several sizes, with a known profile.
 
 use super::*;
 use crate::args::SortBy;
@@ -25,8 +25,8 @@ fn stack(builder: &mut ProfileBuilder, lib: LibId, functions: &[&str]) -> StackI
     stack.unwrap()
 }
 
-/// Ten seconds of two threads, of which one works at a time: five of alpha by `main`, then one of `main` itself and four
-/// of beta, which a worker runs for half of that time.
+/// Ten seconds of two threads, of which one works at a time. Alpha runs for five, called by `main`. Then
+/// `main` itself runs for one, and beta for four, half of that time by a worker.
 pub(in crate::top) fn snapshot() -> Snapshot {
     let mut builder = ProfileBuilder::new(Meta { interval: MS, ..Meta::default() });
     let lib = builder.add_lib(Lib { name: "app".into(), ..Lib::default() });
@@ -48,14 +48,77 @@ pub(in crate::top) fn snapshot() -> Snapshot {
     Snapshot { profile: builder.finish(), until: 10_000 * MS, ..Snapshot::default() }
 }
 
-/// What is on the screen after these keys, line by line, without blanks at the ends. `E` is Enter.
+/// The same, and the worker waits for all of the five seconds before the last two.
+fn snapshot_with_waits() -> Snapshot {
+    let mut builder = ProfileBuilder::new(Meta { interval: MS, ..Meta::default() });
+    let lib = builder.add_lib(Lib { name: "app".into(), ..Lib::default() });
+    let process = builder.add_process(Process { pid: "7".into(), name: "app".into(), ..Process::default() });
+    let thread = builder.add_thread(Thread::new(process, "8", "worker"));
+    let (runs, waits) = (stack(&mut builder, lib, &["main"]), stack(&mut builder, lib, &["main", "lock"]));
+    builder.add_sample(thread, Sample { weight: 3000, ..Sample::new(3_000 * MS, Some(runs), 0) });
+    let wait = Sample { weight: 5000, off_cpu: true, ..Sample::new(8_000 * MS, Some(waits), 0) };
+    builder.add_sample(thread, wait);
+    builder.add_sample(thread, Sample { weight: 2000, ..Sample::new(10_000 * MS, Some(runs), 0) });
+    Snapshot { profile: builder.finish(), until: 10_000 * MS, ..Snapshot::default() }
+}
+
+#[test]
+fn running_and_waiting_are_shown_in_turn() {
+    let check = |keys: &str, title: &str, name: &str, first: &str| {
+        let lines =
+            shown_in(State::new(SortBy::Own, 5, false).with_waits(true), &snapshot_with_waits(), keys);
+        assert_eq!(lines[0], format!("app (7)  {title}"), "{keys}");
+        assert_eq!(lines[1], format!(" 1 functions  2 tree  3 threads  4 output   {name}"), "{keys}");
+        assert!(lines[4].starts_with(first), "{keys}: {}", lines[4]);
+    };
+    check(
+        "",
+        "1.0 threads waiting  10.0 s watched  5.0 s waited",
+        "waiting",
+        "100.0%  100.0%  100.0%  100.0%  lock",
+    );
+    check(
+        "w",
+        "1.4 threads running or waiting  10.0 s watched  10.0 s of threads",
+        "CPU time and waiting",
+        " 71.4%   71.4%   50.0%   50.0%  lock",
+    );
+    check(
+        "ww",
+        "CPU 40.0%  10.0 s watched  5,000 samples",
+        "CPU time",
+        "100.0%  100.0%  100.0%  100.0%  main",
+    );
+    check("www", "1.0 threads waiting  10.0 s watched  5.0 s waited", "waiting", "100.0%");
+    check("3", "1.0 threads waiting  10.0 s watched  5.0 s waited", "waiting", " 100.0%    50.0%");
+}
+
+#[test]
+fn without_waits_there_is_only_cpu_time() {
+    assert_eq!(shown("w", 80, 24), shown("", 80, 24));
+}
+
+/// The screen after these keys, line by line, without blanks at the ends. `E` is Enter.
 fn shown(keys: &str, width: u16, height: u16) -> Vec<String> {
     shown_with(&snapshot(), keys, width, height, true)
 }
 
 fn shown_with(snapshot: &Snapshot, keys: &str, width: u16, height: u16, unicode: bool) -> Vec<String> {
+    shown_by(State::new(SortBy::Own, 5, false), snapshot, keys, (width, height), unicode)
+}
+
+fn shown_in(state: State, snapshot: &Snapshot, keys: &str) -> Vec<String> {
+    shown_by(state, snapshot, keys, (80, 24), true)
+}
+
+fn shown_by(
+    mut state: State,
+    snapshot: &Snapshot,
+    keys: &str,
+    (width, height): (u16, u16),
+    unicode: bool,
+) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let mut state = State::new(SortBy::Own, 5, false);
     state.height = body_height(height);
     let index = Index::new(&snapshot.profile);
     let output = ["hello".to_owned(), "wor\u{1b}[31mld".to_owned()];

@@ -4,15 +4,15 @@ use super::table::Load;
 use crate::text::Names;
 use crate::top::live::Snapshot;
 use crate::top::question::{Period, Question, ViewKind};
-use nyquist_analysis::{Index, Pattern, Selection, View, short_name};
+use nyquist_analysis::{Index, Pattern, SampleState, Selection, View, short_name};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-/// What pages are made of.
+/// The data of pages.
 #[derive(Clone, Copy)]
 pub(in crate::top) struct Ground<'a> {
     pub(in crate::top) index: &'a Index<'a>,
     pub(in crate::top) snapshot: &'a Snapshot,
-    /// What the command has printed.
+    /// The command's output.
     pub(in crate::top) output: &'a [String],
 }
 
@@ -33,7 +33,8 @@ impl<'a> Asked<'a> {
         let recent_since = recent_since(ground.snapshot, question.window);
         // The list of threads has all of them, whichever is chosen.
         let thread = question.thread.as_ref().filter(|_| question.view != ViewKind::Threads);
-        let overall = Selection { threads: thread.map(|(thread, _)| vec![*thread]), ..Selection::default() };
+        let threads = thread.map(|(thread, _)| vec![*thread]);
+        let overall = Selection { threads, state: question.state, ..Selection::default() };
         let recent = Selection { range: Some(recent_since..u64::MAX), ..overall.clone() };
         let search = (!question.search.is_empty()).then(|| Pattern::substring(&question.search).ok());
         Self {
@@ -61,7 +62,12 @@ impl<'a> Asked<'a> {
             Period::Recent => self.recent_since,
             Period::Overall => snapshot.since,
         };
-        Load::new(weight, snapshot.until.saturating_sub(since), snapshot.profile.meta().interval)
+        Load::new(
+            self.question.state,
+            weight,
+            snapshot.until.saturating_sub(since),
+            snapshot.profile.meta().interval,
+        )
     }
 
     /// Whether a name is searched for, as it is or as it is shown.
@@ -69,7 +75,15 @@ impl<'a> Asked<'a> {
         self.search.as_ref().is_none_or(|search| search.matches(name) || search.matches(&short_name(name)))
     }
 
-    /// The heading over what is about a period.
+    /// What is said in place of rows where there are none: `sampled` of CPU time.
+    pub(super) fn nothing(&self, sampled: &'static str) -> &'static str {
+        match self.question.state {
+            SampleState::OffCpu => "No thread was seen to wait in that time",
+            SampleState::OnCpu | SampleState::Both => sampled,
+        }
+    }
+
+    /// The heading over columns about a period.
     pub(super) fn group(&self, period: Period) -> String {
         match period {
             Period::Recent => {

@@ -40,7 +40,7 @@ impl Both<'_> {
 
 pub(super) fn page(asked: &Asked<'_>) -> Page {
     let totals = [asked.recent.total().weight, asked.overall.total().weight];
-    let nothing = "Nothing was sampled yet";
+    let nothing = asked.nothing("Nothing was sampled yet");
     Page {
         columns: columns(asked),
         rows: functions(asked).iter().map(|both| row(asked, both, totals)).collect(),

@@ -1,7 +1,8 @@
-//! A page: columns, rows, and how busy what it is about was.
+//! A page: columns, rows, and how busy its subject was.
 
-use crate::number::percent;
+use crate::number::{counted, percent};
 use crate::text::{Style, one_line};
+use nyquist_analysis::SampleState;
 use nyquist_profile::ThreadIndex;
 
 /// How wide a column is.
@@ -13,7 +14,7 @@ pub(in crate::top) enum Width {
     Text(u16),
     /// One in so many characters of the screen, to the left.
     Part(u16),
-    /// What is left of the screen, to the left.
+    /// The rest of the screen, aligned to the left.
     Rest,
 }
 
@@ -22,7 +23,7 @@ pub(in crate::top) enum Width {
 pub(in crate::top) struct Column {
     pub(in crate::top) heading: &'static str,
     pub(in crate::top) width: Width,
-    /// What stands over this column and those that follow; empty for nothing new.
+    /// The text over this column and the following ones. It is empty if the text of the last one continues.
     pub(in crate::top) group: String,
     /// Whether the rows are ordered by it.
     pub(in crate::top) is_sorted: bool,
@@ -49,7 +50,7 @@ impl Column {
     }
 }
 
-/// What stands in a column.
+/// The contents of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::top) enum Cell {
     Text(String, Style),
@@ -70,7 +71,7 @@ impl Cell {
         Self::text(text, Style::Dim)
     }
 
-    /// A text with hidden characters escaped, so that it is as wide as what is shown.
+    /// A text with hidden characters escaped, so that its width is that of the shown text.
     pub(in crate::top) fn text(text: &str, style: Style) -> Self {
         Self::Text(one_line(text).into_owned(), style)
     }
@@ -79,7 +80,7 @@ impl Cell {
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::top) struct Row {
-    /// What tells it from others, also on later pages.
+    /// Its identity, also on later pages.
     pub(in crate::top) key: u64,
     /// Its name, as it is shown.
     pub(in crate::top) name: String,
@@ -91,30 +92,51 @@ pub(in crate::top) struct Row {
     pub(in crate::top) cells: Vec<Cell>,
 }
 
-/// How busy something was.
+/// How busy something was, or how much it waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::top) struct Load {
+    /// Which time of threads it is.
+    pub(in crate::top) state: SampleState,
     /// The samples.
     pub(in crate::top) weight: u64,
     /// The time, in ns.
     pub(in crate::top) duration: u64,
-    /// CPU time by time: 1 is a whole CPU.
+    /// Threads' time by time: 1 is a whole CPU, or a thread that waits all the time.
     pub(in crate::top) cpus: f64,
 }
 
 impl Load {
-    pub(in crate::top) fn new(weight: u64, duration: u64, interval: u64) -> Self {
+    pub(in crate::top) fn new(state: SampleState, weight: u64, duration: u64, interval: u64) -> Self {
         let used = weight as f64 * interval as f64;
-        Self { weight, duration, cpus: if duration == 0 { 0.0 } else { used / duration as f64 } }
+        Self { state, weight, duration, cpus: if duration == 0 { 0.0 } else { used / duration as f64 } }
+    }
+
+    /// How much at a time.
+    pub(in crate::top) fn busy(&self) -> String {
+        match self.state {
+            SampleState::OnCpu => format!("CPU {}", percent(self.cpus)),
+            SampleState::OffCpu => format!("{:.1} threads waiting", self.cpus),
+            SampleState::Both => format!("{:.1} threads running or waiting", self.cpus),
+        }
+    }
+
+    /// How much in all. Waits have no samples that could be counted.
+    pub(in crate::top) fn amount(&self) -> String {
+        let seconds = self.cpus * self.duration as f64 / 1e9;
+        match self.state {
+            SampleState::OnCpu => counted(self.weight, "sample"),
+            SampleState::OffCpu => format!("{seconds:.1} s waited"),
+            SampleState::Both => format!("{seconds:.1} s of threads"),
+        }
     }
 }
 
-/// What is shown.
+/// The shown text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::top) struct Page {
     pub(in crate::top) columns: Vec<Column>,
     pub(in crate::top) rows: Vec<Row>,
-    /// What is said where there is no row.
+    /// The text if there is no row.
     pub(in crate::top) empty: &'static str,
     /// The last seconds.
     pub(in crate::top) recent: Load,

@@ -1,4 +1,4 @@
-//! Threads by the CPU time that they take.
+//! Threads by the CPU time that they take, or the time that they wait.
 
 use super::asked::{Asked, key};
 use super::table::{Cell, Column, Page, Row, Width};
@@ -6,7 +6,7 @@ use crate::args::SortBy;
 use crate::scale::milliseconds;
 use crate::text::Style;
 use crate::top::question::Period;
-use nyquist_analysis::ThreadRow;
+use nyquist_analysis::{SampleState, ThreadRow};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Page {
         (_, Period::Recent) => threads.sort_by_key(|row| Reverse((recent_of(row), row.amount.weight))),
         (_, Period::Overall) => threads.sort_by_key(|row| Reverse(row.amount.weight)),
     }
-    let nothing = "Nothing was sampled yet";
+    let nothing = asked.nothing("Nothing was sampled yet");
     Page {
         columns: columns(asked),
         rows: threads.iter().map(|row| self::row(asked, row, recent_of(row))).collect(),
@@ -32,9 +32,14 @@ pub(super) fn page(asked: &Asked<'_>) -> Page {
 
 fn columns(asked: &Asked<'_>) -> Vec<Column> {
     let by_name = asked.question.sort == SortBy::Name;
+    let heading = match asked.question.state {
+        SampleState::OnCpu => "CPU",
+        SampleState::OffCpu => "WAITS",
+        SampleState::Both => "BOTH",
+    };
     let cpu = |period| {
         let is_sorted = !by_name && asked.question.period == period;
-        Column::new("CPU", Width::Number(7)).under(asked.group(period)).sorted(is_sorted)
+        Column::new(heading, Width::Number(7)).under(asked.group(period)).sorted(is_sorted)
     };
     vec![
         cpu(Period::Recent),

@@ -24,9 +24,9 @@ pub(super) fn page(asked: &Asked<'_>) -> Page {
         }
     };
     let tree = if question.is_inverted { view.inverted_tree() } else { view.call_tree() };
-    // Shares are of all that was sampled, and stay what they were when something is searched for.
+    // Shares are of all samples, and are not changed by a search.
     let rows = Rows { asked, tree, total: whole.total().weight };
-    let nothing = "Nothing was sampled in that time";
+    let nothing = asked.nothing("Nothing was sampled in that time");
     Page {
         columns: columns(asked),
         rows: rows.all(),
@@ -49,7 +49,7 @@ fn columns(asked: &Asked<'_>) -> Vec<Column> {
     ]
 }
 
-/// Walks over what is open of a tree.
+/// Walks over the open part of a tree.
 struct Rows<'v, 'a> {
     asked: &'v Asked<'a>,
     tree: Tree<'v>,

@@ -84,7 +84,7 @@ impl LiveReader {
         }
     }
 
-    /// Reads what is missing of the stacks of samples that it is told of, until nobody tells of any more.
+    /// Reads what is missing of the stacks of samples that are reported to it, until none are reported any more.
     pub(crate) fn run(mut self) {
         // What comes too late is worth nothing, and it rests far longer than it reads.
         let _preference = Preference::of_this_thread();
@@ -115,7 +115,7 @@ impl LiveReader {
         } else {
             return false;
         }
-        // What the reader has told of is older than what is in the rings.
+        // What the reader has reported is older than what is in the rings.
         let can_go_on = loop {
             match self.cuts.try_recv() {
                 Ok(cut) => self.note_cut(cut),
@@ -224,7 +224,7 @@ impl LiveReader {
     }
 }
 
-/// Takes note of a copy, unless it is of a thread that is known and was told of before: found in a ring, and then by the reader,
+/// Takes note of a copy, unless it is of a thread that is known and was reported before: found in a ring, and then by the reader,
 /// who comes later.
 fn note_cut(threads: &mut HashMap<u32, Thread>, wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
     if let Some(thread) = threads.get_mut(&cut.tid) {
@@ -258,8 +258,8 @@ mod tests {
         let start = begin + 0x1_0000;
         let copy = TruncatedStack { pid: std::process::id(), tid: 2, time_ns: 0, start, end: start + 0x8000 };
         reader.roots.set(2, Some(begin + 0x8_0000));
-        let mut pages_read = |told: StackCopyFeedback| {
-            counts.send(told).unwrap();
+        let mut pages_read = |feedback: StackCopyFeedback| {
+            counts.send(feedback).unwrap();
             let now = monotonic_ns();
             tell.send(TruncatedStack { time_ns: now, ..copy }).unwrap();
             assert!(reader.hear());
@@ -341,11 +341,11 @@ mod tests {
     fn a_copy_that_was_told_of_is_not_told_of_again() {
         let (mut threads, mut wanted) = (HashMap::new(), HashMap::new());
         threads.insert(2, Thread::default());
-        let mut is_news = |time_ns: u64| {
+        let mut is_new = |time_ns: u64| {
             note_cut(&mut threads, &mut wanted, cut(time_ns, 0x5000));
             wanted.remove(&2).is_some()
         };
-        assert_eq!([10, 12, 10, 12, 13].map(&mut is_news), [true, true, false, false, true]);
+        assert_eq!([10, 12, 10, 12, 13].map(&mut is_new), [true, true, false, false, true]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
 use super::truncated_stack::TruncatedStack;
+use crate::linux::arch;
 use crate::linux::perf::compact_record::stack_bytes;
 use crate::linux::perf::ring_source::RingSource;
 use crate::linux::perf::stack_bases::StackBases;
@@ -36,7 +37,7 @@ impl RingScanner {
         roots: Arc<StackBases>,
     ) -> Self {
         let rings = rings.map(|source| ScannedRing { ring: source.ring.view(), seen: 0 }).collect();
-        Self { rings, layout: SampleLayout::new(format), roots }
+        Self { rings, layout: SampleLayout::new(format, arch::perf::STACK_POINTER), roots }
     }
 
     /// Tells of the copies behind which the stack may go on, of all samples since the last look that are still in the rings.
@@ -105,7 +106,7 @@ mod tests {
     /// A ring of one page, and who writes to it.
     fn ring() -> (RingSource, Kernel) {
         let (ring, kernel) = empty_ring(page_size());
-        (RingSource { ring, cpu: 0, need: Need::Samples, wakers: Vec::new() }, kernel)
+        (RingSource { ring, need: Need::Samples, wakers: Vec::new() }, kernel)
     }
 
     fn write(kernel: &mut Kernel, record: &[u8]) {
@@ -118,7 +119,10 @@ mod tests {
     /// A sample of process 7, thread 9, its stack pointer at 0x5000, with room for 512 bytes of its stack, of which there are `len`.
     fn sample(time: u64, len: u64) -> Vec<u8> {
         let mut words = vec![100, 0x1234, 9 << 32 | 7, time, 0, 1, 0, 2];
-        words.extend((0..20).map(|register| if register == 7 { 0x5000 } else { register }));
+        let registers = 0..arch::perf::USER_REGISTERS.count_ones();
+        let value =
+            |register: u32| if register == arch::perf::STACK_POINTER { 0x5000 } else { register.into() };
+        words.extend(registers.map(value));
         words.push(512);
         words.extend((0..512 / 8).chain([len]));
         let size = (8 + 8 * words.len()) as u16;

@@ -66,6 +66,7 @@ impl TruncatedStackSender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::arch;
     use crate::linux::options::CallGraph;
     use crate::linux::perf::attr::{Common, Features, Reach};
 
@@ -77,13 +78,16 @@ mod tests {
             switches: false,
             call_graph: CallGraph::Auto,
         };
-        SampleLayout::new(&common.format())
+        SampleLayout::new(&common.format(), arch::perf::STACK_POINTER)
     }
 
     /// A sample of process 7, thread 9 at 1000 ns, its stack pointer at 0x5000, with `room` bytes for its stack.
     fn sample(abi: u64, room: u64, len: u64) -> Vec<u8> {
         let mut words = vec![0, 100, 0x1234, 9 << 32 | 7, 1000, 0, 1, 0, abi];
-        words.extend((0..20).map(|register| if register == 7 { 0x5000 } else { register }));
+        let registers = 0..arch::perf::USER_REGISTERS.count_ones();
+        let value =
+            |register: u32| if register == arch::perf::STACK_POINTER { 0x5000 } else { register.into() };
+        words.extend(registers.map(value));
         words.push(room);
         words.extend((0..room / 8).chain([len]));
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()

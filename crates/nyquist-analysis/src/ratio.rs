@@ -1,0 +1,202 @@
+//! How often one event happened for each of another, by function: misses by instructions, or faults by CPU time.
+
+use nyquist_profile::FuncId;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::amount::Amount;
+use crate::functions::Function;
+use crate::observations::{Observations, Observed};
+use crate::view::View;
+
+/// Fewer observations than this of either event make no ratio that could be relied on.
+const LEAST_OBSERVATIONS: f64 = 10.0;
+
+/// A ratio with a greater standard error than this share of itself is no more than a hint.
+const GREATEST_ERROR: f64 = 0.3;
+
+/// Two events, and how often one happened for each of the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Ratio {
+    /// How much of the first event there was, in its own unit (occurrences, ns or bytes).
+    pub count: f64,
+    /// How much of the second event there was.
+    pub of: f64,
+    /// The first divided by the second; `None` where there was nothing of the second.
+    pub ratio: Option<f64>,
+    /// The standard error of the ratio as a share of it, by the numbers of observations. `None` without a ratio, or where nothing
+    /// of the first was observed.
+    pub error: Option<f64>,
+    /// Whether there are too few observations for a ratio that could be relied on.
+    pub is_uncertain: bool,
+}
+
+/// The ratio of a function.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FunctionRatio<'a> {
+    /// The function, in the first view that has it.
+    #[serde(skip)]
+    pub func: FuncId,
+    /// Its name.
+    pub name: &'a str,
+    /// The name of its lib.
+    pub lib: Option<&'a str>,
+    /// The file that it is defined in.
+    pub file: Option<&'a str>,
+    /// The line in that file where it begins.
+    pub line: Option<u32>,
+    /// In its own code.
+    #[serde(rename = "self")]
+    pub self_ratio: Ratio,
+    /// With what it calls.
+    pub total: Ratio,
+}
+
+/// The ratios of all functions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ratios<'a> {
+    /// Of all that both views have.
+    pub whole: Ratio,
+    /// The functions that either view has: the one with the most of the first event in its own code first.
+    pub functions: Vec<FunctionRatio<'a>>,
+}
+
+impl Ratio {
+    /// Of two observed amounts, of which a weight of 1 stands for `units` each.
+    pub(crate) fn of_observed(observed: [Observed; 2], units: [u64; 2]) -> Self {
+        let [count, of] = [0, 1].map(|side| observed[side].weight as f64 * units[side] as f64);
+        let [count_number, of_number] = observed.map(Observed::effective_number);
+        let ratio = (of > 0.0).then(|| count / of);
+        // The numbers of observations are Poisson-distributed, and independent of each other.
+        let error = (count_number > 0.0 && of_number > 0.0)
+            .then(|| (count_number.recip() + of_number.recip()).sqrt());
+        // Where nothing of the first was seen, it is the number of the second that says whether it would have been.
+        let is_uncertain =
+            of_number < LEAST_OBSERVATIONS || error.is_some_and(|error| error > GREATEST_ERROR);
+        Self { count, of, ratio, error, is_uncertain }
+    }
+}
+
+/// What a function has of each event: in its own code, and with what it calls.
+#[derive(Default)]
+struct Pair {
+    own: [Observed; 2],
+    total: [Observed; 2],
+}
+
+/// The ratios of the functions of two views. Functions are the same if they have the same name, lib and file: the views may be of
+/// profiles that were read apart from each other. O(samples + nodes + functions × log functions).
+pub fn ratios<'a>(counted: &View<'a>, of: &View<'a>) -> Ratios<'a> {
+    let units = [counted, of].map(|view| view.profile().meta().interval.max(1));
+    let mut places: FxHashMap<_, usize> = FxHashMap::default();
+    let mut rows: Vec<(Function<'a>, Pair)> = Vec::new();
+    let mut whole = [Observed::default(); 2];
+    for (side, view) in [counted, of].into_iter().enumerate() {
+        let Observations { all, functions } = Observations::of(view);
+        whole[side] = all;
+        for (func, own, total) in functions {
+            let function = view.function_row(func, Amount::default(), Amount::default());
+            let place = *places.entry((function.name, function.lib, function.file)).or_insert_with(|| {
+                rows.push((function, Pair::default()));
+                rows.len() - 1
+            });
+            let pair = &mut rows[place].1;
+            pair.own[side].add(own);
+            pair.total[side].add(total);
+        }
+    }
+    let mut functions: Vec<_> = rows
+        .into_iter()
+        .map(|(Function { func, name, lib, file, line, .. }, Pair { own, total })| FunctionRatio {
+            func,
+            name,
+            lib,
+            file,
+            line,
+            self_ratio: Ratio::of_observed(own, units),
+            total: Ratio::of_observed(total, units),
+        })
+        .collect();
+    functions.sort_by(|one, other| {
+        let key = |row: &FunctionRatio<'_>| {
+            [row.self_ratio.count, row.total.count, row.self_ratio.of, row.total.of]
+        };
+        let by_name = || (one.name, one.lib, one.file).cmp(&(other.name, other.lib, other.file));
+        key(other).partial_cmp(&key(one)).unwrap_or(std::cmp::Ordering::Equal).then_with(by_name)
+    });
+    Ratios { whole: Ratio::of_observed(whole, units), functions }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Index;
+    use crate::selection::Selection;
+    use crate::test_profile::TestProfile;
+
+    fn profile(samples: &[(&str, u32)]) -> nyquist_profile::Profile {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        for &(stack, weight) in samples {
+            test.sample(stack, weight);
+        }
+        test.finish()
+    }
+
+    /// Functions with the counts of both events and whether their ratio is uncertain, in their own code.
+    fn rows(counted: &[(&str, u32)], of: &[(&str, u32)]) -> Vec<(String, f64, f64, bool)> {
+        let (counted, of) = (profile(counted), profile(of));
+        let (counted, of) = (Index::new(&counted), Index::new(&of));
+        let all = Selection::default();
+        let found = ratios(&View::new(&counted, &all), &View::new(&of, &all));
+        let row = |row: &FunctionRatio<'_>| {
+            let Ratio { count, of, is_uncertain, .. } = row.self_ratio;
+            (row.name.to_owned(), count / 1e6, of / 1e6, is_uncertain)
+        };
+        found.functions.iter().map(row).collect()
+    }
+
+    #[test]
+    fn functions_of_both_events_are_one_row() {
+        let often = vec![("main a", 1); 40];
+        let counted = [&often[..], &[("main b", 2), ("main", 1)]].concat();
+        let of = [&often[..], &often[..], &[("main c", 1)]].concat();
+        let expected = [
+            ("a".to_owned(), 40.0, 80.0, false),
+            ("b".to_owned(), 2.0, 0.0, true),
+            ("main".to_owned(), 1.0, 0.0, true),
+            ("c".to_owned(), 0.0, 1.0, true),
+        ];
+        assert_eq!(rows(&counted, &of), expected);
+    }
+
+    #[test]
+    fn the_whole_and_the_totals_have_ratios() {
+        let (counted, of) = (profile(&[("main a", 3), ("main", 1), ("", 4)]), profile(&[("main a", 8)]));
+        let (counted, of) = (Index::new(&counted), Index::new(&of));
+        let all = Selection::default();
+        let found = ratios(&View::new(&counted, &all), &View::new(&of, &all));
+        assert_eq!((found.whole.count, found.whole.of, found.whole.ratio), (8e6, 8e6, Some(1.0)));
+        let main = found.functions.iter().find(|row| row.name == "main").unwrap();
+        assert_eq!((main.self_ratio.ratio, main.total.ratio), (None, Some(0.5)));
+    }
+
+    #[test]
+    fn errors_follow_from_the_observations() {
+        let observed =
+            |number: u64, each: u64| Observed { weight: number * each, squares: number * each * each };
+        // 100 observations of either side have a standard error of 10 % each, whatever they stand for.
+        let ratio = Ratio::of_observed([observed(100, 7), observed(100, 1)], [1, 1000]);
+        assert_eq!((ratio.count, ratio.of), (700.0, 100_000.0));
+        assert!((ratio.error.unwrap() - 0.02_f64.sqrt()).abs() < 1e-12);
+        assert!(!ratio.is_uncertain);
+        // One observation that stands for many is one.
+        assert!(Ratio::of_observed([observed(1, 1000), observed(100, 1)], [1, 1]).is_uncertain);
+        assert!(Ratio::of_observed([observed(1000, 1), observed(9, 100)], [1, 1]).is_uncertain);
+        // Nothing in much is a certain zero.
+        let none = Ratio::of_observed([Observed::default(), observed(100, 1)], [1, 1]);
+        assert_eq!((none.ratio, none.error, none.is_uncertain), (Some(0.0), None, false));
+        let neither = Ratio::of_observed([Observed::default(); 2], [1, 1]);
+        assert_eq!((neither.ratio, neither.error, neither.is_uncertain), (None, None, true));
+    }
+}

@@ -1,0 +1,216 @@
+//! Samples of events that are recorded beside the clock: the events, and what their samples become.
+
+use std::sync::Arc;
+
+use nyquist_perf::file::{self, Field, FieldKind, TracepointFormat};
+use nyquist_perf::{ByteOrder, RecordFormat, SampleType};
+use nyquist_profile::MarkerFormat;
+
+use crate::event::{
+    EventKind, FieldValue, Occurrence, OccurrenceCounter, OccurrenceKind, Sample, Tid, Wakeup,
+};
+
+/// Where every tracepoint's raw data says in which context it was (`common_flags`), and the flags of hard and soft interrupts there
+/// (`TRACE_FLAG_HARDIRQ` and `TRACE_FLAG_SOFTIRQ` in Linux's `include/linux/trace_events.h`).
+const CONTEXT_AT: usize = 2;
+const INTERRUPTS: u8 = 0x18;
+
+/// An event that is recorded beside the clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BesideEvent {
+    /// What its samples become.
+    pub becomes: Becomes,
+    /// What its samples say besides.
+    pub fields: SampleFields,
+}
+
+/// What the samples of an event beside the clock say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SampleFields {
+    /// The same as the clock's.
+    #[default]
+    Common,
+    /// The same without a period (`PERF_SAMPLE_PERIOD`). The kernel records each occurrence of software events and tracepoints
+    /// of which it is to state a period that does not change.
+    NoPeriod,
+    /// In place of a period, what the event has counted (`PERF_SAMPLE_READ`). The period that changes with the rate is a guess
+    /// of the kernel, and the counts are not.
+    Count,
+}
+
+impl SampleFields {
+    /// The layout of the samples, where that of the clock's is known.
+    pub fn format(self, clocks: RecordFormat) -> RecordFormat {
+        let without = clocks.without_period();
+        match self {
+            Self::Common => clocks,
+            Self::NoPeriod => without,
+            Self::Count => {
+                RecordFormat { sample_type: without.sample_type.with(SampleType::READ), ..without }
+            }
+        }
+    }
+}
+
+/// What the samples of an event beside the clock become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Becomes {
+    /// Markers.
+    Occurrences(OccurrenceEvent),
+    /// The stacks of threads that leave their CPU (`sched:sched_switch`).
+    SwitchStacks,
+    /// Threads that others make ready to run (`sched:sched_waking`), with the fields of its raw data.
+    Wakeups(TracepointFormat),
+}
+
+impl BesideEvent {
+    /// What a sample of the event becomes. `None` where its raw data is not as its format says.
+    pub(super) fn kind(
+        &self,
+        sample: Sample,
+        record: &nyquist_perf::Sample<'_>,
+        counter: Option<OccurrenceCounter>,
+    ) -> Option<EventKind> {
+        Some(match &self.becomes {
+            Becomes::Occurrences(event) => {
+                EventKind::Occurrence(Box::new(event.occurrence(sample, record, counter)))
+            }
+            Becomes::SwitchStacks => EventKind::SwitchStack(sample),
+            Becomes::Wakeups(format) => {
+                let raw = record.raw?;
+                let woken = format.fields.iter().find(|field| field.name == "pid")?;
+                let file::FieldValue::Integer(woken) = woken.value(raw, ByteOrder::Little)? else {
+                    return None;
+                };
+                let woken = Tid(u32::try_from(woken).ok()?);
+                let in_interrupt = raw.get(CONTEXT_AT)? & INTERRUPTS != 0;
+                EventKind::Wakeup(Box::new(Wakeup { sample, woken, in_interrupt }))
+            }
+        })
+    }
+
+    /// Whether somebody has asked for its samples.
+    pub(super) fn is_asked_for(&self) -> bool {
+        matches!(self.becomes, Becomes::Occurrences(_))
+    }
+}
+
+/// An event whose samples become markers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OccurrenceEvent {
+    kind: Arc<OccurrenceKind>,
+    details: Details,
+    /// How many times it has happened with each sample, where that does not change. What some tracepoints state as
+    /// a period is an amount, as the nanoseconds of `sched:sched_stat_runtime`.
+    period: Option<u64>,
+}
+
+/// The contents of its samples besides their stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Details {
+    /// Nothing.
+    None,
+    /// The address of the memory that was accessed.
+    Address,
+    /// The fields of a tracepoint.
+    Fields(TracepointFormat),
+}
+
+impl OccurrenceEvent {
+    /// An event of this name, of which so many markers are made at most. `period` is how many times it has happened with each
+    /// sample, where samples do not say that or something else.
+    pub fn new(name: &str, details: Details, period: Option<u64>, most: u64) -> Self {
+        let fields: Vec<_> = match &details {
+            Details::None => Vec::new(),
+            Details::Address => vec![("addr".to_owned(), MarkerFormat::Hexadecimal)],
+            Details::Fields(format) => {
+                shown(format).map(|field| (field.name.clone(), marker_format(field))).collect()
+            }
+        };
+        Self { kind: Arc::new(OccurrenceKind::new(name, &fields, most)), details, period }
+    }
+
+    /// The contents of a sample of the event.
+    fn occurrence(
+        &self,
+        sample: Sample,
+        record: &nyquist_perf::Sample<'_>,
+        counter: Option<OccurrenceCounter>,
+    ) -> Occurrence {
+        let values = match &self.details {
+            Details::None => Vec::new(),
+            Details::Address => {
+                let address = record.data_address.and_then(|address| i64::try_from(address).ok());
+                vec![address.map_or(FieldValue::Missing, FieldValue::Integer)]
+            }
+            Details::Fields(format) => {
+                let raw = record.raw.unwrap_or_default();
+                shown(format).map(|field| value(field.value(raw, ByteOrder::Little))).collect()
+            }
+        };
+        let count = self.period.or(record.period).unwrap_or(1).max(1);
+        let counter = counter.filter(|_| self.period.is_none());
+        Occurrence { kind: Arc::clone(&self.kind), sample, count, counter, values }
+    }
+}
+
+/// The fields of a tracepoint that are numbers or texts.
+pub(crate) fn shown(format: &TracepointFormat) -> impl Iterator<Item = &Field> {
+    format.fields.iter().filter(|field| field.kind != FieldKind::Other)
+}
+
+/// How a tracepoint's field is shown.
+pub(crate) fn marker_format(field: &Field) -> MarkerFormat {
+    match field.kind {
+        FieldKind::Unsigned | FieldKind::Signed if field.name.ends_with("pid") => MarkerFormat::Pid,
+        FieldKind::Unsigned if field.size == 8 => MarkerFormat::Hexadecimal,
+        FieldKind::Unsigned | FieldKind::Signed => MarkerFormat::Integer,
+        _ => MarkerFormat::String,
+    }
+}
+
+/// The value of a tracepoint's field.
+pub(crate) fn value(value: Option<file::FieldValue>) -> FieldValue {
+    match value {
+        Some(file::FieldValue::Integer(number)) => {
+            i64::try_from(number).map_or(FieldValue::Missing, FieldValue::Integer)
+        }
+        Some(file::FieldValue::Text(text)) => FieldValue::String(text.into()),
+        None => FieldValue::Missing,
+    }
+}
+
+/// The opened events that are recorded beside the clock, by the kernel's numbers of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventsBeside {
+    /// Ascending by number.
+    by_id: Arc<[(u64, Arc<BesideEvent>)]>,
+}
+
+impl FromIterator<(u64, Arc<BesideEvent>)> for EventsBeside {
+    fn from_iter<I: IntoIterator<Item = (u64, Arc<BesideEvent>)>>(events: I) -> Self {
+        let mut by_id: Vec<_> = events.into_iter().collect();
+        by_id.sort_unstable_by_key(|(id, _)| *id);
+        Self { by_id: by_id.into() }
+    }
+}
+
+impl EventsBeside {
+    /// What the samples of the event of that number say. Those of other events are the clock's.
+    pub fn fields(&self, id: u64) -> SampleFields {
+        self.get(Some(id)).map(|event| event.fields).unwrap_or_default()
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// The event of that number. Takes time logarithmic in the number of events, and no time if there are no
+    /// events.
+    pub(super) fn get(&self, id: Option<u64>) -> Option<&BesideEvent> {
+        let id = id.filter(|_| !self.by_id.is_empty())?;
+        let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.by_id.get(at).map(|(_, event)| &**event)
+    }
+}

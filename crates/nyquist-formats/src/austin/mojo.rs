@@ -1,0 +1,398 @@
+//! Austin's binary form (MOJO), which is what Austin 4 writes, and Austin 3 with `-b`.
+
+use nyquist_profile::{FrameId, StackId, StringId};
+use rustc_hash::FxHashMap;
+
+use super::events::{Event, Events, VERSIONS, version};
+use super::samples::{Mode, Samples, Wanted, wanted};
+use crate::error::{Imported, ReadError};
+use crate::import::Code;
+
+const FORMAT: &str = "a binary file of Austin";
+
+/// The key of a text that no event defines: Austin could not read the name.
+const UNKNOWN: u64 = 1;
+
+/// Whether a file begins as one of these does.
+pub(crate) fn is_mojo(start: &[u8]) -> bool {
+    version(start).is_some()
+}
+
+/// Reads the samples, as [`read_value`](super::read_value) does those of the text: what that says holds here. Columns are read where
+/// the file has them.
+///
+/// # Errors
+/// As there, and if the file is of a version that is not known.
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+    let version = version(bytes).ok_or_else(|| ReadError::Malformed {
+        format: FORMAT,
+        problem: "it does not begin with MOJ and a version".into(),
+    })?;
+    if !VERSIONS.contains(&version) {
+        let (first, last) = (VERSIONS.start(), VERSIONS.end());
+        let text = format!("it is {FORMAT} of version {version}, and versions {first} to {last} are known");
+        return Err(ReadError::Unsupported(text));
+    }
+    let mut events = Events::new(bytes, version);
+    let (wanted, measure) = wanted(mode(Events::new(bytes, version)), name)?;
+    let mut reader = Reader {
+        samples: Samples::new(measure),
+        wanted,
+        texts: FxHashMap::default(),
+        frames: FxHashMap::default(),
+        bases: FxHashMap::default(),
+        current: None,
+        task_frames: 0,
+        without_value: 0,
+        tasks: 0,
+    };
+    while let Some(event) = events.next() {
+        if reader.take(event).is_none() {
+            events.break_off();
+        }
+    }
+    reader.finish(events.broken_at())
+}
+
+/// The file's mode: what it says, or else what the samples have.
+fn mode<'a>(events: impl Iterator<Item = Event<'a>>) -> Mode {
+    let (mut has_time, mut has_memory) = (false, false);
+    for event in events {
+        match event {
+            Event::Metadata { key: b"mode", value } => return Mode::of(&String::from_utf8_lossy(value)),
+            Event::Time(_) => has_time = true,
+            Event::Memory(_) => has_memory = true,
+            _ => {}
+        }
+    }
+    match (has_time, has_memory) {
+        (true, true) => Mode::Full,
+        (false, true) => Mode::Memory,
+        _ => Mode::Wall,
+    }
+}
+
+/// A text that the file has defined.
+#[derive(Clone, Copy)]
+struct Text {
+    /// None of an empty one.
+    id: Option<StringId>,
+    is_kernel: bool,
+    /// Whether it is how Python calls a file: with its ending, or in angle brackets.
+    is_python: bool,
+}
+
+/// A frame that the file has defined.
+#[derive(Clone, Copy)]
+struct Defined {
+    frame: FrameId,
+    /// Whether it is one of the program's own machine code, which a repeated stack loses.
+    is_native: bool,
+}
+
+/// The sample that is being read.
+struct Current {
+    pid: u64,
+    tid: String,
+    /// Its own frames, outermost first.
+    frames: Vec<Defined>,
+    /// Whether the frames of the thread's sample before are outside of them.
+    is_repeat: bool,
+    is_collecting: bool,
+    is_idle: bool,
+    time: Option<i64>,
+    memory: Option<i64>,
+}
+
+impl Current {
+    /// How much it counts. Whether a thread is idle is said between the time and the memory.
+    fn amount(&self, wanted: Wanted) -> Option<i64> {
+        match wanted {
+            Wanted::Cpu => self.memory.and(self.time),
+            Wanted::Time => self.time,
+            Wanted::Memory => self.memory,
+        }
+    }
+}
+
+struct Reader {
+    samples: Samples,
+    wanted: Wanted,
+    /// By process and key.
+    texts: FxHashMap<(u64, u64), Text>,
+    frames: FxHashMap<(u64, u64), Defined>,
+    /// What a repeated stack of a thread begins with: its last stack up to its innermost frame of Python.
+    bases: FxHashMap<(u64, String), Option<StackId>>,
+    current: Option<Current>,
+    /// How many of the next frames are a task's.
+    task_frames: u64,
+    without_value: u64,
+    tasks: u64,
+}
+
+impl Reader {
+    /// Takes an event. `None` if it makes no sense where it is.
+    fn take(&mut self, event: Event<'_>) -> Option<()> {
+        match event {
+            Event::Metadata { .. } | Event::Ignored => {}
+            Event::Stack { pid, tid } => self.begin_sample(pid, tid),
+            Event::Frame { key, file, name, line, column } => {
+                let pid = self.current.as_ref()?.pid;
+                let [file, name] = [self.text(pid, file)?, self.text(pid, name)?];
+                let defined = self.define(file, name, (line, column));
+                self.frames.insert((pid, key), defined);
+            }
+            Event::FrameRef(key) => {
+                let frame = *self.frames.get(&(self.current.as_ref()?.pid, key))?;
+                if self.task_frames > 0 {
+                    self.task_frames -= 1;
+                } else {
+                    self.current.as_mut()?.frames.push(frame);
+                }
+            }
+            Event::InvalidFrame => self.push(&Code { name: "INVALID", ..Code::default() })?,
+            Event::KernelFrame(name) => {
+                let name = &*String::from_utf8_lossy(name);
+                self.push(&Code { name, file: Some("kernel"), is_kernel: true, ..Code::default() })?;
+            }
+            Event::Collecting => self.current.as_mut()?.is_collecting = true,
+            Event::Idle => self.current.as_mut()?.is_idle = true,
+            Event::Time(value) => self.current.as_mut()?.time = Some(value),
+            Event::Memory(value) => self.current.as_mut()?.memory = Some(value),
+            Event::Text { key, text } => {
+                let pid = self.current.as_ref()?.pid;
+                let text = self.intern(&String::from_utf8_lossy(text));
+                self.texts.insert((pid, key), text);
+            }
+            Event::Repeat => self.current.as_mut()?.is_repeat = true,
+            Event::TaskStack { frames } => {
+                self.current.as_ref()?;
+                self.task_frames = frames;
+                self.tasks += 1;
+            }
+        }
+        Some(())
+    }
+
+    fn begin_sample(&mut self, pid: u64, tid: &[u8]) {
+        self.end_sample();
+        self.task_frames = 0;
+        let tid = String::from_utf8_lossy(tid);
+        // The text has thread ids in decimal digits, as the system's tools do.
+        let tid = u64::from_str_radix(&tid, 16).map_or(tid.into_owned(), |number| number.to_string());
+        self.current = Some(Current {
+            pid,
+            tid,
+            frames: Vec::new(),
+            is_repeat: false,
+            is_collecting: false,
+            is_idle: false,
+            time: None,
+            memory: None,
+        });
+    }
+
+    fn end_sample(&mut self) {
+        let Some(current) = self.current.take() else { return };
+        let amount = current.amount(self.wanted);
+        let key = (current.pid, current.tid);
+        let before = current.is_repeat.then(|| self.bases.get(&key).copied().flatten()).flatten();
+        let (mut stack, mut base) = (before, before);
+        for Defined { frame, is_native } in current.frames {
+            stack = Some(self.samples.importer.stack(stack, frame));
+            base = if is_native { base } else { stack };
+        }
+        let (pid, tid) = &key;
+        match amount {
+            Some(amount) => {
+                if current.is_collecting {
+                    let frame = self.samples.importer.frame(&Code { name: "GC", ..Code::default() });
+                    stack = Some(self.samples.importer.stack(stack, frame));
+                }
+                let is_waiting = current.is_idle && self.wanted == Wanted::Cpu;
+                self.samples.add((&pid.to_string(), tid), (stack, is_waiting), amount);
+            }
+            None => self.without_value += 1,
+        }
+        self.bases.insert(key, base);
+    }
+
+    /// A frame that is in the sample alone.
+    fn push(&mut self, code: &Code<'_>) -> Option<()> {
+        let frame = self.samples.importer.frame(code);
+        self.current.as_mut()?.frames.push(Defined { frame, is_native: true });
+        Some(())
+    }
+
+    fn intern(&mut self, text: &str) -> Text {
+        Text {
+            id: (!text.is_empty()).then(|| self.samples.importer.builder().intern_string(text)),
+            is_kernel: text == "kernel",
+            is_python: text.strip_suffix(".py").is_some() || text.starts_with('<') && text.ends_with('>'),
+        }
+    }
+
+    fn text(&mut self, pid: u64, key: u64) -> Option<Text> {
+        match key {
+            UNKNOWN => Some(self.intern("<unknown>")),
+            _ => self.texts.get(&(pid, key)).copied(),
+        }
+    }
+
+    fn define(&mut self, file: Text, name: Text, (line, column): (u64, u64)) -> Defined {
+        let place = |number: u64| u32::try_from(number).ok();
+        let code =
+            Code { line: place(line), column: place(column), is_kernel: file.is_kernel, ..Code::default() };
+        let frame = self.samples.importer.frame_of(name.id, file.id, &code);
+        Defined { frame, is_native: !file.is_python }
+    }
+
+    /// The profile, of a file that ends as it should, or is damaged at that byte.
+    fn finish(mut self, broken_at: Option<usize>) -> Result<Imported, ReadError> {
+        let is_whole = self.current.as_ref().is_none_or(|current| current.amount(self.wanted).is_some());
+        if !is_whole {
+            self.current = None;
+        }
+        self.end_sample();
+        let cut = match broken_at {
+            Some(at) => Some(format!("byte {at}")),
+            None => (!is_whole).then(|| "its last sample".to_owned()),
+        };
+        let others =
+            [(self.without_value, "samples without a value"), (self.tasks, "positions of tasks (asyncio)")];
+        self.samples.finish(FORMAT, cut, &others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_profile::Unit;
+
+    use super::*;
+    use crate::error::Note;
+    use crate::test_profile::{assert_same_stacks, stacks_of, waits_of};
+
+    /// Of version 3, with that mode: two processes with a frame of the same key, whose names differ.
+    fn file(mode: &str, rest: &[&[u8]]) -> Vec<u8> {
+        let head = format!("MOJ\x03\x01austin\x004.0.0\0\x01mode\0{mode}\0");
+        [head.as_bytes(), &rest.concat()].concat()
+    }
+
+    const STACK: &[u8] = b"\x02\x07\0a\0";
+    /// The frames `work` and `main` of thread 10 of process 7.
+    const FRAMES: &[u8] =
+        b"\x0b\x02/a.py\0\x0b\x03main\0\x0b\x04work\0\x03\x01\x02\x03\x01\x01\x01\x05\x03\x02\x02\x04\x09\x09\x05\x08";
+    const MAIN: &[u8] = b"\x05\x01";
+    const WORK: &[u8] = b"\x05\x02";
+    const COLLECTING: &[u8] = b"\x07";
+    /// 2000 µs.
+    const TIME: &[u8] = b"\x09\x90\x1f";
+    /// 4096 bytes, and -64.
+    const GROWTH: &[u8] = b"\x0a\x80\x40";
+    const FREED: &[u8] = b"\x0a\xc0\x01";
+    const IDLE: &[u8] = b"\x08";
+
+    #[test]
+    fn full_samples_say_what_the_text_says() {
+        let bytes = file(
+            "full",
+            &[
+                &[STACK, FRAMES, MAIN, WORK, TIME, GROWTH].concat(),
+                &[STACK, MAIN, COLLECTING, TIME, FREED].concat(),
+                &[b"\x02\x07\0b\0", MAIN, TIME, IDLE, b"\x0a\0"].concat(),
+            ],
+        );
+        let text = b"# mode: full\nP7;T0:10;/a.py:main:1;/a.py:work:9 2000,0,4096\n\
+            P7;T0:10;/a.py:main:1;:GC: 2000,0,-64\nP7;T0:11;/a.py:main:1 2000,1,0\n";
+        for value in [None, Some("cpu"), Some("wall"), Some("memory")] {
+            let read = read_value(&bytes, value).unwrap();
+            let expected = super::super::read_value(text, value).unwrap();
+            assert_same_stacks(&read.profile, &expected.profile);
+            assert_eq!(
+                (&read.profile.meta().measure, &read.notes),
+                (&expected.profile.meta().measure, &expected.notes)
+            );
+            let threads = |profile: &nyquist_profile::Profile| -> Vec<_> {
+                profile.threads().iter().map(|thread| thread.tid.clone()).collect()
+            };
+            assert_eq!(threads(&read.profile), threads(&expected.profile));
+        }
+        let profile = read_value(&bytes, None).unwrap().profile;
+        assert_eq!(
+            (stacks_of(&profile), waits_of(&profile)),
+            (vec!["main;GC 1".into(), "main;work 1".into()], vec!["main 1".into()])
+        );
+        let work = profile.frames().iter().find(|frame| profile.func_name(frame.func) == "work").unwrap();
+        assert_eq!((work.line, work.column), (Some(9), Some(5)));
+    }
+
+    #[test]
+    fn the_mode_says_what_is_counted() {
+        let of = |mode, value: &[u8]| {
+            let profile = read_value(&file(mode, &[STACK, FRAMES, MAIN, value]), None).unwrap().profile;
+            assert_eq!(stacks_of(&profile), ["main 1"]);
+            profile.meta().measure.clone()
+        };
+        assert!(of("cpu", TIME).is_cpu_time());
+        assert_eq!(&*of("wall", TIME).name, "wall time");
+        assert_eq!(of("memory", GROWTH).unit, Unit::Bytes);
+    }
+
+    #[test]
+    fn each_process_has_keys_of_its_own() {
+        let other = b"\x02\x08\0c\0\x0b\x02<b>\0\x0b\x03other\0\x03\x01\x02\x03\x01\x01\x01\x05";
+        let bytes = file("wall", &[STACK, FRAMES, MAIN, TIME, other, MAIN, TIME, STACK, MAIN, WORK, TIME]);
+        let profile = read_value(&bytes, None).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["main 1", "main;work 1", "other 1"]);
+        let pids: Vec<_> = profile.processes().iter().map(|process| &*process.pid).collect();
+        assert_eq!(pids, ["7", "8"]);
+    }
+
+    #[test]
+    fn a_repeated_stack_has_the_frames_before() {
+        // A frame of machine code at the end is no part of what is repeated.
+        let native = b"\x0b\x05/lib/libc.so\0\x0b\x06read\0\x03\x03\x05\x06\x01\x01\0\0\x05\x03";
+        let bytes = file(
+            "wall",
+            &[STACK, FRAMES, MAIN, native, TIME, STACK, WORK, b"\x0d\x0d", TIME, STACK, b"\x0d", TIME],
+        );
+        let profile = read_value(&bytes, None).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["main;read 1", "main;work 2"]);
+    }
+
+    #[test]
+    fn frames_of_tasks_are_not_the_sample_s() {
+        let tasks = b"\x0e\x63\x03\x01\x05\x02\x0f\x63\x64\x10\x63";
+        let read = read_value(&file("wall", &[STACK, FRAMES, tasks, MAIN, TIME]), None).unwrap();
+        assert_eq!(stacks_of(&read.profile), ["main 1"]);
+        assert_eq!(read.notes, [Note::LeftOut { count: 1, what: "positions of tasks (asyncio)".into() }]);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_gives_what_is_before() {
+        let whole = file("cpu", &[STACK, FRAMES, MAIN, TIME, STACK, MAIN, WORK, TIME]);
+        let first = whole.len() - STACK.len() - MAIN.len() - WORK.len() - TIME.len();
+        for end in first..whole.len() {
+            let read = read_value(&whole[..end], None).unwrap();
+            assert_eq!(stacks_of(&read.profile), ["main 1"]);
+            assert_eq!(read.notes.len(), usize::from(end > first), "{end}");
+        }
+        for end in 0..first {
+            assert!(read_value(&whole[..end], None).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn unknown_versions_and_keys_are_told() {
+        let error = |bytes: &[u8]| read_value(bytes, None).unwrap_err().to_string();
+        assert_eq!(
+            error(b"MOJ\x04\x02"),
+            "it is a binary file of Austin of version 4, and versions 1 to 3 are known"
+        );
+        assert_eq!(
+            error(&file("cpu", &[STACK, MAIN, TIME])),
+            "it is not a binary file of Austin: it is cut off or damaged at byte 33, before its first sample"
+        );
+        assert!(read_value(&file("cpu", &[STACK, FRAMES, MAIN, TIME]), Some("memory")).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! What both forms of Austin's files share: which value is read, and samples by thread.
+
+use nyquist_profile::{Measure, StackId, Unit};
+use rustc_hash::FxHashMap;
+
+use crate::error::{Imported, Note, ReadError};
+use crate::import::{Importer, ThreadName};
+use crate::values::{Queue, Value, choose};
+
+/// What the samples count, by the file's metadata `mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    #[default]
+    Wall,
+    Cpu,
+    Memory,
+    /// Three values a sample: how long it was, whether the thread was idle, and by how much memory grew.
+    Full,
+}
+
+impl Mode {
+    /// The mode that the metadata calls so. Austin's default is wall time.
+    pub(super) fn of(name: &str) -> Self {
+        match name.trim() {
+            "cpu" => Self::Cpu,
+            "memory" => Self::Memory,
+            "full" => Self::Full,
+            _ => Self::Wall,
+        }
+    }
+}
+
+/// What is read of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The time, on the CPU or off it as the sample says.
+    Cpu,
+    /// The time, whatever the thread did.
+    Time,
+    Memory,
+}
+
+/// What is read of a file of that mode, where the value of that name is asked for, and what it counts.
+///
+/// # Errors
+/// If there is no such value.
+pub(super) fn wanted(mode: Mode, name: Option<&str>) -> Result<(Wanted, Measure), ReadError> {
+    let cpu = |wanted| (wanted, Value::new("cpu", Unit::Time));
+    let wall = (Wanted::Time, Value::new("wall", Unit::Time));
+    let memory = (Wanted::Memory, Value::new("memory", Unit::Bytes));
+    let values = match mode {
+        Mode::Wall => vec![wall],
+        Mode::Cpu => vec![cpu(Wanted::Time)],
+        Mode::Memory => vec![memory],
+        Mode::Full => vec![cpu(Wanted::Cpu), wall, memory],
+    };
+    let (kinds, values): (Vec<_>, Vec<_>) = values.into_iter().unzip();
+    let at = choose(&values, name, 0)?;
+    let measure = match &*values[at].name {
+        "cpu" => Measure::default(),
+        "wall" => Measure { name: "wall time".into(), unit: Unit::Time },
+        _ => Measure { name: "memory growth".into(), unit: Unit::Bytes },
+    };
+    Ok((kinds[at], measure))
+}
+
+/// The samples of a file, one behind the other on their threads.
+pub(super) struct Samples {
+    pub importer: Importer,
+    /// How many ns or bytes one is.
+    factor: u64,
+    threads: FxHashMap<(String, String), Queue>,
+    count: u64,
+    freed: u64,
+}
+
+impl Samples {
+    pub(super) fn new(measure: Measure) -> Self {
+        let factor = if measure.unit == Unit::Time { 1000 } else { 1 };
+        let mut importer = Importer::new("Python", "Austin");
+        importer.meta_mut().measure = measure;
+        Self { importer, factor, threads: FxHashMap::default(), count: 0, freed: 0 }
+    }
+
+    /// Adds a sample of a thread: its stack, whether it is waiting, and how many µs or bytes it counts.
+    pub(super) fn add(&mut self, (pid, tid): (&str, &str), stack: (Option<StackId>, bool), amount: i64) {
+        self.count += 1;
+        self.freed += u64::from(amount < 0);
+        let amount = u64::try_from(amount).unwrap_or(0).saturating_mul(self.factor);
+        let importer = &mut self.importer;
+        let queue = self.threads.entry((pid.to_owned(), tid.to_owned())).or_insert_with(|| {
+            let thread = importer.thread(ThreadName { pid, process: "Python", tid, thread: "Python" });
+            Queue::new(thread)
+        });
+        queue.add_with(importer, stack, amount);
+    }
+
+    /// The profile, with a note on where the file ends early, and one on each of the `others` that are no samples.
+    ///
+    /// # Errors
+    /// If there is no sample.
+    pub(super) fn finish(
+        self,
+        format: &'static str,
+        cut: Option<String>,
+        others: &[(u64, &str)],
+    ) -> Result<Imported, ReadError> {
+        let Self { mut importer, count, freed, .. } = self;
+        if count == 0 {
+            let problem = match cut {
+                Some(place) => format!("it is cut off or damaged at {place}, before its first sample"),
+                None => "it has no sample".into(),
+            };
+            return Err(ReadError::Malformed { format, problem });
+        }
+        if let Some(place) = cut {
+            importer.note(Note::Cut { place });
+        }
+        importer.note_left_out(freed, "samples in which memory was freed");
+        for &(count, what) in others {
+            importer.note_left_out(count, what);
+        }
+        Ok(importer.finish(None))
+    }
+}

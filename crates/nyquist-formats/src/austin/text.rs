@@ -1,0 +1,184 @@
+//! Austin's text: a line a sample of a Python program, `P42;T0:43;file:function:line;... 1000`.
+//!
+//! It is described in its README (<https://github.com/P403n1x87/austin>, output).
+
+use nyquist_profile::StackId;
+
+use super::samples::{Mode, Samples, Wanted, wanted};
+use crate::error::{Imported, ReadError};
+use crate::import::Code;
+
+const FORMAT: &str = "a file of Austin";
+
+/// Whether a line is a sample.
+pub(crate) fn is_sample(line: &str) -> bool {
+    let rest = line.strip_prefix('P').and_then(|rest| rest.split_once(";T"));
+    rest.is_some_and(|(pid, rest)| {
+        !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()) && rest.contains(' ')
+    })
+}
+
+/// Reads the samples: wall time, CPU time or bytes, as the file's mode says. Of the mode `full`, whose samples have it all, CPU time,
+/// with waiting where a thread was idle.
+///
+/// # Errors
+/// If no line is a sample.
+pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+    read_value(bytes, None)
+}
+
+/// As [`read`], of the value of that name: `cpu`, `wall` or `memory`.
+///
+/// # Errors
+/// As there, and if there is no such value.
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+    let lines = || bytes.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
+    let mode = mode(lines());
+    let (wanted, measure) = wanted(mode, name)?;
+    let mut reader = Reader { samples: Samples::new(measure), mode, wanted };
+    let mut others = 0;
+    for line in lines() {
+        let line = line.trim_end();
+        if !line.is_empty() && !line.starts_with('#') && reader.read_sample(line).is_none() {
+            others += 1;
+        }
+    }
+    let is_cut = others > 0 && !bytes.ends_with(b"\n");
+    let others = others - u64::from(is_cut);
+    reader.samples.finish(
+        FORMAT,
+        is_cut.then(|| "its last line".into()),
+        &[(others, "lines that are no sample")],
+    )
+}
+
+/// The file's mode. Old files have no such line: more than one number makes it `full`. And `mojo2austin` of austin-python leaves the
+/// time alone of samples of that mode.
+fn mode<'a>(lines: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> Mode {
+    let mut stated = None;
+    for line in lines {
+        if let Some(mode) = line.strip_prefix("# mode:") {
+            stated = Some(Mode::of(mode));
+        } else if is_sample(&line) {
+            let metrics = line.trim_end().rsplit(' ').next().unwrap_or_default();
+            return match stated {
+                Some(mode) if mode != Mode::Full => mode,
+                _ if metrics.contains(',') => Mode::Full,
+                _ => Mode::Wall,
+            };
+        }
+    }
+    stated.unwrap_or_default()
+}
+
+struct Reader {
+    samples: Samples,
+    mode: Mode,
+    wanted: Wanted,
+}
+
+impl Reader {
+    fn read_sample(&mut self, line: &str) -> Option<()> {
+        if !is_sample(line) {
+            return None;
+        }
+        let (stack, metrics) = line.rsplit_once(' ')?;
+        let (amount, off_cpu) = self.amount(metrics)?;
+        let mut parts = stack.split(';');
+        let pid = parts.next()?.strip_prefix('P')?;
+        let tid = parts.next()?.strip_prefix('T')?;
+        // The interpreter's number is in front of the thread's.
+        let tid = tid.rsplit(':').next().unwrap_or(tid);
+        let stack =
+            parts.filter(|part| !part.is_empty()).fold(None, |prefix, part| Some(self.push(prefix, part)));
+        self.samples.add((pid, tid), (stack, off_cpu), amount);
+        Some(())
+    }
+
+    /// How much a sample counts, and whether it is waiting.
+    fn amount(&self, metrics: &str) -> Option<(i64, bool)> {
+        let mut numbers = metrics.split(',');
+        let mut number = || numbers.next()?.parse::<i64>().ok();
+        let first = number()?;
+        if self.mode != Mode::Full {
+            return Some((first, false));
+        }
+        let (idle, memory) = (number()?, number()?);
+        Some(match self.wanted {
+            Wanted::Cpu => (first, idle != 0),
+            Wanted::Time => (first, false),
+            Wanted::Memory => (memory, false),
+        })
+    }
+
+    /// A frame as `file:function:line`. A file may have colons.
+    fn push(&mut self, prefix: Option<StackId>, text: &str) -> StackId {
+        let parts = text.rsplit_once(':').and_then(|(rest, line)| {
+            let (file, name) = rest.rsplit_once(':')?;
+            Some((file, name, line.parse::<u32>().ok()?))
+        });
+        let code = match parts {
+            Some((file, name, line)) if !name.is_empty() => Code {
+                name,
+                file: Some(file),
+                line: Some(line),
+                is_kernel: file == "kernel",
+                ..Code::default()
+            },
+            // What the interpreter does: `:GC:`.
+            _ => Code { name: text.trim_matches(':'), ..Code::default() },
+        };
+        let frame = self.samples.importer.frame(&code);
+        self.samples.importer.stack(prefix, frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_profile::{Measure, Unit};
+
+    use super::*;
+    use crate::test_profile::{stacks_of, waits_of};
+
+    const FULL: &str = "# austin: 3.6.0\n# interval: 1000\n# mode: full\n\n\
+        P7;T0:7;/a.py:<module>:1;C:\\b.py:work:9 2000,0,4096\n\
+        P7;T0:7;/a.py:<module>:1;:GC: 1000,0,-512\n\
+        P7;T0:9 3000,1,0\n\n# duration: 6000\n";
+
+    #[test]
+    fn full_samples_are_cpu_time_and_waiting() {
+        let profile = read(FULL.as_bytes()).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["<module>;GC 1", "<module>;work 2"]);
+        assert_eq!(waits_of(&profile), [" 3"]);
+        assert!(profile.meta().measure.is_cpu_time() && profile.meta().interval == 1_000_000);
+        let work = profile.frames().iter().find(|frame| profile.func_name(frame.func) == "work").unwrap();
+        let file = profile.string(profile.source(profile.frame_source(work).unwrap()).filename);
+        assert_eq!((file, work.line), ("C:\\b.py", Some(9)));
+        let threads: Vec<_> = profile.threads().iter().map(|thread| &*thread.tid).collect();
+        assert_eq!(threads, ["7", "9"]);
+    }
+
+    #[test]
+    fn wall_time_and_memory_can_be_asked_for() {
+        let wall = read_value(FULL.as_bytes(), Some("wall")).unwrap().profile;
+        assert_eq!(stacks_of(&wall), [" 3", "<module>;GC 1", "<module>;work 2"]);
+        assert_eq!(&*wall.meta().measure.name, "wall time");
+        let memory = read_value(FULL.as_bytes(), Some("memory")).unwrap();
+        assert_eq!((stacks_of(&memory.profile), memory.notes.len()), (vec!["<module>;work 1".into()], 1));
+        assert_eq!((memory.profile.meta().interval, memory.profile.meta().measure.unit), (4096, Unit::Bytes));
+    }
+
+    #[test]
+    fn the_mode_says_what_is_counted() {
+        let of = |head: &str| {
+            let text = format!("{head}P7;T7;a.py:f:3 250\n");
+            read(text.as_bytes()).unwrap().profile.meta().measure.clone()
+        };
+        assert_eq!(of("# mode: cpu\n"), Measure::default());
+        assert_eq!(of(""), Measure { name: "wall time".into(), unit: Unit::Time });
+        assert_eq!(of("# mode: memory\n").unit, Unit::Bytes);
+        assert_eq!(&*of("# mode: full\n").name, "wall time");
+        assert!(read_value(b"P7;T7;a.py:f:3 250\n", Some("memory")).is_err());
+        assert!(read(b"# mode: cpu\nmain;x 3\n").is_err());
+    }
+}

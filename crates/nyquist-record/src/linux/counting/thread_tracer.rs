@@ -1,0 +1,294 @@
+//! The thread that traces a command for its counts: it opens the counters of each thread that is born, and reads them when
+//! the thread has ended.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nyquist_convert::event::Pid;
+
+use super::counted_threads::{CountedThreads, ThreadCounts};
+use super::counters::{Counters, Scope};
+use super::error::CountError;
+use super::thread_account::ThreadAccount;
+use crate::linux::arch::registers::{self, Stopped};
+use crate::linux::event_names::Event;
+use crate::linux::ptrace::OpenError;
+use crate::linux::ptrace::privileges::Privileges;
+use crate::linux::ptrace::restart::{Signals, only_epoll_descriptor, repeat_interrupted_call};
+use crate::linux::ptrace::stop::Stop;
+use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::process::{Preference, group_of};
+use crate::linux::sys::ptrace::{self, Patience, Ticker, Waited};
+use crate::linux::sys::suspend::Suspension;
+use crate::linux::{proc, thread_state};
+
+/// How often it is looked whether the end is asked for, while nothing happens.
+const BETWEEN_QUESTIONS_NS: u64 = 20_000_000;
+
+/// For how long to wait when the only thing to hear is the command's end, which another thread will take.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// The most threads of which counts are kept: a command that starts processes without end would fill the memory.
+const MOST_THREADS: usize = 100_000;
+
+/// How often a thread gets a CPU from the stop after which it calls again to the next signal.
+const TURNS_OF_A_REPEATED_CALL: u64 = 2;
+
+/// For how long programs may put things in order before they stop by Ctrl-Z.
+const LONGEST_TO_STOP_NS: u64 = 1_000_000_000;
+
+/// A thread that lives.
+struct Living {
+    pid: u32,
+    /// How many were born before it.
+    number: usize,
+    name: String,
+    counters: Counters,
+    /// What the kernel had counted of it when counting began.
+    before: ThreadAccount,
+    /// What the kernel had counted of it when it began to end.
+    account: Option<ThreadAccount>,
+    is_ending: bool,
+    /// Whether job control has stopped it.
+    has_stopped: bool,
+    /// When a system call of it was last made again, and how often it had got a CPU by then.
+    repeated: Option<(u64, u64)>,
+}
+
+/// The state of the tracing thread.
+pub(super) struct ThreadTracer {
+    events: Vec<Event>,
+    child: Pid,
+    stop: Arc<AtomicBool>,
+    ticker: Ticker,
+    suspension: Suspension,
+    privileges: Privileges,
+    /// Whether the process has not become the command yet.
+    awaits_exec: bool,
+    /// By their numbers.
+    living: HashMap<u32, Living>,
+    born: usize,
+    ended: Vec<(usize, ThreadCounts)>,
+    /// Those that live and are not counted, because they are too many.
+    uncounted: HashSet<u32>,
+    not_counted: u64,
+}
+
+impl ThreadTracer {
+    /// Makes the calling thread the tracer of a process with one thread, which is counted from its next exec on.
+    pub(super) fn seize(
+        events: Vec<Event>,
+        child: Pid,
+        privileges: Privileges,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, CountError> {
+        let system = |what| move |source| OpenError::System { what, source };
+        let ticker = Ticker::new().map_err(system("no timer can be made"))?;
+        let suspension = Suspension::take_over().map_err(system("SIGTSTP cannot be taken over"))?;
+        ptrace::seize(child.0).map_err(|error| OpenError::of_seizing(child, error))?;
+        let mut tracer = Self {
+            events,
+            child,
+            stop,
+            ticker,
+            suspension,
+            privileges,
+            awaits_exec: true,
+            living: HashMap::new(),
+            born: 0,
+            ended: Vec::new(),
+            uncounted: HashSet::new(),
+            not_counted: 0,
+        };
+        tracer.count(child.0, child.0, true)?;
+        Ok(tracer)
+    }
+
+    /// Traces until all threads have ended, or the end is asked for.
+    pub(super) fn run(mut self) -> CountedThreads {
+        // A thread is held until this one has the CPU.
+        let _preference = Preference::of_this_thread();
+        self.ticker.set(monotonic_ns(), BETWEEN_QUESTIONS_NS);
+        while !self.stop.load(Ordering::Relaxed) {
+            match ptrace::wait(Patience::UntilSignal) {
+                Ok(Some(waited)) => self.handle(waited),
+                Ok(None) => {}
+                // Nobody is left.
+                Err(_) => break,
+            }
+            self.stop_after_the_command();
+        }
+        for tid in self.living.keys().copied().collect::<Vec<_>>() {
+            self.note_end(tid);
+            self.close(tid);
+        }
+        self.ended.sort_by_key(|(number, _)| *number);
+        CountedThreads {
+            threads: self.ended.into_iter().map(|(_, thread)| thread).collect(),
+            not_counted: self.not_counted,
+            lost_privileges: self.privileges.lost,
+        }
+    }
+
+    /// Does what there is to do about a stopped or ended thread, and lets it go on. That it is gone meanwhile is no
+    /// error: its end will be heard of.
+    fn handle(&mut self, waited: Waited) {
+        let tid = waited.tid;
+        let stop = Stop::of(waited);
+        if stop == Stop::Ended {
+            return self.end(tid);
+        }
+        // A thread that is born stops by itself before it runs, whether its parent has been heard of or not.
+        if !self.living.contains_key(&tid) && !self.uncounted.contains(&tid) {
+            self.adopt(tid);
+        }
+        if let Some(thread) = self.living.get_mut(&tid) {
+            thread.has_stopped = stop == Stop::Group;
+        }
+        match stop {
+            Stop::Group => {
+                // It stays so until SIGCONT.
+                let _ = ptrace::listen(tid);
+                return;
+            }
+            Stop::Signal(signal) => return self.deliver(tid, signal),
+            Stop::Exec => self.exec(tid),
+            Stop::Exit => self.note_end(tid),
+            Stop::Ended | Stop::Trap | Stop::Birth => {}
+        }
+        let _ = ptrace::resume(tid, 0);
+    }
+
+    /// A thread is there that was born from a traced one.
+    fn adopt(&mut self, tid: u32) {
+        let pid = proc::status_number(tid, "Tgid").unwrap_or(tid);
+        if self.born >= MOST_THREADS || self.count(pid, tid, false).is_err() {
+            self.uncounted.insert(tid);
+            self.not_counted += 1;
+        }
+    }
+
+    /// Opens the counters of a thread.
+    fn count(&mut self, pid: u32, tid: u32, from_exec: bool) -> Result<(), CountError> {
+        let counters = Counters::open(&self.events, Scope::Thread { tid, from_exec })?;
+        if !from_exec {
+            counters.enable();
+        }
+        let living = Living {
+            pid,
+            number: self.born,
+            name: name_of(pid, tid).unwrap_or_default(),
+            counters,
+            before: ThreadAccount::read(pid, tid).unwrap_or_default(),
+            account: None,
+            is_ending: false,
+            has_stopped: false,
+            repeated: None,
+        };
+        self.born += 1;
+        self.living.insert(tid, living);
+        Ok(())
+    }
+
+    /// Lets a thread have its signal. One that does nothing would not have ended a system call without a tracer.
+    fn deliver(&mut self, tid: u32, signal: i32) {
+        self.repeat_call(tid, signal);
+        let _ = ptrace::resume(tid, signal);
+    }
+
+    /// Makes a thread call the system again where a signal that does nothing has ended its call.
+    fn repeat_call(&mut self, tid: u32, signal: i32) {
+        let Some(thread) = self.living.get_mut(&tid).filter(|_| registers::TELL_CALLS) else { return };
+        let Ok(mut stopped) = Stopped::read(tid) else { return };
+        if stopped.interrupted_call().is_none() {
+            return;
+        }
+        let Some(signals) = Signals::of(thread.pid, tid).filter(|signals| signals.ignores(signal)) else {
+            return;
+        };
+        let now = monotonic_ns();
+        let turns = thread_state::Files::open(thread.pid, tid).schedule().unwrap_or_default().turns;
+        // One that has got a CPU to call again, and another time for this signal, has waited in that call meanwhile. It may have made
+        // another call in between: then this one's timeout comes early, which programs must expect. A call that began at
+        // another time waits for its whole timeout again.
+        let waited_ns = match thread.repeated {
+            Some((at, before)) if turns <= before + TURNS_OF_A_REPEATED_CALL => now.saturating_sub(at),
+            _ => 0,
+        };
+        let epoll = || only_epoll_descriptor(thread.pid, tid);
+        if repeat_interrupted_call(&mut stopped, &signals, waited_ns, epoll) && stopped.write(tid).is_ok() {
+            thread.repeated = Some((now, turns));
+        }
+    }
+
+    /// A process has become another program. All of its other threads are gone, and the one that has called exec has
+    /// the process's number now.
+    fn exec(&mut self, tid: u32) {
+        ptrace::take_stop(tid);
+        let former = ptrace::event_message(tid).unwrap_or(tid);
+        if former != tid {
+            self.close(tid);
+            if let Some(thread) = self.living.remove(&former) {
+                self.living.insert(tid, thread);
+            }
+        }
+        if let Some(thread) = self.living.get_mut(&tid) {
+            if self.child.0 == tid && std::mem::take(&mut self.awaits_exec) {
+                thread.before = ThreadAccount::read(tid, tid).unwrap_or_default();
+            }
+            thread.name = name_of(tid, tid).unwrap_or_default();
+        }
+        self.privileges.note_exec(tid);
+    }
+
+    /// A thread is about to end: its name can be read for the last time.
+    fn note_end(&mut self, tid: u32) {
+        let Some(thread) = self.living.get_mut(&tid).filter(|thread| !thread.is_ending) else { return };
+        thread.is_ending = true;
+        if let Some(name) = name_of(thread.pid, tid) {
+            thread.name = name;
+        }
+        thread.account = ThreadAccount::read(thread.pid, tid).map(|now| now.since(thread.before));
+    }
+
+    /// A thread has ended. Its status is for its parent, and for another thread of this process where that is the command.
+    fn end(&mut self, tid: u32) {
+        let is_known = self.living.contains_key(&tid);
+        self.uncounted.remove(&tid);
+        self.close(tid);
+        if self.child.0 != tid {
+            ptrace::reap(tid);
+        } else if !is_known {
+            // It is named again and again until its status is taken.
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    /// Reads the counters of a thread for the last time.
+    fn close(&mut self, tid: u32) {
+        let Some(thread) = self.living.remove(&tid) else { return };
+        let Living { pid, number, name, counters, account, .. } = thread;
+        let counts = ThreadCounts { pid, tid, name, readings: counters.read(), account };
+        self.ended.push((number, counts));
+    }
+
+    /// Stops this process by Ctrl-Z where that was asked for, and all who were asked with it have stopped: without the tracer no
+    /// signal is delivered.
+    fn stop_after_the_command(&self) {
+        let Some(asked_at) = self.suspension.asked_at() else { return };
+        let own = group_of(std::process::id());
+        let is_late = monotonic_ns().saturating_sub(asked_at) >= LONGEST_TO_STOP_NS;
+        let mut threads = self.living.values();
+        if is_late || threads.all(|it| it.has_stopped || it.is_ending || group_of(it.pid) != own) {
+            self.suspension.stop();
+        }
+    }
+}
+
+fn name_of(pid: u32, tid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned())
+}

@@ -1,0 +1,209 @@
+//! Which function of a file a name means: its symbol, its demangled name, or that name without what can be left out.
+
+use nyquist_object::Svma;
+use nyquist_symbols::demangle;
+use std::collections::BTreeMap;
+
+/// How many functions are named where several fit.
+const NAMED: usize = 5;
+
+/// Why a name means no function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unclear {
+    /// No function has it.
+    Missing,
+    /// Several functions fit: some of them, and how many more there are.
+    Several(Vec<String>, usize),
+}
+
+/// The function that a name means, among symbols with their addresses. A whole name comes before one without parameters and
+/// generic arguments, and that before the last parts of a path.
+pub(super) fn find(symbols: &[(String, Svma)], name: &str) -> Result<Svma, Unclear> {
+    let exact = symbols.iter().find(|(symbol, _)| symbol == name);
+    let exact = exact.or_else(|| symbols.iter().find(|(symbol, _)| demangle(symbol) == name));
+    if let Some(&(_, address)) = exact {
+        return Ok(address);
+    }
+    let (mut whole, mut parts) = (BTreeMap::new(), BTreeMap::new());
+    for (symbol, address) in symbols {
+        let demangled = demangle(symbol);
+        let fit = fit(&demangled, name);
+        let of_fit = match fit {
+            Some(Fit::Whole) => &mut whole,
+            Some(Fit::LastParts) => &mut parts,
+            None => continue,
+        };
+        // Of a name that is there twice, as in both symbol tables, the first symbol is named.
+        of_fit.entry(*address).or_insert((symbol, demangled));
+    }
+    let found = if whole.is_empty() { parts } else { whole };
+    let mut addresses = found.keys();
+    match (addresses.next(), addresses.next()) {
+        (Some(&address), None) => Ok(address),
+        (None, _) => Err(Unclear::Missing),
+        _ => {
+            let more = found.len().saturating_sub(NAMED);
+            // The symbol can be given where the name has a comma, which parts events.
+            let named = |(symbol, demangled): &(&String, _)| format!("`{demangled}` ({symbol})");
+            Err(Unclear::Several(found.values().take(NAMED).map(named).collect(), more))
+        }
+    }
+}
+
+/// How a name fits a function's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    /// It is the whole name but for parameters and generic arguments.
+    Whole,
+    /// It is the last parts of the path.
+    LastParts,
+}
+
+fn fit(demangled: &str, name: &str) -> Option<Fit> {
+    if demangled.contains(" [clone ") {
+        // A part of another function, or a variant of it.
+        return None;
+    }
+    let without_parameters = without_parameters(demangled);
+    let plain = without_generics(without_parameters);
+    let fits = |whole: &str| {
+        let before = whole.strip_suffix(name).filter(|before| !name.is_empty() && is_balanced(before))?;
+        // What stands in front of a blank is what the function returns.
+        let is_whole = before.is_empty() || before.ends_with(' ');
+        is_whole.then_some(Fit::Whole).or(before.ends_with("::").then_some(Fit::LastParts))
+    };
+    [demangled, without_parameters, &plain].into_iter().find_map(fits)
+}
+
+/// Whether all brackets that are opened are closed.
+fn is_balanced(text: &str) -> bool {
+    let count = |bracket| text.matches(bracket).count();
+    count('(') == count(')') && count('<') == count('>')
+}
+
+/// A name of C++ without its parameters, and without what is behind them, such as `const`.
+fn without_parameters(name: &str) -> &str {
+    let Some(close) = name.rfind(')') else { return name };
+    let behind = name[close + 1..].trim_start();
+    if !["", "const", "volatile", "const volatile", "&", "&&", "const &", "const&"].contains(&behind) {
+        return name;
+    }
+    let mut depth = 0_u32;
+    for (at, letter) in name[..=close].char_indices().rev() {
+        match letter {
+            ')' => depth += 1,
+            '(' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            let before = &name[..at];
+            // `operator()` alone has no parameters; `(anonymous namespace)` is part of a name.
+            let is_parameters =
+                !before.is_empty() && !before.ends_with("::") && !before.ends_with("operator");
+            return if is_parameters { before } else { name };
+        }
+    }
+    name
+}
+
+/// A name without what stands in angle brackets, and without the `::` in front of them in Rust. Operators that are
+/// brackets stay.
+fn without_generics(name: &str) -> String {
+    let mut plain = String::with_capacity(name.len());
+    let mut depth = 0_u32;
+    let mut before = ' ';
+    for letter in name.chars() {
+        let is_operator = depth == 0 && plain.trim_end_matches(['<', '-']).ends_with("operator");
+        match letter {
+            '<' if !is_operator => {
+                if depth == 0 && plain.ends_with("::") {
+                    plain.truncate(plain.len() - 2);
+                }
+                depth += 1;
+            }
+            // Not the arrow in front of what a function returns.
+            '>' if depth > 0 && before != '-' => depth -= 1,
+            _ if depth == 0 => plain.push(letter),
+            _ => {}
+        }
+        before = letter;
+    }
+    plain.truncate(plain.trim_end().len());
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYMBOLS: [(&str, u64); 12] = [
+        ("main", 1),
+        ("_Z7throweri", 2),
+        ("_ZN2ns7throwerEi", 3),
+        ("_ZN2ns7throwerEi.cold", 4),
+        ("_ZN4shop5priceEi", 5),
+        ("_ZN4shop5priceEii", 6),
+        ("_RNvCs1234_3thr3fib", 7),
+        ("_RNvCs1234_3thr3fib", 7),
+        ("_ZNK3app5ShapeclEi", 8),
+        ("_ZN12_GLOBAL__N_16hiddenEv", 9),
+        ("_Z3runIiEvT_", 10),
+        ("_ZN3foo3barEv.cold", 11),
+    ];
+
+    fn find(name: &str) -> Result<u64, Unclear> {
+        let symbols: Vec<_> = SYMBOLS.iter().map(|(symbol, at)| ((*symbol).to_owned(), Svma(*at))).collect();
+        super::find(&symbols, name).map(|address| address.0)
+    }
+
+    #[test]
+    fn a_unique_part_of_a_name_means_a_function() {
+        for (name, expected) in [
+            ("main", 1),
+            ("thrower", 2),
+            ("thrower(int)", 2),
+            ("ns::thrower", 3),
+            ("_Z7throweri", 2),
+            ("fib", 7),
+            ("thr::fib", 7),
+            ("Shape::operator()", 8),
+            ("app::Shape::operator()", 8),
+            ("hidden", 9),
+            ("(anonymous namespace)::hidden", 9),
+            ("run", 10),
+            ("run<int>", 10),
+            ("price(int)", 5),
+        ] {
+            assert_eq!(find(name), Ok(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_fits_no_function_or_several_means_none() {
+        for name in ["ib", "hr::fib", "bar", "", "int)", "::fib", "shop", "int, int)", "namespace)::hidden"] {
+            assert_eq!(find(name), Err(Unclear::Missing), "{name}");
+        }
+        let both = ["`shop::price(int)` (_ZN4shop5priceEi)", "`shop::price(int, int)` (_ZN4shop5priceEii)"];
+        for name in ["price", "shop::price"] {
+            assert_eq!(find(name), Err(Unclear::Several(both.map(str::to_owned).to_vec(), 0)), "{name}");
+        }
+        let many: Vec<_> = (0..9).map(|n| (format!("_ZN2n{n}1fEv"), Svma(n + 1))).collect();
+        let Err(Unclear::Several(named, more)) = super::find(&many, "f") else { panic!() };
+        assert_eq!((named.len(), more), (5, 4));
+    }
+
+    #[test]
+    fn names_are_stripped_of_what_can_be_left_out() {
+        for (name, expected) in [
+            ("void app::run<int>(int)", "void app::run"),
+            ("core::iter::fold::<u32, fn(u8) -> u8>", "core::iter::fold"),
+            ("std::operator<< <char>(std::ostream&, char const*)", "std::operator<<"),
+            ("app::A::operator->() const", "app::A::operator->"),
+            ("app::A::operator()(int)", "app::A::operator()"),
+            ("f(int)::{lambda(int)#1}::operator()(int) const", "f(int)::{lambda(int)#1}::operator()"),
+            ("main::{closure#0}", "main::{closure#0}"),
+        ] {
+            assert_eq!(without_generics(without_parameters(name)), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What a thread waits for, as its system call and the descriptors and memory that this names say.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use nyquist_convert::event::{Tid, WaitReason};
+
+use crate::linux::arch::calls;
+use crate::linux::sys::ptrace::read_memory;
+use crate::linux::thread_state::Call;
+
+/// What a thread waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) reason: WaitReason,
+    /// Which one: text of the target.
+    pub(crate) object: Option<Arc<str>>,
+    /// The thread that holds it, where that is known.
+    pub(crate) holder: Option<Tid>,
+}
+
+impl Found {
+    /// One that is not known.
+    fn some(reason: WaitReason) -> Self {
+        Self { reason, object: None, holder: None }
+    }
+}
+
+/// What a system call waits on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    /// Nothing that has a name.
+    Nothing,
+    /// The futex at an address.
+    Futex(u64),
+    /// What a descriptor refers to.
+    Descriptor(u64),
+    /// What the one descriptor refers to that `poll` is given, in a `pollfd` at an address.
+    Polled(u64),
+}
+
+/// What a thread of a process waits for in a system call. Without one, it waits for a page of its memory.
+pub(crate) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> Found {
+    let Some(call) = call else { return Found::some(WaitReason::Page) };
+    let (reason, subject) = by_call(call);
+    match subject {
+        Subject::Nothing if reason == WaitReason::Other => {
+            Found { object: Some(format!("system call {}", call.number).into()), ..Found::some(reason) }
+        }
+        Subject::Nothing => Found::some(reason),
+        Subject::Futex(address) => {
+            let object = Some(format!("{address:#x}").into());
+            Found { reason, object, holder: holder((pid, tid), address) }
+        }
+        Subject::Descriptor(number) => of_descriptor(pid, number, reason),
+        Subject::Polled(address) => {
+            let mut number = [0; 4];
+            let len = read_memory(pid, address, &mut number);
+            let number = u64::try_from(i32::from_ne_bytes(number)).ok().filter(|_| len == number.len());
+            number.map_or(Found::some(reason), |number| of_descriptor(pid, number, reason))
+        }
+    }
+}
+
+/// What a descriptor refers to; `otherwise` where that is nothing that is waited for.
+fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> Found {
+    let Ok(link) = fs::read_link(format!("/proc/{pid}/fd/{number}")) else {
+        return Found::some(otherwise);
+    };
+    let reason = by_link(&link).unwrap_or(otherwise);
+    Found { object: Some(link.to_string_lossy().into()), ..Found::some(reason) }
+}
+
+/// The kind of what a link of `/proc/PID/fd` names (proc_pid_fd(5)).
+fn by_link(link: &Path) -> Option<WaitReason> {
+    let name = link.to_str()?;
+    if name.starts_with("socket:") {
+        Some(WaitReason::Network)
+    } else if name.starts_with("pipe:") {
+        Some(WaitReason::Pipe)
+    } else if name.starts_with("anon_inode:") {
+        Some(WaitReason::Events)
+    } else if name.starts_with("/dev/pts/") || name.starts_with("/dev/tty") {
+        Some(WaitReason::Terminal)
+    } else {
+        None
+    }
+}
+
+/// The thread that holds the lock of a futex, where it is a mutex of glibc, which has its holder's number two words behind the futex
+/// (`struct __pthread_mutex_s`).
+fn holder((pid, tid): (u32, u32), address: u64) -> Option<Tid> {
+    let mut words = [0; 12];
+    let len = read_memory(pid, address, &mut words);
+    let word =
+        |at: usize| words.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_ne_bytes);
+    let is_contended = len == words.len() && word(0) == Some(CONTENDED);
+    let holder = word(8).filter(|holder| is_contended && ![0, tid].contains(holder))?;
+    // Other locks have other things there: their number would have to be a thread's of this process.
+    Path::new(&format!("/proc/{pid}/task/{holder}")).exists().then_some(Tid(holder))
+}
+
+/// The word of a mutex of glibc that others wait for.
+const CONTENDED: u32 = 2;
+
+/// The kinds of waits by the system calls.
+fn by_call(call: Call) -> (WaitReason, Subject) {
+    let [first, second, ..] = call.arguments;
+    let descriptor = Subject::Descriptor(first);
+    match calls::modern(call.number) {
+        libc::SYS_futex => (WaitReason::Lock, Subject::Futex(first)),
+        SYS_FUTEX_WAITV | libc::SYS_semop | libc::SYS_semtimedop => (WaitReason::Lock, Subject::Nothing),
+        libc::SYS_flock | libc::SYS_fcntl => (WaitReason::Lock, descriptor),
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => (WaitReason::Sleep, Subject::Nothing),
+        // Without descriptors they are ways to sleep.
+        libc::SYS_ppoll if second == 0 => (WaitReason::Sleep, Subject::Nothing),
+        libc::SYS_ppoll if second == 1 => (WaitReason::Events, Subject::Polled(first)),
+        libc::SYS_pselect6 if first == 0 => (WaitReason::Sleep, Subject::Nothing),
+        libc::SYS_ppoll
+        | libc::SYS_pselect6
+        | libc::SYS_epoll_pwait
+        | SYS_EPOLL_PWAIT2
+        | libc::SYS_io_uring_enter
+        | libc::SYS_io_getevents => (WaitReason::Events, Subject::Nothing),
+        libc::SYS_wait4 | libc::SYS_waitid => (WaitReason::Child, Subject::Nothing),
+        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => (WaitReason::Signal, Subject::Nothing),
+        libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect => (WaitReason::Network, descriptor),
+        number if READS_AND_WRITES.contains(&number) => (WaitReason::File, descriptor),
+        number if OF_FILES.contains(&number) => (WaitReason::File, Subject::Nothing),
+        _ => (WaitReason::Other, Subject::Nothing),
+    }
+}
+
+/// These have no names in every version of the C library. Their numbers are the same on all architectures.
+const SYS_EPOLL_PWAIT2: i64 = 441;
+const SYS_FUTEX_WAITV: i64 = 449;
+
+/// The system calls whose first argument is the descriptor that they wait on.
+const READS_AND_WRITES: [i64; 21] = [
+    libc::SYS_read,
+    libc::SYS_pread64,
+    libc::SYS_readv,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_write,
+    libc::SYS_pwrite64,
+    libc::SYS_writev,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+    libc::SYS_getdents64,
+];
+
+/// Those that wait for files which they have by their paths, or for several.
+const OF_FILES: [i64; 10] = [
+    libc::SYS_openat,
+    libc::SYS_close,
+    libc::SYS_newfstatat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat2,
+    libc::SYS_mkdirat,
+    libc::SYS_sync,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+    libc::SYS_copy_file_range,
+];
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    fn call(number: i64, arguments: &[u64]) -> Call {
+        let mut all = [0; 6];
+        all[..arguments.len()].copy_from_slice(arguments);
+        Call { number, arguments: all }
+    }
+
+    #[test]
+    fn system_calls_say_what_is_waited_for() {
+        let check = |number, arguments: &[u64], expected| {
+            assert_eq!(by_call(call(number, arguments)), expected, "{number}");
+        };
+        check(libc::SYS_futex, &[0x7f00], (WaitReason::Lock, Subject::Futex(0x7f00)));
+        check(libc::SYS_clock_nanosleep, &[], (WaitReason::Sleep, Subject::Nothing));
+        check(libc::SYS_ppoll, &[8, 0], (WaitReason::Sleep, Subject::Nothing));
+        check(libc::SYS_ppoll, &[8, 1], (WaitReason::Events, Subject::Polled(8)));
+        check(libc::SYS_ppoll, &[8, 2], (WaitReason::Events, Subject::Nothing));
+        check(libc::SYS_wait4, &[], (WaitReason::Child, Subject::Nothing));
+        check(libc::SYS_read, &[3], (WaitReason::File, Subject::Descriptor(3)));
+        check(libc::SYS_getpid, &[], (WaitReason::Other, Subject::Nothing));
+    }
+
+    #[test]
+    fn links_of_descriptors_tell_their_kind() {
+        let check = |link: &str, expected| assert_eq!(by_link(Path::new(link)), expected, "{link}");
+        check("socket:[123]", Some(WaitReason::Network));
+        check("pipe:[4]", Some(WaitReason::Pipe));
+        check("anon_inode:[eventfd]", Some(WaitReason::Events));
+        check("/dev/pts/0", Some(WaitReason::Terminal));
+        check("/home/pipe:[4]", None);
+    }
+
+    #[test]
+    fn a_descriptor_is_named_by_its_file() {
+        let (pid, file) = (std::process::id(), File::open("/proc/self/exe").unwrap());
+        let number = u64::try_from(file.as_raw_fd()).unwrap();
+        let found = what_for(pid, pid, Some(call(libc::SYS_fsync, &[number])));
+        let path = std::env::current_exe().unwrap();
+        assert_eq!((found.reason, found.object.as_deref()), (WaitReason::File, path.to_str()));
+        let fds = [u32::try_from(number).unwrap(), 0];
+        let polled = call(libc::SYS_ppoll, &[fds.as_ptr() as u64, 1]);
+        assert_eq!(what_for(pid, pid, Some(polled)).object.as_deref(), path.to_str());
+        let none = what_for(pid, pid, Some(call(libc::SYS_read, &[u64::MAX])));
+        assert_eq!(none, Found::some(WaitReason::File));
+    }
+
+    #[test]
+    fn a_mutex_of_glibc_names_its_holder() {
+        let (pid, other) = (std::process::id(), std::process::id());
+        let mutex = [CONTENDED, 0, other];
+        let address = mutex.as_ptr() as u64;
+        assert_eq!(holder((pid, u32::MAX), address), Some(Tid(other)));
+        assert_eq!(holder((pid, other), address), None, "nobody waits for itself");
+        let free = [0, 0, other];
+        assert_eq!(holder((pid, u32::MAX), free.as_ptr() as u64), None);
+    }
+
+    #[test]
+    fn code_outside_of_calls_waits_for_a_page() {
+        assert_eq!(what_for(1, 1, None), Found::some(WaitReason::Page));
+    }
+}

@@ -1,0 +1,125 @@
+//! The answers of one module that are kept, and how more are added while other processes do the same.
+
+use super::answer_cache::AnswerCache;
+use super::disk::{inode, options, read_open, renew, replace};
+use super::extent::Extent;
+use super::file::{AnswerFile, MAX_FILE, block};
+use super::folder;
+use super::key::Key;
+use crate::{AddressInfo, Found};
+use nyquist_object::RelativeAddress;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Seek as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// How long an addition waits for another process that adds to the same file. Adding takes milliseconds.
+const LOCK_TRIES: u32 = 300;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+impl AnswerCache {
+    /// The answers that there are for what was found.
+    pub(crate) fn open(self: &Arc<Self>, found: &Found) -> Option<KeptAnswers> {
+        let key = Key::of(found)?;
+        let path = self.folder.join(key.file_name());
+        let open = crate::find::open_regular(&path).ok();
+        let read =
+            open.as_ref().and_then(|open| Some((read_open(open).ok()?, inode(&open.metadata().ok()?))));
+        let (bytes, inode) = read.unzip();
+        let file = AnswerFile::parse(bytes.unwrap_or_default(), key.seed());
+        if file.len() > 0 {
+            renew(&path);
+        }
+        Some(KeptAnswers { cache: self.clone(), path, key, file, inode })
+    }
+}
+
+/// The answers of one module that are kept, and the way to keep more.
+#[derive(Debug)]
+pub(crate) struct KeptAnswers {
+    pub(super) cache: Arc<AnswerCache>,
+    path: PathBuf,
+    pub(super) key: Key,
+    file: AnswerFile,
+    /// Which file that was; `None` where there was none.
+    inode: Option<(u64, u64)>,
+}
+
+impl KeptAnswers {
+    /// The cache that they are in.
+    pub(crate) fn cache(&self) -> &AnswerCache {
+        &self.cache
+    }
+
+    /// Whether there were any when they were opened.
+    pub(crate) fn is_known(&self) -> bool {
+        self.file.has_answers()
+    }
+
+    /// The answers to `wanted`, which are sorted.
+    pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
+        self.file.find(wanted)
+    }
+
+    /// Keeps answers, whose addresses ascend. Not those of files that were written to meanwhile.
+    pub(crate) fn keep(&self, answers: &[(Extent, &AddressInfo)]) {
+        if answers.is_empty() || !self.key.still_holds() {
+            return;
+        }
+        match self.add(answers) {
+            Ok(bytes) => self.cache.written(bytes),
+            Err(error) => self.cache.note("cannot keep names in", &self.path, &error),
+        }
+    }
+
+    fn add(&self, answers: &[(Extent, &AddressInfo)]) -> io::Result<usize> {
+        folder::create(&self.cache.folder)?;
+        let mut file = self.lock()?;
+        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
+        let metadata = file.metadata()?;
+        // Files only grow, or others come in their place.
+        let is_as_read = self.inode == Some(inode(&metadata)) && metadata.len() == self.file.len() as u64;
+        let anew;
+        let known = if is_as_read {
+            &self.file
+        } else {
+            anew = AnswerFile::parse(read_open(&file)?, self.key.seed());
+            &anew
+        };
+        let new = if known.can_grow() { block(answers, &self.key) } else { None };
+        match new.filter(|new| known.len() + new.len() <= MAX_FILE) {
+            Some(block) => {
+                let end = file.seek(io::SeekFrom::End(0))?;
+                // Readers would skip half a block, but it need not stay.
+                file.write_all(&block).inspect_err(|_| drop(file.set_len(end)))?;
+                Ok(block.len())
+            }
+            None => {
+                let bytes = known.rewritten(answers, &self.key).ok_or_else(too_large)?;
+                // The file that is locked goes with this.
+                replace(&self.path, &[&bytes])?;
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    /// Opens and locks the file, which is made where there is none. Another process may have replaced it meanwhile.
+    fn lock(&self) -> io::Result<File> {
+        for _ in 0..LOCK_TRIES {
+            let file = options().read(true).append(true).create(true).open(&self.path)?;
+            match file.try_lock() {
+                Ok(()) => {
+                    let (locked, named) = (file.metadata()?, fs::symlink_metadata(&self.path));
+                    if named.is_ok_and(|named| inode(&named) == inode(&locked)) {
+                        return Ok(file);
+                    }
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::WouldBlock, "another process has it locked"))
+    }
+}

@@ -1,0 +1,195 @@
+//! The origins of an entry: the entries from a concrete one to the declaration, and the name that they state.
+
+use super::attribute::{StringRef, Value};
+use super::file::DwarfFile;
+use super::function_name::FunctionName;
+use super::ranges::UnitView;
+use super::role::Role;
+use super::unit::Unit;
+use gimli::constants::{self, DwAt};
+use nyquist_object::Cursor;
+use std::sync::Arc;
+
+/// How many origins are followed: a concrete instance, its abstract one, its declaration, and some to spare.
+const MAX_HOPS: usize = 16;
+
+/// Which file's `.debug_info` an entry is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    Own,
+    Supplementary,
+}
+
+impl Place {
+    pub(super) fn file<'a>(self, view: &UnitView<'a>) -> Option<&'a DwarfFile> {
+        match self {
+            Self::Own => Some(view.file),
+            Self::Supplementary => view.supplementary,
+        }
+    }
+}
+
+/// What one entry says of its name.
+#[derive(Default)]
+struct Said {
+    linkage: Option<StringRef>,
+    name: Option<StringRef>,
+    origin: Option<Value>,
+    file: Option<u64>,
+    line: Option<u64>,
+    /// Whether it is an inlined call. What such a one is in says nothing of its name.
+    is_call: bool,
+}
+
+/// What was found along the origins of an entry.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) name: Option<FunctionName>,
+    /// The line that the name is declared at.
+    pub(super) line: Option<u64>,
+    /// The last of the entries. What it is in is what the name is in.
+    pub(super) declaration: Option<(Place, u64)>,
+    /// Whether only one unit was asked.
+    pub(super) is_of_one: bool,
+}
+
+/// Which name of an entry that has both is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Linkage,
+    Plain,
+}
+
+impl Said {
+    fn take(&mut self, name: DwAt, value: Value) {
+        let string = if let Value::String(string) = value { Some(string) } else { None };
+        match name {
+            // Before DWARF 4, the attribute of linkage names was a vendor's own.
+            constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => self.linkage = string,
+            constants::DW_AT_name => self.name = string,
+            constants::DW_AT_decl_file => self.file = value.number(),
+            constants::DW_AT_decl_line => self.line = value.number(),
+            constants::DW_AT_abstract_origin => self.origin = Some(value),
+            // A namespace that is opened again may leave its name to where it was opened first.
+            constants::DW_AT_specification | constants::DW_AT_extension => {
+                self.origin = self.origin.or(Some(value));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Follows the origins of entries of one unit.
+pub(super) struct Origins<'a> {
+    pub(super) view: UnitView<'a>,
+    /// The unit's bytes.
+    pub(super) entries: &'a [u8],
+    scratch: Vec<u8>,
+}
+
+impl<'a> Origins<'a> {
+    pub(super) fn new(view: UnitView<'a>, entries: &'a [u8]) -> Self {
+        Self { view, entries, scratch: Vec::new() }
+    }
+
+    /// Follows the origins of an entry, up to where its name is known.
+    pub(super) fn follow(&mut self, entry: (Place, u64), kind: Kind) -> Found {
+        let own = self.view.unit.header;
+        let mut name: Option<FunctionName> = None;
+        let (mut file, mut line, mut declaration) = (None, None, None);
+        let mut next = Some(entry);
+        let (mut first, mut is_of_one) = (None, true);
+        for _ in 0..=MAX_HOPS {
+            let Some((place, offset)) = next else { break };
+            let Some((unit, said, found)) = self.visit(place, offset, kind) else { break };
+            is_of_one &= *first.get_or_insert((place, unit)) == (place, unit);
+            declaration = Some((place, offset)).filter(|_| !said.is_call);
+            line = line.or(said.line);
+            let is_own = (place, unit) == (Place::Own, own.offset);
+            file = file.or(said.file.filter(|_| is_own));
+            match found {
+                Some(found) if name.as_ref().is_none_or(|name| found.is_complete && !name.is_complete) => {
+                    name = Some(found);
+                }
+                _ => {}
+            }
+            let knows_file = file.is_some() || !is_own;
+            if knows_file && name.as_ref().is_some_and(|name| name.is_complete) {
+                break;
+            }
+            next = said.origin.and_then(|origin| target((place, unit), origin));
+        }
+        // Before DWARF 5, 0 says that no file is known.
+        let file = file.filter(|&file| file > 0 || own.encoding.version >= 5);
+        let name = name.map(|name| FunctionName { file, ..name });
+        Found { name, line, declaration, is_of_one }
+    }
+
+    /// Reads the entry at `offset` of a file: its unit's offset, what it says, and the name made of that.
+    fn visit(&mut self, place: Place, offset: u64, kind: Kind) -> Option<(u64, Said, Option<FunctionName>)> {
+        let own = self.view.unit.header;
+        if place == Place::Own && (own.offset..own.end).contains(&offset) {
+            let said = read_names(self.view.unit, self.entries, (offset - own.offset) as usize)?;
+            let name = text(&self.view, place, self.view.unit, self.entries, &said, kind);
+            return Some((own.offset, said, name));
+        }
+        let unit = self.unit_around(place, offset)?;
+        let file = place.file(&self.view)?;
+        // Most entries are short; more is read of those that are not.
+        [128, 4 << 10, 256 << 10].into_iter().find_map(|want| {
+            let entries = file.sections.info.head(offset, want, &mut self.scratch)?;
+            let said = read_names(&unit, entries, 0)?;
+            let name = text(&self.view, place, &unit, entries, &said, kind);
+            Some((unit.header.offset, said, name))
+        })
+    }
+
+    pub(super) fn unit_around(&self, place: Place, offset: u64) -> Option<Arc<Unit>> {
+        let file = place.file(&self.view)?;
+        let header = file.unit_around(offset)?;
+        let known = file.origin_units.get(header.offset);
+        known.unwrap_or_else(|| {
+            file.origin_units.keep(header.offset, Unit::of(&file.sections, *header).map(Arc::new))
+        })
+    }
+}
+
+/// The name that an entry of `unit` states, whose strings may be in `entries`.
+fn text(
+    view: &UnitView<'_>,
+    place: Place,
+    unit: &Unit,
+    entries: &[u8],
+    said: &Said,
+    kind: Kind,
+) -> Option<FunctionName> {
+    let linkage = said.linkage.filter(|_| kind == Kind::Linkage || said.name.is_none());
+    let string = linkage.or(said.name)?;
+    let supplementary = if place == Place::Own { view.supplementary } else { None };
+    let supplementary = supplementary.map(|file| &file.sections);
+    let text = place.file(view)?.sections.function_name(&unit.bases, string, entries, supplementary)?;
+    Some(FunctionName { text, is_complete: linkage.is_some(), file: None })
+}
+
+/// The file and the offset in it that a reference leads to from a unit.
+fn target((place, unit): (Place, u64), reference: Value) -> Option<(Place, u64)> {
+    match reference {
+        Value::UnitRef(offset) => Some((place, unit.checked_add(offset)?)),
+        Value::InfoRef(offset) => Some((place, offset)),
+        Value::SupplementaryRef(offset) => Some((Place::Supplementary, offset)),
+        _ => None,
+    }
+}
+
+/// Reads the attributes of an entry that concern its name.
+fn read_names(unit: &Unit, entries: &[u8], entry: usize) -> Option<Said> {
+    let encoding = unit.header.encoding;
+    let mut cursor = Cursor::new(entries, entry, encoding.little_endian);
+    let abbreviation = unit.abbreviations.get(cursor.uleb()?)?;
+    let mut said = Said { is_call: abbreviation.role == Role::Inlined, ..Said::default() };
+    for attribute in unit.abbreviations.attributes(abbreviation) {
+        let value = Value::read(&mut cursor, attribute, encoding)?;
+        said.take(attribute.name, value);
+    }
+    Some(said)
+}

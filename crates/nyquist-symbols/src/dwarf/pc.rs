@@ -1,0 +1,24 @@
+//! Where an entry says that its code is.
+
+use super::attribute::Value;
+use gimli::constants;
+
+/// How an entry says which code it covers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pc {
+    pub(crate) low: Option<Value>,
+    pub(crate) high: Option<Value>,
+    pub(crate) ranges: Option<Value>,
+}
+
+impl Pc {
+    /// Takes note of an attribute.
+    pub(crate) fn take(&mut self, name: constants::DwAt, value: Value) {
+        match name {
+            constants::DW_AT_low_pc => self.low = Some(value),
+            constants::DW_AT_high_pc => self.high = Some(value),
+            constants::DW_AT_ranges => self.ranges = Some(value),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What an entry is to the searches: for the functions around an address, and for what a name is qualified with.
+
+use gimli::constants::{self, DwTag};
+
+/// What an entry is to the search for the functions around an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A function.
+    Function,
+    /// A call that was inlined.
+    Inlined,
+    /// Anything else.
+    Other,
+}
+
+/// An entry that the names of functions in it are qualified with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Qualifier {
+    Namespace,
+    /// A structure, a class, a union or an enumeration.
+    Type,
+    Function,
+}
+
+impl Qualifier {
+    pub(crate) fn of(tag: DwTag) -> Option<Self> {
+        Some(match tag {
+            constants::DW_TAG_namespace => Self::Namespace,
+            constants::DW_TAG_structure_type
+            | constants::DW_TAG_class_type
+            | constants::DW_TAG_union_type
+            | constants::DW_TAG_interface_type
+            | constants::DW_TAG_enumeration_type => Self::Type,
+            constants::DW_TAG_subprogram => Self::Function,
+            _ => return None,
+        })
+    }
+}

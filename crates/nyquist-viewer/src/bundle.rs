@@ -1,0 +1,146 @@
+//! The page's modules as one script. Loading them one by one takes longer than all other steps until the page
+//! is drawn, and a page from a disk may not load any.
+//!
+//! Each module becomes a function that returns the module's exports. The page's modules import and export in
+//! one way only, and not in circles, which their tests hold.
+
+use std::fmt::Write as _;
+
+use crate::files;
+
+/// The module that starts the page that is served.
+pub(crate) const SERVED: &str = "assets/main.js";
+
+/// The module that starts the page in a file.
+pub(crate) const OFFLINE: &str = "offline/main.js";
+
+/// The script of a module and all that it imports.
+pub(crate) fn script(main: &str) -> String {
+    let mut bundle = Bundle::default();
+    bundle.add(main);
+    bundle.script
+}
+
+#[derive(Default)]
+struct Bundle {
+    /// The modules that are in the script, in its order.
+    known: Vec<String>,
+    script: String,
+}
+
+impl Bundle {
+    /// Adds a module after those that it imports, and returns the name of its exports.
+    fn add(&mut self, name: &str) -> String {
+        if let Some(known) = self.known.iter().position(|known| known == name) {
+            return variable(known);
+        }
+        let text = files::module(name).unwrap_or_default();
+        let (mut head, mut body, mut exported) = (String::new(), String::new(), Vec::new());
+        for line in text.lines() {
+            if let Some((names, from)) = import(line) {
+                let module = self.add(&resolved(name, from));
+                let _ = writeln!(head, "const {{{}}} = {module};", names.replace(" as ", ": "));
+                continue;
+            }
+            let line = line.strip_prefix("export ").map_or(line, |declaration| {
+                exported.extend(declared(declaration));
+                declaration
+            });
+            if !is_comment(line) {
+                body.push_str(line);
+                body.push('\n');
+            }
+        }
+        let number = self.known.len();
+        self.known.push(name.to_owned());
+        let exports = exported.join(", ");
+        let _ = write!(
+            self.script,
+            "const {} = (() => {{\n{head}{body}return {{ {exports} }};\n}})();\n",
+            variable(number)
+        );
+        variable(number)
+    }
+}
+
+fn variable(number: usize) -> String {
+    format!("module{number}")
+}
+
+/// The names that a line imports, and from where.
+fn import(line: &str) -> Option<(&str, &str)> {
+    let (names, from) = line.strip_prefix("import {")?.split_once("} from '")?;
+    Some((names, from.strip_suffix("';")?))
+}
+
+/// The names that a declaration declares.
+fn declared(declaration: &str) -> Option<&str> {
+    let mut words = declaration.split(|char: char| !(char.is_alphanumeric() || char == '_' || char == '$'));
+    let is_name = |word: &&str| !["async", "function", "const", "class"].contains(word);
+    words.find(is_name).filter(|name| !name.is_empty())
+}
+
+/// Whether a line is a part of a comment of its own, which the script does without.
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("//") || line.starts_with("/** ") && line.ends_with("*/") || line.is_empty()
+}
+
+/// The path of a module that another one names by a relative path.
+fn resolved(importer: &str, path: &str) -> String {
+    let mut folders: Vec<&str> = importer.split('/').collect();
+    folders.pop();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." => {
+                folders.pop();
+            }
+            part => folders.push(part),
+        }
+    }
+    folders.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_come_after_those_they_import() {
+        in_order(SERVED);
+        in_order(OFFLINE);
+    }
+
+    fn in_order(main: &str) {
+        let script = script(main);
+        assert!(!script.contains("\nimport ") && !script.contains("\nexport "));
+        for (number, rest) in script.split("const module").skip(1).enumerate() {
+            assert!(rest.starts_with(&format!("{number} = ")));
+            for used in rest.split("} = module").skip(1) {
+                let used: usize = used.split(';').next().unwrap().parse().unwrap();
+                assert!(used < number, "module {number} uses module {used}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_in_the_script_ends_its_element() {
+        let script = script(OFFLINE).to_ascii_lowercase();
+        assert!(!script.contains("</script") && !script.contains("<!--") && !script.contains("<script"));
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_importer() {
+        assert_eq!(resolved("panels/a/b.js", "../../store.js"), "store.js");
+        assert_eq!(resolved("panels/a/b.js", "./c.js"), "panels/a/c.js");
+    }
+
+    #[test]
+    fn declarations_have_names() {
+        assert_eq!(declared("async function ask(panel) {"), Some("ask"));
+        assert_eq!(declared("class CallTree {"), Some("CallTree"));
+        assert_eq!(declared("{};"), None);
+        assert_eq!(declared("const rowId = (path) =>"), Some("rowId"));
+    }
+}

@@ -1,0 +1,50 @@
+//! The files that the page is made of, as they are in this crate.
+
+/// The files below `assets/`, by name.
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// The files below `offline/`, by name.
+const OFFLINE_FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/offline.rs"));
+
+/// A file below `assets/`.
+pub(crate) fn contents(name: &str) -> Option<&'static [u8]> {
+    FILES.iter().find(|(file, _)| *file == name).map(|(_, bytes)| *bytes)
+}
+
+/// The text of a module, by its path in this crate: those of the page are in `assets/`, those that only its file has in `offline/`.
+pub(crate) fn module(path: &str) -> Option<&'static str> {
+    let bytes = match path.strip_prefix("assets/") {
+        Some(name) => contents(name)?,
+        None => {
+            let name = path.strip_prefix("offline/")?;
+            OFFLINE_FILES.iter().find(|(file, _)| *file == name)?.1
+        }
+    };
+    std::str::from_utf8(bytes).ok()
+}
+
+/// All style sheets as one: that of the page, those of widgets, those of panels, of which the later ones go before the others.
+pub(crate) fn styles() -> String {
+    let mut sheets: Vec<_> = FILES
+        .iter()
+        .filter(|(name, _)| name.rsplit_once('.').is_some_and(|(_, kind)| kind == "css"))
+        .collect();
+    sheets.sort_by_key(|(name, _)| (name.matches('/').count(), *name));
+    sheets.iter().filter_map(|(_, bytes)| std::str::from_utf8(bytes).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sheet_of_the_page_comes_first_and_panels_last() {
+        let styles = styles();
+        let at = |name: &str| {
+            let text = std::str::from_utf8(contents(name).unwrap()).unwrap();
+            styles.find(text).unwrap_or_else(|| panic!("{name} is missing"))
+        };
+        assert!(at("style.css") < at("widgets/widgets.css"));
+        assert!(at("widgets/widgets.css") < at("panels/flame_graph/flame_graph.css"));
+    }
+}

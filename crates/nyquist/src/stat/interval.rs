@@ -1,0 +1,23 @@
+//! The counts of an interval between two readings of the same counters.
+
+use nyquist_record::linux::counting::{Missing, Reading};
+use nyquist_record::linux::event_names::Event;
+
+/// The count of an event in an interval.
+#[derive(Debug)]
+pub(super) struct IntervalCount<'a> {
+    pub(super) event: &'a Event,
+    pub(super) value: Result<f64, Missing>,
+    pub(super) user_only: bool,
+}
+
+/// The counts between two readings of the same counters.
+pub(super) fn counts<'a>(events: &'a [Event], before: &[Reading], now: &[Reading]) -> Vec<IntervalCount<'a>> {
+    let count = |(before, now): (&Reading, &Reading)| {
+        let before = before.count.map_or(0.0, |count| count.value);
+        // An estimate can become less.
+        let value = now.count.map(|count| (count.value - before).max(0.0));
+        Some(IntervalCount { event: events.get(now.event)?, value, user_only: now.user_only })
+    };
+    before.iter().zip(now).filter_map(count).collect()
+}

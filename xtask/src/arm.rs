@@ -1,0 +1,157 @@
+//! What tests on 64-bit ARM need: nyquist built for it, and the kernel and the shell of a virtual machine.
+//!
+//! The kernel and the shell are packages of Debian for that architecture, which apt-get gives without anything being installed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+/// What nyquist is built for: a program that needs no library.
+const TARGET: &str = "aarch64-unknown-linux-gnu";
+
+/// What a machine is made of.
+pub(crate) struct Parts {
+    /// The kernel's image.
+    pub(crate) kernel: PathBuf,
+    /// A shell and its commands in one program that needs no library.
+    pub(crate) busybox: PathBuf,
+    /// The program under test.
+    pub(crate) nyquist: PathBuf,
+}
+
+/// Builds and gets what is not there yet, with what [`crate::packages::install_arm`] installs.
+pub(crate) fn parts() -> Result<Parts> {
+    let folder = crate::target().join("arm64");
+    fs::create_dir_all(&folder)?;
+    let nyquist = build_nyquist(&folder)?;
+    let system = folder.join("system");
+    if !system.join("complete").exists() {
+        get_system(&folder, &system)?;
+    }
+    let images = fs::read_dir(system.join("boot"))?.flatten().map(|entry| entry.path());
+    let is_image =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"vmlinuz"));
+    let kernel = images.into_iter().find(is_image).context("the kernel's package has an image")?;
+    Ok(Parts { kernel, busybox: system.join("bin/busybox"), nyquist })
+}
+
+/// Builds nyquist by Debian's compiler and the standard library's source that belongs to it, in a target folder of its own.
+fn build_nyquist(folder: &Path) -> Result<PathBuf> {
+    let target = crate::target().join("aarch64");
+    let built = Command::new("/usr/bin/cargo")
+        .args(["build", "--locked", "--quiet", "-Zbuild-std", "--target", TARGET])
+        .args(["--package", "nyquist", "--bin", "nyquist"])
+        .current_dir(crate::root())
+        // The compilers of rustup come first there.
+        .env("PATH", "/usr/bin:/bin")
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Ctarget-feature=+crt-static")
+        .env("CARGO_TARGET_DIR", &target)
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc")
+        .env("CC_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-gcc")
+        .env("AR_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-ar")
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("RUSTC")
+        .env_remove("CARGO")
+        .output()
+        .context("cannot start /usr/bin/cargo")?;
+    // Cargo says nothing but what the compiler warns of.
+    let told = String::from_utf8_lossy(&built.stderr);
+    ensure!(
+        built.status.success() && told.is_empty(),
+        "nyquist does not build for {TARGET} without a word: {told}"
+    );
+    let stripped = folder.join("nyquist");
+    let built = target.join(TARGET).join("debug/nyquist");
+    succeed(Command::new("aarch64-linux-gnu-strip").arg("-o").arg(&stripped).arg(built))?;
+    Ok(stripped)
+}
+
+/// Builds a workload for the machine.
+pub(crate) fn build_workload(name: &str, flags: &[&str], output: &Path) -> Result<()> {
+    let mut compiler = Command::new("aarch64-linux-gnu-gcc");
+    compiler.current_dir(crate::root().join("workloads"));
+    compiler.args(["-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Icommon", "-pthread"]);
+    succeed(compiler.args(flags).arg(format!("{name}.c")).arg("-o").arg(output))
+}
+
+/// Gets the newest kernel for virtual machines and the shell from Debian, and unpacks them.
+fn get_system(folder: &Path, system: &Path) -> Result<()> {
+    let apt = Apt::new(folder)?;
+    succeed(&mut apt.command("apt-get", &["update", "-qq"]))?;
+    let found = output(
+        &mut apt.command("apt-cache", &["search", "--names-only", "^linux-image-.*-cloud-arm64-unsigned$"]),
+    )?;
+    let kernels = found.lines().filter_map(|line| line.split_whitespace().next());
+    let newest =
+        kernels.max_by_key(|name| numbers(name)).context("Debian has a kernel for virtual machines")?;
+    succeed(&mut apt.command("apt-get", &["download", "-qq", newest, "busybox-static"]))?;
+    drop(fs::remove_dir_all(system));
+    for entry in fs::read_dir(&apt.folder)?.flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "deb") {
+            succeed(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(system))?;
+        }
+    }
+    fs::write(system.join("complete"), "")?;
+    Ok(())
+}
+
+/// The numbers in a name, by which versions are ordered.
+fn numbers(name: &str) -> Vec<u64> {
+    name.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// Debian's packages for 64-bit ARM, beside those of this machine: with lists of their own, and nothing installed.
+struct Apt {
+    folder: PathBuf,
+}
+
+impl Apt {
+    fn new(folder: &Path) -> Result<Self> {
+        let folder = folder.join("apt");
+        for part in ["lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(folder.join(part))?;
+        }
+        fs::write(folder.join("status"), "")?;
+        Ok(Self { folder })
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.folder);
+        for option in ["APT::Architecture=arm64", "APT::Architectures::=arm64", "Acquire::Languages=none"] {
+            command.args(["-o", option]);
+        }
+        for (option, part) in [("State::lists", "lists"), ("Cache", "cache"), ("State::status", "status")] {
+            command.arg("-o").arg(format!("Dir::{option}={}", self.folder.join(part).display()));
+        }
+        command.args(arguments);
+        command
+    }
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    output(command).map(drop)
+}
+
+/// What a command writes to its standard output.
+fn output(command: &mut Command) -> Result<String> {
+    let finished = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    if !finished.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&finished.stderr));
+    }
+    Ok(String::from_utf8_lossy(&finished.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn versions_are_ordered_by_their_numbers() {
+        let of = |version: &str| numbers(&format!("linux-image-{version}-cloud-arm64-unsigned"));
+        assert!(of("6.12.9+deb12") < of("6.12.117+deb12") && of("6.1.0-56") < of("6.12.9+deb12"));
+    }
+}

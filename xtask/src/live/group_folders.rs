@@ -1,0 +1,45 @@
+//! The folders of control groups: this process's, and those of recorders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::expect::{Stop, skip};
+use super::running_targets::is_alive;
+
+/// The folder of this process's control group in the hierarchy of version 2.
+pub(super) fn own_group() -> Result<PathBuf, Stop> {
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
+    let mount = mounts.into_iter().find(|mount| mount.join("cgroup.controllers").exists());
+    let Some(mount) = mount else { return skip("no cgroup file system of version 2 is mounted") };
+    let folder = mount.join(own);
+    let probe = folder.join("probe-of-the-tests");
+    if fs::create_dir(&probe).is_err() {
+        return skip("the cgroup file system cannot be written to");
+    }
+    fs::remove_dir(&probe)?;
+    Ok(folder)
+}
+
+/// The groups of recorders, with the recorders' numbers.
+pub(super) fn groups() -> Result<Vec<(PathBuf, u32)>, Stop> {
+    let entries = fs::read_dir(own_group()?)?.flatten();
+    let group = |entry: fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.strip_prefix("nyquist-")?.split('-').next()?.parse().ok()?;
+        Some((entry.path(), pid))
+    };
+    Ok(entries.filter_map(group).collect())
+}
+
+/// The groups that recorders have made and not removed. Another recorder may be running, too.
+pub(super) fn leaves() -> Result<Vec<PathBuf>, Stop> {
+    let left = groups()?.into_iter().filter(|(_, pid)| !is_alive(*pid));
+    Ok(left.map(|(path, _)| path).collect())
+}
+
+/// The processes of a group.
+pub(super) fn processes_of(group: &Path) -> Result<Vec<u32>, anyhow::Error> {
+    let list = fs::read_to_string(group.join("cgroup.procs"))?;
+    list.lines().map(|line| line.parse().map_err(Into::into)).collect()
+}

@@ -1,0 +1,111 @@
+//! Programs that run before they are recorded: starting them, recording them, and what they have used.
+
+use std::fs;
+use std::path::Path;
+
+use super::by::By;
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect_measured};
+use super::invocation::Running;
+use super::profile::{Profile, Thread};
+
+/// Whether a process is there and has not ended.
+pub(super) fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Starts a program and waits until it works.
+pub(super) fn working<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
+    let ready = test.fresh("ready");
+    let call = test.program(test.workload(words[0])).args(&words[1..]);
+    let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    running.wait_for_file(&ready)?;
+    Ok(running)
+}
+
+/// Ends a target.
+pub(super) fn end(target: Running<'_>) -> Verdict {
+    target.signal(libc::SIGKILL)?;
+    target.wait()?;
+    Ok(())
+}
+
+/// Records a running target.
+pub(super) fn record_running(by: By, test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
+    let output = test.fresh("profile.json.gz");
+    let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
+    by.adapt(test, call).run()?.succeeded()?;
+    Profile::read(&output)
+}
+
+/// A recording of processes that ran before and go on.
+pub(super) struct OfRunning {
+    pub(super) profile: Profile,
+    /// The largest CPU time of each of the processes while it was recorded, in milliseconds.
+    pub(super) used: Vec<f64>,
+}
+
+/// The work of each process while it is recorded, in milliseconds of CPU time.
+pub(super) const WORK: f64 = 300.0;
+
+/// Records a running target until each of some processes has worked for [`WORK`], however long this machine
+/// needs for that.
+pub(super) fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<OfRunning, Stop> {
+    record_working_by(By::Best, test, options, pids)
+}
+
+/// The same by a backend.
+pub(super) fn record_working_by(
+    by: By,
+    test: &Context<'_>,
+    options: &[&str],
+    pids: &[u32],
+) -> Result<OfRunning, Stop> {
+    let used = || pids.iter().map(|pid| process_cpu_ms(*pid)).collect::<Result<Vec<f64>, _>>();
+    let output = test.fresh("profile.json.gz");
+    let before = used()?;
+    let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
+    let recorder = by.adapt(test, call).start()?;
+    recorder.wait_until_recording()?;
+    let begun = used()?;
+    recorder.wait_until("the processes to work", || {
+        let grown = |(now, begun): (&f64, &f64)| now - begun > WORK;
+        used().is_ok_and(|now| now.iter().zip(&begun).all(grown))
+    })?;
+    recorder.signal(libc::SIGINT)?;
+    recorder.wait()?.succeeded()?;
+    let used = used()?.iter().zip(before).map(|(after, before)| after - before).collect();
+    Ok(OfRunning { profile: Profile::read(&output)?, used })
+}
+
+/// That a process has the samples that it is due for some CPU time, at least that of [`WORK`].
+pub(super) fn expect_due(what: &str, weight: f64, used: f64) -> Verdict {
+    let due = WORK * 0.95 - 5.0..used * 1.05 + 5.0;
+    expect_measured(due.contains(&weight), format_args!("{what} has {weight} samples, not {due:?}"))
+}
+
+/// The CPU time of a process that lives, by the scheduler's sum.
+pub(super) fn process_cpu_ms(pid: u32) -> Result<f64, anyhow::Error> {
+    let mut sum = 0.0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread that ends meanwhile takes its time along.
+        let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        sum += text.split(' ').next().unwrap_or_default().parse().unwrap_or(0.0);
+    }
+    Ok(sum / 1e6)
+}
+
+/// The weight of a process.
+pub(super) fn weight_of(profile: &Profile, pid: u32) -> f64 {
+    let pid = pid.to_string();
+    profile.threads.iter().filter(|thread| thread.pid == pid).map(Thread::total).sum()
+}
+
+/// A process that runs this program.
+pub(super) fn process_of(program: &Path) -> Option<u32> {
+    let mut entries = fs::read_dir("/proc").ok()?.flatten();
+    let process =
+        entries.find(|entry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program));
+    process?.file_name().to_str()?.parse().ok()
+}
