@@ -26,8 +26,8 @@ struct State {
     answering: Duration,
 }
 
-/// How far the recording is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// How far the recording is, in the order of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Phase {
     #[default]
@@ -74,9 +74,11 @@ impl Progress {
         self.lock().asked.is_some_and(|asked| asked.elapsed() < WATCHED_FOR)
     }
 
-    /// The recording has come so far.
+    /// The recording has come so far. Threads of their own report its end and its last profile, in any order,
+    /// so that an earlier phase after a later one changes nothing.
     pub(crate) fn enter(&self, phase: Phase) {
-        self.lock().phase = phase;
+        let mut state = self.lock();
+        state.phase = state.phase.max(phase);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

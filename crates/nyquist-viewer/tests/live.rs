@@ -87,6 +87,15 @@ fn answers_use_the_last_profile_and_keep_numbers() {
     assert_eq!(ask(&viewer, "live", "paused=1"), json!({"version": 3, "state": "ended"}));
 }
 
+/// Two threads report the end, in any order.
+#[test]
+fn what_has_ended_is_not_being_saved() {
+    let (viewer, feed) = live();
+    feed.end(profile(&["a"]));
+    feed.note_saving();
+    assert_eq!(ask(&viewer, "live", "paused=1")["state"], "ended");
+}
+
 #[test]
 fn a_collapsed_library_keeps_its_number() {
     let (viewer, feed) = live();

@@ -6,7 +6,7 @@ import { isRunning, setProgress } from '../progress.js';
 import { set } from '../store.js';
 
 /** @typedef {import('../api.js').Info} Info */
-/** @typedef {{version: number, state: 'running' | 'saving' | 'ended'}} News */
+/** @typedef {{version: number, state: 'running' | 'saving' | 'ended'}} Update */
 
 /** How often it asks for updates. */
 const EVERY_MS = 500;
@@ -36,7 +36,7 @@ export function createLive({ store, info, offline }) {
   const element = h('div', { class: 'live', hidden: offline || info.live === null }, word, pause, last);
   let paused = false;
   let shown = 0;
-  /** @type {News['state']} */
+  /** @type {Update['state']} */
   let phase = 'running';
   last.addEventListener('change', () => store.update((state) => set(state, { last: Number(last.value) || null, ranges: [] })));
   const say = (/** @type {string | null} */ trouble = null) => {
@@ -54,11 +54,11 @@ export function createLive({ store, info, offline }) {
   const look = async () => {
     if (document.hidden) return;
     try {
-      /** @type {News} */
-      const news = await askAnew('live', new URLSearchParams(paused ? { paused: '1' } : {}));
-      phase = news.state;
+      /** @type {Update} */
+      const update = await askAnew('live', new URLSearchParams(paused ? { paused: '1' } : {}));
+      phase = update.state;
       // A newer question cancels the older one, which must not happen again and again.
-      if (!paused && news.version !== shown && !isAsking()) await refresh(news.version);
+      if (!paused && update.version !== shown && !isAsking()) await refresh(update.version);
       say();
     } catch (error) {
       if (/** @type {Error} */ (error).name !== 'AbortError') say('No answer from nyquist');
