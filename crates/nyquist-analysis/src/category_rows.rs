@@ -1,10 +1,9 @@
 //! In which row of a table by category the samples of each stack count.
 
-use nyquist_profile::{FuncId, StackId};
+use nyquist_profile::{FuncId, Profile, StackId};
 
 use crate::derived::Derived;
 use crate::forest::NONE;
-use crate::index::Index;
 use crate::parallel;
 
 /// The row of what filters and transforms have dropped.
@@ -25,32 +24,42 @@ pub(crate) struct CategoryRows {
 
 impl CategoryRows {
     /// O(stacks).
-    pub(crate) fn new(index: &Index<'_>, derived: &Derived<'_>) -> Self {
+    pub(crate) fn new(profile: &Profile, node_of_stack: &[u32], derived: &Derived<'_>) -> Self {
         Self {
-            stackless: if derived.keeps_stackless { none_of(index) } else { DROPPED },
-            ..Self::of(index, derived, |_| true)
+            stackless: if derived.keeps_stackless { none_of(profile) } else { DROPPED },
+            ..Self::of(profile, node_of_stack, derived, |_| true)
         }
     }
 
     /// The rows of the stacks that have a function. The others count in none. O(stacks).
-    pub(crate) fn with_function(index: &Index<'_>, derived: &Derived<'_>, func: FuncId) -> Self {
+    pub(crate) fn with_function(
+        profile: &Profile,
+        node_of_stack: &[u32],
+        derived: &Derived<'_>,
+        func: FuncId,
+    ) -> Self {
         let forest = &derived.forest;
         let mut has_it: Vec<bool> = Vec::with_capacity(forest.len());
         for (&parent, &of) in forest.parent.iter().zip(&forest.func) {
             let inherits = parent != NONE && has_it[parent as usize];
             has_it.push(inherits || of as usize == func.index());
         }
-        Self::of(index, derived, |target| has_it[target as usize])
+        Self::of(profile, node_of_stack, derived, |target| has_it[target as usize])
     }
 
-    fn of(index: &Index<'_>, derived: &Derived<'_>, counts: impl Fn(u32) -> bool + Sync) -> Self {
-        let none = none_of(index);
+    fn of(
+        profile: &Profile,
+        node_of_stack: &[u32],
+        derived: &Derived<'_>,
+        counts: impl Fn(u32) -> bool + Sync,
+    ) -> Self {
+        let none = none_of(profile);
         let row = |&node: &u32| {
             let Some(target) = derived.target(node).filter(|&target| counts(target)) else { return DROPPED };
             let category = derived.forest.category[target as usize];
             category.map_or(none, |pair| (pair.category.index() as u32).min(none))
         };
-        let of_stack = parallel::map(&index.node_of_stack, STACKS_WORTH_SHARING, row);
+        let of_stack = parallel::map(node_of_stack, STACKS_WORTH_SHARING, row);
         Self { of_stack, stackless: DROPPED }
     }
 
@@ -62,6 +71,6 @@ impl CategoryRows {
 }
 
 /// The row of what has no category.
-fn none_of(index: &Index<'_>) -> u32 {
-    index.profile.categories().len() as u32
+fn none_of(profile: &Profile) -> u32 {
+    profile.categories().len() as u32
 }

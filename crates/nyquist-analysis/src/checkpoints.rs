@@ -4,6 +4,7 @@
 use nyquist_profile::{Profile, Samples, ThreadIndex};
 
 use crate::columns::Column;
+use crate::indexed_sums::IndexedSums;
 use crate::parallel;
 use crate::selection::SampleState;
 use crate::sums::Sums;
@@ -18,8 +19,6 @@ const TIMES_A_MOMENT: usize = 128;
 /// The checkpoints of a profile, in the order of time: the first before all samples, the last after all.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
-    /// The threads: those that a selection has that asks for no other.
-    threads: Vec<ThreadIndex>,
     checkpoints: Vec<Checkpoint>,
 }
 
@@ -33,15 +32,16 @@ struct Checkpoint {
 }
 
 impl Checkpoints {
-    /// Sums up the samples of the threads, of which `all` is the sum. O(samples).
-    pub(crate) fn new(profile: &Profile, threads: Vec<ThreadIndex>, columns: &[Column], all: Sums) -> Self {
+    /// Sums up the samples of the usual threads. O(samples).
+    pub(crate) fn new(profile: &Profile, sums: &IndexedSums, columns: &[Column]) -> Self {
+        let (threads, all) = (&sums.usual, &sums.all);
         let nodes = all.own.len() - 1;
         let positions = |time: u64| {
             let samples = threads.iter().map(|&thread| &profile.thread(thread).samples);
             samples.map(|samples| samples.count_before(time)).collect()
         };
         let mut starts = vec![vec![0; threads.len()]];
-        starts.extend(moments(profile, &threads, nodes).into_iter().map(positions));
+        starts.extend(moments(profile, threads, nodes).into_iter().map(positions));
         let mut checkpoints = vec![Checkpoint { positions: starts[0].clone(), sums: Sums::new(nodes) }];
         let between: Vec<_> = starts.windows(2).collect();
         for (ends, sums) in parallel::map(&between, 1, |pair| {
@@ -57,23 +57,8 @@ impl Checkpoints {
             checkpoints.push(Checkpoint { positions: ends.clone(), sums });
         }
         let ends = threads.iter().map(|&thread| profile.thread(thread).samples.len()).collect();
-        checkpoints.push(Checkpoint { positions: ends, sums: all });
-        Self { threads, checkpoints }
-    }
-
-    /// Whether the checkpoints are of these threads.
-    pub(crate) fn are_of(&self, threads: &[ThreadIndex]) -> bool {
-        self.threads == threads
-    }
-
-    /// The number of the last checkpoint.
-    pub(crate) fn last(&self) -> usize {
-        self.checkpoints.len() - 1
-    }
-
-    /// What all samples sum to.
-    pub(crate) fn all(&self) -> &Sums {
-        &self.checkpoints[self.last()].sums
+        checkpoints.push(Checkpoint { positions: ends, sums: all.clone() });
+        Self { checkpoints }
     }
 
     /// How many samples of each thread are before a checkpoint.

@@ -19,10 +19,7 @@ pub(crate) enum Column {
 
 impl Column {
     pub(crate) fn new(profile: &Profile, thread: &Thread, node_of_stack: &[u32]) -> Self {
-        let samples = || {
-            let samples = thread.samples.iter().enumerate();
-            samples.map(|(position, sample)| WideSample::new(profile, &sample, position == 0, node_of_stack))
-        };
+        let samples = || samples_with_nodes(profile, thread, node_of_stack);
         match samples().map(CompactSample::new).collect() {
             Some(compact) => Self::Compact(compact),
             None => Self::Wide(samples().collect()),
@@ -51,12 +48,22 @@ impl Column {
     }
 }
 
+/// A thread's samples in its order, with their nodes.
+pub(crate) fn samples_with_nodes<'a>(
+    profile: &'a Profile,
+    thread: &'a Thread,
+    node_of_stack: &'a [u32],
+) -> impl Iterator<Item = WideSample> + 'a {
+    let samples = thread.samples.iter().enumerate();
+    samples.map(move |(position, sample)| WideSample::new(profile, &sample, position == 0, node_of_stack))
+}
+
 /// A sample of any figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WideSample {
-    node: Option<u32>,
-    amount: Amount,
-    off_cpu: bool,
+    pub(crate) node: Option<u32>,
+    pub(crate) amount: Amount,
+    pub(crate) off_cpu: bool,
 }
 
 impl WideSample {

@@ -118,7 +118,8 @@ impl<'a> View<'a> {
         let state = self.chosen.state;
         let range = self.chosen.range_of(id);
         let len = self.profile().thread(id).samples.len();
-        if self.derived.keeps_all() {
+        let is_whole = range.len() == len;
+        if self.derived.keeps_all() && !is_whole {
             let before = |position| self.index.tally_before(id, position).count(state);
             return before(range.end) - before(range.start);
         }
@@ -133,7 +134,7 @@ impl<'a> View<'a> {
 
     fn count_one_by_one(&self, id: ThreadIndex, range: Range<usize>) -> Count {
         let mut count = Count::default();
-        self.index.sums.columns[id.index()].go_through(range, self.chosen.state, |node, amount| {
+        self.index.columns()[id.index()].go_through(range, self.chosen.state, |node, amount| {
             if self.derived.keeps(node) {
                 count.add(amount);
             }

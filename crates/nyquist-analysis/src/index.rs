@@ -1,14 +1,19 @@
-//! What is worked out once for a profile, before anything is asked.
+//! What is worked out once for a profile: sums of all of it first, the rest when it is first asked for.
 
 use std::sync::OnceLock;
 
 use nyquist_profile::{FuncId, Profile, ThreadIndex};
 
+use crate::category_rows::CategoryRows;
+use crate::checkpoints::Checkpoints;
+use crate::columns::Column;
+use crate::derived::Derived;
 use crate::forest::Forest;
 use crate::function_info::{self, FunctionInfo};
 use crate::indexed_sums::IndexedSums;
 use crate::orders::{FunctionOrder, LineOrder};
-use crate::prefix_sums::Tally;
+use crate::parallel;
+use crate::prefix_sums::{Tallies, Tally};
 
 /// What is worked out once for a profile, for all questions that follow.
 #[derive(Debug)]
@@ -19,16 +24,74 @@ pub struct Index<'p> {
     /// The node of each stack.
     pub(crate) node_of_stack: Vec<u32>,
     pub(crate) sums: IndexedSums,
+    columns: OnceLock<Vec<Column>>,
+    tallies: OnceLock<Vec<Tallies>>,
+    checkpoints: OnceLock<Checkpoints>,
+    categories: OnceLock<CategoryRows>,
     functions: OnceLock<FunctionOrder>,
     lines: OnceLock<LineOrder>,
 }
 
 impl<'p> Index<'p> {
-    /// Prepares a profile for questions. O(stacks + samples).
+    /// Prepares a profile for questions about all of it. O(stacks + samples).
     pub fn new(profile: &'p Profile) -> Self {
         let (forest, node_of_stack) = Forest::of_stacks(profile);
         let sums = IndexedSums::new(profile, &node_of_stack);
-        Self { profile, forest, node_of_stack, sums, functions: OnceLock::new(), lines: OnceLock::new() }
+        Self {
+            profile,
+            forest,
+            node_of_stack,
+            sums,
+            columns: OnceLock::new(),
+            tallies: OnceLock::new(),
+            checkpoints: OnceLock::new(),
+            categories: OnceLock::new(),
+            functions: OnceLock::new(),
+            lines: OnceLock::new(),
+        }
+    }
+
+    /// Works out a part of what questions about ranges of time need, unless all of it is there. Says whether
+    /// there was one left. The first of these questions does the rest. O(samples).
+    pub fn prepare_more(&self) -> bool {
+        if self.columns.get().is_none() {
+            self.columns();
+        } else if self.tallies.get().is_none() {
+            self.tallies();
+        } else if self.checkpoints.get().is_none() {
+            self.checkpoints();
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// The samples of each thread, compact.
+    pub(crate) fn columns(&self) -> &[Column] {
+        self.columns.get_or_init(|| {
+            let column = |thread| Column::new(self.profile, thread, &self.node_of_stack);
+            parallel::map(self.profile.threads(), 1, column)
+        })
+    }
+
+    /// The tallies of each thread.
+    pub(crate) fn tallies(&self) -> &[Tallies] {
+        self.tallies.get_or_init(|| {
+            parallel::map(self.profile.threads(), 1, |thread| Tallies::new(self.profile, thread))
+        })
+    }
+
+    /// Moments up to which the samples of the usual threads are summed up.
+    pub(crate) fn checkpoints(&self) -> &Checkpoints {
+        self.checkpoints.get_or_init(|| Checkpoints::new(self.profile, &self.sums, self.columns()))
+    }
+
+    /// The rows by category of all stacks, without filters and transforms. O(stacks) the first time.
+    pub(crate) fn categories(&self) -> &CategoryRows {
+        self.categories.get_or_init(|| {
+            let derived = Derived::new(&self.forest);
+            CategoryRows::new(self.profile, &self.node_of_stack, &derived)
+        })
     }
 
     /// The order of the functions, worked out when first asked for. O(nodes + functions × log functions).
@@ -43,7 +106,7 @@ impl<'p> Index<'p> {
 
     /// What the samples of a thread before that position sum to.
     pub(crate) fn tally_before(&self, thread: ThreadIndex, position: usize) -> Tally {
-        self.sums.tallies[thread.index()].before(position, self.profile, self.profile.thread(thread))
+        self.tallies()[thread.index()].before(position, self.profile, self.profile.thread(thread))
     }
 
     /// The profile.

@@ -1,24 +1,24 @@
-//! The samples of all threads of a profile, summed up once in the forms that questions need.
+//! The samples of all threads of a profile, summed up once by thread and node.
 
 use nyquist_profile::{Profile, ThreadIndex};
 
 use crate::amount::Amount;
-use crate::checkpoints::Checkpoints;
-use crate::columns::Column;
+use crate::columns::samples_with_nodes;
 use crate::parallel;
-use crate::prefix_sums::{Count, Tallies};
+use crate::prefix_sums::Count;
 use crate::selection::{SampleState, Selection};
 use crate::sums::{self, Sums, ThreadSums};
 
-/// The samples of all threads, in the forms that questions need.
+/// What the samples of all threads sum to.
 #[derive(Debug)]
 pub(crate) struct IndexedSums {
-    pub(crate) columns: Vec<Column>,
-    pub(crate) tallies: Vec<Tallies>,
     on_cpu: Vec<ThreadSums>,
     off_cpu: Vec<ThreadSums>,
-    pub(crate) checkpoints: Checkpoints,
-    /// The running sums of all that is in them.
+    /// The threads that a selection has that asks for no other.
+    pub(crate) usual: Vec<ThreadIndex>,
+    /// What their samples on the CPU sum to.
+    pub(crate) all: Sums,
+    /// The running sums of that.
     pub(crate) running: Vec<Amount>,
 }
 
@@ -27,28 +27,29 @@ impl IndexedSums {
     pub(crate) fn new(profile: &Profile, node_of_stack: &[u32]) -> Self {
         let nodes = node_of_stack.len();
         let threads = profile.threads();
-        let columns = parallel::map(threads, 1, |thread| Column::new(profile, thread, node_of_stack));
-        let tallies = parallel::map(threads, 1, |thread| Tallies::new(profile, thread));
-        let of_state = |state: SampleState| {
+        let of_state = |off_cpu: bool| {
             let pieces = parallel::pieces(threads.len(), 1, |range| {
                 let mut room = vec![Count::default(); nodes];
-                let samples = threads[range.clone()].iter().map(|thread| thread.samples.len());
-                let columns = columns[range].iter().zip(samples);
-                columns
-                    .map(|(column, samples)| ThreadSums::new(column, samples, state, &mut room))
-                    .collect::<Vec<_>>()
+                let sum_up = |thread| {
+                    let samples = samples_with_nodes(profile, thread, node_of_stack);
+                    ThreadSums::new(samples.filter(|sample| sample.off_cpu == off_cpu), &mut room)
+                };
+                threads[range].iter().map(sum_up).collect::<Vec<_>>()
             });
             pieces.into_iter().flatten().collect::<Vec<_>>()
         };
-        let (on_cpu, off_cpu) = (of_state(SampleState::OnCpu), of_state(SampleState::OffCpu));
+        let on_cpu = of_state(false);
+        let ran: u64 = on_cpu.iter().map(|sums: &ThreadSums| sums.total.samples).sum();
+        let samples: usize = threads.iter().map(|thread| thread.samples.len()).sum();
+        // Most profiles have no samples of waiting threads, which would take as long again.
+        let off_cpu = if ran == samples as u64 { Vec::new() } else { of_state(true) };
         let usual: Vec<_> = Selection::default().select_threads(profile).map(|(id, _)| id).collect();
         let mut all = Sums::new(nodes);
         for thread in &usual {
             all.add_thread(&on_cpu[thread.index()]);
         }
         let running = sums::running(all.own.clone());
-        let checkpoints = Checkpoints::new(profile, usual, &columns, all);
-        Self { columns, tallies, on_cpu, off_cpu, checkpoints, running }
+        Self { on_cpu, off_cpu, usual, all, running }
     }
 
     /// The sums of a thread in one state, or in both.

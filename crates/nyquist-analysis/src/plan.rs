@@ -22,6 +22,8 @@ type Part = (ThreadIndex, Range<usize>);
 pub(crate) struct Plan<'i> {
     index: &'i Index<'i>,
     state: SampleState,
+    /// Whether the sums are those of all usual threads.
+    is_all: bool,
     /// The checkpoints between which all samples of the usual threads are taken.
     between: Option<(usize, usize)>,
     /// Threads that are taken whole.
@@ -36,13 +38,22 @@ impl<'i> Plan<'i> {
     /// Plans for samples in one state. O(threads × log samples).
     pub(crate) fn new(index: &'i Index<'i>, chosen: &Chosen<'_>, state: SampleState) -> Self {
         let parts: Vec<_> = chosen.threads.iter().map(|&thread| (thread, chosen.range_of(thread))).collect();
-        let mut plan =
-            Self { index, state, between: None, whole: Vec::new(), added: Vec::new(), removed: Vec::new() };
-        if state == SampleState::OnCpu && index.sums.checkpoints.are_of(&chosen.threads) {
+        let mut plan = Self {
+            index,
+            state,
+            is_all: false,
+            between: None,
+            whole: Vec::new(),
+            added: Vec::new(),
+            removed: Vec::new(),
+        };
+        let is_whole = |(thread, range): &Part| range.len() == index.profile.thread(*thread).samples.len();
+        let is_usual = state == SampleState::OnCpu && index.sums.usual == chosen.threads;
+        if is_usual && parts.iter().all(is_whole) {
+            plan.is_all = true;
+        } else if is_usual {
             plan.take_between_checkpoints(&parts);
         } else {
-            let is_whole =
-                |(thread, range): &Part| range.len() == index.profile.thread(*thread).samples.len();
             let (whole, added) = parts.into_iter().partition::<Vec<_>, _>(is_whole);
             plan.whole = whole.into_iter().map(|(thread, _)| thread).collect();
             plan.added = added;
@@ -53,7 +64,7 @@ impl<'i> Plan<'i> {
     }
 
     fn take_between_checkpoints(&mut self, parts: &[Part]) {
-        let checkpoints = &self.index.sums.checkpoints;
+        let checkpoints = self.index.checkpoints();
         let (starts, ends): (Vec<_>, Vec<_>) =
             parts.iter().map(|(_, range)| (range.start, range.end)).unzip();
         let (first, last) = (checkpoints.nearest(&starts), checkpoints.nearest(&ends));
@@ -71,16 +82,17 @@ impl<'i> Plan<'i> {
 
     /// Whether the sums are those of all usual threads.
     pub(crate) fn is_all(&self) -> bool {
-        self.between == Some((0, self.index.sums.checkpoints.last()))
-            && self.added.is_empty()
-            && self.removed.is_empty()
+        self.is_all
     }
 
     /// The sums. O(nodes + nodes of whole threads + samples read).
     pub(crate) fn sums(&self) -> Sums {
         let nodes = self.index.forest.len();
+        if self.is_all {
+            return self.index.sums.all.clone();
+        }
         let mut sums = match self.between {
-            Some((first, last)) => self.index.sums.checkpoints.between(first, last),
+            Some((first, last)) => self.index.checkpoints().between(first, last),
             None => Sums::new(nodes),
         };
         for &thread in &self.whole {
@@ -112,7 +124,7 @@ impl<'i> Plan<'i> {
     /// Goes through the samples of some parts.
     fn go_through(&self, parts: &[Part], mut take: impl FnMut(Option<u32>, Amount)) {
         for (thread, range) in parts {
-            self.index.sums.columns[thread.index()].go_through(range.clone(), self.state, &mut take);
+            self.index.columns()[thread.index()].go_through(range.clone(), self.state, &mut take);
         }
     }
 }

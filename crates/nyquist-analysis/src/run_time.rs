@@ -26,7 +26,7 @@ impl<'v> Ran<'v> {
         let range = view.chosen.range_of(thread);
         Self {
             view,
-            tallies: &view.index.sums.tallies[thread.index()],
+            tallies: &view.index.tallies()[thread.index()],
             samples: &view.profile().thread(thread).samples,
             end: range.end,
             before: view.index.tally_before(thread, range.start),

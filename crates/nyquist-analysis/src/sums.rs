@@ -1,10 +1,9 @@
 //! Sums of samples by node: of one thread, or of any samples together.
 
 use crate::amount::Amount;
-use crate::columns::Column;
+use crate::columns::WideSample;
 use crate::derived::Derived;
 use crate::prefix_sums::Count;
-use crate::selection::SampleState;
 
 /// What samples sum to: by node, and without a stack.
 #[derive(Clone, Debug, Default)]
@@ -73,19 +72,22 @@ pub(crate) struct ThreadSums {
     samples: Vec<u32>,
     /// What the samples without a stack have.
     stackless: Count,
+    /// What all of them have.
+    pub(crate) total: Count,
 }
 
 impl ThreadSums {
-    /// Sums up a thread. `room` has an empty count for each node, and has it again afterwards.
-    pub(crate) fn new(column: &Column, samples: usize, state: SampleState, room: &mut [Count]) -> Self {
+    /// Sums up samples of a thread. `room` has an empty count for each node, and has it again afterwards.
+    pub(crate) fn new(samples: impl Iterator<Item = WideSample>, room: &mut [Count]) -> Self {
         let mut sums = Self::default();
-        column.go_through(0..samples, state, |node, amount| {
+        for WideSample { node, amount, .. } in samples {
             let count = node.map_or(&mut sums.stackless, |node| &mut room[node as usize]);
             if count.samples == 0 {
                 sums.nodes.extend(node);
             }
             count.add(amount);
-        });
+            sums.total.add(amount);
+        }
         sums.nodes.sort_unstable();
         sums.nodes.shrink_to_fit();
         let counts = || sums.nodes.iter().map(|&node| node as usize);
@@ -97,6 +99,9 @@ impl ThreadSums {
 
     /// The samples that filters and transforms leave.
     pub(crate) fn left_by(&self, derived: &Derived<'_>) -> Count {
+        if derived.keeps_all() {
+            return self.total;
+        }
         let mut left = if derived.keeps_stackless { self.stackless } else { Count::default() };
         let counts = self.amounts.iter().zip(&self.samples);
         for (&node, (&amount, &samples)) in self.nodes.iter().zip(counts) {

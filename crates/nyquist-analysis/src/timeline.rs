@@ -6,6 +6,7 @@ use nyquist_profile::{CategoryColor, CategoryId, FuncId, ThreadIndex};
 use serde::Serialize;
 
 use crate::category_rows::CategoryRows;
+use crate::index::Index;
 use crate::parallel;
 use crate::run_time::Ran;
 use crate::selection::SampleState;
@@ -84,7 +85,7 @@ impl<'a> View<'a> {
 
     /// The same of the samples whose stacks have a function.
     pub fn category_timeline_with(&self, func: FuncId, parts: usize) -> Timeline<CategoryTimeline<'a>> {
-        self.timeline_by(&CategoryRows::with_function(self.index, &self.derived, func), parts)
+        self.timeline_by(&self.rows_with(func), parts)
     }
 
     fn timeline_by(&self, rows: &CategoryRows, parts: usize) -> Timeline<CategoryTimeline<'a>> {
@@ -116,7 +117,7 @@ impl<'a> View<'a> {
         threads: &[ThreadIndex],
         parts: usize,
     ) -> Vec<Timeline<CategoryTimeline<'a>>> {
-        self.timelines_by(&CategoryRows::with_function(self.index, &self.derived, func), threads, parts)
+        self.timelines_by(&self.rows_with(func), threads, parts)
     }
 
     fn timelines_by(
@@ -133,7 +134,15 @@ impl<'a> View<'a> {
     }
 
     fn rows_by_category(&self) -> &CategoryRows {
-        self.category_rows.get_or_init(|| CategoryRows::new(self.index, &self.derived))
+        if self.derived.keeps_all() {
+            return self.index.categories();
+        }
+        let Index { profile, node_of_stack, .. } = self.index;
+        self.category_rows.get_or_init(|| CategoryRows::new(profile, node_of_stack, &self.derived))
+    }
+
+    fn rows_with(&self, func: FuncId) -> CategoryRows {
+        CategoryRows::with_function(self.index.profile, &self.index.node_of_stack, &self.derived, func)
     }
 
     /// What some threads have in each category and each part. The row after all categories stands for none.

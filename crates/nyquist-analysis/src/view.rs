@@ -173,7 +173,7 @@ fn sum_up<'a>(
 ) -> (Cow<'a, [Amount]>, Amount) {
     let mut plans = chosen.states().iter().map(|&state| Plan::new(index, chosen, state));
     let (first, second) = (plans.next(), plans.next());
-    let all = index.sums.checkpoints.all();
+    let all = &index.sums.all;
     let (own, stackless) = match (first, second) {
         (Some(plan), None) if plan.is_all() => (Cow::Borrowed(&*all.own), all.stackless),
         (first, second) => {

@@ -1,7 +1,7 @@
 //! The thread that owns the profile and answers questions about it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +19,9 @@ use crate::progress::Progress;
 use crate::refusal::internal;
 use crate::selection::{end_of, selection};
 use crate::translation::translated;
+
+/// After so long without a question, a part of what later ones need is computed.
+const IDLE: Duration = Duration::from_millis(100);
 
 /// A question on its way to the thread.
 struct Job {
@@ -216,7 +219,7 @@ fn answer_about(
         let _ = taken.send(began.elapsed() + answering);
     }
     loop {
-        let job = match messages.recv().ok()? {
+        let job = match next_message(messages, &index, progress.is_some())? {
             Message::Question(job) => job,
             Message::Subject(next, taken) => return Some((Next::Subject(next), taken)),
             Message::Other(profile, compares, taken) => return Some((Next::Other(profile, compares), taken)),
@@ -246,6 +249,20 @@ fn answer_about(
         }
         let _ = job.answer.send(answer);
     }
+}
+
+/// Waits for the next message, and prepares the index meanwhile. The profiles of a recording are replaced too
+/// soon for that.
+fn next_message(messages: &Receiver<Message>, index: &Index<'_>, is_live: bool) -> Option<Message> {
+    while !is_live {
+        match messages.recv_timeout(IDLE) {
+            Ok(message) => return Some(message),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) if index.prepare_more() => {}
+            Err(RecvTimeoutError::Timeout) => break,
+        }
+    }
+    messages.recv().ok()
 }
 
 /// The data for answering a question.
