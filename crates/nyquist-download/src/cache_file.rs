@@ -1,8 +1,8 @@
 //! A file in a cache: it appears whole, under its final name, after it was looked into.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use nyquist_system::{Access, create_private_folder, private_options, restrict};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
@@ -26,17 +26,17 @@ impl PendingFile {
     pub(crate) fn create(target: &Path) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let folder = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        create_folder(folder)?;
+        create_private_folder(folder)?;
         let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("{name}.{}-{number}{PENDING}", std::process::id()));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        let file = private_options().read(true).write(true).create_new(true).open(&path)?;
         Ok(Self { file, path, target: target.to_owned() })
     }
 
     /// Gives it its final name, and replaces a file of that name.
-    pub(crate) fn keep(self, mode: u32) -> io::Result<()> {
-        self.file.set_permissions(Permissions::from_mode(mode))?;
+    pub(crate) fn keep(self, access: Access) -> io::Result<()> {
+        restrict(&self.file, access)?;
         fs::rename(&self.path, &self.target)
     }
 }
@@ -46,11 +46,6 @@ impl Drop for PendingFile {
         // After it was kept there is nothing of that name any more.
         let _ = fs::remove_file(&self.path);
     }
-}
-
-/// Makes a folder and those above it that are missing.
-pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// A file below a cache's folder.

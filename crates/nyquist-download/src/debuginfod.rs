@@ -1,7 +1,7 @@
 //! The client of debuginfod servers. It has the variables and the cache of elfutils' own client, so programs
 //! share their downloads (debuginfod-client-config(7), debuginfod_find_debuginfo(3)).
 
-use crate::cache_file::{self, PendingFile, create_folder, entries, is_abandoned, renew};
+use crate::cache_file::{self, PendingFile, entries, is_abandoned, renew};
 use crate::transfer::{Address, Client, Failure};
 use crate::{Limits, Observer};
 use nyquist_symbols::{Fetched, Outcome, RemoteFile};
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use nyquist_system::{Access, create_private_folder};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -154,7 +154,7 @@ impl Debuginfod {
             let is_used = outcome == Outcome::Used;
             fetched.tried.push((urls(winner), outcome));
             if is_used {
-                match pending.keep(0o400) {
+                match pending.keep(Access::ReadOnly) {
                     Ok(()) => fetched.path = Some(target.to_owned()),
                     Err(error) => {
                         let outcome = Outcome::Unreadable(format!("cannot be kept: {error}"));
@@ -182,7 +182,7 @@ impl Debuginfod {
             Ok(last) if now.duration_since(last).is_ok_and(|age| age < every) => return Ok(()),
             Ok(_) => fs::File::open(&interval)?.set_modified(now)?,
             Err(_) => {
-                create_folder(&self.cache)?;
+                create_private_folder(&self.cache)?;
                 fs::write(&interval, CLEAN_EVERY.to_string())?;
                 return Ok(());
             }
@@ -317,7 +317,7 @@ fn escaped(path: &str) -> String {
 /// A path for an address: all but plain characters and `/` as `%xx`.
 pub(crate) fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
-    for &byte in std::ffi::OsStr::new(path).as_bytes() {
+    for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             text.push(byte as char);
         } else {
@@ -331,7 +331,7 @@ pub(crate) fn encoded(path: &str) -> String {
 fn note_miss(target: &Path) {
     // What is not noted is asked for again.
     if let Ok(pending) = PendingFile::create(target) {
-        let _ = pending.keep(0o600);
+        let _ = pending.keep(Access::ReadWrite);
     }
 }
 

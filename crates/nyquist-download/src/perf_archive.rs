@@ -8,7 +8,7 @@ use nyquist_object::BuildId;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufReader, Read};
-use std::os::unix::fs::MetadataExt as _;
+use nyquist_system::{Access, modified};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -56,8 +56,7 @@ impl PerfArchive {
         // Another archive of the same name is another one.
         let metadata = fs::metadata(&path).ok()?;
         let mut hasher = DefaultHasher::new();
-        (path.canonicalize().ok()?, metadata.len(), metadata.mtime(), metadata.mtime_nsec())
-            .hash(&mut hasher);
+        (path.canonicalize().ok()?, metadata.len(), modified(&metadata)).hash(&mut hasher);
         let folder = cache.join(format!("{:016x}", hasher.finish()));
         Some(Self { path, cache: cache.to_owned(), folder })
     }
@@ -96,9 +95,9 @@ impl PerfArchive {
             if io::copy(&mut entry, &mut pending.file)? < entry.size() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            pending.keep(0o400)?;
+            pending.keep(Access::ReadOnly)?;
         }
-        PendingFile::create(&self.folder.join(COMPLETE))?.keep(0o600)
+        PendingFile::create(&self.folder.join(COMPLETE))?.keep(Access::ReadWrite)
     }
 
     fn remove_unused(&self) -> io::Result<()> {

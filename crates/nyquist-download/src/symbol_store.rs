@@ -268,7 +268,7 @@ impl Asking<'_> {
     /// Looks into a file that was got, and keeps it if it is the right one.
     fn keep(&self, pending: PendingFile) -> Outcome {
         match (self.check)(&pending.path) {
-            Outcome::Used => match pending.keep(0o644) {
+            Outcome::Used => match pending.keep(nyquist_system::Access::ReadByAll) {
                 Ok(()) => Outcome::Used,
                 Err(error) => Outcome::Unreadable(format!("cannot be kept: {error}")),
             },

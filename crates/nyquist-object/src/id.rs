@@ -1,7 +1,9 @@
 //! What makes a module the same module: build ids, debug ids, and a stand-in for files that carry neither.
 
-use std::fmt;
+use nyquist_system::{file_id, modified};
 use std::fmt::Write as _;
+use std::fs::File;
+use std::{fmt, io};
 
 /// A GNU build id, as it is in the note: usually the 20 bytes of a SHA-1, never empty.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -195,6 +197,24 @@ pub struct FileIdentity {
     pub modified_ns: i64,
     /// A hash of the executable code ([`crate::Elf::text_hash`]), which is also what a debug id is made from.
     pub text_hash: [u8; 16],
+}
+
+impl FileIdentity {
+    /// Of an open file with this hash of its code.
+    ///
+    /// # Errors
+    /// If the system does not describe the file.
+    pub fn of(file: &File, text_hash: [u8; 16]) -> io::Result<Self> {
+        let (metadata, id) = (file.metadata()?, file_id(file)?);
+        let (seconds, nanoseconds) = modified(&metadata);
+        Ok(Self {
+            device: id.device,
+            inode: id.number,
+            size: metadata.len(),
+            modified_ns: seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds.into()),
+            text_hash,
+        })
+    }
 }
 
 /// What identifies a module, in this order of preference.

@@ -23,7 +23,6 @@ pub mod macho;
 mod mapping;
 pub mod pe;
 mod placed;
-mod root;
 mod source;
 mod text_hash;
 
@@ -40,5 +39,4 @@ pub use macho::MachO;
 pub use mapping::MappedModule;
 pub use pe::Pe;
 pub use placed::placed;
-pub use root::OpenRoot;
 pub use source::{ByteSource, DerivedSource, FileSource};

@@ -2,10 +2,9 @@
 
 use crate::ObjectError;
 use nyquist_resources::{Budget, Charge, of_files};
-use rustix::fs::{SeekFrom, seek};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt as _};
+use nyquist_system::{FileExt as _, allocated_bytes, has_data};
 use std::sync::Arc;
 
 /// A file of this size may be one hole, for all that it matters.
@@ -13,9 +12,6 @@ const SMALL: u64 = 256 << 20;
 
 /// Of how many bytes of a larger file one must be there.
 const HOLLOW: u64 = 8;
-
-/// The most parts between holes that are looked at.
-const MOST_PARTS: usize = 1 << 12;
 
 /// Random access to the bytes of an object file.
 ///
@@ -178,8 +174,8 @@ impl ByteSource for FileSource {
         let Ok(metadata) = self.file.metadata() else { return 0 };
         let len = metadata.len();
         // Some file systems do not count blocks, or count them later: so the parts between holes have the last word.
-        let is_suspicious = len > SMALL && metadata.blocks().saturating_mul(512 * HOLLOW) < len;
-        if is_suspicious && !has_bytes(&self.file, len, len / HOLLOW) { 0 } else { len }
+        let is_suspicious = len > SMALL && allocated_bytes(&metadata).saturating_mul(HOLLOW) < len;
+        if is_suspicious && !has_data(&self.file, len, len / HOLLOW) { 0 } else { len }
     }
 
     fn as_file(&self) -> Option<&FileSource> {
@@ -224,22 +220,6 @@ impl ByteSource for DerivedSource {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.bytes.read_exact_at(offset, buffer)
     }
-}
-
-/// Whether at least that many bytes of a file are in no hole.
-fn has_bytes(file: &File, len: u64, least: u64) -> bool {
-    let (mut at, mut found) = (0, 0);
-    for _ in 0..MOST_PARTS {
-        // None: there is only a hole behind this place. Where holes are not known, all is one part.
-        let Ok(start) = seek(file, SeekFrom::Data(at)) else { return false };
-        let end = seek(file, SeekFrom::Hole(start)).unwrap_or(len);
-        found += end.saturating_sub(start);
-        if found >= least {
-            return true;
-        }
-        at = end;
-    }
-    false
 }
 
 #[cfg(test)]

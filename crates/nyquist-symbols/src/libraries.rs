@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt as _;
+use nyquist_system::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use nyquist_object::{Dynamic, Elf, FileSource};

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::unix::ffi::OsStrExt as _;
+use nyquist_system::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use nyquist_object::{Elf, FileSource};

@@ -1,6 +1,6 @@
 //! Files that are compressed as a whole. The size of each is bounded.
 
-use crate::find::open_regular;
+use nyquist_system::open_regular;
 use lzma_rust2::XzReader;
 use std::io::{self, Read};
 use std::path::Path;

@@ -11,7 +11,7 @@ use nyquist_unwind::Module;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+use nyquist_system::FileExt as _;
 use std::sync::Arc;
 
 /// How many bytes are read at once, unless a record is larger.

@@ -6,7 +6,7 @@
 use nyquist_object::DebugId;
 use nyquist_perf::JitDumpHeader;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt as _;
+use nyquist_system::file_id;
 use std::sync::{Arc, OnceLock};
 
 /// The id of a jitdump's lib, which is known as soon as the file's header was read.
@@ -23,8 +23,8 @@ pub(crate) fn of_dump(header: &JitDumpHeader) -> DebugId {
 
 /// The id of the code that a perf map names; `None` where the file cannot be asked.
 pub(crate) fn of_map(file: &File) -> Option<DebugId> {
-    let metadata = file.metadata().ok()?;
-    Some(id(MAP, metadata.dev(), metadata.ino()))
+    let file = file_id(file).ok()?;
+    Some(id(MAP, file.device, file.number))
 }
 
 /// Whether an id is a jitdump's, or otherwise a perf map's; `None` of ids of other libs.

@@ -8,7 +8,7 @@ use nyquist_object::Avma;
 use nyquist_unwind::{AddressSpace, Module};
 use rustc_hash::FxHashMap;
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+use nyquist_system::FileExt as _;
 use std::sync::Arc;
 
 /// How much is read at once, at addresses that are multiples of it.

@@ -7,7 +7,7 @@ use nyquist_object::DebugId;
 use nyquist_perf::{Budget, CodeNames};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
+use nyquist_system::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -16,7 +16,7 @@ use nyquist_profile::Lib;
 use nyquist_symbols::special_source_path;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use nyquist_system::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use crate::event::MappedFile;
 use nyquist_object::{Elf, FileSource};
 use std::fs::File;
-use std::os::unix::fs::MetadataExt as _;
+use nyquist_system::file_id;
 
 /// The path of a file that may have been deleted since.
 pub(super) fn without_deleted(path: &str) -> &str {
@@ -14,7 +14,7 @@ pub(super) fn without_deleted(path: &str) -> &str {
 /// systems `stat` gives another one than the mapping has.
 pub(crate) fn has_identity(file: &File, identity: &MappedFile) -> bool {
     match identity {
-        MappedFile::Inode { inode, .. } => file.metadata().is_ok_and(|metadata| metadata.ino() == *inode),
+        MappedFile::Inode { inode, .. } => file_id(file).is_ok_and(|id| id.number == *inode),
         MappedFile::BuildId(id) => {
             let elf = file.try_clone().ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
             elf.and_then(|elf| elf.build_id()).as_ref() == Some(id)

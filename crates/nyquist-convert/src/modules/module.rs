@@ -13,20 +13,19 @@ use crate::modules::vdso;
 use crate::processes::view::{FileOwner, MountView, ProcessView};
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{
-    Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, OpenRoot,
+    Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId,
     RelativeAddress, Svma,
 };
 use nyquist_profile::Lib;
+use nyquist_system::{FileId, OpenRoot, changed, file_id, path_of_open};
 use nyquist_symbols::{ModuleRequest, OpenFile};
 use nyquist_unwind::rule::Rule;
-use std::fs::File;
-use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// A file as it was when it was opened: device, inode, size, and when it was changed last, in seconds and nanoseconds.
-pub(super) type FileState = (u64, u64, u64, i64, i64);
+/// A file as it was when it was opened: its identity, its size, and when it was changed last, in seconds and
+/// nanoseconds.
+pub(super) type FileState = (FileId, u64, (i64, i64));
 
 /// One mapped file.
 #[derive(Debug)]
@@ -142,20 +141,10 @@ impl Module {
     }
 
     fn read(path: &str, source: Arc<FileSource>, mounts: MountView) -> Option<Self> {
-        let metadata = source.file().metadata().ok()?;
         let elf = Elf::open(Arc::clone(&source)).ok()?;
         let id = match elf.build_id() {
             Some(id) => ModuleId::BuildId(id),
-            None => ModuleId::File(FileIdentity {
-                device: metadata.dev(),
-                inode: metadata.ino(),
-                size: metadata.size(),
-                modified_ns: metadata
-                    .mtime()
-                    .saturating_mul(1_000_000_000)
-                    .saturating_add(metadata.mtime_nsec()),
-                text_hash: elf.text_hash().ok()?,
-            }),
+            None => ModuleId::File(FileIdentity::of(source.file(), elf.text_hash().ok()?).ok()?),
         };
         Some(Self {
             id: Some(id),
@@ -176,8 +165,8 @@ impl Module {
     /// The file that the module was read from, as it is now.
     pub(super) fn file_state(&self) -> Option<FileState> {
         let Bytes::File(source) = &self.bytes else { return None };
-        let file = source.file().metadata().ok()?;
-        Some((file.dev(), file.ino(), file.size(), file.ctime(), file.ctime_nsec()))
+        let metadata = source.file().metadata().ok()?;
+        Some((file_id(source.file()).ok()?, metadata.len(), changed(&metadata)))
     }
 
     /// Where the image base is, given a mapping of the module.
@@ -300,7 +289,7 @@ impl Module {
     /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
     /// found also when it is deleted or replaced meanwhile.
     pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
-        let by_descriptor = |file: &File| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let path = without_deleted(&self.path);
         let held = match &self.bytes {
             Bytes::Image(image) | Bytes::Memory(image) => return LibSource::Image(Arc::clone(image)),
             Bytes::Stated(symbols, first) => {
@@ -311,7 +300,8 @@ impl Module {
             }
             _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
-                Some(OpenFile { path: by_descriptor(source.file()), source: Arc::clone(source) })
+                let held = path_of_open(source.file()).unwrap_or_else(|| path.into());
+                Some(OpenFile { path: held, source: Arc::clone(source) })
             }
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
@@ -319,7 +309,6 @@ impl Module {
             | Bytes::PerfMap(..)
             | Bytes::Missing => None,
         };
-        let path = without_deleted(&self.path);
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
             id: self.id.clone(),

@@ -11,7 +11,7 @@ use crate::modules::store::ModuleStore;
 use crate::processes::mappings::{Mappings, Range};
 use nyquist_object::Avma;
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+use nyquist_system::FileExt as _;
 
 /// So many ranges of a process are remembered that may be a file's: a program replaces its own text, and that of a few libraries.
 const MAX_RANGES: usize = 64;

@@ -1,10 +1,9 @@
 //! The root folders of processes that have another one than ours. Files beside theirs are looked for there.
 
 use crate::event::Pid;
-use nyquist_object::OpenRoot;
+use nyquist_system::{FileId, OpenRoot, path_id};
 use rustc_hash::FxHashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The most root folders that are held.
@@ -15,8 +14,8 @@ const MOST_ROOTS: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct ProcessRoots(Mutex<FxHashMap<RootId, OpenRoot>>);
 
-/// The device and number of a root folder, and of the mount namespace that it is seen in.
-type RootId = [(u64, u64); 2];
+/// The identities of a root folder, and of the mount namespace that it is seen in.
+type RootId = [FileId; 2];
 
 impl ProcessRoots {
     /// The root of a process. `None` if it is ours, or cannot be opened.
@@ -33,7 +32,7 @@ impl ProcessRoots {
 }
 
 fn id_of(process: &str) -> Option<RootId> {
-    let id = |name: &str| fs::metadata(format!("/proc/{process}/{name}")).ok().map(|it| (it.dev(), it.ino()));
+    let id = |name: &str| path_id(&Path::new("/proc").join(process).join(name)).ok();
     Some([id("root")?, id("ns/mnt")?])
 }
 

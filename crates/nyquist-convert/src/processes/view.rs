@@ -6,7 +6,7 @@
 
 use crate::event::Pid;
 use crate::jit::side_file::{Root, own_user, user_of};
-use rustix::fs::{AtFlags, StatxFlags, fstat, statx};
+use nyquist_system::{file_id, ownership};
 use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -51,18 +51,14 @@ impl ProcessView {
 
 impl MountView {
     fn of(root: &Root) -> Option<Self> {
-        /// `STATX_MNT_ID_UNIQUE` (Linux 6.8): numbers that are not used again when a mount is gone.
-        const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
-        let wanted = StatxFlags::INO | StatxFlags::MNT_ID | UNIQUE_MOUNT;
-        let stat = statx(root.folder(), "", AtFlags::EMPTY_PATH, wanted).ok()?;
-        Some(Self::Other { mount: stat.stx_mnt_id, folder: stat.stx_ino })
+        root.mount().map(|(mount, folder)| Self::Other { mount, folder })
     }
 }
 
 impl FileOwner {
     /// Of a file that was found for a mapping of a process that sees these mounts.
     pub(crate) fn of(file: &File, path: &str, mounts: MountView) -> Option<Self> {
-        let user = fstat(file).ok()?.st_uid;
+        let user = ownership(file).ok()?.user;
         let here = || Root::own().and_then(|root| root.open(Path::new(path)).ok());
         let is_here = || here().is_some_and(|here| is_same_file(&here.file, file));
         let mounts = if mounts == MountView::Ours || is_here() { MountView::Ours } else { mounts };
@@ -88,8 +84,7 @@ impl FileOwner {
 
 /// Whether two open files are the same.
 pub(crate) fn is_same_file(one: &File, other: &File) -> bool {
-    let number = |file: &File| fstat(file).ok().map(|file| (file.st_dev, file.st_ino));
-    number(one) == number(other)
+    file_id(one).ok() == file_id(other).ok()
 }
 
 /// Whether a process can have mapped a file that was found at a path. If it controls the files there, or has
@@ -101,11 +96,10 @@ pub(crate) fn may_be_mapped_by(
     pid: Pid,
     mapped: impl FnOnce() -> Option<File>,
 ) -> bool {
-    const READABLE_BY_ALL: u32 = 0o004;
-    fstat(file).is_ok_and(|stat| {
-        stat.st_mode & READABLE_BY_ALL != 0
-            || (mounts == MountView::Ours && stat.st_nlink == 1)
-            || user_of(pid) == Some(stat.st_uid)
+    ownership(file).is_ok_and(|of| {
+        of.is_readable_by_all
+            || (mounts == MountView::Ours && of.links == 1)
+            || user_of(pid) == Some(of.user)
             || mapped().is_some_and(|mapped| is_same_file(&mapped, file))
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
+use nyquist_system::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

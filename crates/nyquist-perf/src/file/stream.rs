@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
+use nyquist_system::FileExt as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};

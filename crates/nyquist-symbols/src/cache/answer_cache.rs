@@ -6,6 +6,7 @@ use super::folder;
 use crate::find::open_source;
 use crate::kernel::kept_head::{KALLSYMS, count_functions};
 use crate::section::Source;
+use nyquist_system::create_private_folder;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -140,7 +141,7 @@ impl AnswerCache {
 
     /// Keeps a whole file, of several parts, in the place of another; or notes what it `cannot` do.
     pub(super) fn keep_file(&self, path: &Path, parts: &[&[u8]], cannot: &str) {
-        let made = folder::create(&self.folder);
+        let made = create_private_folder(&self.folder);
         match made.and_then(|()| replace(path, parts)) {
             Ok(()) => self.written(parts.iter().map(|part| part.len()).sum()),
             Err(error) => self.note(cannot, path, &error),

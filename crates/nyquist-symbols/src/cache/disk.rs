@@ -1,9 +1,9 @@
 //! Reading and replacing the files of a cache, and noting that they are used.
 
 use super::file::MAX_FILE;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use nyquist_system::private_options;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -17,27 +17,15 @@ pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let temporary = path.with_extension(format!("{}.{number}.tmp", std::process::id()));
     let write = || {
-        let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
+        let mut file = private_options().write(true).create(true).truncate(true).open(&temporary)?;
         parts.iter().try_for_each(|part| file.write_all(part))?;
         fs::rename(&temporary, path)
     };
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
-/// The identity of a file: equal for two descriptions of the same file only.
-pub(super) fn inode(file: &Metadata) -> (u64, u64) {
-    (file.dev(), file.ino())
-}
-
-/// Links are not followed: the cache makes none.
-pub(super) fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    options
-}
-
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_open(&crate::find::open_regular(path)?)
+    read_open(&nyquist_system::open_regular(path)?)
 }
 
 /// The bytes of a file as far as one may reach.

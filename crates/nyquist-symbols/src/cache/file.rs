@@ -11,7 +11,7 @@ use nyquist_object::RelativeAddress;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt as _;
+use nyquist_system::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -2,9 +2,8 @@
 
 use super::checksum::checksum;
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -29,11 +28,6 @@ pub(super) struct Entry {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
     pub(super) used: Option<SystemTime>,
-}
-
-/// Makes the folder and those above it that are missing, with access for this process's user only.
-pub(super) fn create(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// The files of answers, of the kernel's symbols, of inflated sections and of function tables, in no order. None where there is no

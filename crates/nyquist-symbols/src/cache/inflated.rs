@@ -86,7 +86,7 @@ impl<'a> InflatedSections<'a> {
 }
 
 fn open(path: &Path, seed: u64) -> Option<(Source, List)> {
-    let source = Arc::new(FileSource::new(crate::find::open_regular(path).ok()?));
+    let source = Arc::new(FileSource::new(nyquist_system::open_regular(path).ok()?));
     let list = read_list(&*source, seed)?;
     Some((source, list))
 }

@@ -1,14 +1,16 @@
 //! The answers of one module that are kept, and how more are added while other processes do the same.
 
 use super::answer_cache::AnswerCache;
-use super::disk::{inode, options, read_open, renew, replace};
+use super::disk::{read_open, renew, replace};
 use super::extent::Extent;
 use super::file::{AnswerFile, MAX_FILE, block};
-use super::folder;
 use super::key::Key;
 use crate::{AddressInfo, Found};
 use nyquist_object::RelativeAddress;
-use std::fs::{self, File, TryLockError};
+use nyquist_system::{
+    FileId, create_private_folder, file_id, open_regular, open_regular_unlinked, private_options,
+};
+use std::fs::{File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,15 +26,14 @@ impl AnswerCache {
     pub(crate) fn open(self: &Arc<Self>, found: &Found) -> Option<KeptAnswers> {
         let key = Key::of(found)?;
         let path = self.folder.join(key.file_name());
-        let open = crate::find::open_regular(&path).ok();
-        let read =
-            open.as_ref().and_then(|open| Some((read_open(open).ok()?, inode(&open.metadata().ok()?))));
-        let (bytes, inode) = read.unzip();
+        let open = open_regular(&path).ok();
+        let read = open.as_ref().and_then(|open| Some((read_open(open).ok()?, file_id(open).ok()?)));
+        let (bytes, read_from) = read.unzip();
         let file = AnswerFile::parse(bytes.unwrap_or_default(), key.seed());
         if file.len() > 0 {
             renew(&path);
         }
-        Some(KeptAnswers { cache: self.clone(), path, key, file, inode })
+        Some(KeptAnswers { cache: self.clone(), path, key, file, read_from })
     }
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct KeptAnswers {
     pub(super) key: Key,
     file: AnswerFile,
     /// Which file that was; `None` where there was none.
-    inode: Option<(u64, u64)>,
+    read_from: Option<FileId>,
 }
 
 impl KeptAnswers {
@@ -75,12 +76,12 @@ impl KeptAnswers {
     }
 
     fn add(&self, answers: &[(Extent, &AddressInfo)]) -> io::Result<usize> {
-        folder::create(&self.cache.folder)?;
+        create_private_folder(&self.cache.folder)?;
         let mut file = self.lock()?;
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
-        let metadata = file.metadata()?;
+        let len = file.metadata()?.len();
         // Files only grow, or others come in their place.
-        let is_as_read = self.inode == Some(inode(&metadata)) && metadata.len() == self.file.len() as u64;
+        let is_as_read = self.read_from == Some(file_id(&file)?) && len == self.file.len() as u64;
         let anew;
         let known = if is_as_read {
             &self.file
@@ -108,11 +109,11 @@ impl KeptAnswers {
     /// Opens and locks the file, which is made where there is none. Another process may have replaced it meanwhile.
     fn lock(&self) -> io::Result<File> {
         for _ in 0..LOCK_TRIES {
-            let file = options().read(true).append(true).create(true).open(&self.path)?;
+            let file = private_options().read(true).append(true).create(true).open(&self.path)?;
             match file.try_lock() {
                 Ok(()) => {
-                    let (locked, named) = (file.metadata()?, fs::symlink_metadata(&self.path));
-                    if named.is_ok_and(|named| inode(&named) == inode(&locked)) {
+                    let named = open_regular_unlinked(&self.path).and_then(|named| file_id(&named));
+                    if named.is_ok_and(|named| file_id(&file).is_ok_and(|locked| named == locked)) {
                         return Ok(file);
                     }
                 }

@@ -6,7 +6,7 @@ use crate::{Found, OpenFile};
 use nyquist_object::{BuildId, ByteSource, Elf, FileSource};
 use std::fmt::Write as _;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use nyquist_system::{file_id, modified};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) struct Key {
 pub(super) struct Stamp {
     size: u64,
     seconds: i64,
-    nanoseconds: i64,
+    nanoseconds: u32,
 }
 
 impl Key {
@@ -88,8 +88,8 @@ pub(super) fn identity(source: &FileSource, build_id: Option<BuildId>, stamp: St
     let identity = match build_id {
         Some(id) => id.to_string(),
         None => {
-            let metadata = source.file().metadata().ok()?;
-            format!("file {} {}", metadata.dev(), metadata.ino())
+            let id = file_id(source.file()).ok()?;
+            format!("file {} {}", id.device, id.number)
         }
     };
     let Stamp { size, seconds, nanoseconds } = stamp;
@@ -98,7 +98,7 @@ pub(super) fn identity(source: &FileSource, build_id: Option<BuildId>, stamp: St
 
 impl Stamp {
     pub(super) fn of(source: &FileSource) -> io::Result<Self> {
-        let metadata = source.file().metadata()?;
-        Ok(Self { size: source.len(), seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() })
+        let (seconds, nanoseconds) = modified(&source.file().metadata()?);
+        Ok(Self { size: source.len(), seconds, nanoseconds })
     }
 }

@@ -2,7 +2,8 @@
 
 use super::request::OpenFile;
 use crate::stated::StatedModule;
-use nyquist_object::{DebugId, OpenRoot};
+use nyquist_object::DebugId;
+use nyquist_system::OpenRoot;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;

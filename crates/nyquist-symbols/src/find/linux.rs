@@ -31,8 +31,7 @@ use nyquist_object::{
     BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
 };
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use nyquist_system::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -341,15 +340,8 @@ fn check_sum(file: &OpenFile, link: &DebugLink) -> Outcome {
 /// The identity of a file that carries no id.
 fn file_identity(file: &OpenFile, elf: &OpenElf) -> Result<FileIdentity, ObjectError> {
     let text_hash = elf.text_hash()?;
-    let metadata = file.source.file().metadata();
-    let metadata = metadata.map_err(|source| ObjectError::Read { offset: 0, len: 0, source })?;
-    Ok(FileIdentity {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-        size: metadata.size(),
-        modified_ns: metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec()),
-        text_hash,
-    })
+    FileIdentity::of(file.source.file(), text_hash)
+        .map_err(|source| ObjectError::Read { offset: 0, len: 0, source })
 }
 
 fn different_part(found: &FileIdentity, wanted: &FileIdentity) -> String {

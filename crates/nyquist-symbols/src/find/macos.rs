@@ -319,7 +319,7 @@ fn files_of(bundle: &Path) -> Vec<PathBuf> {
 
 fn begins_as_macho(path: &Path) -> bool {
     let mut start = [0; 4];
-    let file = super::open_regular(path);
+    let file = nyquist_system::open_regular(path);
     file.and_then(|mut file| file.read_exact(&mut start)).is_ok() && MAGIC.contains(&start)
 }
 

@@ -12,7 +12,7 @@ mod request;
 mod windows;
 
 pub use found::{Attempt, Found, Outcome, Wanted};
-pub(crate) use open::{open_regular, open_seen, open_source, seen_from};
+pub(crate) use open::{open_seen, open_source, seen_from};
 use open::{source_of, unreadable};
 pub use request::{ModuleRequest, OpenFile};
 
@@ -113,7 +113,7 @@ impl Finder {
     /// Gets a source file that the debug info of the file with this build id names, from elsewhere. It cannot
     /// be checked whether it is the right one.
     pub fn fetch_source(&self, build_id: &BuildId, path: &str) -> Fetched {
-        let check = |path: &Path| match open_regular(path) {
+        let check = |path: &Path| match nyquist_system::open_regular(path) {
             Ok(_) => Outcome::Used,
             Err(error) => Outcome::Unreadable(error.to_string()),
         };

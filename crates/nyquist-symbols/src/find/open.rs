@@ -1,10 +1,10 @@
 //! Opening files safely: only regular ones, and those in other roots as a process of that root sees them.
 
 use super::found::Outcome;
-use nyquist_object::{FileSource, OpenRoot};
-use std::fs::{File, Metadata, OpenOptions};
+use nyquist_object::FileSource;
+use nyquist_system::{OpenRoot, open_regular};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,20 +21,6 @@ pub(crate) fn open_seen(roots: &[OpenRoot], path: &Path) -> io::Result<File> {
         Some((root, inside)) => root.open_file(inside),
         None => open_regular(path),
     }
-}
-
-/// Opens a regular file. Pipes and devices are not opened: reading them may not end. Another process may put
-/// one there in between. So opening does not wait, and the opened file is checked, too.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let regular = |metadata: &Metadata| {
-        let error = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-        metadata.is_file().then_some(()).ok_or_else(error)
-    };
-    regular(&std::fs::metadata(path)?)?;
-    let mut options = OpenOptions::new();
-    let file = options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
-    regular(&file.metadata()?)?;
-    Ok(file)
 }
 
 /// Opens a regular file.

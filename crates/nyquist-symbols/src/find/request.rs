@@ -1,6 +1,7 @@
 //! What is asked: a module, and the file that is held open of it.
 
-use nyquist_object::{DebugId, FileSource, ModuleId, OpenRoot};
+use nyquist_object::{DebugId, FileSource, ModuleId};
+use nyquist_system::OpenRoot;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -212,7 +212,7 @@ fn open(path: &Path) -> Result<(FileKind, OpenFile), Outcome> {
 
 fn begins_as_image(path: &Path) -> bool {
     let mut start = [0; 2];
-    let file = super::open_regular(path);
+    let file = nyquist_system::open_regular(path);
     file.and_then(|mut file| file.read_exact(&mut start)).is_ok() && &start == b"MZ"
 }
 

@@ -12,7 +12,7 @@ use nyquist_object::{Avma, ModuleId, RelativeAddress, Svma};
 use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
+use nyquist_system::FileExt as _;
 use std::path::Path;
 
 /// How many parts of memory are looked at: kernels list some dozens.

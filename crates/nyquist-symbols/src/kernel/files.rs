@@ -7,7 +7,7 @@ use super::section_places::{Sections, sections};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
+use nyquist_system::FileExt as _;
 use std::path::Path;
 
 /// The open files of the running kernel.

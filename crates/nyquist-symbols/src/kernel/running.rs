@@ -11,7 +11,7 @@ use nyquist_object::elf::build_id_in_notes;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read};
-use std::os::unix::fs::MetadataExt as _;
+use nyquist_system::path_id;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -128,8 +128,8 @@ impl RunningKernel {
     /// before.
     fn add_module(&self, line: &str, identity: &mut String, places: &mut Places) -> Option<()> {
         let (name, range) = parse_module(line)?;
-        let folder = fs::symlink_metadata(self.path("sys/module").join(&name)).ok()?;
-        writeln!(identity, "module {name} {} {}", range.end.0.wrapping_sub(range.start.0), folder.ino())
+        let folder = path_id(&self.path("sys/module").join(&name)).ok()?;
+        writeln!(identity, "module {name} {} {}", range.end.0.wrapping_sub(range.start.0), folder.number)
             .ok()?;
         places.insert(name, range);
         Some(())

@@ -5,7 +5,7 @@ use super::images::Image;
 use crate::section::Section;
 use nyquist_object::macho::Stab;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use nyquist_system::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The longest path that is accepted (`PATH_MAX`, and the name of a member).

@@ -1,8 +1,7 @@
 //! The text of one source file, and why there is none.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -50,21 +49,13 @@ pub(super) struct Opened {
     modified: Option<SystemTime>,
 }
 
-/// Opens a source file. The kind of file is checked before it is opened, because merely opening a FIFO or a
-/// device can wait for ever or have effects. It is checked again afterwards, because the file may have been
-/// replaced.
+/// Opens a source file.
 pub(super) fn open(path: &Path, longest: u64) -> Result<Opened, SourceError> {
-    const NO_FILE: SourceError = SourceError::Unfit("it is no regular file");
-    if !std::fs::metadata(path).map_err(SourceError::Unreadable)?.is_file() {
-        return Err(NO_FILE);
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-    let file = options.open(path).map_err(SourceError::Unreadable)?;
+    let file = nyquist_system::open_regular(path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => SourceError::Unfit("it is no regular file"),
+        _ => SourceError::Unreadable(error),
+    })?;
     let metadata = file.metadata().map_err(SourceError::Unreadable)?;
-    if !metadata.is_file() {
-        return Err(NO_FILE);
-    }
     if metadata.len() > longest {
         return Err(SourceError::Unfit("it is too long"));
     }

@@ -1,11 +1,10 @@
-//! Memory files (`memfd_create`) that processes have mapped. They can hold programs and libraries, and the
-//! code that compilers make.
+//! Opening the memory files of processes that run.
 //!
 //! They are opened by the links of `/proc`. Meanwhile each of these can be made to lead to any other file. So
 //! the target of a link is only held first (`O_PATH`), which calls no file system. It is opened only if it is
 //! in the kernel's own file system for memory.
 
-use super::identity::has_identity;
+use crate::modules::identity::has_identity;
 use crate::event::{MappedFile, Mapping, Pid};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open as open_path};
 use std::fs::{self, File};
@@ -15,11 +14,6 @@ use std::sync::OnceLock;
 
 /// So many of a process's descriptors are looked at.
 const MAX_DESCRIPTORS: usize = 1 << 14;
-
-/// Whether a mapping's path is the name of a memory file.
-pub(crate) fn is_name(path: &str) -> bool {
-    path.starts_with("/memfd:")
-}
 
 /// Opens the memory file of a mapping: as the process's program, by its mapping, which takes privileges, or by a descriptor that the
 /// process still has.

@@ -1,48 +1,16 @@
-//! Files at paths that a recorded process names, or can write to: how they are opened, and which are trusted.
-//!
-//! The recorder may have more privileges than the process. So no link is followed on the way, and only
-//! regular files are opened. A compiler's description of its code is trusted only in a file that only the
-//! process's user or root can have written.
+//! The same on Linux: descriptors of folders, so that nothing on the way can be replaced meanwhile.
 
+use super::Refusal;
 use crate::event::Pid;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, Stat, fstat, fstatfs, openat,
-    openat2, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, Stat, StatxFlags, fstat,
+    fstatfs, openat, openat2, statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::{Component, Path};
-
-/// Why a file is not used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
-    #[error("it is not there")]
-    Absent,
-    #[error("it is a link, or its folder is one")]
-    Link,
-    #[error("it is not a regular file")]
-    NotRegular,
-    #[error("it belongs to user {0}, who is neither the process's user nor root")]
-    Owner(u32),
-    #[error("everybody may write to it")]
-    Writable,
-    #[error("it is root's, and the process's user may not read it")]
-    Private,
-    #[error("it is another file than the one that was mapped")]
-    Other,
-    #[error("it cannot be opened: {0}")]
-    Unreadable(#[source] io::Error),
-}
-
-impl Refusal {
-    /// Whether the user should be told. A missing file is not worth a message.
-    pub(crate) fn is_worth_telling(&self) -> bool {
-        !matches!(self, Self::Absent)
-    }
-}
 
 impl From<Errno> for Refusal {
     fn from(error: Errno) -> Self {
@@ -69,9 +37,13 @@ impl Root {
         Self::at(Path::new("/"))
     }
 
-    /// Its descriptor.
-    pub(crate) fn folder(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+    /// The mount that it is on, and its number in there.
+    pub(crate) fn mount(&self) -> Option<(u64, u64)> {
+        /// `STATX_MNT_ID_UNIQUE` (Linux 6.8): numbers that are not used again when a mount is gone.
+        const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+        let wanted = StatxFlags::INO | StatxFlags::MNT_ID | UNIQUE_MOUNT;
+        let stat = statx(&self.0, "", AtFlags::EMPTY_PATH, wanted).ok()?;
+        Some((stat.stx_mnt_id, stat.stx_ino))
     }
 
     /// A folder that the user has named.

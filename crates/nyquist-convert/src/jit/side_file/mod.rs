@@ -1,0 +1,48 @@
+//! Files at paths that a recorded process names, or can write to: how they are opened, and which are trusted.
+//!
+//! The recorder may have more privileges than the process. So no link is followed on the way, and only
+//! regular files are opened. A compiler's description of its code is trusted only in a file that only the
+//! process's user or root can have written.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+use other as system;
+
+use std::io;
+
+pub(crate) use system::{Found, Root, open_regular, own_user, user_of};
+
+/// Why a file is not used.
+#[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "owners are compared on Linux only"))]
+pub(crate) enum Refusal {
+    #[error("it is not there")]
+    Absent,
+    #[error("it is a link, or its folder is one")]
+    Link,
+    #[error("it is not a regular file")]
+    NotRegular,
+    #[error("it belongs to user {0}, who is neither the process's user nor root")]
+    Owner(u32),
+    #[error("everybody may write to it")]
+    Writable,
+    #[error("it is root's, and the process's user may not read it")]
+    Private,
+    #[error("it is another file than the one that was mapped")]
+    Other,
+    #[error("it cannot be opened: {0}")]
+    Unreadable(#[source] io::Error),
+}
+
+impl Refusal {
+    /// Whether the user should be told. A missing file is not worth a message.
+    pub(crate) fn is_worth_telling(&self) -> bool {
+        !matches!(self, Self::Absent)
+    }
+}

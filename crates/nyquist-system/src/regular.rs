@@ -1,0 +1,71 @@
+//! Opening regular files only. Merely opening a FIFO or a device can wait for ever or have effects.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use crate::system::reading;
+
+/// Opens a regular file for reading. Links are followed.
+///
+/// The kind of file is checked before it is opened, and again afterwards, because another process may replace
+/// it meanwhile. Opening does not wait.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] if it is another kind of file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open(path, &fs::metadata(path)?, &reading(true))
+}
+
+/// The same of a path that must not be a link: in a folder that other users may write to, it could lead
+/// anywhere.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] if it is a link or another kind of file.
+pub fn open_regular_unlinked(path: &Path) -> io::Result<File> {
+    open(path, &fs::symlink_metadata(path)?, &reading(false))
+}
+
+fn open(path: &Path, before: &Metadata, options: &OpenOptions) -> io::Result<File> {
+    check(before)?;
+    let file = options.open(path)?;
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check(metadata: &Metadata) -> io::Result<()> {
+    let error = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+    metadata.is_file().then_some(()).ok_or_else(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_and_missing_files_are_refused() {
+        for open in [open_regular, open_regular_unlinked] {
+            let kind = |path: &Path| open(path).map_err(|error| error.kind()).err();
+            assert_eq!(kind(&std::env::temp_dir()), Some(io::ErrorKind::InvalidInput));
+            assert_eq!(kind(&std::env::temp_dir().join("no-such-file")), Some(io::ErrorKind::NotFound));
+            assert_eq!(kind(&std::env::current_exe().unwrap()), None);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_pipes_are_refused() {
+        let folder = std::env::temp_dir().join(format!("nyquist-regular-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let [file, link, pipe] = ["file", "link", "pipe"].map(|name| folder.join(name));
+        fs::write(&file, "x").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(open_regular(&link).is_ok() && open_regular_unlinked(&file).is_ok());
+        for refused in [open_regular_unlinked(&link), open_regular(&pipe), open_regular_unlinked(&pipe)] {
+            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
