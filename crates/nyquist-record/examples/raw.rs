@@ -1,5 +1,5 @@
-//! Records a command, or a process with `-p PID`, and prints the number of events of each kind: `raw [-r HZ]
-//! [-d SECONDS] (-p PID | COMMAND ARGS...)`.
+//! Records a command, or a process with `-p PID`, and prints the number of events of each kind:
+//! `raw [-r HZ] [-d SECONDS] (-p PID | COMMAND ARGS...)`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -45,8 +45,8 @@ struct Shared {
     seen: Vec<Seen>,
 }
 
-/// A value that was read. An event is ten times as large, and the events of a sleeping program are not
-/// fetched for a long time.
+/// A value that was read. It is stored instead of an event, which is ten times as large. While a program
+/// sleeps, values are not collected for a long time.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     pid: Pid,

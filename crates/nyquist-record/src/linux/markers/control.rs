@@ -273,7 +273,7 @@ mod tests {
         set_word(&file, control::RINGS, 2).unwrap();
         put_ring(&file, 0, 4096);
         put_ring(&file, 1, 4096);
-        // The first ring is read whole, because it fits one reading.
+        // The first ring is read whole, because its length bounds the excess over the budget.
         assert_eq!(read(&mut control, &mut rings), 1);
         assert_eq!(read(&mut control, &mut rings), 0);
         assert!(rings.finish(&mut Vec::new()).is_full);

@@ -199,9 +199,9 @@ pub(crate) fn clock(common: Common) -> perf_event_attr {
 /// The clock that counts. For a thread, the kernel writes a record of its count for every descendant that
 /// ends.
 ///
-/// It is a separate event with a separate ring. The kernel writes these records from the CPU on which the
-/// thread ends into the rings of all CPUs, but a ring does not support writers on other CPUs. Such a ring can
-/// stop for good, and all later samples of that ring would be lost.
+/// It is a separate event with a separate ring. When a thread ends, the kernel writes these records from its
+/// CPU into the rings of all CPUs. But a ring does not support writers on other CPUs. Such a ring can stop
+/// for good, and all later samples of that ring would be lost.
 pub(crate) fn totals(common: Common, wake_at: u32) -> perf_event_attr {
     let mut attr = begin(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
@@ -233,9 +233,9 @@ pub(crate) fn sideband(common: Common, wake_at: u32) -> perf_event_attr {
     attr.set_task(1);
     // The names of compiled BPF programs that are gone at the end come from these records.
     attr.set_ksymbol(u64::from(common.features.kernel_code && common.features.kernel));
-    // Does not request build ids. While one event has them, the kernel marks the mappings of all events on
-    // the machine as having build ids, also in events that did not request them, and perf then exits. They
-    // are read from the files instead.
+    // Does not request build ids; they are read from the files instead. While one event has them, the kernel
+    // marks the mappings of all events on the machine as having build ids. This includes events that did not
+    // request them, and perf then exits.
     attr.__bindgen_anon_2.wakeup_watermark = wake_at;
     attr
 }

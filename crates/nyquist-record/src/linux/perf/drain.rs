@@ -1,5 +1,5 @@
-//! Draining rings: copies their records into buffers and sends these on. This does nothing else, shares no
-//! lock with later stages, and allocates only the buffers of the pool, each once, and the short lists in
+//! Draining rings: copies their records into buffers and sends these on. This does nothing else, and shares
+//! no lock with later stages. It allocates only the buffers of the pool, each once, and the short lists in
 //! which they are sent.
 
 use std::sync::Arc;

@@ -25,8 +25,9 @@ pub(crate) struct Changes {
     pub(crate) files_go: bool,
 }
 
-/// Signs that the mappings are unchanged, without reading them. If a library has replaced another one of the
-/// same size, the size of the address space is the same, but the first execution in it is a page fault.
+/// Signs that the mappings are unchanged, without reading them. A library may replace another one of the same
+/// size. The size of the address space is then the same, but the first execution in the library is a page
+/// fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Signs {
     /// The pages of the address space.

@@ -33,8 +33,8 @@ const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
 /// request, its system call is interrupted. On busy CPUs, some time passes until all threads have run.
 const LAST_STOPS_NS: u64 = 500_000_000;
 /// How long each sample is followed by a reading of the mappings, after a change of file-backed code. The
-/// times of mapping changes are only as precise as the interval between two readings, and libraries that
-/// replace each other may do so many times in one interval.
+/// times of mapping changes are only as precise as the interval between two readings. Libraries that replace
+/// each other may do so many times in one interval.
 const WATCHED_NS: u64 = 1_000_000_000;
 /// How often to check, while nothing happens, whether the recording is to begin.
 const BETWEEN_QUESTIONS_NS: u64 = 2_000_000;

@@ -1,4 +1,4 @@
-//! The threads that are watched, and the samples of them.
+//! The threads that are watched, and the waits that were recorded for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const MOST_THREADS: usize = 20_000;
 #[derive(Debug, Default)]
 pub(super) struct WatchedThreads {
     threads: BTreeMap<u32, WatchedThread>,
-    /// The samples that were not taken yet.
+    /// The recorded waits that were not collected yet.
     pub(super) events: Vec<Event>,
     /// The threads that this process may not read.
     refused: BTreeSet<u32>,

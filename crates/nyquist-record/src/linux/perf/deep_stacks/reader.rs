@@ -33,9 +33,9 @@ const LEAST_WAIT_NS: u64 = 2_000_000;
 const MOST_WAIT_NS: u64 = 2_000_000;
 /// The longest rest before the reader checks whether the recording has ended.
 const LONGEST_REST_NS: u64 = 10_000_000;
-/// How long a thread is skipped whose copies are full but hold its whole stack. The last truncated copy must
-/// also be at least this long ago, because copies of a stack that is about as deep as they are long alternate
-/// between whole and truncated.
+/// How long a thread is skipped after full copies that hold its whole stack. Its last truncated copy must
+/// also be at least this long ago: if a stack is about as deep as its copies, whole and truncated copies
+/// alternate.
 const LEAVE_ALONE_NS: u64 = 1_000_000_000;
 /// The most threads that are tracked.
 const MOST_THREADS: usize = 512;
@@ -100,7 +100,7 @@ impl LiveReader {
     }
 
     /// Waits for the report of a truncated copy, or until it is time to read. While stacks are deep, it scans
-    /// the rings by the clock instead, because a wake-up for each copy costs more than all readings, and the
+    /// the rings by the clock instead. A wake-up for each copy would cost more than all readings, and the
     /// reader would come too late. Returns whether a sender is left.
     fn hear(&mut self) -> bool {
         let now = monotonic_ns();

@@ -24,7 +24,7 @@ const MOST_INNER: u64 = 32 << 10;
 /// At least this much is read beyond the outermost copy, even if no walk is known to have read a page there.
 /// The next copies may end there.
 pub(super) const BEHIND: u64 = 8 << 10;
-/// The limit for reading a stack up to the end of its memory while its base is unknown and no truncated copy
+/// The limit for reading a stack up to the end of its memory while its root is unknown and no truncated copy
 /// is known.
 const NEAR_END: u64 = 256 << 10;
 /// The maximum otherwise. Other memory, megabytes of it, may follow the stack of a new thread. Reading 256 kB
