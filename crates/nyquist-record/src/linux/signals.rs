@@ -41,8 +41,8 @@ impl EndSignal {
 /// The signal that ends a process unconditionally (`SIGKILL`).
 pub const KILL: i32 = libc::SIGKILL;
 
-/// Runs a program's work on a thread whose stack has this size, even if the main stack is small (`ulimit
-/// -s`). The calling thread blocks all signals from then on, so that the signal masks of the work decide
+/// Runs a program's work on a thread with a stack of this size, even if `ulimit -s` makes the main stack
+/// small. The calling thread blocks all signals from then on, so that the signal masks of the work decide
 /// which thread gets them. It only waits, so it gives up the capabilities that an ordinary user has from the
 /// program's file. Those of the work end when the work gives them up.
 pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send) -> io::Result<T> {
