@@ -1,4 +1,4 @@
-//! Records a command, or a process with `-p PID`, and prints how many events of each kind came:
+//! Records a command, or a process with `-p PID`, and prints the number of events of each kind:
 //! `raw [-r HZ] [-d SECONDS] (-p PID | COMMAND ARGS...)`.
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ fn launched(words: impl Iterator<Item = OsString>, options: &Options) -> Result<
     Ok(ended.status.shell_code())
 }
 
-/// What was seen of the events.
+/// Statistics of the events.
 #[derive(Default)]
 struct Seen {
     kinds: BTreeMap<&'static str, u64>,
@@ -123,7 +123,7 @@ impl Seen {
     }
 }
 
-/// What all threads of this process have used, in milliseconds (proc_pid_stat(5), in ticks of 10 ms).
+/// The CPU time of all threads of this process, in milliseconds (proc_pid_stat(5), in ticks of 10 ms).
 fn own_cpu_ms() -> Result<u64, Failure> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();

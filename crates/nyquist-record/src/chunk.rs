@@ -1,4 +1,4 @@
-//! What a backend hands out: records or events of some stretch of time, and how far the past is complete.
+//! What a backend returns: records or events of some time span, and the time before which they are complete.
 
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Timestamp};
@@ -6,11 +6,12 @@ use nyquist_convert::perf::PerfEvents;
 use nyquist_convert::sys::{CACHE_LINE, fetch};
 use nyquist_perf::Header;
 
-/// A backend that records: an iterator over chunks that waits for the next one, and ends when the recording has
-/// ended and everything was handed out.
+/// A recording backend: an iterator over chunks. It blocks until the next chunk, and ends when the recording
+/// has ended and everything was returned.
 pub trait Source: Iterator<Item = Chunk> + Send {}
 
-/// Records or events, as they came: those of one CPU in the order of time, those of several mixed.
+/// Records or events in the order of arrival: those of one CPU are in order of time, those of several CPUs
+/// are mixed.
 #[derive(Debug)]
 pub struct Chunk {
     content: Content,
@@ -24,7 +25,7 @@ enum Content {
 }
 
 impl Chunk {
-    /// The kernel's records, one behind the other.
+    /// The kernel's records, one after the other.
     pub fn records(bytes: Bytes, format: PerfEvents, complete_before: Timestamp) -> Self {
         Self { content: Content::Records { bytes, format }, complete_before }
     }
@@ -33,12 +34,12 @@ impl Chunk {
         Self { content: Content::Events(events), complete_before }
     }
 
-    /// Every event that is older than this is in this chunk or in one before it.
+    /// Every event older than this is in this chunk or in an earlier one.
     pub fn complete_before(&self) -> Timestamp {
         self.complete_before
     }
 
-    /// The kernel's records, where it is these and not events.
+    /// The kernel's records, if the chunk contains these and not events.
     pub fn raw_records(&self) -> Option<Bytes> {
         match &self.content {
             Content::Records { bytes, .. } => Some(bytes.clone()),
@@ -46,10 +47,10 @@ impl Chunk {
         }
     }
 
-    /// Appends the events to `events`, and says how many records were not understood.
+    /// Appends the events to `events`, and returns how many records could not be decoded.
     ///
-    /// The stack copies in them share the chunk's memory, which goes back to the recorder when the last of them
-    /// is dropped: who keeps them for long keeps the recorder from reading on.
+    /// Their stack copies share the chunk's memory, which returns to the recorder when the last of them is
+    /// dropped. Keeping them for long therefore stops the recorder from reading more.
     pub fn decode(self, events: &mut Vec<Event>) -> u64 {
         match self.content {
             Content::Events(mut made) => {
@@ -61,7 +62,7 @@ impl Chunk {
     }
 }
 
-/// The bytes of a sample before its stack: its fields, and the registers.
+/// The bytes of a sample before its stack: its fields and the registers.
 const FIELDS: usize = 384;
 
 fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -> u64 {
@@ -78,14 +79,14 @@ fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -
     not_understood + u64::from(at < bytes.len())
 }
 
-/// Has the processor fetch what will be looked at of the record that `bytes` begin with: another CPU has written it. As long as the one
-/// before, it says in its last word how much of the stack was copied.
+/// Prefetches the parts of the next record, at the start of `bytes`, that will be read: another CPU has
+/// written it. If it is as long as the previous one, its last word is the size of the used stack copy.
 fn fetch_next(bytes: &[u8], len: usize) {
     let fields = bytes.iter().take(FIELDS).step_by(CACHE_LINE);
     fields.chain(bytes.get(len.saturating_sub(1))).for_each(|byte| fetch(byte));
 }
 
-/// The length of the record at the start of `bytes`, if it is whole.
+/// The length of the record at the start of `bytes`, if it is complete.
 fn record_len(bytes: &[u8]) -> Option<usize> {
     let len = usize::from(Header::parse(bytes).ok()?.size);
     (Header::LEN..=bytes.len()).contains(&len).then_some(len)

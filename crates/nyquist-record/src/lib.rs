@@ -1,8 +1,7 @@
-//! Recording backends: what the operating system's sampling interfaces give, as event records.
+//! Recording backends: the output of the operating system's sampling interfaces, as event records.
 //!
-//! A backend samples a process that was launched for it ([`linux::launch`]) or attaches to one that runs, and
-//! hands out [`Chunk`]s, which are decoded into the event model of `nyquist-convert` on the thread that asks
-//! for them.
+//! A backend samples a process that was launched for it ([`linux::launch`]) or attaches to a running one. It
+//! returns [`Chunk`]s, which the receiving thread decodes into the event model of `nyquist-convert`.
 
 mod chunk;
 #[cfg(target_os = "linux")]

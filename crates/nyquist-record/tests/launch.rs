@@ -1,4 +1,4 @@
-//! Launching commands: how they end, what they inherit, and what is left behind.
+//! Launching commands: how they end, what they inherit, and what they leave behind.
 
 #![cfg(target_os = "linux")]
 
@@ -11,20 +11,21 @@ use std::path::{Path, PathBuf};
 use nyquist_record::linux::launch::{Ended, ExitStatus, LaunchError, prepare, prepare_apart};
 use nyquist_record::linux::{Command, Credentials};
 
-/// A folder of its own for a test, removed afterwards.
+/// A folder for a single test, removed afterwards.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // It is there if a former run was killed.
+        // It exists if an earlier run was killed.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    /// Writes a file, which another process does: no program can be run while a process holds a descriptor for writing to it
-    /// (`ETXTBSY`), as the children of the tests beside this one would that are born while it is written.
+    /// Writes a file from another process. No program can be run while a process has its file open for
+    /// writing (`ETXTBSY`). Parallel tests fork children, which would inherit this process's descriptor while
+    /// it writes.
     fn file(&self, name: &str, content: &str, mode: u32) -> String {
         let (path, source) = (self.0.join(name), self.0.join(format!("{name}.source")));
         fs::write(&source, content).unwrap();
@@ -163,7 +164,7 @@ fn signals_are_as_a_shell_gives_them() {
     assert_eq!(bits("SigCgt:"), 0);
 }
 
-/// What the descriptors of this process refer to that are inherited across exec.
+/// What the inheritable descriptors of this process refer to.
 fn inherited_descriptors() -> Vec<String> {
     let close_on_exec = 0o2_000_000;
     let is_inherited = |descriptor: &str| {

@@ -1,4 +1,5 @@
-//! What a recording leaves behind in its own process: nothing. One test, for it looks at the whole process.
+//! A recording leaves nothing behind in its own process. This is a single test, because it checks the whole
+//! process.
 
 #![cfg(target_os = "linux")]
 
@@ -24,7 +25,7 @@ fn open_files_limit() -> String {
     line.split_ascii_whitespace().nth(3).unwrap().to_owned()
 }
 
-/// Whether the machine lets us record at all.
+/// Whether the machine allows recording at all.
 fn record_once() -> bool {
     let child = prepare(&command("true")).unwrap();
     let perf = match Perf::open(Target::Child(child.pid()), &Options::default()) {
@@ -47,7 +48,7 @@ fn record_once() -> bool {
 #[test]
 fn descriptors_threads_memory_and_limits_stay() {
     let limit = open_files_limit();
-    // The first recording makes what stays, as the standard library's own descriptors.
+    // The first recording creates what stays, such as the standard library's own descriptors.
     if !record_once() {
         return;
     }
@@ -57,7 +58,7 @@ fn descriptors_threads_memory_and_limits_stay() {
     for _ in 0..5 {
         record_once();
     }
-    // A recording that is dropped while it runs is one more way to end.
+    // Dropping a running recording is another way to end it.
     let child = prepare(&command("exec sleep 1000")).unwrap();
     let perf = Perf::open(Target::Child(child.pid()), &Options::default()).unwrap();
     let recording = perf.record().unwrap();
@@ -67,7 +68,7 @@ fn descriptors_threads_memory_and_limits_stay() {
     running.wait().unwrap();
     assert_eq!(state(), before);
 
-    // The recorder raises its own limit of open files, which is none of the command's business.
+    // The recorder raises its own limit of open files, which must not affect the command.
     let running = prepare(&command(&format!("[ $(ulimit -Sn) = {limit} ]"))).unwrap().start().unwrap();
     assert_eq!(running.wait().unwrap().status, ExitStatus::Code(0));
 }

@@ -11,16 +11,16 @@ use nyquist_record::linux::launch::{Ended, prepare};
 use nyquist_record::linux::perf::{Notice, OpenError, Outcome, Perf, Recording, Summary};
 use nyquist_record::linux::{Command, EndReason, Options, Target, now};
 
-/// Uses about half a second of CPU time, nearly all in user code.
+/// Uses about half a second of CPU time, almost all in user code.
 const WORK: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
 
-/// What a recording gave.
+/// The result of a recording.
 struct Recorded {
     events: Vec<Event>,
     outcome: Outcome,
     summary: Summary,
     ended: Option<Ended>,
-    /// For how long the hypervisor held the machine's CPUs meanwhile.
+    /// How long the hypervisor took the machine's CPUs away meanwhile.
     stolen: Duration,
 }
 
@@ -32,12 +32,12 @@ impl Recorded {
         })
     }
 
-    /// The CPU time that samples stand for.
+    /// The CPU time that the samples represent.
     fn sampled(&self) -> Duration {
         Duration::from_nanos(self.samples().map(|(_, sample)| sample.period_ns).sum())
     }
 
-    /// The CPU time that the last count of every thread says, by CPU.
+    /// The CPU time in the last count of every thread, by CPU.
     fn counted(&self) -> Duration {
         let mut counts = BTreeMap::new();
         for event in &self.events {
@@ -58,8 +58,9 @@ impl Recorded {
         self.ended.map(|ended| ended.user + ended.system).unwrap()
     }
 
-    /// Checks that a time by the clocks that sample is within some percent and milliseconds of what the kernel says was used. They
-    /// may be ahead of it by the time for which the hypervisor held CPUs: those clocks count on then.
+    /// Checks that a time by the sampling clocks is within some percent and milliseconds of the kernel's CPU
+    /// time. The clocks may be ahead by the time for which the hypervisor took CPUs away, because they
+    /// continue during that time.
     fn assert_close(&self, found: Duration, used: Duration, percent: u32, what: &str) {
         let allowed = used * percent / 100 + Duration::from_millis(5);
         let within = used.saturating_sub(allowed)..=used + allowed + self.stolen;
@@ -74,7 +75,7 @@ impl Recorded {
     }
 }
 
-/// Opens the events, or says that the machine refuses all of them.
+/// Opens the events. Prints a message if the machine refuses all of them.
 fn open(target: Target, options: &Options) -> Option<Perf> {
     match Perf::open(target, options) {
         Ok(perf) => Some(perf),
@@ -86,7 +87,7 @@ fn open(target: Target, options: &Options) -> Option<Perf> {
     }
 }
 
-/// Takes all events, and checks that none comes later than was promised.
+/// Takes all events, and checks that none arrives after the time for which records were reported complete.
 fn events_of(recording: &mut Recording) -> Vec<Event> {
     let mut all = Vec::new();
     let mut complete_before = Timestamp(0);
@@ -128,8 +129,8 @@ fn record(script: &str) -> Option<Recorded> {
     record_with(script, &Options::default())
 }
 
-/// For how long the hypervisor has held CPUs that wanted to run, by the kernel's count in hundredths of a second (`steal` in
-/// `proc_stat(5)`).
+/// How long the hypervisor has taken CPUs away that had work, in the kernel's count of hundredths of a second
+/// (`steal` in `proc_stat(5)`).
 fn stolen() -> Duration {
     let text = std::fs::read_to_string("/proc/stat").unwrap();
     let ticks = text.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse().ok());
@@ -187,7 +188,7 @@ fn exec_gives_name_and_mappings_before_samples() {
     let names =
         |event: &&Event| matches!(&event.kind, EventKind::Name { name, exec: true, .. } if name == "sh");
     assert_eq!(recorded.events.iter().filter(names).count(), 2);
-    // In the kernel, a sample may come while the program is being replaced.
+    // In the kernel, a sample may occur while exec replaces the program.
     let in_user_code = recorded.samples().filter(|(_, sample)| !sample.in_kernel);
     let first_sample = in_user_code.map(|(event, _)| event.time).min().unwrap();
     let mapped = recorded.events.iter().any(|event| match &event.kind {
@@ -214,7 +215,7 @@ fn a_stack_is_copied_with_its_registers() {
             else {
                 continue;
             };
-            // While a program is being replaced, it has no stack.
+            // While exec replaces a program, it has no stack.
             if in_kernel && stack.is_empty() {
                 continue;
             }
@@ -257,7 +258,8 @@ fn a_recording_ends_when_its_time_is_over() {
     running.wait().unwrap();
 }
 
-/// A few samples would lie in the rings until the end: nothing else wakes the reader while the process is stopped.
+/// A few samples would stay in the rings until the end: nothing else wakes the reader while the process is
+/// stopped.
 #[test]
 fn few_samples_are_handed_over_in_time_if_asked() {
     let options = Options {
@@ -282,7 +284,7 @@ fn few_samples_are_handed_over_in_time_if_asked() {
     running.wait().unwrap();
 }
 
-/// A process that runs already, killed at the end.
+/// A running process that is killed at the end.
 struct Other(Child);
 
 impl Other {

@@ -1,4 +1,5 @@
-//! The one place that knows all backends: chooses the best that the machine allows, and speaks for whichever it is.
+//! The only module that knows all backends: it chooses the best that the machine allows, and dispatches to
+//! it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use super::ptrace::{self, Circumstances, Subject};
 use super::stop::{EndReason, StopHandle};
 use crate::{Chunk, Source};
 
-/// Which backend to record with.
+/// The backend to record with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// The best that the machine allows.
@@ -35,7 +36,7 @@ pub enum Backend {
     Ptrace(Box<ptrace::Ptrace>),
 }
 
-/// What is being recorded, and how.
+/// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// By `perf_event_open`.
@@ -45,7 +46,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Samples for every second, of a thread's CPU time or of the wall clock's.
+    /// Samples per second, of a thread's CPU time or of wall-clock time.
     pub fn rate_hz(&self) -> u32 {
         match self {
             Self::Perf(outcome) => outcome.rate_hz,
@@ -53,7 +54,7 @@ impl Outcome {
         }
     }
 
-    /// Whether all CPU time has samples: where kernel code is not sampled, the time in it is known apart.
+    /// Whether all CPU time has samples. If kernel code is not sampled, its time is known separately.
     pub fn samples_all_cpu_time(&self) -> bool {
         match self {
             Self::Perf(outcome) => outcome.kernel,
@@ -62,7 +63,8 @@ impl Outcome {
         }
     }
 
-    /// What is to be known of the command before it starts: that it will not have the privileges which its file gives it.
+    /// A notice for the user before the command starts: the command will not have the privileges that its
+    /// file gives it.
     pub fn loses_privileges(&self) -> Option<&dyn fmt::Display> {
         match self {
             Self::Perf(_) => None,
@@ -72,7 +74,7 @@ impl Outcome {
         }
     }
 
-    /// What else is less than was asked for.
+    /// The other limitations of the recording.
     pub fn notices(&self) -> Vec<&dyn fmt::Display> {
         fn displayed<T: fmt::Display>(notices: &[T]) -> Vec<&dyn fmt::Display> {
             notices.iter().map(|notice| notice as &dyn fmt::Display).collect()
@@ -87,36 +89,36 @@ impl Outcome {
 /// Why nothing can be recorded.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Not with `perf_event_open`.
+    /// `perf_event_open` failed.
     #[error(transparent)]
     Perf(#[from] perf::OpenError),
-    /// Not with ptrace.
+    /// ptrace failed.
     #[error(transparent)]
     Ptrace(#[from] ptrace::OpenError),
-    /// ptrace was asked for, and it cannot do this.
+    /// ptrace was requested, and it does not support this target.
     #[error("ptrace records a command or processes, not the whole machine and no control group")]
     TooMuchForPtrace,
-    /// Without `perf_event_open`, callers are found in copies of stacks or not at all.
+    /// Without `perf_event_open`, callers are found in stack copies or not at all.
     #[error("by ptrace, callers are always found in copies of the stack: it knows no other call graph")]
     CallGraphNeedsPerf,
     /// Without `perf_event_open` there are no events.
     #[error("events (-e) take perf_event_open, which ptrace does without")]
     EventsNeedPerf,
-    /// The same, where it is refused.
+    /// The same, if it is refused.
     #[error("events (-e) take perf_event_open: {0}")]
     NoPerfForEvents(perf::OpenError),
-    /// Not with either.
+    /// Both failed.
     #[error("{perf}, and {ptrace}")]
     Both {
-        /// Why not with `perf_event_open`.
+        /// Why `perf_event_open` failed.
         perf: perf::OpenError,
-        /// Why not with ptrace.
+        /// Why ptrace failed.
         ptrace: ptrace::OpenError,
     },
 }
 
 impl OpenError {
-    /// The process that is not there, or has ended meanwhile, where that is why.
+    /// The process that does not exist or has ended, if that is the reason.
     pub fn no_such_process(&self) -> Option<Pid> {
         match self {
             Self::Perf(perf::OpenError::NoSuchProcess { pid })
@@ -125,7 +127,7 @@ impl OpenError {
         }
     }
 
-    /// What to do about it, a line each.
+    /// Advice for the user, one line each.
     pub fn advice(&self) -> Vec<String> {
         let words = |advice: &str| [Some(advice.to_owned()), None];
         let advice = match self {
@@ -144,7 +146,7 @@ impl OpenError {
 }
 
 impl Backend {
-    /// Makes the chosen backend ready for a process; [`Choice::Auto`] takes `perf_event_open` where that works.
+    /// Prepares the chosen backend for a process. [`Choice::Auto`] uses `perf_event_open` if that works.
     ///
     /// `loses_privileges` is the command's file, if it gives privileges that are lost under ptrace.
     pub fn open(
@@ -182,7 +184,7 @@ impl Backend {
         if !options.call_graph.copies_stacks() {
             return Err(OpenError::CallGraphNeedsPerf);
         }
-        // One that is not there is no choice, whatever samples.
+        // A CPU that does not exist cannot be chosen, with any backend.
         perf::chosen_cpus(&options.cpus)?;
         Ok(Self::Ptrace(Box::new(ptrace::Ptrace::open(subject, options, circumstances)?)))
     }
@@ -208,7 +210,7 @@ impl Backend {
         }
     }
 
-    /// What is being recorded.
+    /// What is recorded, and how.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Perf(perf) => Outcome::Perf(perf.outcome().clone()),
@@ -216,7 +218,7 @@ impl Backend {
         }
     }
 
-    /// Which of the samples that come are those of the target: to be told to the converter.
+    /// Selects the samples of the target; to be passed to the converter.
     pub fn filter(&self) -> Filter {
         match self {
             Self::Perf(perf) => perf.filter(),
@@ -224,7 +226,7 @@ impl Backend {
         }
     }
 
-    /// Begins to record: an attached process at once, a child when it calls exec.
+    /// Starts recording: an attached process at once, a child when it calls exec.
     pub fn record(self) -> Result<Recording, OpenError> {
         Ok(match self {
             Self::Perf(perf) => Recording::Perf(Box::new(perf.record()?)),
@@ -233,7 +235,7 @@ impl Backend {
     }
 }
 
-/// Whether the machine is the reason, and not the process that was asked for.
+/// Whether the machine is the reason, and not the requested process.
 fn is_of_the_machine(error: &perf::OpenError) -> bool {
     use perf::OpenError::{Descriptors, Refused, Rings, System, TooFewDescriptors};
     matches!(
@@ -242,7 +244,7 @@ fn is_of_the_machine(error: &perf::OpenError) -> bool {
     )
 }
 
-/// A recording that runs: an iterator over what it records. Dropping it ends it.
+/// A running recording: an iterator over the recorded chunks. Dropping it ends it.
 #[derive(Debug)]
 pub enum Recording {
     /// By `perf_event_open`.
@@ -251,20 +253,21 @@ pub enum Recording {
     Ptrace(ptrace::Recording),
 }
 
-/// What a recording came to.
+/// The summary of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
-    /// The CPU time of all threads together, user and kernel, in nanoseconds; `None` where it was counted with others'.
+    /// The CPU time of all threads together, user and kernel, in nanoseconds; `None` if it was counted
+    /// together with other processes.
     pub total_cpu_time_ns: Option<u64>,
-    /// Whether processes that descend from what was recorded live on.
+    /// Whether descendants of the recorded processes live on.
     pub left_running: bool,
-    /// After which time more of each stack was copied, because many stacks were deeper.
+    /// The time after which stack copies were enlarged, because many stacks were deeper.
     pub deepened_after: Option<Duration>,
-    /// For how long threads were held, where they were.
+    /// How long threads were stopped, if they were.
     pub holds: Option<ptrace::HoldSummary>,
-    /// The programs that lost privileges because they were traced, but for the command.
+    /// The programs that lost privileges because they were traced, except the command.
     pub lost_privileges: Vec<ptrace::Notice>,
 }
 
@@ -282,7 +285,7 @@ impl Iterator for Recording {
 impl Source for Recording {}
 
 impl Recording {
-    /// What ends the recording before the process does.
+    /// A handle that ends the recording before the process ends.
     pub fn stop_handle(&self) -> StopHandle {
         match self {
             Self::Perf(recording) => recording.stop_handle(),
@@ -290,14 +293,15 @@ impl Recording {
         }
     }
 
-    /// Takes heed of what came of the copies of stacks: a recording that can copies more of each where many end too early.
+    /// Uses the feedback on stack copies: if many are truncated, a recording that supports it makes larger
+    /// copies.
     pub fn apply_feedback(&mut self, counts: &StackCopyFeedback) {
         if let Self::Perf(recording) = self {
             recording.apply_feedback(counts);
         }
     }
 
-    /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
+    /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
     pub fn finish(self) -> Summary {
         match self {
             Self::Perf(recording) => {

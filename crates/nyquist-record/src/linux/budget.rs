@@ -1,5 +1,5 @@
-//! How large the rings are, how much of a stack is copied, and whether threads get events of their own: pure functions of what the
-//! machine allows.
+//! How large the rings are, how much of a stack is copied, and whether threads get their own events: pure
+//! functions of what the machine allows.
 
 /// What is known before a ring is mapped.
 #[derive(Clone, Copy, Debug)]
@@ -8,79 +8,81 @@ pub(crate) struct Allowance {
     pub(crate) cpus: usize,
     /// The size of a page in bytes.
     pub(crate) page: usize,
-    /// The bytes of memory for all rings; `None` where nothing limits them.
+    /// The bytes of memory for all rings; `None` if there is no limit.
     pub(crate) bytes: Option<u64>,
-    /// Samples a second on every CPU.
+    /// Samples per second on every CPU.
     pub(crate) rate_hz: u32,
     /// How much of a stack is copied.
     pub(crate) copies: Copies,
     /// Whether the reader gets a CPU as soon as it is woken.
     pub(crate) reader_at_once: bool,
-    /// Whether events beside the clock get a ring as large as that for samples.
+    /// Whether events beside the clock get a ring as large as the one for samples.
     pub(crate) events_beside: bool,
 }
 
 /// How much of a stack is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copies {
-    /// What has been asked for.
+    /// The requested size.
     Fixed(u32),
     /// Less at first, and more once many stacks turn out to be deeper.
     Growing,
-    /// As much as that is at first, where there cannot be the events that would copy more.
+    /// The first size of `Growing`, if the events with larger copies cannot be opened.
     Shallow,
     /// Nothing.
     None,
 }
 
-/// The sizes of a CPU's rings, in pages without the control page, and of a stack's copy.
+/// The sizes of a CPU's rings in pages without the control page, and of a stack copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RingPlan {
     /// The ring for samples.
     pub(crate) sample_pages: usize,
-    /// The ring for mappings, names and tasks; `None` where they share the ring for samples.
+    /// The ring for mappings, names and tasks; `None` if they share the ring for samples.
     pub(crate) sideband_pages: Option<usize>,
-    /// The bytes of a stack that are copied, a multiple of 8.
+    /// The size of a stack copy in bytes, a multiple of 8.
     pub(crate) stack_bytes: u32,
-    /// The bytes that are copied once many stacks turn out to be deeper, where that is more.
+    /// The size of a stack copy once many stacks turn out to be deeper, if that is larger.
     pub(crate) deep_stack_bytes: Option<u32>,
 }
 
 /// The largest ring of a CPU for samples.
 const LARGEST_RING: u64 = 32 << 20;
-/// The smallest one where nothing limits it.
+/// The smallest one if there is no memory limit.
 const SMALLEST_WANTED: u64 = 2 << 20;
-/// For how long a ring holds samples of the largest size where nothing limits it. Its reader comes before others then; and
-/// the kernel clears each page of a ring before anything is recorded: 10 ms of CPU time for 64 MB, and for 8 MB in a virtual
-/// machine that gets its memory from the host on the way. At 1000 Hz it is a power of two for copies of 32 and of 64 kB.
+/// How long a ring can buffer samples of the largest size if there is no memory limit. The reader then has
+/// priority. A larger ring costs time, because the kernel clears each page before anything is recorded: 10 ms
+/// of CPU time for 64 MB, and for 8 MB in a virtual machine that first gets the memory from its host. At 1000
+/// Hz the ring size is a power of two for copies of 32 and of 64 kB.
 const HELD_MS: u64 = 120;
-/// For how long a ring must hold samples whose reader gets a CPU at once: it comes when half of that is over.
+/// How long a ring must buffer samples if its reader gets a CPU at once: it is woken after half of this time.
 const HELD_AT_ONCE_MS: u64 = 50;
-/// All rings for samples together where nothing limits them, for machines with many CPUs.
+/// The total of all rings for samples if there is no memory limit, for machines with many CPUs.
 const LARGEST_TOTAL: u64 = 1 << 30;
-/// A CPU's ring for mappings, names and tasks where there is room.
+/// A CPU's ring for mappings, names and tasks if there is enough memory.
 const LARGEST_SIDEBAND: u64 = 512 << 10;
-/// The smallest ring for them that is worth having.
+/// The smallest useful ring for them.
 const SMALLEST_SIDEBAND: u64 = 32 << 10;
 /// The smallest ring for samples that is tried.
 const SMALLEST_RING: u64 = 32 << 10;
 
-/// A CPU's ring for what threads had used when they ended, in pages: some two hundred ends between two looks at it.
+/// A CPU's ring for the CPU time of ended threads, in pages: it holds some two hundred ends between two
+/// drains.
 pub(crate) const TOTALS_PAGES: usize = 4;
 
-/// The largest copy of a stack that the ABI allows: a record is shorter than 64 kB.
+/// The largest stack copy that the ABI allows: a record is shorter than 64 kB.
 pub(crate) const LARGEST_STACK: u32 = 65_528;
-/// What a sample with such a copy takes: the kernel cuts the copy where the rest needs the room.
+/// The size of a sample with such a copy. The kernel shortens the copy if the rest needs the room.
 const LARGEST_RECORD: u64 = 64 << 10;
-/// A copy of a stack as long as few turn out to be deeper, or where there is less room.
+/// The size of a stack copy while few stacks are deeper, or if there is less room.
 const SMALLER_STACK: u32 = 32 << 10;
-/// A copy of a stack where a reader could not keep up with larger ones.
+/// The size of a stack copy if the reader could not keep up with larger ones.
 const SMALLEST_STACK: u32 = 16 << 10;
-/// What a sample holds besides the copy of its stack: about 40 words, and 127 of the kernel's call chain.
+/// The size of a sample without its stack copy: about 40 words, and 127 of the kernel's call chain.
 const SAMPLE_OVERHEAD: u64 = 1536;
 
 impl Allowance {
-    /// The first plan to try: the largest rings that keep to what is allowed, for samples first.
+    /// The first plan to try: the largest rings within the limits; samples have priority.
     pub(crate) fn plan(&self) -> RingPlan {
         let page = self.page as u64;
         let cpus = self.cpus.max(1) as u64;
@@ -101,7 +103,7 @@ impl Allowance {
         })
     }
 
-    /// The ring of a CPU for samples where nothing limits it.
+    /// The size of a CPU's ring for samples if there is no memory limit.
     fn wanted_ring(&self) -> u64 {
         let record = match self.copies {
             Copies::Fixed(bytes) => u64::from(bytes.min(LARGEST_STACK)) + SAMPLE_OVERHEAD,
@@ -112,19 +114,19 @@ impl Allowance {
         held.next_power_of_two().clamp(SMALLEST_WANTED, LARGEST_RING)
     }
 
-    /// How many samples of the largest size a ring holds, by the time they take to come. A reader that has no right to more
-    /// memory has none to come before others, either.
+    /// How many samples of the largest size a ring holds, as the time in which they arrive. A reader without
+    /// the privilege for more memory has no CPU priority either.
     fn held_ms(&self) -> u64 {
         if self.bytes.is_none() { HELD_MS } else { 2 * HELD_MS }
     }
 
-    /// How many full copies a ring must hold, by the time they take to come, for any to be made.
+    /// How many full copies a ring must hold before any are made, as the time in which they arrive.
     fn held_deep_ms(&self) -> u64 {
         if self.reader_at_once { HELD_AT_ONCE_MS } else { self.held_ms() }
     }
 
-    /// The next smaller plan, for a machine that allows less than it said: rings of half the size, in the end
-    /// without one of their own for the sideband. `None` where there is nothing left to save.
+    /// The next smaller plan, for a machine that allows less than it states: rings of half the size, and
+    /// finally no separate ring for the sideband. `None` if nothing can be reduced.
     pub(crate) fn smaller(&self, plan: RingPlan) -> Option<RingPlan> {
         let smallest = SMALLEST_RING as usize / self.page;
         let mut next = plan;
@@ -139,8 +141,9 @@ impl Allowance {
         Some(self.with_stack(next))
     }
 
-    /// Up to full copies where the ring holds enough of them, smaller ones otherwise, smaller still where it would be full of
-    /// them before its reader can be there, and never more than an eighth of the ring each.
+    /// Sets the copy size: up to full copies if the ring holds enough of them, and smaller ones otherwise. It
+    /// is smaller still if the ring could fill up before its reader runs. A copy is at most an eighth of the
+    /// ring.
     fn with_stack(&self, plan: RingPlan) -> RingPlan {
         let ring = (plan.sample_pages * self.page) as u64;
         let holds_ms = |bytes: u64| 1000 * ring / (bytes * u64::from(self.rate_hz.max(1)));
@@ -164,61 +167,61 @@ impl Allowance {
     }
 }
 
-/// What it takes to attach to threads one by one.
+/// The cost of attaching to threads individually.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttachCost {
     /// The CPUs on which each thread gets its events.
     pub(crate) cpus: usize,
     pub(crate) threads: usize,
-    /// Whether a clock counts beside the event that samples.
+    /// Whether a clock counts beside the sampling event.
     pub(crate) clock_beside: bool,
-    /// Whether there is a second event that samples, for deeper stacks.
+    /// Whether there is a second sampling event, for deeper stacks.
     pub(crate) deepens: bool,
-    /// How many events there are beside the clock.
+    /// The number of events beside the clock.
     pub(crate) beside: usize,
 }
 
-/// What a recorder may have that attaches to threads.
+/// The rights of a recorder that attaches to threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights {
-    /// The descriptors.
+    /// The limit of open descriptors.
     pub(crate) descriptors: u64,
-    /// Whether it may see all that is done on a CPU.
+    /// Whether it may record all activity on a CPU.
     pub(crate) sees_cpus: bool,
 }
 
-/// How threads that run are recorded.
+/// How running threads are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attaching {
-    /// Each by events of its own, which copy stacks so.
+    /// Each by its own events, with these stack copies.
     Threads(Copies),
     /// By events of whole CPUs.
     Cpus,
 }
 
-/// The descriptors that are left for all else: the files that are mapped, the output, the server.
+/// The descriptors that are reserved for other uses: mapped files, the output, the server.
 const OTHER_DESCRIPTORS: u64 = 512;
-/// The events that are opened at most where a clock on each CPU would do as well. The kernel needs a kilobyte and more
-/// for each, and some microseconds.
+/// The maximum number of events if a clock on each CPU would work as well. For each event, the kernel needs a
+/// kilobyte or more, and some microseconds.
 const MOST_EVENTS_BY_CHOICE: u64 = 100_000;
 
 impl AttachCost {
-    /// The events: on each CPU, for each thread, one or two that sample, one that counts, one for mappings and names, and those
-    /// beside the clock.
+    /// The number of events. Each thread has these on each CPU: one or two that sample, one that counts, one
+    /// for mappings and names, and those beside the clock.
     pub(crate) fn events(&self) -> u64 {
         let sampler = 1 + u64::from(self.clock_beside);
         let each = 2 + sampler + if self.deepens { sampler } else { 0 } + self.beside as u64;
         each.saturating_mul(self.cpus as u64).saturating_mul(self.threads as u64)
     }
 
-    /// The descriptors that have to be allowed.
+    /// The number of descriptors that must be allowed.
     pub(crate) fn descriptors(&self) -> u64 {
         self.events().saturating_add(OTHER_DESCRIPTORS)
     }
 
-    /// How the threads are recorded by a recorder with these rights whose stacks would be copied so: each by events of its own as long
-    /// as there are descriptors, and for deeper stacks only where these are not too many besides. `None` where neither that nor
-    /// sampling whole CPUs is possible.
+    /// How a recorder with these rights records the threads, with these stack copies. Each thread gets its
+    /// own events if there are enough descriptors. It gets events for deeper stacks only if these are not too
+    /// many in addition. `None` if neither that nor sampling whole CPUs is possible.
     pub(crate) fn attaching(&self, copies: Copies, rights: Rights) -> Option<Attaching> {
         let fits = |cost: &Self| cost.descriptors() <= rights.descriptors;
         let are_few = |cost: &Self| cost.events() <= MOST_EVENTS_BY_CHOICE;
@@ -234,7 +237,7 @@ impl AttachCost {
     }
 }
 
-/// The largest power of two within `room`, but never less than `least` nor more than `most`.
+/// The largest power of two within `room`, limited to between `least` and `most`.
 fn power_of_two_within(room: u64, least: u64, most: u64) -> u64 {
     let room = room.clamp(least, most.max(least));
     1 << room.ilog2()
@@ -256,8 +259,8 @@ mod tests {
         }
     }
 
-    /// What the rings of a plan lock, with their control pages: for samples, for what threads had used, and for the sideband, which has two
-    /// where nothing limits them.
+    /// The memory that the rings of a plan lock, with their control pages: for samples, for the CPU time of
+    /// ended threads, and for the sideband, which has two if there is no limit.
     fn locked(allowance: &Allowance, plan: RingPlan) -> u64 {
         let sidebands = if allowance.bytes.is_none() { 2 } else { 1 };
         let sideband = plan.sideband_pages.map_or(0, |pages| sidebands * (pages + 1));
@@ -382,8 +385,8 @@ mod tests {
         }
     }
 
-    /// What becomes of attaching to 1,000 threads on 128 CPUs: how they are recorded, and the kilobytes that each CPU's rings lock and
-    /// that are copied of each stack.
+    /// The result of attaching to 1,000 threads on 128 CPUs: how they are recorded, the kilobytes that each
+    /// CPU's rings lock, and the kilobytes that are copied of each stack.
     fn attached(rights: Rights, bytes: Option<u64>) -> Option<(Attaching, u64, u32)> {
         let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, deepens: false, beside: 0 };
         let attaching = cost.attaching(Copies::Growing, rights)?;

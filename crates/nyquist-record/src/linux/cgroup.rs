@@ -1,5 +1,5 @@
-//! Control groups, by which the kernel filters events: finding them, and a transient one for the command alone
-//! (cgroups(7)).
+//! Control groups, by which the kernel filters events: finding them, and making a transient one for the
+//! command (cgroups(7)).
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::ffi::OsStringExt as _;
@@ -10,15 +10,16 @@ use std::{ffi::OsString, io};
 
 use super::sys::clock::monotonic_ns;
 
-/// How the names of our own groups begin.
+/// The prefix of the names of our own groups.
 const PREFIX: &str = "nyquist-";
-/// The file that lists a group's processes, and takes in one whose number is written to it.
+/// The file that lists a group's processes. Writing a pid to it moves that process into the group.
 const PROCESSES: &str = "cgroup.procs";
-/// How often a group is tried to be removed whose last processes are still ending, and how long lies in between.
+/// How many times to try to remove a group whose last processes are still ending, and the time between two
+/// tries.
 const REMOVALS: u32 = 50;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(2);
 
-/// Where the hierarchy is mounted that filters perf events, and where in it this process is.
+/// The mount point of the hierarchy that filters perf events, and the position of this process in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
     mount: PathBuf,
@@ -37,8 +38,8 @@ impl Hierarchy {
         })
     }
 
-    /// Finds the hierarchy in `/proc/self/mountinfo` and `/proc/self/cgroup`. Where a version 1 hierarchy has the
-    /// `perf_event` controller, the one of version 2 does not filter perf events.
+    /// Finds the hierarchy in `/proc/self/mountinfo` and `/proc/self/cgroup`. If a version 1 hierarchy has
+    /// the `perf_event` controller, the one of version 2 does not filter perf events.
     fn parse(mounts: &[u8], groups: &[u8]) -> Option<Self> {
         let lines = || mounts.split(|byte| *byte == b'\n').filter_map(Mount::parse);
         let version_1 =
@@ -53,7 +54,8 @@ impl Hierarchy {
             let controllers = fields.next()?;
             is_ours(controllers).then_some(fields.next()?)
         })?;
-        // What is mounted may be a part of the hierarchy only. Where this process is not in it, nothing can be done.
+        // The mount may show only a part of the hierarchy. If this process is outside it, no group can be
+        // made.
         let below = Path::new(&path(own)).strip_prefix(path(mount.root)).ok()?.to_owned();
         let below = below.strip_prefix("/").unwrap_or(&below);
         let escapes = below.components().any(|part| part.as_os_str() == "..");
@@ -84,7 +86,7 @@ fn has_word(list: &[u8], word: &[u8]) -> bool {
     list.split(|byte| *byte == b',').any(|part| part == word)
 }
 
-/// A path in which the kernel writes blanks, tabs, newlines and backslashes as three octal digits.
+/// Decodes a path in which the kernel writes blanks, tabs, newlines and backslashes as three octal digits.
 fn path(escaped: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(escaped.len());
     let mut rest = escaped;
@@ -98,12 +100,12 @@ fn path(escaped: &[u8]) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Opens the folder of a group: a path in the hierarchy, as `/proc/PID/cgroup` shows it, or in the file system.
+/// Opens the folder of a group: a path in the hierarchy, as in `/proc/PID/cgroup`, or in the file system.
 pub(crate) fn open(group: &Path) -> io::Result<(PathBuf, File)> {
     let mount = Hierarchy::of_this_process()?.mount;
     let in_hierarchy = mount.join(group.strip_prefix("/").unwrap_or(group));
     let folder = if group.starts_with(&mount) { group.to_owned() } else { in_hierarchy };
-    // Any folder could be named; one without this file is no group.
+    // Any folder could be named; one without this file is not a group.
     fs::metadata(folder.join(PROCESSES))?;
     let file = File::open(&folder)?;
     Ok((folder, file))
@@ -119,7 +121,7 @@ fn own_processes(folder: &Path) -> Vec<u32> {
     list.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// A group and all below it, each before those below it.
+/// A group and all below it, with parents before children.
 fn with_descendants(folder: &Path) -> Vec<PathBuf> {
     let mut groups = vec![folder.to_owned()];
     let mut at = 0;
@@ -133,11 +135,11 @@ fn with_descendants(folder: &Path) -> Vec<PathBuf> {
     groups
 }
 
-/// A group for one command, below the group of this process. Dropping it removes it; processes that are still in it
-/// go where they would have been without it.
+/// A group for one command, below the group of this process. Dropping it removes it; processes that are still
+/// in it move to where they would have been without it.
 ///
-/// Its folder is locked for as long as the recorder lives, however that ends, so that the next recorder can tell what
-/// one that crashed has left behind.
+/// Its folder is locked while the recorder lives, however it ends, so that the next recorder can recognize
+/// what a crashed one has left behind.
 #[derive(Debug)]
 pub(crate) struct Leaf {
     folder: PathBuf,
@@ -161,17 +163,17 @@ impl Leaf {
         }
     }
 
-    /// Takes a process in.
+    /// Moves a process into the group.
     pub(crate) fn admit(&self, pid: u32) -> io::Result<()> {
         fs::write(self.folder.join(PROCESSES), pid.to_string())
     }
 
-    /// Whether processes are in the group, or in one below it.
+    /// Whether the group, or one below it, contains processes.
     pub(crate) fn has_processes(&self) -> bool {
         !processes(&self.folder).is_empty()
     }
 
-    /// The folder, by which events name the group.
+    /// The folder that identifies the group to events.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -183,7 +185,7 @@ impl Drop for Leaf {
     }
 }
 
-/// Removes the groups whose recorder lives no longer.
+/// Removes the groups whose recorder no longer lives.
 fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
@@ -195,8 +197,8 @@ fn remove_stale(parent: &Path) {
     }
 }
 
-/// Moves a group's processes up and removes it. Groups that the command has made below it are removed where they are
-/// empty; with one that is not, the group stays until a later recorder finds it empty.
+/// Moves a group's processes up and removes it. Removes groups that the command has made below it if they are
+/// empty. If one is not, the group stays until a later recorder finds it empty.
 fn remove(folder: &Path) {
     let Some(parent) = folder.parent() else { return };
     for _ in 0..REMOVALS {

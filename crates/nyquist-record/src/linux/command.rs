@@ -1,22 +1,22 @@
-//! The command that is launched, and where its program is looked for.
+//! The command that is launched, and the search for its program.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, NulError, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-/// Where programs are looked for if there is no PATH at all (confstr(3), `_CS_PATH`).
+/// The search path if PATH is not set (confstr(3), `_CS_PATH`).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// A command to launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// The program: a path, or a name that is looked for in PATH.
+    /// The program: a path, or a name that is searched in PATH.
     pub program: OsString,
     /// The arguments after the program's own name.
     pub args: Vec<OsString>,
-    /// Variables that are set over those of this process.
+    /// Variables that override those of this process.
     pub env: Vec<(OsString, OsString)>,
-    /// The user that the command runs as, where it is another one.
+    /// The user that the command runs as, if it is another one.
     pub run_as: Option<Credentials>,
 }
 
@@ -25,15 +25,15 @@ pub struct Command {
 pub struct Credentials {
     /// The user.
     pub uid: u32,
-    /// The user's own group.
+    /// The user's primary group.
     pub gid: u32,
-    /// The further groups.
+    /// The supplementary groups.
     pub groups: Vec<u32>,
 }
 
 impl Command {
-    /// Reads a command line: leading `VAR=value` words are the environment, the next is the program, the
-    /// rest its arguments. `None` where there is no program.
+    /// Parses a command line: leading `VAR=value` words are the environment, the next is the program, the
+    /// rest its arguments. `None` if there is no program.
     pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let mut command = Self::default();
         let mut words = words.into_iter();
@@ -48,7 +48,7 @@ impl Command {
         Some(command)
     }
 
-    /// The files to try as the program, in this order: as a shell looks for it, with the command's own PATH.
+    /// The files to try as the program, in order: as a shell searches for it, with the command's own PATH.
     pub(crate) fn candidates(&self) -> Result<Vec<CString>, NulError> {
         let program = self.program.as_bytes();
         if program.contains(&b'/') {
@@ -62,7 +62,7 @@ impl Command {
         path.as_bytes().split(|byte| *byte == b':').map(|folder| in_folder(folder, program)).collect()
     }
 
-    /// The arguments, the program's own name first.
+    /// The arguments, with the program's own name first.
     pub(crate) fn arguments(&self) -> Result<Vec<CString>, NulError> {
         [&self.program].into_iter().chain(&self.args).map(|word| CString::new(word.as_bytes())).collect()
     }
@@ -78,7 +78,7 @@ impl Command {
     }
 }
 
-/// The name and the value of a word that sets a variable, as a shell reads it.
+/// The name and the value of a word that sets a variable, as a shell parses it.
 fn assignment(word: &OsStr) -> Option<(OsString, OsString)> {
     let bytes = word.as_bytes();
     let at = bytes.iter().position(|byte| *byte == b'=')?;
@@ -89,7 +89,7 @@ fn assignment(word: &OsStr) -> Option<(OsString, OsString)> {
     valid.then(|| (own(name), own(value)))
 }
 
-/// A folder of PATH and a name; an empty folder is the current one.
+/// The path of a program in a folder of PATH; an empty folder is the current one.
 fn in_folder(folder: &[u8], program: &[u8]) -> Result<CString, NulError> {
     let folder: &[u8] = if folder.is_empty() { b"." } else { folder };
     CString::new([folder, b"/", program].concat())

@@ -1,13 +1,14 @@
-//! What goes along with a recording: it hears of the events, and adds events of its own.
+//! A companion of a recording: it receives the events, and adds its own.
 
 use nyquist_convert::event::Event;
 
-/// A companion of a recording, as markers and counters: it learns of processes from the events that come, and has events that the
-/// backend does not know.
+/// A companion of a recording, such as markers and counters. It learns of processes from the recorded events,
+/// and produces events that the backend does not.
 pub trait Companion {
-    /// Takes note of an event of the backend. Called for every sample, so it must be cheap for those that say nothing to it.
+    /// Receives an event of the backend. It is called for every sample, so it must be cheap for irrelevant
+    /// events.
     fn notice(&mut self, event: &Event);
 
-    /// Appends all of its own events whose time is before now, and which were not appended before.
+    /// Appends all its own events whose time is before now, and that were not appended before.
     fn collect(&mut self, events: &mut Vec<Event>);
 }

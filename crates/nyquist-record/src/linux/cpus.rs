@@ -1,4 +1,4 @@
-//! The CPUs that exist, whatever this process's own affinity mask allows.
+//! The CPUs that exist, regardless of this process's own affinity mask.
 
 use std::{fs, io};
 
@@ -10,11 +10,11 @@ pub(crate) fn online() -> io::Result<Vec<u32>> {
     })
 }
 
-/// More CPUs than any kernel can be built for (8,192), so that a list that lies stays small.
+/// More CPUs than any kernel supports (8,192), so that an invalid list stays small.
 const MAX_CPUS: u32 = 1 << 16;
 
-/// Reads a list of CPUs as the kernel writes it: `0-3,8,10-11`; `None` where it is none. The CPUs are ascending, each of them once,
-/// however the list names them.
+/// Parses a list of CPUs in the kernel's format: `0-3,8,10-11`; `None` if it is invalid. The result is
+/// ascending without duplicates, in any case.
 pub fn parse_list(list: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for range in list.trim().split(',') {
@@ -30,7 +30,7 @@ pub fn parse_list(list: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// Writes a list as the kernel does; `cpus` are ascending.
+/// Formats a list as the kernel does; `cpus` are ascending.
 pub(crate) fn format_list(cpus: &[u32]) -> String {
     let ranges =
         cpus.chunk_by(|cpu, next| cpu + 1 == *next).filter_map(|range| Some((range.first()?, range.last()?)));

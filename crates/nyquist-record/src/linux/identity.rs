@@ -1,4 +1,4 @@
-//! Working with another user's rights: a thread for a while, or the whole process for good.
+//! Using another user's rights: for a thread temporarily, or for the whole process permanently.
 
 use std::io;
 
@@ -8,11 +8,12 @@ use super::sys::identity::{
     set_dumpable, set_file_ids_of_thread, set_groups_of_thread, set_ids_of_process,
 };
 
-/// `CAP_SETGID` and `CAP_SETUID` (`linux/capability.h`). They give no right to any file.
+/// `CAP_SETGID` and `CAP_SETUID` (`linux/capability.h`). They give no access to files.
 const TO_CHANGE_USER: u64 = 1 << 6 | 1 << 7;
 
-/// Does work with a user's rights to files and without any capability but those to start a program as that user, on the
-/// calling thread and those that it starts meanwhile. Where this process is that user's already, nothing changes.
+/// Runs `work` with a user's rights to files, on the calling thread and on those that it starts meanwhile.
+/// The only capabilities left are those for starting a program as that user. Changes nothing if this process
+/// has that user already.
 pub fn as_user<T>(user: &Credentials, work: impl FnOnce() -> T) -> io::Result<T> {
     if has_rights_of(user.uid) {
         return Ok(work());
@@ -21,23 +22,25 @@ pub fn as_user<T>(user: &Credentials, work: impl FnOnce() -> T) -> io::Result<T>
     Ok(work())
 }
 
-/// Whether the calling thread uses files with a user's rights.
+/// Whether the calling thread accesses files with a user's rights.
 pub fn has_rights_of(uid: u32) -> bool {
     file_user() == uid
 }
 
-/// The user with whose rights the calling thread uses files, and whose the files are that it makes.
+/// The user with whose rights the calling thread accesses files, and who owns the files that it makes.
 pub fn file_user() -> u32 {
     file_ids_of_thread().0
 }
 
-/// Makes this process a user's, for good, with all its threads: it has no capability any more, and no way back.
+/// Changes this process with all its threads to a user permanently: it has no capability any more and cannot
+/// regain one.
 ///
-/// Other processes of that user still may not look into it: what it has read as root is in its memory, and what it has opened is
-/// among its descriptors. Programs that it starts gain the privileges that their files give, as they do for everybody.
+/// Other processes of that user still may not access it, because its memory contains what it has read as
+/// root, and its descriptors what it has opened. Programs that it starts gain the privileges that their files
+/// give, as usual.
 pub fn become_user(user: &Credentials) -> io::Result<()> {
     set_ids_of_process(user.uid, user.gid, &user.groups)?;
-    // Where the securebits keep the kernel from it, the change of ids leaves them.
+    // If the securebits prevent the kernel from clearing the capabilities, they survive the change of ids.
     Capabilities::default().set_of_thread()?;
     set_dumpable(false)?;
     if is_for_good(user)? {
@@ -47,8 +50,8 @@ pub fn become_user(user: &Credentials) -> io::Result<()> {
     }
 }
 
-/// Gives up the capabilities of the calling thread, and of those that it starts from now on, for good; but root's, who is root by
-/// being it. They are what a program's file has given a plain user.
+/// Permanently gives up the capabilities of the calling thread and of those that it starts from now on. These
+/// are the capabilities that a program's file gives to an ordinary user. Does nothing for root.
 pub fn give_up_capabilities() -> io::Result<()> {
     if effective_user() == 0 {
         return Ok(());
@@ -62,7 +65,7 @@ fn is_for_good(user: &Credentials) -> io::Result<bool> {
     Ok(are_users && has_none && set_file_ids_of_thread(0, user.gid).is_err())
 }
 
-/// What a thread had before it worked with another user's rights.
+/// The identity of a thread before it used another user's rights.
 #[derive(Debug)]
 struct FormerIdentity {
     capabilities: Capabilities,
@@ -76,10 +79,11 @@ impl FormerIdentity {
         let (capabilities, groups) = (Capabilities::of_thread()?, groups_of_thread()?);
         let (file_ids, dumpable) = (file_ids_of_thread(), is_dumpable());
         set_groups_of_thread(&user.groups)?;
-        // From here on all is given back, also where the rest is refused.
+        // From here on everything is restored, even if the rest is refused.
         let former = Self { capabilities, file_ids, groups, dumpable };
         set_file_ids_of_thread(user.uid, user.gid)?;
-        // Without these two, a program that is started meanwhile could not be made the user's, and would be root's.
+        // Without these two, a program started meanwhile could not be changed to the user, and would run as
+        // root.
         let effective = former.capabilities.effective & TO_CHANGE_USER;
         Capabilities { effective, ..former.capabilities }.set_of_thread()?;
         Ok(former)
@@ -89,16 +93,16 @@ impl FormerIdentity {
         self.capabilities.set_of_thread()?;
         set_file_ids_of_thread(self.file_ids.0, self.file_ids.1)?;
         set_groups_of_thread(&self.groups)?;
-        // The change of the user has raised or lowered some with it.
+        // The change of the user has raised or lowered some of them as well.
         self.capabilities.set_of_thread()?;
-        // Nobody but root may look into a process with another user's rights; before, the rule was another one.
+        // Only root may access a process with another user's rights; before the change, another rule applied.
         set_dumpable(self.dumpable)
     }
 }
 
 impl Drop for FormerIdentity {
     fn drop(&mut self) {
-        // A thread that went on with half of one user's rights and half of another's would do harm.
+        // A thread with half of one user's rights and half of another's would be dangerous.
         if self.give_back().is_err() {
             std::process::abort();
         }
@@ -120,7 +124,7 @@ mod tests {
         Credentials { uid: NOBODY, gid: NOBODY, groups: vec![NOBODY] }
     }
 
-    /// What the kernel says of the calling thread.
+    /// The kernel's status of the calling thread.
     fn state() -> Vec<String> {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap();
         let wanted = ["Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:"];
@@ -128,7 +132,7 @@ mod tests {
         lines.map(|line| line.trim().to_owned()).collect()
     }
 
-    /// A folder that only root may enter, in one that everybody may write to.
+    /// A folder that only root may enter, inside one that everyone may write to.
     fn folders(name: &str) -> (PathBuf, PathBuf) {
         let open = std::env::temp_dir().join(format!("nyquist-identity-{name}-{}", std::process::id()));
         let closed = open.join("closed");
@@ -154,7 +158,7 @@ mod tests {
             fs::write(&own, "").unwrap();
             assert!(is_refused(&closed.join("file")), "it writes where only root may");
             assert!(fs::read_dir("/proc/1/root").is_err(), "it sees through a process of root's");
-            // So do the threads that it starts; the others are as they were.
+            // So do the threads that it starts; the other threads are unchanged.
             assert!(thread::scope(|scope| scope.spawn(|| is_refused(&closed.join("file"))).join().unwrap()));
             let main = fs::read_to_string("/proc/self/status").unwrap();
             assert!(main.contains("Uid:\t0\t0\t0\t0"), "another thread is the user's, too");

@@ -1,4 +1,4 @@
-//! Where the kernel's own code is: `/proc/kallsyms` for its image, `/proc/modules` for its modules.
+//! The addresses of the kernel's code: `/proc/kallsyms` for its image, `/proc/modules` for its modules.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -8,20 +8,22 @@ use nyquist_convert::event::{EventKind, MappedFile, Mapping};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, FileOffset};
 
-/// As far as an image reaches at most (`KERNEL_IMAGE_SIZE` in Linux's `arch/x86/include/asm/page_64_types.h`). Where
-/// it ends exactly, only the hundred thousand lines of all symbols would tell, and what may lie behind it, such as
-/// trampolines and compiled BPF programs, has its names in the same place. Modules are mapped over it.
+/// The maximum size of an image (`KERNEL_IMAGE_SIZE` in Linux's `arch/x86/include/asm/page_64_types.h`). Its
+/// exact end could only be found by reading the hundred thousand lines of all symbols. Code that may follow
+/// it, such as trampolines and compiled BPF programs, has its names in the same file. Modules are mapped over
+/// it.
 const LARGEST_IMAGE: u64 = 1 << 30;
 
-/// The kernel's mappings: its image as `[kernel.kallsyms]`, and its modules by their names in brackets. Nothing
-/// where their addresses are hidden.
+/// The kernel's mappings: its image as `[kernel.kallsyms]`, and its modules by their names in brackets. Empty
+/// if their addresses are hidden.
 pub(crate) fn mappings() -> Vec<EventKind> {
     let image = kallsyms().and_then(first_code).map(image);
     let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
     image.into_iter().chain(modules.lines().filter_map(module)).map(EventKind::Map).collect()
 }
 
-/// Whether the kernel hides its addresses from this process (`kernel.kptr_restrict`): they all read as 0.
+/// Whether the kernel hides its addresses from this process (`kernel.kptr_restrict`): they are all shown as
+/// 0.
 pub(crate) fn addresses_are_hidden() -> bool {
     kallsyms().and_then(first_code).is_none()
 }
@@ -30,8 +32,8 @@ fn kallsyms() -> Option<impl BufRead> {
     File::open("/proc/kallsyms").ok().map(BufReader::new)
 }
 
-/// Where the kernel's code begins: at `_stext`, one of the first symbols, for they are in the order of their
-/// addresses. Before it there may be others, whose address is 0 in earnest.
+/// The start of the kernel's code: `_stext`, one of the first symbols, because they are sorted by address.
+/// Symbols before it can really have the address 0.
 fn first_code(symbols: impl BufRead) -> Option<u64> {
     let start = symbols.lines().map_while(Result::ok).find_map(|line| {
         let address = line.strip_suffix(" T _stext")?;
@@ -45,14 +47,14 @@ fn image(start: u64) -> Mapping {
     Mapping { identity: noted_build_id("/sys/kernel/notes".as_ref()), ..mapping }
 }
 
-/// The build id in a file of notes; it is there in full for everybody.
+/// The build id in a file of notes, which every user may read.
 fn noted_build_id(path: &Path) -> MappedFile {
     let notes = fs::read(path).unwrap_or_default();
     let little_endian = cfg!(target_endian = "little");
     build_id_in_notes(&notes, little_endian).map_or(MappedFile::Unknown, MappedFile::BuildId)
 }
 
-/// Reads a line of `/proc/modules`: name, size, users, what uses it, state, address.
+/// Parses a line of `/proc/modules`: name, size, number of users, users, state, address.
 fn module(line: &str) -> Option<Mapping> {
     let mut fields = line.split(' ');
     let (name, len) = (fields.next()?, fields.next()?.parse().ok()?);

@@ -1,4 +1,4 @@
-//! Launching the command: it is forked first, sampled from the very start, and then let go.
+//! Launching the command: it is forked first, sampled from its start, and then allowed to run.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -19,39 +19,39 @@ use super::sys::process::{self, Ids, Plan, Stage};
 /// Why a command was not launched.
 #[derive(Debug, Error)]
 pub enum LaunchError {
-    /// A word of the command or of its environment cannot be handed to a program.
+    /// A word of the command or of its environment cannot be passed to a program.
     #[error("the command contains a zero byte, which no program can be given")]
     ZeroByte(#[from] std::ffi::NulError),
-    /// The system gave no process.
+    /// The system could not make a process.
     #[error("no process could be made for `{program}`: {source}")]
     Fork {
-        /// The program as it was typed.
+        /// The program, as the user typed it.
         program: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The process could not become the user that the command should run as.
     #[error("`{program}` cannot be run as user {uid}: {source}")]
     Credentials {
-        /// The program as it was typed.
+        /// The program, as the user typed it.
         program: String,
         /// The user.
         uid: u32,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The program could not be executed.
     #[error("`{program}` cannot be run: {source}")]
     Exec {
-        /// The program as it was typed.
+        /// The program, as the user typed it.
         program: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl LaunchError {
-    /// The exit status that a shell gives for this: 127 where the program was not found, 126 otherwise.
+    /// The exit status of a shell for this error: 127 if the program was not found, 126 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
@@ -74,14 +74,14 @@ pub struct Suspended {
 
 /// Makes the process that will become the command.
 ///
-/// It has the default signal mask and actions (what was ignored before this program began stays so), and of
-/// this process's descriptors those that are inherited across exec.
+/// It has the default signal mask and actions, except that signals ignored before this program began stay
+/// ignored. It inherits those descriptors of this process that are not close-on-exec.
 pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
     prepare_with(command, None)
 }
 
-/// As [`prepare`], for a command that has the terminal not to itself: what it prints goes to `output`, and there is
-/// nothing that it could read.
+/// As [`prepare`], for a command that does not have the terminal to itself: its output goes to `output`, and
+/// its input is empty.
 pub fn prepare_apart(command: &Command, output: BorrowedFd<'_>) -> Result<Suspended, LaunchError> {
     let program = command.program.to_string_lossy().into_owned();
     let nothing = File::open("/dev/null").map_err(|source| LaunchError::Fork { program, source })?;
@@ -114,7 +114,7 @@ impl Suspended {
         Pid(self.process.pid)
     }
 
-    /// The command's file, if it gives privileges that are lost where this process traces it.
+    /// The command's file, if it gives privileges that are lost when this process traces it.
     pub fn loses_privileges(&self) -> Option<PathBuf> {
         privileges::lost_under_ptrace(&self.candidates)
     }
@@ -136,7 +136,7 @@ impl Suspended {
 
     /// Waits for the process, which is ending.
     fn reap(&self, error: LaunchError) -> LaunchError {
-        // The process says nothing that the error does not say better.
+        // The process's status adds nothing to the error.
         let _ = self.process.wait();
         error
     }
@@ -168,48 +168,48 @@ impl Running {
         self.process.wait()
     }
 
-    /// What signals can be sent with, from any thread.
+    /// A handle that sends signals from any thread.
     pub fn signaller(&self) -> Signaller {
         Signaller { process: self.process.clone() }
     }
 }
 
-/// Sends signals to the command, and never to another process that took its number.
+/// Sends signals to the command, and never to another process that got its pid.
 #[derive(Clone, Debug)]
 pub struct Signaller {
     process: Process,
 }
 
 impl Signaller {
-    /// Sends a signal; that the command has ended already is no error.
+    /// Sends a signal. It is no error if the command has ended already.
     pub fn send(&self, signal: i32) -> io::Result<()> {
         self.process.signal(signal)
     }
 }
 
-/// How a command ended, and what it used.
+/// How a command ended, and its resource usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// How it ended.
     pub status: ExitStatus,
-    /// The CPU time in user code, with that of the children that it waited for.
+    /// The CPU time in user code, including the children that it waited for.
     pub user: Duration,
-    /// The CPU time in the kernel, with that of the children that it waited for.
+    /// The CPU time in the kernel, including the children that it waited for.
     pub system: Duration,
-    /// What else the kernel has counted of them, always.
+    /// The other counts that the kernel always keeps.
     pub usage: Usage,
 }
 
-/// What the kernel counts of each process, of a command with the children that it waited for (getrusage(2)).
+/// The kernel's counts for a command and the children that it waited for (getrusage(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Page faults that took no reading from a disk.
+    /// Page faults that did not read from a disk.
     pub minor_faults: u64,
-    /// Page faults that did.
+    /// Page faults that read from a disk.
     pub major_faults: u64,
-    /// Times that a thread gave up its CPU or lost it.
+    /// How often a thread gave up its CPU or lost it.
     pub context_switches: u64,
-    /// The most memory that one of the processes had at once, in bytes.
+    /// The largest resident memory of any single process, in bytes.
     pub peak_memory: u64,
 }
 
@@ -235,7 +235,7 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// The code, or 128 + the signal, as a shell says it.
+    /// The code, or 128 + the signal, as a shell reports it.
     pub fn shell_code(self) -> u8 {
         match self {
             Self::Code(code) => code,
@@ -243,7 +243,7 @@ impl ExitStatus {
         }
     }
 
-    /// Reads the status of wait(2) of a process that has ended.
+    /// Parses the wait(2) status of a process that has ended.
     fn from_wait(status: i32) -> Self {
         let [low, high, ..] = status.to_le_bytes();
         match low & 0x7f {
@@ -253,7 +253,7 @@ impl ExitStatus {
     }
 }
 
-/// A child process. Its number is its own until somebody has taken its status, which happens under the lock.
+/// A child process. Its pid is not reused until it is reaped, which happens under the lock.
 #[derive(Clone, Debug)]
 struct Process {
     pid: u32,

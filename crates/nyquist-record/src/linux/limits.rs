@@ -1,4 +1,4 @@
-//! What the system lets this process have: descriptors, locked memory, a rate.
+//! The limits of this process: descriptors, locked memory, rate.
 
 use std::sync::OnceLock;
 use std::{fs, thread};
@@ -9,32 +9,32 @@ use super::sys::process::Preference;
 
 static ORIGINAL_DESCRIPTORS: OnceLock<Limit> = OnceLock::new();
 
-/// Raises the number of descriptors that this process may have as far as the hard limit allows. The command is
-/// given the limit that there was before: programs that use select(2) or close all descriptors depend on it.
+/// Raises this process's descriptor limit to the hard limit. The command gets the original limit: programs
+/// that use select(2) or close all descriptors depend on it.
 pub(crate) fn raise_descriptor_limit() {
     let Ok(limit) = descriptors() else { return };
     ORIGINAL_DESCRIPTORS.get_or_init(|| limit);
-    // Where the limit cannot be raised, what it allows decides later.
+    // If it cannot be raised, the current limit takes effect later.
     let _ = set_descriptors(Limit { soft: limit.hard, ..limit });
 }
 
-/// The limit as it was before it was raised; `None` where it was not.
+/// The limit before it was raised; `None` if it was not raised.
 pub(crate) fn original_descriptor_limit() -> Option<Limit> {
     ORIGINAL_DESCRIPTORS.get().copied()
 }
 
-/// The number of descriptors that this process may have now.
+/// The current descriptor limit of this process.
 pub(crate) fn descriptor_limit() -> u64 {
     descriptors().map_or(1024, |limit| limit.soft)
 }
 
-/// A number in `/proc/sys/kernel`; `None` where it cannot be read.
+/// A number in `/proc/sys/kernel`; `None` if it cannot be read.
 pub(crate) fn kernel_setting(name: &str) -> Option<i64> {
     fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok()
 }
 
-/// The bytes of ring buffers that a process without privileges can map: `perf_event_mlock_kb` for every CPU
-/// that is online, and what RLIMIT_MEMLOCK allows.
+/// The bytes of ring buffers that a process without privileges can map: `perf_event_mlock_kb` for every
+/// online CPU, plus RLIMIT_MEMLOCK.
 pub(crate) fn ring_bytes_without_privileges(cpus: usize) -> u64 {
     let kb = kernel_setting("perf_event_mlock_kb").and_then(|kb| u64::try_from(kb).ok()).unwrap_or(516);
     let locked = locked_memory().map_or(0, |limit| limit.soft);
@@ -48,9 +48,9 @@ pub(crate) fn rings_are_unlimited() -> bool {
     has_capability(CAP_IPC_LOCK) || kernel_setting("perf_event_paranoid").is_some_and(|level| level < 0)
 }
 
-/// Whether a thread of this process may have a real-time priority: as root, with `CAP_SYS_NICE`, or within `RLIMIT_RTPRIO`; but control
-/// groups and a container's filter can refuse it all the same, so it is tried. The thread that tries ends: within `RLIMIT_RTPRIO` it
-/// could not give the priority up.
+/// Whether a thread of this process may have a real-time priority: as root, with `CAP_SYS_NICE`, or within
+/// `RLIMIT_RTPRIO`. Control groups and a container's filter can still refuse it, so this function tries it.
+/// It uses a temporary thread, because within `RLIMIT_RTPRIO` a thread could not give the priority up.
 pub(crate) fn real_time_is_permitted() -> bool {
     thread::scope(|scope| {
         let attempt = thread::Builder::new().spawn_scoped(scope, || Preference::at_once().is_real_time());
@@ -61,19 +61,20 @@ pub(crate) fn real_time_is_permitted() -> bool {
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
-/// Whether this process may sample everything by its own right, and not because everybody may.
+/// Whether this process has the privilege to sample everything, rather than because every user may.
 pub(crate) fn may_see_everything() -> bool {
     has_capability(CAP_PERFMON) || has_capability(CAP_SYS_ADMIN)
 }
 
-/// Whether this process may record tracepoints with what they say (`perf_event_paranoid` in Linux's
+/// Whether this process may record tracepoints with their fields (`perf_event_paranoid` in Linux's
 /// `Documentation/admin-guide/sysctl/kernel.rst`).
 pub(crate) fn tracepoints_are_permitted() -> bool {
     may_see_everything() || kernel_setting("perf_event_paranoid").is_some_and(|level| level < 0)
 }
 
-/// Whether a capability is effective (`CapEff` of `/proc/thread-self/status`): threads differ in them. In a user namespace of its own
-/// a process has all capabilities over what is in there, and none over the rest of the machine.
+/// Whether a capability is effective (`CapEff` of `/proc/thread-self/status`), which depends on the thread.
+/// In its own user namespace, a process has all capabilities within the namespace, and none for the rest of
+/// the machine.
 pub(crate) fn has_capability(number: u32) -> bool {
     if !namespaces::is_first_of_users() {
         return false;

@@ -1,4 +1,4 @@
-//! What this machine allows and how it is set, asked of the kernel without changing anything.
+//! What this machine allows and its settings, queried without changing anything.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,29 +15,29 @@ use super::{Command, cpus, kernel, launch};
 /// What recording depends on, as it is now for this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// The kernel's release, as `uname -r` has it.
+    /// The kernel's release, as in `uname -r`.
     pub kernel: Option<String>,
-    /// Whether this process is root's.
+    /// Whether this process runs as root.
     pub is_root: bool,
-    /// The effective capabilities that count for recording.
+    /// The effective capabilities that are relevant for recording.
     pub capabilities: Vec<Capability>,
-    /// How the kernel is set.
+    /// The kernel's settings.
     pub settings: Settings,
-    /// The CPUs that are online.
+    /// The number of online CPUs.
     pub cpus: usize,
-    /// RLIMIT_MEMLOCK in bytes; `None` where it cannot be had. `u64::MAX` is no limit.
+    /// RLIMIT_MEMLOCK in bytes; `None` if it is not available. `u64::MAX` means no limit.
     pub locked_memory: Option<u64>,
-    /// The hard limit of open files; `None` where it cannot be had.
+    /// The hard limit of open files; `None` if it is not available.
     pub descriptors: Option<u64>,
-    /// Whether a seccomp filter is on this process (`Seccomp: 2` in `/proc/self/status`).
+    /// Whether this process has a seccomp filter (`Seccomp: 2` in `/proc/self/status`).
     pub is_filtered: bool,
     /// Whether `/proc/kallsyms` shows addresses to this process.
     pub shows_kernel_addresses: bool,
-    /// The kB of memory for each CPU with which the rings are as large as they are good for.
+    /// The kB of memory per CPU for rings of the largest useful size.
     pub wanted_ring_kb: u64,
-    /// What `perf_event_open` gives for a command that is launched, or why nothing.
+    /// What `perf_event_open` allows for a launched command, or why it allows nothing.
     pub perf: Result<Perf, Refusal>,
-    /// Whether a command that is launched can be traced, or why not.
+    /// Whether a launched command can be traced, or why not.
     pub ptrace: Result<(), Refusal>,
 }
 
@@ -57,7 +57,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// As they are now.
+    /// The current settings.
     pub fn now() -> Self {
         Self {
             perf_event_paranoid: kernel_setting("perf_event_paranoid"),
@@ -69,14 +69,14 @@ impl Settings {
     }
 }
 
-/// A capability that counts for recording (capabilities(7)).
+/// A capability that is relevant for recording (capabilities(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
     /// `CAP_PERFMON`: to sample everything (Linux 5.8).
     Perfmon,
-    /// `CAP_SYS_PTRACE`: to attach to others' processes, and read their memory.
+    /// `CAP_SYS_PTRACE`: to attach to other users' processes, and read their memory.
     SysPtrace,
-    /// `CAP_SYS_ADMIN`: all that `CAP_PERFMON` allows, and control groups.
+    /// `CAP_SYS_ADMIN`: everything that `CAP_PERFMON` allows, and control groups.
     SysAdmin,
     /// `CAP_SYSLOG`: the names of kernel functions, which need their addresses.
     Syslog,
@@ -98,7 +98,7 @@ impl Capability {
         }
     }
 
-    /// The name as capabilities(7) has it.
+    /// The name in capabilities(7).
     pub fn name(self) -> &'static str {
         match self {
             Self::IpcLock => "CAP_IPC_LOCK",
@@ -110,34 +110,34 @@ impl Capability {
     }
 }
 
-/// What `perf_event_open` gives.
+/// What `perf_event_open` allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Perf {
     /// What triggers a sample.
     pub trigger: Trigger,
     /// What the events of a launched command cover.
     pub coverage: Coverage,
-    /// Why the command gets no control group, where it may be given one.
+    /// Why the command gets no control group, if it may have one.
     pub no_group: Option<String>,
     /// Whether kernel code is sampled.
     pub kernel: bool,
-    /// The bytes of every stack that are copied.
+    /// The size of each stack copy in bytes.
     pub stack_bytes: u32,
-    /// The bytes of a CPU's ring for samples.
+    /// The size of a CPU's ring for samples in bytes.
     pub ring_bytes: usize,
 }
 
-/// Why something is not possible, and what would make it so.
+/// Why something is not possible, and what would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The reason, in words without a full stop.
+    /// The reason, as text without a full stop.
     pub reason: String,
-    /// What to do about it.
+    /// Advice for the user.
     pub advice: Vec<String>,
 }
 
 impl Refusal {
-    /// What to do about this one and another, each thing once.
+    /// The advice of this refusal and of another, without duplicates.
     pub fn advice_with(&self, other: &Self) -> Vec<String> {
         let others = other.advice.iter().filter(|line| !self.advice.contains(line));
         self.advice.iter().chain(others).cloned().collect()
@@ -151,8 +151,8 @@ impl From<backend::OpenError> for Refusal {
 }
 
 impl Machine {
-    /// Looks at everything. Both backends are tried on a process that waits to become a command and never does, so that
-    /// the answer is the one that a recording would get.
+    /// Queries everything. Tries both backends on a process that waits to become a command and never does, so
+    /// that the result is the same as for a recording.
     pub fn look() -> Self {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         // Opening raises this limit.
@@ -179,23 +179,23 @@ impl Machine {
         self.capabilities.contains(&capability)
     }
 
-    /// Whether `kernel.perf_event_paranoid` does not count for this process.
+    /// Whether `kernel.perf_event_paranoid` does not apply to this process.
     pub fn is_privileged(&self) -> bool {
         self.has(Capability::Perfmon) || self.has(Capability::SysAdmin)
     }
 }
 
-/// Whether the kernel asks a filter before each system call.
+/// Whether a seccomp filter checks each system call.
 fn is_filtered(status: &str) -> bool {
     status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2"))
 }
 
-/// Whether this process is root's.
+/// Whether this process runs as root.
 pub fn is_root() -> bool {
     users::is_root()
 }
 
-/// The kB of memory for each CPU with which the rings are as large as they are good for.
+/// The kB of memory per CPU for rings of the largest useful size.
 pub fn wanted_ring_kb() -> u64 {
     ring_kb(online_cpus())
 }
@@ -204,7 +204,7 @@ fn online_cpus() -> usize {
     cpus::online().map_or(1, |cpus| cpus.len())
 }
 
-/// What the rings take where nothing limits them, with a control page each.
+/// The size of the rings if there is no memory limit, with a control page each.
 fn ring_kb(cpus: usize) -> u64 {
     const RINGS: usize = 3;
     let page = page_size();
@@ -243,8 +243,8 @@ fn try_ptrace() -> Result<(), Refusal> {
     try_backend(Choice::Ptrace).map(drop)
 }
 
-/// Makes a backend ready for a process that is never let go. Both end with this, the backend first: a traced process
-/// would wait for it at its end.
+/// Prepares a backend for a process that never starts. Both are dropped at the end of this function, the
+/// backend first: otherwise, the end of the traced process would wait for its tracer.
 fn try_backend(choice: Choice) -> Result<backend::Outcome, Refusal> {
     let no_process = |reason: String| Refusal { reason, advice: Vec::new() };
     let command = Command::from_words([OsStr::new("true").to_owned()]);
@@ -278,7 +278,7 @@ mod tests {
         assert!(machine.cpus > 0 && machine.kernel.is_some());
         if let Ok(perf) = &machine.perf {
             assert!(perf.stack_bytes > 0 && perf.ring_bytes > 0);
-            // Kernel code is sampled where that is allowed, and only there.
+            // Kernel code is sampled if that is allowed, and only then.
             let level = machine.settings.perf_event_paranoid.unwrap_or(i64::MAX);
             assert_eq!(perf.kernel, machine.is_privileged() || level <= 1);
         }

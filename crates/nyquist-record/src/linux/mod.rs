@@ -49,7 +49,7 @@ pub use stop::{EndReason, StopHandle};
 pub use sudo::{invoking_environment, invoking_user};
 pub use sys::process::Preference;
 
-/// The point in time that is now, on the clock of every event.
+/// The current time, on the clock of all events.
 pub fn now() -> nyquist_convert::event::Timestamp {
     nyquist_convert::event::Timestamp(sys::clock::monotonic_ns())
 }

@@ -1,4 +1,4 @@
-//! What to record and how, whichever backend does it.
+//! What to record and how, for every backend.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,35 +11,37 @@ use super::recorded_event::RecordedEvent;
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A child that waits for leave to become the command: sampled from its exec on, with all its threads and
-    /// children.
+    /// A child that waits for permission to become the command. It is sampled from its exec on, with all its
+    /// threads and children.
     Child(Pid),
-    /// Processes that run: all their threads, all processes that descend from them, and all threads and processes that
-    /// these will start.
+    /// Running processes: all their threads, all their descendants, and all threads and processes that these
+    /// will start.
     Attach(Vec<Pid>),
-    /// Every process of the machine. Takes root, CAP_PERFMON, or `kernel.perf_event_paranoid` at 0 or lower.
+    /// Every process of the machine. Requires root, CAP_PERFMON, or `kernel.perf_event_paranoid` at 0 or
+    /// lower.
     System,
-    /// The processes of a control group and of those below it: a path in the hierarchy, as `/proc/PID/cgroup` shows
-    /// it, or in the file system. Takes what [`Target::System`] takes.
+    /// The processes of a control group and of those below it: a path in the hierarchy, as in
+    /// `/proc/PID/cgroup`, or in the file system. Requires the same as [`Target::System`].
     Cgroup(PathBuf),
 }
 
 /// How the callers of a sampled instruction are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallGraph {
-    /// By what gives the most: a copy of the stack.
+    /// By the method that finds the most: a copy of the stack.
     #[default]
     Auto,
-    /// The kernel follows frame pointers: the least work, but only in programs that are built with them throughout.
+    /// The kernel follows frame pointers. This is the cheapest, but works only in programs built with them
+    /// throughout.
     FramePointers,
-    /// From a copy of the stack, by the programs' unwind information.
+    /// From a copy of the stack, with the programs' unwind information.
     Dwarf,
     /// Not at all.
     None,
 }
 
 impl CallGraph {
-    /// Whether samples come with a copy of the stack.
+    /// Whether samples contain a copy of the stack.
     pub(crate) fn copies_stacks(self) -> bool {
         matches!(self, Self::Auto | Self::Dwarf)
     }
@@ -48,38 +50,38 @@ impl CallGraph {
 /// How to record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Samples for every second of a thread's CPU time.
+    /// Samples per second of a thread's CPU time.
     pub rate_hz: u32,
-    /// How long to record, where it should end before the process does.
+    /// How long to record, if it should end before the process does.
     pub duration: Option<Duration>,
-    /// How long what was sampled may lie in the rings. `None` leaves it there until they are worth a look, which may
-    /// take seconds: the least work for a recording that nobody watches.
+    /// How long samples may stay in the rings. `None` leaves them there until a wake-up is worthwhile, which
+    /// may take seconds: the least work for a recording without live display.
     pub hand_over_every: Option<Duration>,
-    /// The CPUs on which samples are taken; all that are online where none is named.
+    /// The CPUs on which samples are recorded; all online CPUs if empty.
     pub cpus: Vec<u32>,
-    /// Whether events also tell when threads come to a CPU and leave it.
+    /// Whether events also report context switches.
     pub context_switches: bool,
-    /// Whether samples of threads that wait say what they wait for, where threads are looked at from outside (ptrace).
+    /// Whether samples of waiting threads contain the reason of the wait, if threads are sampled with ptrace.
     pub wait_reasons: bool,
-    /// How the callers of what is sampled are found.
+    /// How the callers of a sample are found.
     pub call_graph: CallGraph,
-    /// The bytes of each stack that are copied, where they are; `None` begins with 32 kB, and goes on with the most that
-    /// the kernel copies where many stacks are deeper.
+    /// The size of each stack copy in bytes, if stacks are copied. `None` starts with 32 kB, and changes to
+    /// the kernel's maximum if many stacks are deeper.
     pub stack_bytes: Option<u32>,
-    /// What is recorded beside the clock.
+    /// The events that are recorded beside the clock.
     pub events: Vec<RecordedEvent>,
 }
 
 impl Options {
-    /// The most bytes of a stack that the kernel copies.
+    /// The largest stack copy that the kernel makes.
     pub const MOST_STACK_BYTES: u32 = LARGEST_STACK;
 
-    /// Whether somebody has asked for events beside the clock, so that a recording without them is none.
+    /// Whether the user requested events beside the clock, so that a recording without them would be useless.
     pub(crate) fn asks_for_events(&self) -> bool {
         self.events.iter().any(|event| !event.may_be_left_out())
     }
 
-    /// What is copied of each stack.
+    /// How much of each stack is copied.
     pub(crate) fn copies(&self) -> Copies {
         match self.stack_bytes {
             _ if !self.call_graph.copies_stacks() => Copies::None,

@@ -1,14 +1,15 @@
-//! Machines with several kinds of cores have a counting unit for each: which one a CPU's cycles are counted by.
+//! Machines with several kinds of cores have a counting unit for each kind. Finds the one that counts a CPU's
+//! cycles.
 
 use std::fs;
 use std::path::Path;
 
 use super::cpus::parse_list;
 
-/// Where the kernel lists its counting units.
+/// The folder of the kernel's counting units.
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// The units of machines with several kinds of cores: empty where all cores are alike.
+/// The units of machines with several kinds of cores; empty if all cores are alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CoreUnits {
     units: Vec<Unit>,
@@ -17,24 +18,24 @@ pub(crate) struct CoreUnits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Unit {
     cpus: Vec<u32>,
-    /// What `perf_event_attr.config` names the unit by.
+    /// The unit's number in `perf_event_attr.config`.
     kind: u32,
 }
 
 impl CoreUnits {
-    /// Those of this machine.
+    /// The units of this machine.
     pub(crate) fn of_machine() -> Self {
         Self::in_folder(Path::new(DEVICES))
     }
 
-    /// Units of cores have names as `cpu_core` and `cpu_atom`, and say which CPUs are theirs.
+    /// Units of cores have names such as `cpu_core` and `cpu_atom`, and a list of their CPUs.
     fn in_folder(devices: &Path) -> Self {
         let entries = fs::read_dir(devices).into_iter().flatten().flatten();
         let of_cores = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"cpu_"));
         Self { units: of_cores.filter_map(|entry| Unit::read(&entry.path())).collect() }
     }
 
-    /// What names the unit of a CPU; `None` where all cores are alike.
+    /// The number of the unit of a CPU; `None` if all cores are alike.
     pub(crate) fn kind_of(&self, cpu: u32) -> Option<u32> {
         self.units.iter().find(|unit| unit.cpus.contains(&cpu)).map(|unit| unit.kind)
     }

@@ -1,4 +1,5 @@
-//! A bounded pool of memory that records, or pages of stacks, are copied into, and that comes back when nobody needs them.
+//! A bounded pool of buffers for records or stack pages. A buffer returns to the pool when it is no longer
+//! used.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,25 +8,25 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use bytes::Bytes;
 
-/// The size of a buffer for records: some of the largest size.
+/// The size of a buffer for records: it holds several of the largest size.
 pub(crate) const BUFFER_BYTES: usize = 256 << 10;
-/// The number of buffers for records there may be: 64 MB. Most recordings need a few of them.
+/// The most buffers for records: 64 MB. Most recordings need a few of them.
 pub(crate) const BUFFERS: usize = 256;
-/// The CPUs whose records so many buffers are for.
+/// How many CPUs share that many buffers.
 const CPUS_EACH: usize = 32;
 
-/// The number of buffers for the records of so many CPUs.
+/// The number of buffers for the records of this many CPUs.
 pub(crate) fn buffers_for(cpus: usize) -> usize {
     cpus.div_ceil(CPUS_EACH).max(1) * BUFFERS
 }
 
-/// The buffers that samples may not take.
+/// The buffers that samples may not use.
 const KEPT_FOR_SIDEBAND: usize = 16;
 
-/// The buffers that events beside the clock may not take: a flood of them must leave room for the samples.
+/// The buffers that events beside the clock may not use: a burst of them must leave room for the samples.
 const KEPT_FOR_SAMPLES: usize = BUFFERS / 2;
 
-/// The buffers that only what is older than all else may take.
+/// The buffers that are reserved for the oldest records.
 const KEPT_FOR_OLDEST: usize = 8;
 
 /// The reader's end: buffers to fill.
@@ -33,23 +34,23 @@ const KEPT_FOR_OLDEST: usize = 8;
 pub(crate) struct Pool {
     buffer_bytes: usize,
     returned: Receiver<Vec<u8>>,
-    /// What has come back, the last to be filled first: it may still be in the processor's cache.
+    /// The returned buffers. The last one is reused first, because it may still be in the CPU's cache.
     free: RefCell<Vec<Vec<u8>>>,
     back: SyncSender<Vec<u8>>,
     count: Arc<AtomicUsize>,
 }
 
-/// What may take the last buffers: each more of them than the one before.
+/// The priority for the last buffers: each may use more of them than the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
-    /// Events beside the clock: where there is no buffer for them, they are dropped.
+    /// Events beside the clock: if there is no buffer for them, they are dropped.
     Occurrences,
-    /// Samples: losing some of them is a pity.
+    /// Samples: a loss of some is tolerable.
     Samples,
-    /// Mappings, names and tasks: without them, all samples that follow are worth little.
+    /// Mappings, names and tasks: without them, all following samples are of little use.
     Sideband,
-    /// What is older than all that waits in the rings. Whoever takes the records gives memory back when nothing older
-    /// can come any more, so that only this gets a full pool moving again.
+    /// Records older than all that wait in the rings. The receiver returns buffers when nothing older can
+    /// come any more, so only this lets a full pool make progress.
     Oldest,
 }
 
@@ -71,15 +72,15 @@ impl Pool {
         Self::of(BUFFERS, BUFFER_BYTES)
     }
 
-    /// A pool of so many buffers of so many bytes. Each is made when it is first needed.
+    /// A pool of this many buffers with this many bytes. Each is allocated when it is first needed.
     pub(crate) fn of(buffers: usize, buffer_bytes: usize) -> Self {
         let (back, returned) = sync_channel(buffers);
         let free = RefCell::new(Vec::new());
         Self { buffer_bytes, returned, free, back, count: Arc::new(AtomicUsize::new(buffers)) }
     }
 
-    /// Takes a buffer for records, if there is one for this need. It may be filled for the least of all needs that it could have
-    /// been taken for.
+    /// Takes a buffer for records, if one is available for this need. It may be filled with records of the
+    /// lowest need that could have taken it.
     pub(crate) fn take(&self, need: Need) -> Option<BufferWriter> {
         let all = [Need::Occurrences, Need::Samples, Need::Sideband, Need::Oldest];
         let could_have_it = all.into_iter().filter(|least| *least <= need);
@@ -89,13 +90,13 @@ impl Pool {
         Some(filling)
     }
 
-    /// Takes a buffer, if there are more than so many.
+    /// Takes a buffer, if more than `kept` are left.
     pub(crate) fn take_leaving(&self, kept: usize) -> Option<BufferWriter> {
-        // Only this thread takes buffers, so there cannot be fewer than it has seen.
+        // Only this thread takes buffers, so the count cannot fall below the value that it has read.
         if self.count.load(Ordering::Acquire) <= kept {
             return None;
         }
-        // Where none has come back, fewer have been made than there may be: the count says that one is left.
+        // If none was returned, fewer than the maximum have been allocated, because the count is not zero.
         let mut free = self.free.borrow_mut();
         free.extend(self.returned.try_iter());
         let buffer = free.pop().unwrap_or_else(|| vec![0; self.buffer_bytes]);
@@ -114,7 +115,7 @@ pub(crate) struct BufferWriter {
 }
 
 impl BufferWriter {
-    /// Whether it is one of those that are kept for more than this need.
+    /// Whether it is reserved for a higher need than this one.
     pub(crate) fn is_kept_from(&self, need: Need) -> bool {
         self.kept_for > need
     }
@@ -124,7 +125,7 @@ impl BufferWriter {
         self.buffer.buffer.get_mut(self.buffer.len..).unwrap_or_default()
     }
 
-    /// Counts the next `len` bytes as filled.
+    /// Marks the next `len` bytes as filled.
     pub(crate) fn advance(&mut self, len: usize) {
         self.buffer.len = (self.buffer.len + len).min(self.buffer.buffer.len());
     }
@@ -134,13 +135,13 @@ impl BufferWriter {
         self.buffer.len == 0
     }
 
-    /// The filled bytes, which go back to the pool when the last slice of them is dropped.
+    /// The filled bytes, which return to the pool when their last slice is dropped.
     pub(crate) fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self.buffer)
     }
 }
 
-/// A buffer that goes back to its pool.
+/// A buffer that returns to its pool.
 #[derive(Debug)]
 struct PooledBuffer {
     buffer: Vec<u8>,
@@ -157,7 +158,7 @@ impl AsRef<[u8]> for PooledBuffer {
 
 impl Drop for PooledBuffer {
     fn drop(&mut self) {
-        // Where the recording has ended, the pool is gone, and the memory goes back to the system.
+        // If the recording has ended, the pool is gone, and the memory is freed.
         if self.back.try_send(std::mem::take(&mut self.buffer)).is_ok() {
             self.count.fetch_add(1, Ordering::AcqRel);
         }

@@ -1,5 +1,5 @@
-//! Programs that gain privileges by their files: the kernel does not give them to a program that is traced by somebody
-//! who could not have them (ptrace(2); `security/commoncap.c`, `nonroot_raised_pE` and `ptracer_capable`).
+//! Programs whose files give them privileges. The kernel withholds these from a traced program if the tracer
+//! could not have them itself (ptrace(2); `security/commoncap.c`, `nonroot_raised_pE` and `ptracer_capable`).
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs;
@@ -12,7 +12,8 @@ use super::sys::files::{has_capabilities, is_on_nosuid};
 
 const CAP_SYS_PTRACE: u32 = 19;
 
-/// Whether programs that this process traces get the privileges that their files give, and it may look into those of other users.
+/// Whether programs that this process traces get the privileges that their files give, and it may trace
+/// processes of other users.
 pub fn are_kept_under_ptrace() -> bool {
     has_capability(CAP_SYS_PTRACE)
 }
@@ -23,8 +24,8 @@ pub(crate) fn lost_under_ptrace(candidates: &[CString]) -> Option<PathBuf> {
     (gives_any(program) && !are_kept_under_ptrace()).then(|| path(program))
 }
 
-/// The program that a process has just become under a tracer which keeps privileges from it, if its file gives some that the
-/// process has not got.
+/// The program of a process that has just called exec under a tracer, if its file gives privileges that the
+/// process did not get.
 pub(crate) fn were_lost(pid: u32) -> Option<PathBuf> {
     let exe = CString::new(format!("/proc/{pid}/exe")).ok()?;
     if !gives_any(&exe) {
@@ -36,15 +37,15 @@ pub(crate) fn were_lost(pid: u32) -> Option<PathBuf> {
     fs::read_link(path(&exe)).ok()
 }
 
-/// What a process may do, by its `status` (proc_pid_status(5)).
+/// The rights of a process, from its `status` (proc_pid_status(5)).
 #[derive(Debug, PartialEq, Eq)]
 struct Credentials {
     /// The effective user and group.
     user: u32,
     group: u32,
-    /// Its permitted capabilities, a bit each.
+    /// Its permitted capabilities, as bits.
     capabilities: u64,
-    /// Whether it has given up to gain any (`PR_SET_NO_NEW_PRIVS`), so that no tracer keeps them from it.
+    /// Whether it cannot gain privileges by exec (`PR_SET_NO_NEW_PRIVS`), so that a tracer withholds none.
     gains_none: bool,
 }
 
@@ -60,7 +61,7 @@ impl Credentials {
         })
     }
 
-    /// Whether a program's file of that mode, user and group gives what is not there.
+    /// Whether a program's file with that mode, user and group gives privileges that the process lacks.
     fn lacks(&self, mode: u32, (user, group): (u32, u32), has_capabilities: bool) -> bool {
         let lacks_user = sets_user(mode) && user != self.user;
         let lacks_group = sets_group(mode) && group != self.group;
@@ -81,23 +82,23 @@ fn is_executable(path: &Path) -> bool {
     mode(path) & 0o111 != 0
 }
 
-/// Whether a program's file gives privileges to who runs it.
+/// Whether a program's file gives privileges when it is run.
 fn gives_any(program: &CStr) -> bool {
     is_marked(program) && !is_on_nosuid(program)
 }
 
-/// Whether its file is one that gives privileges, wherever it is mounted.
+/// Whether the file is marked to give privileges, regardless of its mount.
 fn is_marked(program: &CStr) -> bool {
     let mode = mode(&path(program));
     sets_user(mode) || sets_group(mode) || has_capabilities(program)
 }
 
-/// Whether a program of that mode runs as its file's owner.
+/// Whether a program with that mode runs as its file's owner.
 fn sets_user(mode: u32) -> bool {
     mode & libc::S_ISUID != 0
 }
 
-/// Whether it runs as its file's group. Without the right to execute, the bit means mandatory locking.
+/// Whether it runs as its file's group. Without the execute bit, this bit means mandatory locking.
 fn sets_group(mode: u32) -> bool {
     mode & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
 }
@@ -127,7 +128,7 @@ mod tests {
     fn mounts_without_privileges_are_told_apart() {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         for path in ["/", "/dev", "/dev/pts", "/dev/shm", "/proc", "/run", "/sys", "/tmp"] {
-            // The last mount at a place hides the others.
+            // The last mount at a path hides the others.
             let mount = mounts.lines().rev().find(|line| line.split(' ').nth(1) == Some(path));
             let Some(options) = mount.and_then(|line| line.split(' ').nth(3)) else { continue };
             let found = is_on_nosuid(&CString::new(path).unwrap());

@@ -1,4 +1,4 @@
-//! What `/proc` says of a process that runs already: its threads, their names, its mappings (proc_pid_maps(5)).
+//! Reads from `/proc` what a running process has: its threads, their names, its mappings (proc_pid_maps(5)).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -11,14 +11,14 @@ use nyquist_object::{Avma, FileOffset};
 
 use super::sys;
 
-/// The place of the count of faults in a process's `stat`, counted from its state: those that took no reading from a disk,
-/// and two further on those that did (proc_pid_stat(5), `minflt` and `majflt`).
+/// The index of the fault counts in a process's `stat`, from its state on: first the minor faults, and two
+/// fields later the major ones (proc_pid_stat(5), `minflt` and `majflt`).
 const FAULTS_AT: usize = 7;
 
-/// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
+/// The longest thread name that the kernel stores (`TASK_COMM_LEN` less the final zero).
 const MAX_COMM: usize = 15;
 
-/// What to do about a process that is not there.
+/// The advice for a process that does not exist.
 pub(crate) const FIND_PROCESSES: &str =
     "`ps -e` lists the processes that run, and `nyquist record --name NAME` attaches to those of a name";
 
@@ -31,7 +31,7 @@ pub(crate) fn threads(pid: Pid) -> io::Result<Vec<u32>> {
     Ok(threads)
 }
 
-/// What each thread of a process has used, in nanoseconds: the first number of `schedstat`. Nothing where the
+/// The CPU time of each thread of a process, in nanoseconds: the first number of `schedstat`. Empty if the
 /// kernel does not keep it.
 pub(crate) fn cpu_times(pid: Pid) -> Vec<(u32, u64)> {
     let time = |tid: u32| {
@@ -41,13 +41,13 @@ pub(crate) fn cpu_times(pid: Pid) -> Vec<(u32, u64)> {
     threads(pid).unwrap_or_default().into_iter().filter_map(time).collect()
 }
 
-/// Processes and all that descend from them, each once and before those that descend from it. Takes a look at every
-/// process that there is.
+/// The processes and all their descendants, each once, with parents before children. Reads every process of
+/// the system.
 pub(crate) fn families(pids: &[Pid]) -> Vec<u32> {
     families_without(pids, None)
 }
 
-/// The same without this process, if it is among them, and without what descends from it.
+/// The same without this process and its descendants.
 pub(crate) fn other_families(pids: &[Pid]) -> Vec<u32> {
     families_without(pids, Some(std::process::id()))
 }
@@ -81,37 +81,37 @@ fn status_value(tid: u32, name: &str) -> Option<String> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned)
 }
 
-/// The user that a process's rights are those of (credentials(7), effective user id).
+/// The user whose rights a process has (credentials(7), effective user id).
 pub(crate) fn effective_user(pid: u32) -> Option<u32> {
-    // The real one comes first.
+    // The real id comes first.
     status_value(pid, "Uid")?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Whether a process has a user's rights, or has had and can have them again: its real, effective, saved and file ids are looked at. Of
-/// one that has ended nobody knows.
+/// Whether a process has a user's rights, or had them and can regain them. Checks its real, effective, saved
+/// and file system ids. Returns true for a process that has ended, because its ids are unknown.
 pub(crate) fn may_be_users(pid: u32, user: u32) -> bool {
     status_value(pid, "Uid").is_none_or(|ids| ids.split_ascii_whitespace().any(|id| id.parse() == Ok(user)))
 }
 
-/// The process that a number is a thread of; `None` where it is a process's own, or nobody's.
+/// The process of the thread with this number; `None` if the number is that of a process, or is not in use.
 pub fn process_of_thread(number: Pid) -> Option<Pid> {
     status_number(number.0, "Tgid").map(Pid).filter(|pid| *pid != number)
 }
 
-/// The process that traces a thread. The kernel names the one thread of it that does.
+/// The process that traces a thread. The kernel names the tracing thread.
 pub(crate) fn tracer(tid: u32) -> Option<u32> {
     let tracer = status_number(tid, "TracerPid").filter(|tracer| *tracer != 0)?;
     Some(status_number(tracer, "Tgid").unwrap_or(tracer))
 }
 
-/// The numbers of all processes.
+/// The pids of all processes.
 pub(crate) fn all_processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The processes whose name is as wanted, but for this one: the name of the main thread, or that of the program's file
-/// where the kernel has cut it.
+/// The processes with a wanted name, except this one. The name is that of the main thread, or that of the
+/// program's file if the kernel has truncated it.
 pub fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
     let others = all_processes().filter(|pid| *pid != std::process::id());
     others.filter(|pid| process_names(*pid).iter().any(|name| is_wanted(name))).map(Pid).collect()
@@ -133,13 +133,13 @@ fn parent(pid: u32) -> Option<u32> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// How many times the threads of a process have come to a page that was not in its memory yet.
+/// How many page faults the threads of a process have had.
 pub(crate) fn page_faults(pid: u32) -> Option<u64> {
     let (minor, major) = faults(&fs::read(format!("/proc/{pid}/stat")).ok()?)?;
     Some(minor.saturating_add(major))
 }
 
-/// The faults in a `stat`: those that took no reading from a disk, and those that did.
+/// The minor and major faults in a `stat`.
 pub(crate) fn faults(stat: &[u8]) -> Option<(u64, u64)> {
     let mut fields = after_name(stat)?.split(|byte| *byte == b' ').skip(FAULTS_AT);
     let mut next = || std::str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
@@ -147,21 +147,21 @@ pub(crate) fn faults(stat: &[u8]) -> Option<(u64, u64)> {
     Some((minor, major))
 }
 
-/// What follows a process's name in its `stat`: first its state. The name stands in parentheses and may hold any
-/// byte, so the last closing one counts.
+/// The part of a process's `stat` after its name; it begins with the state. The name is in parentheses and
+/// may contain any byte, so the last closing parenthesis counts.
 pub(crate) fn after_name(stat: &[u8]) -> Option<&[u8]> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(end + 2..)
 }
 
-/// What a process does by the letter of its `stat` (`T` where it is stopped, `Z` where it has ended and nobody has asked how); `None`
-/// where there is none of that number.
+/// The state of a process, as the letter in its `stat` (`T` for stopped, `Z` for a zombie); `None` if no
+/// process has that number.
 pub fn state(pid: u32) -> Option<char> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     after_name(&stat)?.first().map(|letter| char::from(*letter))
 }
 
-/// Whether a process has ended: it is gone, or a zombie whose status nobody has taken.
+/// Whether a process has ended: it is gone, or a zombie that was not reaped.
 pub fn has_ended(pid: u32) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return true };
     // A main thread that has ended before the others is a zombie too.
@@ -169,13 +169,13 @@ pub fn has_ended(pid: u32) -> bool {
     matches!(after_name(&stat), Some([b'Z' | b'X', ..])) && !others()
 }
 
-/// Whether a thread has ended, whatever becomes of its process: from then on it cannot be traced.
+/// Whether a thread has ended, regardless of its process. From then on it cannot be traced.
 pub(crate) fn thread_has_ended(tid: u32) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{tid}/stat")) else { return true };
     matches!(after_name(&stat), Some([b'Z' | b'X', ..]))
 }
 
-/// The thread by which a process's memory can be had: its main one, unless that has ended before others.
+/// The thread that gives access to a process's memory: the main thread, unless it has ended before others.
 pub(crate) fn living_thread(pid: Pid) -> u32 {
     if !thread_has_ended(pid.0) {
         return pid.0;
@@ -184,7 +184,7 @@ pub(crate) fn living_thread(pid: Pid) -> u32 {
     others.into_iter().find(|tid| !thread_has_ended(*tid)).unwrap_or(pid.0)
 }
 
-/// Whether a process's program is one of 32 bits: the class in its ELF header (`EI_CLASS`).
+/// Whether a process runs a 32-bit program: the class in its ELF header (`EI_CLASS`).
 pub(crate) fn has_32_bits(pid: u32) -> bool {
     const CLASS_AT: usize = 4;
     const CLASS_32: u8 = 1;
@@ -193,7 +193,7 @@ pub(crate) fn has_32_bits(pid: u32) -> bool {
     read.is_ok() && header[CLASS_AT] == CLASS_32
 }
 
-/// The names of a process's threads and its executable mappings, as far as they can be read.
+/// The names of a process's threads and its executable mappings, as far as they are readable.
 pub(crate) fn describe(pid: Pid) -> Vec<EventKind> {
     let mut kinds = Vec::new();
     for tid in threads(pid).unwrap_or_default() {
@@ -211,7 +211,7 @@ pub(crate) fn name(pid: Pid, tid: Tid) -> Option<EventKind> {
     Some(EventKind::Name { pid, tid, name: String::from_utf8_lossy(name).into_owned(), exec: false })
 }
 
-/// Reads a line of `maps`; `None` for memory that is not executable.
+/// Parses a line of `maps`; `None` for memory that is not executable.
 pub(crate) fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
     let line = String::from_utf8_lossy(line);
     let mut fields = line.splitn(6, ' ');
@@ -228,14 +228,14 @@ pub(crate) fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
         start: Avma(start),
         len: end.checked_sub(start)?,
         offset: FileOffset(offset),
-        // The perf records of memory without a file say so.
+        // The perf records of anonymous memory use this name.
         path: if path.is_empty() { "//anon".to_owned() } else { path.to_owned() },
         identity: identity(hex(major)? as u32, hex(minor)? as u32, inode),
     })
 }
 
-/// The memory that can be written to around an address of a process, as far as it is of one kind: a thread's stack, if it is
-/// its stack pointer.
+/// The writable memory around an address of a process, as far as it is one mapping. For a stack pointer, this
+/// is the thread's stack.
 pub(crate) fn writable_memory_at(pid: u32, address: u64) -> Option<Range<u64>> {
     let mut maps = File::open(format!("/proc/{pid}/maps")).ok()?;
     match sys::maps::writable_at(&maps, address) {
@@ -244,14 +244,14 @@ pub(crate) fn writable_memory_at(pid: u32, address: u64) -> Option<Range<u64>> {
     }
 }
 
-/// The same by the text, which takes the kernel as long to print as there are mappings.
+/// The same from the text. The kernel's time to print it grows with the number of mappings.
 fn writable_line_at(maps: &mut File, address: u64) -> Option<Range<u64>> {
     let mut text = Vec::new();
     maps.read_to_end(&mut text).ok()?;
     text.split(|byte| *byte == b'\n').filter_map(writable_range).find(|range| range.contains(&address))
 }
 
-/// The range of a line of `maps` that says of memory that it can be written to.
+/// The range of a line of `maps`, if it is writable.
 pub(crate) fn writable_range(line: &[u8]) -> Option<Range<u64>> {
     let line = std::str::from_utf8(line.get(..line.len().min(64))?).unwrap_or_default();
     let mut words = line.split(' ');
@@ -261,7 +261,7 @@ pub(crate) fn writable_range(line: &[u8]) -> Option<Range<u64>> {
     writable.then_some(number(start)?..number(end)?)
 }
 
-/// Memory without a file, and what has no place in a file system, has no inode.
+/// Anonymous memory, and anything without a place in a file system, has no inode.
 fn identity(major: u32, minor: u32, inode: u64) -> MappedFile {
     match inode {
         0 => MappedFile::Unknown,
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn first_use_of_a_page_is_a_fault() {
-        // Memory of this process may have been used before; that of a new program was not.
+        // Pages of this process may have been used before; those of a new program were not.
         let mut program = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
         while page_faults(program.id()) == Some(0) && std::time::Instant::now() < end {

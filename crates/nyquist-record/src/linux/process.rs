@@ -1,4 +1,5 @@
-//! A process that runs: the files that it has mapped as code, the namespaces it is in, and whether it may be attached to.
+//! A running process: the files that it has mapped as code, its namespaces, and whether it may be attached
+//! to.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +14,10 @@ use super::options::{Options, Target};
 use super::sys::beneath::{Found, at_once};
 use super::{proc, ptrace};
 
-/// What can be seen of a process from outside.
+/// What is visible of a process from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Its pid.
     pub pid: Pid,
     /// Its name.
     pub name: String,
@@ -24,13 +25,13 @@ pub struct Process {
     pub threads: usize,
     /// The process that traces it.
     pub tracer: Option<u32>,
-    /// Its number in its own pid namespace, where that is not this process's.
+    /// Its pid in its own pid namespace, if that is not this process's namespace.
     pub inner_pid: Option<u32>,
-    /// Whether it has a mount namespace or a root folder of its own.
+    /// Whether it has its own mount namespace or root folder.
     pub has_own_root: bool,
-    /// What it has mapped as code, by path; `None` where that may not be seen.
+    /// Its files mapped as code, by path; `None` if this may not be read.
     pub modules: Option<Vec<Module>>,
-    /// Whether `perf_event_open` gives events for it.
+    /// Whether `perf_event_open` can open events for it.
     pub perf: Result<(), Refusal>,
     /// Whether it may be traced.
     pub ptrace: Result<(), Refusal>,
@@ -41,12 +42,12 @@ pub struct Process {
 pub struct Module {
     /// The path, as the process sees it.
     pub path: PathBuf,
-    /// Where the very file that is mapped can be opened; `None` where only another, or none, is at its path.
+    /// The path at which the mapped file itself can be opened; `None` if that path has another file, or none.
     pub opens_at: Option<PathBuf>,
 }
 
 impl Process {
-    /// Looks at a process; `None` where there is none of that number. It is not stopped, and nothing in it is changed.
+    /// Reads a process's state; `None` if no process has that pid. Does not stop it or change anything in it.
     pub fn look(pid: Pid) -> Option<Self> {
         let threads = proc::threads(pid).ok()?;
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.0)).ok()?.trim_end().to_owned();
@@ -67,13 +68,13 @@ impl Process {
     }
 }
 
-/// The innermost of the numbers that a process has, one for each pid namespace (proc_pid_status(5), `NSpid`).
+/// The innermost pid of a process, which has one for each pid namespace (proc_pid_status(5), `NSpid`).
 fn inner_pid(status: &str) -> Option<u32> {
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
-/// Whether the root folder that a process sees is another than ours. Where that may not be seen it is taken as ours.
+/// Whether a process has another root folder than this process. Returns false if this may not be read.
 fn has_own_root(pid: Pid) -> bool {
     let folder = |process: &str, name: &str| {
         fs::metadata(format!("/proc/{process}/{name}")).ok().map(|it| (it.dev(), it.ino()))
@@ -103,8 +104,8 @@ fn modules(pid: Pid) -> Option<Vec<Module>> {
     Some(modules.into_iter().map(module).collect())
 }
 
-/// Where a mapped file may be opened: at its path as we or as the process see it, by its mapping (which takes
-/// privileges), as the process's program.
+/// The paths at which a mapped file may be opened: its path in the view of this process or of the other one,
+/// its mapping (which requires privileges), and the other process's program.
 fn places(pid: Pid, path: &Path, map_file: String) -> Vec<PathBuf> {
     let in_root = path
         .strip_prefix("/")
@@ -117,8 +118,9 @@ fn places(pid: Pid, path: &Path, map_file: String) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether this is the file of that inode, and may be read. Devices are not compared: some file systems show another
-/// one in `maps`. What is at the path of a process can be anything by now: nothing but that file is opened.
+/// Whether this is the file with that inode, and is readable. Does not compare devices, because some file
+/// systems show another one in `maps`. Another file may be at the path by now, so only a file with that inode
+/// is opened.
 fn is_file(place: &Path, inode: u64) -> bool {
     Found::shown_at(place).is_ok_and(|found| {
         let status = found.status;
@@ -145,7 +147,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("nyquist-fifo-{}", std::process::id()));
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         let inode = fs::metadata(&path).unwrap().ino();
-        // To open it would take for ever.
+        // Opening it would block forever.
         let found = is_file(&path, inode);
         fs::remove_file(path).unwrap();
         assert!(!found);

@@ -1,16 +1,16 @@
-//! Numbers at random, so that nothing is looked at in a rhythm that a program could have too.
+//! Random numbers, so that no measurement is in step with a program.
 
-/// Marsaglia's xorshift64 (Journal of Statistical Software 8, 14). Anybody may foresee it.
+/// Marsaglia's xorshift64 (Journal of Statistical Software 8, 14). It is predictable.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// From any number, as the time.
+    /// Starts from any number, such as the time.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
 
-    /// A number from 0 to 1, without 1.
+    /// A number from 0 to 1, excluding 1.
     pub(crate) fn fraction(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! Events that a recording takes beside the clock.
+//! Events that are recorded beside the clock.
 
 use nyquist_convert::perf::{Becomes, BesideEvent, Details, OccurrenceEvent, SampleFields};
 use nyquist_perf::file::TracepointFormat;
@@ -15,28 +15,29 @@ use super::{limits, namespaces};
 const MOST_MARKERS: u64 = 1_000_000;
 const MOST_MARKERS_IN_ALL: u64 = 4_000_000;
 
-/// The switches of threads that wait, and not of those that could run on (`prev_state` is a state of `TASK_REPORT` then, in Linux's
-/// `include/linux/sched.h`).
+/// Only the switches of threads that wait, and not of those that could continue to run (then `prev_state` is
+/// a state of `TASK_REPORT`, in Linux's `include/linux/sched.h`).
 const WAITS: &str = "prev_state & 255";
 
-/// How many switches and wakeups are recorded with a stack, a second on each CPU: with some 5 µs each they take a hundredth of it.
+/// How many switches and wake-ups with a stack are recorded per second on each CPU: at some 5 µs each, they
+/// use 1 % of it.
 const STACKS_HZ: u64 = 2000;
 
-/// How it is determined which occurrences of an event are recorded.
+/// How the recorded occurrences of an event are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pacing {
-    /// One of so many.
+    /// One of every N.
     Fixed(u64),
-    /// By the kernel, so that there are so many a second.
+    /// By the kernel, for a number of samples per second.
     ByKernel(u64),
-    /// By the reader, which changes the period. For what comes in bursts, the kernel's periods are far too long afterwards.
+    /// By the reader, which changes the period. After a burst, the kernel's own periods are far too long.
     ByReader(u64),
 }
 
-/// What an event is recorded for.
+/// The purpose of a recorded event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// Somebody asked for it: its samples become markers.
+    /// The user requested it: its samples become markers.
     Markers,
     /// The stacks of threads that begin to wait.
     SwitchStacks,
@@ -47,20 +48,20 @@ enum Purpose {
 /// An event that is recorded beside the clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
-    /// What.
+    /// The event.
     pub event: Event,
-    /// When a sample is taken.
+    /// When a sample is recorded.
     pub interval: Interval,
-    /// Which occurrences of a tracepoint are recorded, in the kernel's words; all where there is none.
+    /// The kernel's filter expression for the occurrences of a tracepoint; `None` records all.
     pub filter: Option<String>,
-    /// The fields of a tracepoint, where they can be read.
+    /// The fields of a tracepoint, if they are readable.
     format: Option<TracepointFormat>,
     purpose: Purpose,
 }
 
 impl RecordedEvent {
-    /// An event, sampled as its name says, else as `interval` says, else as is usual: each of the calls and tracepoints, and of
-    /// other events so many a second.
+    /// An event with the interval in its name, or else `interval`, or else the default: every occurrence of
+    /// calls and tracepoints, and `rate_hz` samples per second of other events.
     pub fn new(event: Event, interval: Option<Interval>, rate_hz: u32, sources: &EventSources) -> Self {
         let is_rare = event.is_tracepoint() || event.is_probe();
         let most_hz =
@@ -72,9 +73,10 @@ impl RecordedEvent {
         Self { event, interval, filter: None, format, purpose: Purpose::Markers }
     }
 
-    /// The tracepoints that say where threads begin to wait and which threads end their waits, as far as the kernel has them and
-    /// shows them. They are recorded where that is permitted, and left out elsewhere. The threads that end waits are known only in the
-    /// first namespace of processes: a tracepoint has the numbers that threads have there.
+    /// The tracepoints that record where threads begin to wait and which threads end their waits, as far as
+    /// the kernel has and shows them. They are recorded if permitted, and omitted otherwise. The threads that
+    /// end waits are known only in the initial pid namespace, because a tracepoint contains the thread ids of
+    /// that namespace.
     pub fn of_waits(sources: &EventSources) -> Vec<Self> {
         let named = [
             ("sched:sched_switch", Purpose::SwitchStacks, Some(WAITS)),
@@ -92,7 +94,7 @@ impl RecordedEvent {
         named.into_iter().filter(wanted).filter_map(recorded).collect()
     }
 
-    /// Whether nobody has asked for it, so that a recording goes on without it.
+    /// Whether the user did not request it, so that a recording can continue without it.
     pub fn may_be_left_out(&self) -> bool {
         self.purpose != Purpose::Markers
     }
@@ -102,7 +104,7 @@ impl RecordedEvent {
         self.format.iter().flat_map(|format| &format.fields).map(|field| &*field.name)
     }
 
-    /// What the converter is to know of it; `events` says how many there are.
+    /// The description for the converter; `events` is the number of events.
     pub(crate) fn described(&self, events: usize, counts: bool) -> BesideEvent {
         let becomes = match (self.purpose, &self.format) {
             (Purpose::SwitchStacks, _) => Becomes::SwitchStacks,
@@ -112,7 +114,7 @@ impl RecordedEvent {
         BesideEvent { becomes, fields: self.sample_fields(counts) }
     }
 
-    /// How it is determined which of its occurrences are recorded. `counts` says whether its samples can have its count.
+    /// How its recorded occurrences are selected. `counts` is whether its samples can contain its count.
     pub(crate) fn pacing(&self, counts: bool) -> Pacing {
         match self.interval {
             _ if self.may_be_left_out() => Pacing::ByReader(STACKS_HZ),
@@ -122,10 +124,10 @@ impl RecordedEvent {
         }
     }
 
-    /// What its samples say.
+    /// The fields of its samples.
     pub(crate) fn sample_fields(&self, counts: bool) -> SampleFields {
         match self.pacing(counts) {
-            // It is not needed how often threads begin to wait.
+            // The number of switches per sample is not needed.
             Pacing::ByReader(_) if self.may_be_left_out() => SampleFields::NoPeriod,
             Pacing::ByReader(_) => SampleFields::Count,
             Pacing::ByKernel(_) if counts => SampleFields::Count,
@@ -134,7 +136,7 @@ impl RecordedEvent {
         }
     }
 
-    /// Whether the kernel counts it one by one, and no timer or counter of the processor.
+    /// Whether the kernel counts each occurrence itself, as opposed to a timer or a hardware counter.
     fn is_counted_by_kernel(&self) -> bool {
         let clocks = [PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK].map(u64::from);
         self.event.is_tracepoint()
@@ -145,7 +147,7 @@ impl RecordedEvent {
                 .all(|selector| selector.kind == PERF_TYPE_SOFTWARE && !clocks.contains(&selector.config[0]))
     }
 
-    /// How many times it happens with each sample, where that does not change.
+    /// How many occurrences each sample represents, if that number is fixed.
     fn fixed_period(&self) -> Option<u64> {
         match self.interval {
             Interval::Period(period) => Some(period),
@@ -153,7 +155,7 @@ impl RecordedEvent {
         }
     }
 
-    /// What its samples become that somebody asked for.
+    /// What the samples of a requested event become.
     fn occurrences(&self, events: usize) -> OccurrenceEvent {
         let details = match &self.format {
             Some(format) => Details::Fields(format.clone()),
@@ -164,7 +166,7 @@ impl RecordedEvent {
         OccurrenceEvent::new(&self.event.name, details, self.fixed_period(), most)
     }
 
-    /// Whether it is an access to memory whose address is known.
+    /// Whether it is a memory access with a known address.
     fn has_address(&self) -> bool {
         let faults = [
             PERF_COUNT_SW_PAGE_FAULTS,
@@ -179,7 +181,8 @@ impl RecordedEvent {
     }
 }
 
-/// The fields of a tracepoint, by tracefs. `None` where it cannot be read: then its occurrences have no fields.
+/// The fields of a tracepoint, from tracefs. `None` if it is not readable: then its occurrences have no
+/// fields.
 fn tracepoint_format(event: &Event, sources: &EventSources) -> Option<TracepointFormat> {
     let id = event.selectors.first()?.config[0];
     let (group, name) = sources.tracepoint_of_id(&event.name, id)?;

@@ -1,28 +1,28 @@
-//! The signals that people and wrappers end a recording with, as values that a thread waits for.
+//! The signals with which users and wrapper programs end a recording, as values that a thread waits for.
 
 use super::identity::give_up_capabilities;
 use super::sys::signals;
 use std::{io, thread};
 
-/// The request to end.
+/// A request to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What was asked.
+    /// The kind of request.
     pub signal: EndSignal,
     /// Whether it was typed on the terminal, which sends it to the command as well.
     pub typed: bool,
 }
 
-/// A signal that asks for an end.
+/// A signal that requests the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndSignal {
     /// Ctrl-C.
     Interrupt,
-    /// A polite end, as of a service.
+    /// A termination request, such as from a service manager.
     Terminate,
-    /// The terminal went away.
+    /// The terminal was closed.
     HangUp,
-    /// `Ctrl-\`, on which programs of Java and Go say what their threads do.
+    /// `Ctrl-\`, on which Java and Go programs print the stacks of their threads.
     Quit,
 }
 
@@ -38,12 +38,13 @@ impl EndSignal {
     }
 }
 
-/// The signal that ends a process without its having a say (`SIGKILL`).
+/// The signal that ends a process unconditionally (`SIGKILL`).
 pub const KILL: i32 = libc::SIGKILL;
 
-/// Runs the whole work of a program on a thread whose stack has this size, however small the one is that the program was given
-/// (`ulimit -s`). The calling thread takes no signals from then on, so that those of the work decide who gets them. It only waits, so
-/// it gives up the capabilities that a plain user has by the program's file: those of the work end when the work gives them up.
+/// Runs a program's work on a thread with a stack of this size, even if `ulimit -s` makes the main stack
+/// small. The calling thread blocks all signals from then on, so that the signal masks of the work decide
+/// which thread gets them. It only waits, so it gives up the capabilities that an ordinary user has from the
+/// program's file. Those of the work end when the work gives them up.
 pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let mask = signals::Mask::block_all()?;
     let worked: io::Result<_> = thread::scope(|scope| {
@@ -52,7 +53,7 @@ pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send
             work()
         });
         let worker = worker?;
-        // Without them or with them, it does nothing.
+        // It does nothing, with or without them.
         let _ = give_up_capabilities();
         Ok(worker.join())
     });
@@ -66,20 +67,20 @@ pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send
     }
 }
 
-/// Has a write beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG`, and not end this process (`SIGXFSZ`). The programs
-/// that are started by it are as they would be without.
+/// Makes a write beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG`, instead of ending this
+/// process (`SIGXFSZ`). Programs started by this process are not affected.
 pub fn outlive_file_size_limit() {
     signals::outlive(libc::SIGXFSZ);
 }
 
-/// Receives the requests to end. They no longer end the process.
+/// Receives the requests to end. These signals no longer end the process.
 #[derive(Debug)]
 pub struct Requests {
     descriptor: signals::Descriptor,
 }
 
 impl Requests {
-    /// Takes over the signals, for the calling thread and the threads that it starts from now on: to be called
+    /// Takes over the signals for the calling thread and the threads that it starts from now on; call it
     /// before there are others. A signal that was ignored when the program began (`nohup`) stays ignored.
     pub fn take_over() -> io::Result<Self> {
         let all = [EndSignal::Interrupt, EndSignal::Terminate, EndSignal::HangUp, EndSignal::Quit];
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn work_has_the_stack_that_it_asks_for() {
-        /// Uses so many times 8 kB of stack.
+        /// Uses this many times 8 kB of stack.
         fn deep(levels: usize) -> u64 {
             let page = std::hint::black_box([1_u8; 1 << 13]);
             let below = if levels == 0 { 0 } else { deep(levels - 1) };

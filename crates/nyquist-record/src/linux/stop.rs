@@ -1,4 +1,4 @@
-//! What ends a recording, and why it ended, whichever backend records.
+//! Stopping a recording, and the reasons for its end, for every backend.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub struct StopHandle {
 }
 
 impl StopHandle {
-    /// Ends the recording. What was sampled so far is still handed out.
+    /// Ends the recording. The samples so far are still returned.
     pub fn stop(&self) {
         signal(self.counter.as_fd());
     }
@@ -25,6 +25,6 @@ pub enum EndReason {
     Exited,
     /// It was stopped.
     Stopped,
-    /// The time that was asked for was over.
+    /// The requested time was over.
     Duration,
 }

@@ -11,12 +11,12 @@ pub fn invoking_user() -> Option<Credentials> {
         return None;
     }
     let user = Invoker::of(|name| std::env::var(name).ok(), Account::of_uid, Account::of_name)?;
-    // A user whose groups cannot be had still has its own one.
+    // A user whose groups cannot be determined still has the primary group.
     let groups = user.name.and_then(|name| users::groups(&name, user.gid));
     Some(Credentials { uid: user.uid, gid: user.gid, groups: groups.unwrap_or_else(|| vec![user.gid]) })
 }
 
-/// Who asked for root's rights.
+/// The user that requested root's rights.
 #[derive(Debug, PartialEq, Eq)]
 struct Invoker {
     uid: u32,
@@ -25,7 +25,8 @@ struct Invoker {
 }
 
 impl Invoker {
-    /// Who that was, by the variables that sudo(8), doas(1) and pkexec(1) set; `None` of root itself.
+    /// Determines the user from the variables that sudo(8), doas(1) and pkexec(1) set; `None` for root
+    /// itself.
     fn of(
         variable: impl Fn(&str) -> Option<String>,
         of_uid: impl Fn(u32) -> Option<Account>,
@@ -49,8 +50,8 @@ impl From<Account> for Invoker {
     }
 }
 
-/// What sudo and its like have set to root's, as the user has it for whom they did: the home folder and the name. What was kept
-/// or set otherwise is left alone.
+/// The variables that sudo and similar programs have set to root's values, with the values of the invoking
+/// user: the home folder and the name. Variables that were kept or set otherwise are not changed.
 pub fn invoking_environment(uid: u32) -> Vec<(OsString, OsString)> {
     let current = |name: &str| std::env::var_os(name);
     let user = Account::of_uid(uid);

@@ -1,5 +1,5 @@
-//! What `/proc` says of a thread that is not stopped: whether it runs, what it has used, and where it waits
-//! (`fs/proc/base.c`: `proc_pid_schedstat`, `proc_pid_syscall`).
+//! Reads from `/proc` the state of a thread that is not stopped: whether it runs, its CPU time, and where it
+//! waits (`fs/proc/base.c`: `proc_pid_schedstat`, `proc_pid_syscall`).
 
 use std::fs::File;
 use std::ops::Range;
@@ -16,7 +16,8 @@ use crate::linux::sys::ptrace::read_memory;
 /// The longest line of these files: nine numbers of eighteen digits.
 const LONGEST_LINE: usize = 256;
 
-/// The files of a thread, which are read at every look: held open as long as descriptors are left for all else.
+/// The files of a thread, which are read at every check. They are held open while enough descriptors are left
+/// for other uses.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     pid: u32,
@@ -28,42 +29,43 @@ pub(crate) struct Files {
 const SCHEDSTAT: &str = "schedstat";
 const SYSCALL: &str = "syscall";
 
-/// The descriptors that are left for all else: mapped files, mappings, memory, the output.
+/// The descriptors that are reserved for other uses: mapped files, mappings, memory, the output.
 const OTHER_DESCRIPTORS: u64 = 256;
 
-/// What the scheduler says of a thread. As long as it is the same, the thread has not begun to run.
+/// The scheduler's statistics of a thread. While they are unchanged, the thread has not begun to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Schedule {
-    /// The CPU time in nanoseconds, up to the last time that the scheduler took note of it.
+    /// The CPU time in nanoseconds, up to the scheduler's last update.
     pub(crate) cpu_ns: u64,
-    /// For how long it has waited for a CPU, up to the last time that it got one.
+    /// How long it has waited for a CPU, up to the last time that it got one.
     pub(crate) delay_ns: u64,
     /// How many times it got a CPU.
     pub(crate) turns: u64,
 }
 
 impl Schedule {
-    /// For how long the thread has waited for a CPU since an earlier look, if it has got one meanwhile.
+    /// How long the thread has waited for a CPU since an earlier reading, if it has got one meanwhile.
     pub(crate) fn waited_for_cpu_since(&self, before: &Self) -> u64 {
         if self.turns == before.turns { 0 } else { self.delay_ns.saturating_sub(before.delay_ns) }
     }
 }
 
-/// Where a thread is, as far as that is known without stopping it.
+/// The place of a thread, as far as it is known without stopping it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// It runs, or is about to.
     Running,
     /// It waits in the kernel.
     Waiting(Waiting),
-    /// Nothing is said of it.
+    /// It is not known.
     Unknown,
 }
 
 /// A thread that waits in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    /// The number and the arguments of its system call; `None` where it waits for something else, as a page.
+    /// The number and the arguments of its system call; `None` if it waits for something else, such as a
+    /// page.
     pub(crate) call: Option<Call>,
     pub(crate) stack_pointer: u64,
     pub(crate) instruction_pointer: u64,
@@ -77,8 +79,8 @@ pub(crate) struct Call {
 }
 
 impl Waiting {
-    /// The stack, as far as its registers and memory can be had without stopping the thread: as much of it as there is room for.
-    /// `rest` says that there is more behind that.
+    /// The stack, as far as the thread's registers and memory are readable without stopping it, limited to
+    /// the room. `rest` is whether the stack extends beyond that.
     pub(crate) fn stack(
         &self,
         tid: u32,
@@ -86,7 +88,8 @@ impl Waiting {
         room: &mut [u8],
         has_32_bits: impl FnOnce() -> bool,
     ) -> UserStack {
-        // The kernel does not say of what kind the registers are. A program of 32 bits has no stack further up.
+        // The kernel does not report which kind of registers these are. A 32-bit program has no stack above
+        // this range.
         if let Ok(ip) = u32::try_from(self.instruction_pointer)
             && u32::try_from(self.stack_pointer).is_ok()
             && has_32_bits()
@@ -105,11 +108,12 @@ impl Waiting {
     }
 }
 
-/// How many bytes of a stack to copy, and whether there are more: what is between its pointer and its end, and no more than `most`.
+/// How many bytes of a stack to copy, and whether there are more. The stack is between its pointer and its
+/// end; at most `most` bytes are copied.
 pub(crate) fn window(stack: Option<&Range<u64>>, pointer: u64, most: usize) -> (usize, bool) {
-    /// Memory larger than that is no stack alone.
+    /// Larger memory does not contain just a stack.
     const LARGEST_STACK: u64 = 64 << 20;
-    /// A copy where the stack lies in such memory, or in none that is known.
+    /// The size of a copy if the stack is in such memory, or in unknown memory.
     const COPY_OF_UNKNOWN: usize = 32 << 10;
     let (len, most) = match stack {
         Some(stack) if stack.end - stack.start <= LARGEST_STACK => (stack.end.saturating_sub(pointer), most),
@@ -120,13 +124,13 @@ pub(crate) fn window(stack: Option<&Range<u64>>, pointer: u64, most: usize) -> (
 }
 
 impl Files {
-    /// Opens what there is for a thread of a process.
+    /// Opens the files of a thread.
     pub(crate) fn open(pid: u32, tid: u32) -> Self {
         let limit = descriptor_limit();
         Self::held_below(limit.saturating_sub(OTHER_DESCRIPTORS.min(limit / 2)), (pid, tid))
     }
 
-    /// Keeps descriptors only below this number: the lowest that is free is always the next.
+    /// Keeps only descriptors below this number. A new descriptor always gets the lowest free number.
     fn held_below(limit: u64, (pid, tid): (u32, u32)) -> Self {
         let held = |file: &File| u64::try_from(file.as_raw_fd()).is_ok_and(|number| number < limit);
         let mut files = Self { pid, tid, schedstat: None, syscall: None };
@@ -139,17 +143,17 @@ impl Files {
         File::open(format!("/proc/{}/task/{}/{name}", self.pid, self.tid)).ok()
     }
 
-    /// What the scheduler says; `None` where the thread is gone, or nothing is said.
+    /// The scheduler's statistics; `None` if the thread is gone, or if they are not available.
     pub(crate) fn schedule(&self) -> Option<Schedule> {
         self.read(self.schedstat.as_ref(), SCHEDSTAT, schedule)
     }
 
-    /// Where the thread is.
+    /// The place of the thread.
     pub(crate) fn place(&self) -> Place {
         self.read(self.syscall.as_ref(), SYSCALL, |line| Some(place(line))).unwrap_or(Place::Unknown)
     }
 
-    /// Reads a file that is held, or opens it for this once.
+    /// Reads a file that is held open, or opens it for this reading.
     fn read<T>(&self, held: Option<&File>, name: &str, parse: fn(&str) -> Option<T>) -> Option<T> {
         let mut line = [0; LONGEST_LINE];
         let opened = if held.is_none() { self.file(name) } else { None };

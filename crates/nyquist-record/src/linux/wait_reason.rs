@@ -1,4 +1,4 @@
-//! What a thread waits for, as its system call and the descriptors and memory that this names say.
+//! What a thread waits for, according to its system call and the descriptors and memory in the arguments.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +14,14 @@ use crate::linux::thread_state::Call;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) reason: WaitReason,
-    /// Which one: text of the target.
+    /// The object, as text for the target of the wait.
     pub(crate) object: Option<Arc<str>>,
-    /// The thread that holds it, where that is known.
+    /// The thread that holds it, if known.
     pub(crate) holder: Option<Tid>,
 }
 
 impl Found {
-    /// One that is not known.
+    /// A result without an object and a holder.
     fn some(reason: WaitReason) -> Self {
         Self { reason, object: None, holder: None }
     }
@@ -34,13 +34,13 @@ enum Subject {
     Nothing,
     /// The futex at an address.
     Futex(u64),
-    /// What a descriptor refers to.
+    /// The file of a descriptor.
     Descriptor(u64),
-    /// What the one descriptor refers to that `poll` is given, in a `pollfd` at an address.
+    /// The file of the single descriptor given to `poll`, in a `pollfd` at an address.
     Polled(u64),
 }
 
-/// What a thread of a process waits for in a system call. Without one, it waits for a page of its memory.
+/// What a thread of a process waits for in a system call. Without a call, it waits for a page of its memory.
 pub(crate) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> Found {
     let Some(call) = call else { return Found::some(WaitReason::Page) };
     let (reason, subject) = by_call(call);
@@ -63,7 +63,7 @@ pub(crate) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> Found {
     }
 }
 
-/// What a descriptor refers to; `otherwise` where that is nothing that is waited for.
+/// The file of a descriptor; `otherwise` is the reason if the file's kind does not determine it.
 fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> Found {
     let Ok(link) = fs::read_link(format!("/proc/{pid}/fd/{number}")) else {
         return Found::some(otherwise);
@@ -72,7 +72,7 @@ fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> Found {
     Found { object: Some(link.to_string_lossy().into()), ..Found::some(reason) }
 }
 
-/// The kind of what a link of `/proc/PID/fd` names (proc_pid_fd(5)).
+/// The kind of file that a link in `/proc/PID/fd` names (proc_pid_fd(5)).
 fn by_link(link: &Path) -> Option<WaitReason> {
     let name = link.to_str()?;
     if name.starts_with("socket:") {
@@ -88,8 +88,8 @@ fn by_link(link: &Path) -> Option<WaitReason> {
     }
 }
 
-/// The thread that holds the lock of a futex, where it is a mutex of glibc, which has its holder's number two words behind the futex
-/// (`struct __pthread_mutex_s`).
+/// The thread that holds the lock of a futex, if that is a glibc mutex. Such a mutex stores its holder's id
+/// two words after the futex (`struct __pthread_mutex_s`).
 fn holder((pid, tid): (u32, u32), address: u64) -> Option<Tid> {
     let mut words = [0; 12];
     let len = read_memory(pid, address, &mut words);
@@ -97,14 +97,14 @@ fn holder((pid, tid): (u32, u32), address: u64) -> Option<Tid> {
         |at: usize| words.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_ne_bytes);
     let is_contended = len == words.len() && word(0) == Some(CONTENDED);
     let holder = word(8).filter(|holder| is_contended && ![0, tid].contains(holder))?;
-    // Other locks have other things there: their number would have to be a thread's of this process.
+    // Other locks store other values there, so the id must be that of a thread of this process.
     Path::new(&format!("/proc/{pid}/task/{holder}")).exists().then_some(Tid(holder))
 }
 
-/// The word of a mutex of glibc that others wait for.
+/// The futex word of a contended glibc mutex.
 const CONTENDED: u32 = 2;
 
-/// The kinds of waits by the system calls.
+/// The kind of wait of each system call.
 fn by_call(call: Call) -> (WaitReason, Subject) {
     let [first, second, ..] = call.arguments;
     let descriptor = Subject::Descriptor(first);
@@ -113,7 +113,7 @@ fn by_call(call: Call) -> (WaitReason, Subject) {
         SYS_FUTEX_WAITV | libc::SYS_semop | libc::SYS_semtimedop => (WaitReason::Lock, Subject::Nothing),
         libc::SYS_flock | libc::SYS_fcntl => (WaitReason::Lock, descriptor),
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => (WaitReason::Sleep, Subject::Nothing),
-        // Without descriptors they are ways to sleep.
+        // Without descriptors they are used to sleep.
         libc::SYS_ppoll if second == 0 => (WaitReason::Sleep, Subject::Nothing),
         libc::SYS_ppoll if second == 1 => (WaitReason::Events, Subject::Polled(first)),
         libc::SYS_pselect6 if first == 0 => (WaitReason::Sleep, Subject::Nothing),
@@ -132,7 +132,7 @@ fn by_call(call: Call) -> (WaitReason, Subject) {
     }
 }
 
-/// These have no names in every version of the C library. Their numbers are the same on all architectures.
+/// These have no names in some versions of the C library. Their numbers are the same on all architectures.
 const SYS_EPOLL_PWAIT2: i64 = 441;
 const SYS_FUTEX_WAITV: i64 = 449;
 
@@ -161,7 +161,7 @@ const READS_AND_WRITES: [i64; 21] = [
     libc::SYS_getdents64,
 ];
 
-/// Those that wait for files which they have by their paths, or for several.
+/// The system calls that wait for files given by path, or for several files.
 const OF_FILES: [i64; 10] = [
     libc::SYS_openat,
     libc::SYS_close,

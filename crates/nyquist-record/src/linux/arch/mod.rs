@@ -1,6 +1,6 @@
-//! What is particular to the processor's architecture. Each one is a folder of this room with the same files: `perf.rs` says what
-//! is asked of perf, `registers.rs` reads those of stopped threads, `waiting.rs` those of threads that wait, and `calls.rs` tells
-//! system calls apart.
+//! The code that depends on the CPU architecture. Each architecture is a folder with the same files.
+//! `perf.rs` lists the registers for perf, `registers.rs` reads the registers of stopped threads,
+//! `waiting.rs` those of waiting threads, and `calls.rs` classifies system calls.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

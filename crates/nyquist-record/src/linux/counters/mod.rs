@@ -1,7 +1,7 @@
-//! Counters of the recorded processes: what they use of the CPU, of memory, of disks and of files, looked at from time to time.
+//! Counters of the recorded processes: their use of CPU, memory, disks and files, read periodically.
 //!
-//! A thread of its own reads `/proc`, which neither the reader of samples nor the converter waits for. It takes no more than 0.2 % of
-//! a CPU: where there are many processes, each is looked at less often than 20 times a second.
+//! A separate thread reads `/proc`. Neither the reader of samples nor the converter waits for it. It uses at
+//! most 0.2 % of a CPU: with many processes, each is read less often than 20 times a second.
 
 mod pace;
 mod quantity;
@@ -24,13 +24,13 @@ use crate::linux::sys::poll::{PollSet, event_counter, signal};
 use quantity::{COUNT, Quantity};
 use watched::{Subject, Value, Watched};
 
-/// How many processes are looked at: each takes a descriptor.
+/// How many processes are read: each needs a descriptor.
 const MOST_PROCESSES: usize = 256;
 
-/// How many processes may wait to be looked at for the first time. In a storm of short ones, most have ended by then.
+/// How many processes may wait for their first reading. In a storm of short ones, most have ended by then.
 const MOST_NEW: usize = 4096;
 
-/// Looks at the recorded processes, and has what it sees as events.
+/// Reads the counters of the recorded processes, and returns them as events.
 #[derive(Debug)]
 pub struct Counters {
     shared: Arc<Mutex<Shared>>,
@@ -45,7 +45,8 @@ struct Shared {
     seen: Vec<Seen>,
 }
 
-/// A value that was seen. An event is ten times as large, and a program that sleeps has none for a long time.
+/// A value that was read. It is stored instead of an event, which is ten times as large. While a program
+/// sleeps, values are not collected for a long time.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     pid: Pid,
@@ -54,8 +55,9 @@ struct Seen {
 }
 
 impl Counters {
-    /// Looks at these processes from now on, and at those that will be heard of by [`Companion::notice`]. Where they are a command that has
-    /// just begun (`are_new`), all that they have used so far is counted too. Fails where there is no room for one more thread.
+    /// Reads these processes from now on, and those that [`Companion::notice`] reports. If they are a command
+    /// that has just begun (`are_new`), all that they have used so far is counted too. Fails if no thread can
+    /// be started.
     pub fn of(pids: &[Pid], are_new: bool) -> io::Result<Self> {
         let subject = |pid: &Pid| Subject { pid: *pid, born: None, is_new: are_new };
         let new = pids.iter().map(subject).collect();
@@ -84,14 +86,14 @@ impl Counters {
 
     fn event(&self, pid: Pid, time: Timestamp, quantity: Quantity, value: u64) -> Option<Event> {
         let kind = Arc::clone(self.kinds.get(quantity as usize)?);
-        // Nanoseconds of CPU time are told as milliseconds.
+        // CPU time is in nanoseconds and is reported in milliseconds.
         let value = if quantity == Quantity::Cpu { value as f64 / 1e6 } else { value as f64 };
         Some(Event { time, cpu: None, kind: EventKind::Counter(Counter { pid, kind, value }) })
     }
 }
 
 impl Companion for Counters {
-    /// Takes note of processes that are born.
+    /// Notes processes that are born.
     fn notice(&mut self, event: &Event) {
         if let EventKind::Fork { pid, parent_pid, .. } = &event.kind
             && pid != parent_pid
@@ -106,7 +108,7 @@ impl Companion for Counters {
     fn collect(&mut self, events: &mut Vec<Event>) {
         let seen = std::mem::take(&mut lock(&self.shared).seen);
         for Seen { pid, time, value: Value { quantity, amount, is_first_level } } in seen {
-            // A front end draws the changes of a level: the first one is the whole.
+            // A front end draws the changes of a level, so the first value is a change from zero.
             let before = Timestamp(time.0.saturating_sub(1));
             events.extend(is_first_level.then(|| self.event(pid, before, quantity, 0)).flatten());
             events.extend(self.event(pid, time, quantity, amount));
@@ -120,18 +122,18 @@ impl Drop for Counters {
     }
 }
 
-/// The processes that are looked at.
+/// The processes whose counters are read.
 #[derive(Debug, Default)]
 struct Looks {
     watched: HashMap<Pid, Watched>,
-    /// In how many rounds nobody has run.
+    /// The number of rounds in which no process has run.
     quiet_rounds: u32,
-    /// What a file said, kept for its room.
+    /// The contents of a file; kept to reuse its memory.
     text: Vec<u8>,
 }
 
 impl Looks {
-    /// Looks until it is stopped.
+    /// Reads until it is stopped.
     fn go_on(mut self, shared: &Mutex<Shared>, stop: &OwnedFd) {
         let mut poll = PollSet::default();
         let stop = poll.add(stop.as_raw_fd());
@@ -150,7 +152,8 @@ impl Looks {
         }
     }
 
-    /// Holds the processes that were heard of since the last time. One that has the number of another takes its place.
+    /// Opens the processes that were reported since the last time. A process replaces an older one with the
+    /// same pid.
     fn take_new(&mut self, shared: &Mutex<Shared>) {
         for subject in std::mem::take(&mut lock(shared).new) {
             if self.watched.len() >= MOST_PROCESSES {
@@ -162,7 +165,7 @@ impl Looks {
         }
     }
 
-    /// Looks at each process once. Those that have ended are let go.
+    /// Reads each process once and drops those that have ended.
     fn look(&mut self, shared: &Mutex<Shared>) {
         let (text, mut anybody_ran) = (&mut self.text, false);
         self.watched.retain(|_, watched| {
@@ -226,7 +229,7 @@ mod tests {
             child.kill().unwrap();
             child.wait().unwrap();
             let memory = values(&events, child.id(), "Memory");
-            // A child has little before it is the program.
+            // A child uses little memory before it calls exec.
             assert!(memory[0].1 == 0.0 && memory.iter().any(|(_, bytes)| *bytes > 100_000.0), "{memory:?}");
             assert!(memory.is_sorted_by_key(|(time, _)| *time));
         }

@@ -1,25 +1,26 @@
-//! How often processes are looked at.
+//! How often the counters of processes are read.
 
 use std::time::Duration;
 
-/// The shortest pause between looks.
+/// The shortest pause between readings.
 pub(super) const SHORTEST: Duration = Duration::from_millis(50);
 
-/// The part of a CPU's time that looks may take, as a divisor: 0.2 %.
+/// The share of a CPU's time that readings may use, as a divisor: 0.2 %.
 const SHARE: u32 = 500;
 
-/// So many looks come in the shortest pause. Later, each is rarer, so that what an endless recording has of them grows with the
-/// logarithm of its time.
+/// How many readings come at the shortest pause. Later, the pauses grow, so that the number of readings in an
+/// endless recording grows with the logarithm of its time.
 const FREQUENT: u32 = 12_000;
 
-/// After so many rounds in which nobody ran, the next ones are rarer, so that what sleeps does not wake the recorder all the time.
+/// After this many rounds in which no process ran, the pauses are longer, so that sleeping processes do not
+/// cause constant wake-ups of the recorder.
 const QUIET: u32 = 20;
 
-/// The pause where nobody runs.
+/// The pause while no process runs.
 const WHILE_QUIET: Duration = Duration::from_millis(250);
 
-/// The pause after a round of looks that took `cost` of CPU time, when so much time has passed since the first, and nobody ran in so
-/// many rounds.
+/// The pause after a round that took `cost` of CPU time. `passed` is the time since the first round, and
+/// `quiet_rounds` the number of rounds in which no process ran.
 pub(super) fn pause(passed: Duration, cost: Duration, quiet_rounds: u32) -> Duration {
     let shortest = if quiet_rounds < QUIET { SHORTEST } else { WHILE_QUIET };
     shortest.max(cost.saturating_mul(SHARE)).max(passed / FREQUENT)

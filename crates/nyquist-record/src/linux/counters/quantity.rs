@@ -1,10 +1,10 @@
-//! The quantities that are counted of a process: their names, units and graphs.
+//! The quantities that are counted for a process: their names, units and graphs.
 
 use std::sync::Arc;
 
 use nyquist_convert::event::{CounterGraph, CounterKind, GraphColor};
 
-/// Something that is counted of a process.
+/// A quantity that is counted for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
     Cpu,
@@ -20,11 +20,11 @@ pub(super) enum Quantity {
     OpenFiles,
 }
 
-/// How many quantities there are.
+/// The number of quantities.
 pub(super) const COUNT: usize = Quantity::ALL.len();
 
 impl Quantity {
-    /// All of them, in the order in which they are shown.
+    /// All of them, in display order.
     pub(super) const ALL: [Self; 11] = [
         Self::Cpu,
         Self::Memory,
@@ -44,10 +44,11 @@ impl Quantity {
         matches!(self, Self::Memory | Self::Threads | Self::OpenFiles)
     }
 
-    /// What a profile says of it.
+    /// Its description in a profile.
     ///
-    /// The categories are those of Firefox's own counters, by which a front end draws them that knows no other description. CPU time
-    /// is not called `processCPU`, because the front end shows a counter of that name only where it is asked to.
+    /// The categories are those of Firefox's own counters. A front end that supports no other description
+    /// draws them by category. CPU time is not named `processCPU`, because the front end shows a counter of
+    /// that name only on request.
     pub(super) fn kind(self) -> Arc<CounterKind> {
         use GraphColor::{Blue, Green, Grey, Magenta, Orange, Purple, Red, Teal, Yellow};
         let (name, unit, category, color, description) = match self {

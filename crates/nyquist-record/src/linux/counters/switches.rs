@@ -1,14 +1,15 @@
-//! The context switches of a process: the sum of its threads', because the kernel keeps no sum.
+//! The context switches of a process: the sum over its threads, because the kernel keeps no sum.
 
 use std::collections::HashMap;
 
 use super::texts::context_switches;
 use crate::linux::sys::process_folder::ProcessFolder;
 
-/// How many threads a process may have for their switches to be counted: each costs as much as all else of the process.
+/// The most threads of a process whose switches are counted: each thread costs as much as all else of the
+/// process.
 const MOST_THREADS: u64 = 16;
 
-/// What was counted so far.
+/// The counts so far.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
     threads: HashMap<u32, u64>,
@@ -16,7 +17,7 @@ pub(super) struct Switches {
 }
 
 impl Switches {
-    /// Looks at the threads of a process; `None` where there are too many, or they cannot be seen.
+    /// Reads the threads of a process; `None` if there are too many, or if they are not readable.
     pub(super) fn look(
         &mut self,
         pid: u32,
@@ -39,7 +40,7 @@ impl Switches {
                 continue;
             };
             let name = std::ffi::CString::new(format!("task/{tid}/status")).ok()?;
-            // One that has ended meanwhile keeps what it had.
+            // The last count of a thread that has ended meanwhile is kept.
             let count = folder.read(&name, text).ok().and_then(|()| context_switches(text));
             found.extend(count.map(|count| (tid, count)));
         }
@@ -47,11 +48,11 @@ impl Switches {
         Some(self.sum)
     }
 
-    /// Adds what threads have switched since they were last looked at. Those that are not among them have ended.
+    /// Adds the switches of threads since their last reading. Threads that are not in `found` have ended.
     fn note(&mut self, found: impl IntoIterator<Item = (u32, u64)>) {
         let before = std::mem::take(&mut self.threads);
         for (tid, count) in found {
-            // A number that is used again counts from 0.
+            // A reused thread id counts from 0.
             let last = before.get(&tid).copied().filter(|last| *last <= count).unwrap_or(0);
             self.sum = self.sum.saturating_add(count - last);
             self.threads.insert(tid, count);

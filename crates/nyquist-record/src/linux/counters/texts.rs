@@ -1,24 +1,24 @@
-//! What the files of a process in `/proc` say: `stat`, `io` and `status` (proc(5)).
+//! Parses files of a process in `/proc`: `stat`, `io` and `status` (proc(5)).
 
 use crate::linux::proc::after_name;
 
-/// What is taken from a process's `stat`.
+/// The used fields of a process's `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
-    /// Whether it is a zombie, of which nothing is counted any more.
+    /// Whether it is a zombie, for which nothing is counted any more.
     pub(super) has_ended: bool,
     pub(super) minor_faults: u64,
     pub(super) major_faults: u64,
     pub(super) threads: u64,
-    /// When it was born, in hundredths of a second since the machine was started.
+    /// When it was born, in hundredths of a second since boot.
     pub(super) born_ticks: u64,
     pub(super) resident_pages: u64,
 }
 
 impl Stat {
-    /// Reads the text; `None` where it is none of a process.
+    /// Parses the text; `None` if it is not that of a process.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        /// The places of the fields, counted from the state, which is the third.
+        /// The indices of the fields from the state on, which is the third field.
         const MINOR_FAULTS: usize = 10 - 3;
         const MAJOR_FAULTS: usize = 12 - 3;
         const THREADS: usize = 20 - 3;
@@ -27,7 +27,7 @@ impl Stat {
         let rest = after_name(text)?;
         let mut fields = [0; RESIDENT + 1];
         let mut count = 0;
-        // The state is no number, and memory counts of a few pages may be told as less than none.
+        // The state is not a number, and small memory counts may be reported as negative numbers.
         for (field, word) in fields.iter_mut().zip(rest.split(u8::is_ascii_whitespace)) {
             *field = number(word).unwrap_or(0);
             count += 1;
@@ -43,10 +43,10 @@ impl Stat {
     }
 }
 
-/// What is taken from a process's `io`, in bytes.
+/// The used fields of a process's `io`, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Io {
-    /// By system calls that read and write, from whatever there is.
+    /// By system calls that read and write, for any kind of file.
     pub(super) read: u64,
     pub(super) written: u64,
     /// From and to storage.
@@ -55,7 +55,7 @@ pub(super) struct Io {
 }
 
 impl Io {
-    /// Reads the text; `None` where a number is missing.
+    /// Parses the text; `None` if a number is missing.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         Some(Self {
             read: named(text, b"rchar:")?,
@@ -66,13 +66,13 @@ impl Io {
     }
 }
 
-/// The context switches of a thread, by its `status`.
+/// The context switches of a thread, from its `status`.
 pub(super) fn context_switches(status: &[u8]) -> Option<u64> {
     let [voluntary, others] = [&b"voluntary_ctxt_switches:"[..], b"nonvoluntary_ctxt_switches:"];
     named(status, voluntary)?.checked_add(named(status, others)?)
 }
 
-/// The number behind a name that begins a line.
+/// The number after a name at the beginning of a line.
 fn named(text: &[u8], name: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
     number(line.trim_ascii())

@@ -1,4 +1,4 @@
-//! A process whose quantities are looked at from time to time.
+//! A process whose quantities are read periodically.
 
 use std::io;
 
@@ -11,38 +11,38 @@ use crate::linux::sys::clock::{boot_ns, monotonic_ns, process_cpu_ns};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::process_folder::ProcessFolder;
 
-/// One in so many looks is also at what costs more.
+/// One in this many readings also reads the expensive quantities.
 const THOROUGH: u32 = 4;
 
-/// The nanoseconds of a tick of `stat` (`USER_HZ` is 100 on every architecture that is recorded).
+/// The nanoseconds of a tick of `stat` (`USER_HZ` is 100 on every supported architecture).
 const TICK_NS: u64 = 10_000_000;
 
-/// By how much the age of a process may be told differently: its birth is told in ticks.
+/// The tolerance for the age of a process, because its birth is given in ticks.
 const AGE_TOLERANCE_NS: u64 = 2 * TICK_NS;
 
-/// What was found of each quantity, by its place in [`Quantity::ALL`].
+/// The reading of each quantity, by its index in [`Quantity::ALL`].
 pub(super) type Readings = [Option<u64>; COUNT];
 
-/// A process that is to be looked at.
+/// A process that is to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) pid: Pid,
-    /// When it was born, if it was heard of that. A process that is younger is another one that has its number.
+    /// When it was born, if known. A younger process is another one with the same pid.
     pub(super) born: Option<Timestamp>,
-    /// Whether all that it has used is of this recording.
+    /// Whether all that it has used counts for this recording.
     pub(super) is_new: bool,
 }
 
-/// A process that is looked at.
+/// A process that is watched.
 #[derive(Debug)]
 pub(super) struct Watched {
     subject: Subject,
     folder: ProcessFolder,
     switches: Switches,
     looks: u32,
-    /// The CPU time at the last two looks.
+    /// The CPU time at the last two readings.
     cpu_ns: [Option<u64>; 2],
-    /// What sums were at the first look, where the process is older than the recording.
+    /// The values of sums at the first reading, if the process is older than the recording.
     bases: Readings,
     /// The quantities that have a value already.
     known: [bool; COUNT],
@@ -53,12 +53,12 @@ pub(super) struct Watched {
 pub(super) struct Value {
     pub(super) quantity: Quantity,
     pub(super) amount: u64,
-    /// Whether it is the first one of a level, which rises from nothing.
+    /// Whether it is the first value of a level, which rises from zero.
     pub(super) is_first_level: bool,
 }
 
 impl Watched {
-    /// Holds a process, to look at it; fails where it has ended, or its number is another's by now.
+    /// Opens a process to read it. Fails if it has ended, or if another process has its pid by now.
     pub(super) fn open(subject: Subject, text: &mut Vec<u8>) -> io::Result<Self> {
         let folder = ProcessFolder::open(subject.pid.0)?;
         if let Some(born) = subject.born {
@@ -84,12 +84,12 @@ impl Watched {
         self.subject.pid
     }
 
-    /// Whether it has run between the last two looks.
+    /// Whether it has run between the last two readings.
     pub(super) fn has_run(&self) -> bool {
         self.cpu_ns[0] != self.cpu_ns[1]
     }
 
-    /// Looks at the process; `None` where it has ended.
+    /// Reads the process; `None` if it has ended.
     pub(super) fn look(&mut self, text: &mut Vec<u8>) -> Option<Vec<Value>> {
         let readings = self.readings(text)?;
         let values = Quantity::ALL.into_iter().zip(readings);
@@ -97,12 +97,12 @@ impl Watched {
     }
 
     fn readings(&mut self, text: &mut Vec<u8>) -> Option<Readings> {
-        // What is read next fails where the number was given to somebody else meanwhile.
+        // The next read fails if another process has got the pid meanwhile.
         let cpu_ns = process_cpu_ns(self.subject.pid.0);
         self.cpu_ns = [self.cpu_ns[1], cpu_ns];
         self.folder.read(c"stat", text).ok()?;
         let stat = Stat::parse(text).filter(|stat| !stat.has_ended)?;
-        // Refused for a process of other rights.
+        // Refused for a process with other rights.
         let io = self.folder.read(c"io", text).ok().and_then(|()| Io::parse(text));
         let is_thorough = self.looks.is_multiple_of(THOROUGH);
         self.looks = self.looks.wrapping_add(1);
@@ -126,7 +126,7 @@ impl Watched {
         Some(Quantity::ALL.map(reading))
     }
 
-    /// What is told of a reading: of a sum, what it has grown by in the recording.
+    /// The reported value of a reading: for a sum, its growth within the recording.
     fn value(&mut self, quantity: Quantity, reading: u64) -> Option<Value> {
         let at = quantity as usize;
         let is_first = !std::mem::replace(self.known.get_mut(at)?, true);
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_younger_is_another() {
-        // Whoever was born an hour after the machine was started, and has this number: this test runs for less than that.
+        // A process born an hour after boot that has this pid. This test runs for less than an hour.
         let long_ago = Timestamp(monotonic_ns().saturating_sub(3_600_000_000_000));
         assert!(own(Some(long_ago)).is_err());
         assert!(own(Some(Timestamp(monotonic_ns()))).is_ok());

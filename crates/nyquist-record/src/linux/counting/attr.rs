@@ -1,4 +1,4 @@
-//! What is asked of the kernel to count an event.
+//! The attributes for counting an event.
 
 use perf_event_open_sys::bindings::{
     PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE,
@@ -8,26 +8,26 @@ use perf_event_open_sys::bindings::{
 use crate::linux::event_names::{Event, Selector};
 use crate::linux::sys::event::perf_event_attr;
 
-/// How the events of a target count.
+/// The reach of the events of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reach {
-    /// Whether what is born from the thread counts, too.
+    /// Whether the thread's descendants are counted too.
     pub(super) inherits: bool,
     /// Whether counting begins when the process calls exec.
     pub(super) from_exec: bool,
 }
 
-/// What is left out of an event because the kernel refuses it.
+/// The restrictions of an event that the kernel demands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Less {
-    /// What happens in the kernel is not counted.
+    /// Excludes the kernel.
     pub(super) user_only: bool,
-    /// Nothing is said of guests: not every counting unit can tell them.
+    /// Does not mention guests, because not every counting unit can distinguish them.
     pub(super) no_guests: bool,
 }
 
 impl Less {
-    /// What to leave out, too, after the kernel has refused an event for a reason. `None` where that would not help.
+    /// The additional restriction to try after the kernel has refused an event. `None` if none would help.
     pub(super) fn after(self, errno: i32, event: &Event) -> Option<Self> {
         match errno {
             libc::EACCES | libc::EPERM if !self.user_only && !event.modifiers.exclude_kernel => {
@@ -39,7 +39,7 @@ impl Less {
     }
 }
 
-/// The attributes that count an event.
+/// The attributes for counting an event.
 pub(super) fn counting(event: &Event, selector: &Selector, reach: Reach, less: Less) -> perf_event_attr {
     let modifiers = event.modifiers;
     let mut attr = perf_event_attr {
@@ -60,7 +60,7 @@ pub(super) fn counting(event: &Event, selector: &Selector, reach: Reach, less: L
     let names_guests = modifiers.exclude_host || modifiers.exclude_guest;
     if !less.no_guests {
         attr.set_exclude_host(u64::from(modifiers.exclude_host));
-        // As perf: what a virtual machine does in its guest is not the program's.
+        // As in perf: what a virtual machine executes in its guest does not belong to the program.
         attr.set_exclude_guest(u64::from(modifiers.exclude_guest || of_cpu && !names_guests));
     }
     attr

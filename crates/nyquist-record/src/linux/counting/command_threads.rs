@@ -1,8 +1,9 @@
-//! Counting each thread of a command by itself, with those of the processes that it starts, from birth to end.
+//! Counts each thread of a command, and of the processes that it starts, by itself, from birth to end.
 //!
-//! The kernel has records for that (`inherit_stat`, `PERF_RECORD_READ` when a thread ends). But the ending thread writes them
-//! into the rings of all CPUs, and rings take one writer at a time: with threads that end at once, records vanish without a
-//! trace (Linux 6.18). So each thread is held for a moment when it is born, while its counters are opened.
+//! The kernel has records for that (`inherit_stat`, `PERF_RECORD_READ` when a thread ends). But the ending
+//! thread writes them into the rings of all CPUs, and a ring supports only one writer at a time. If threads
+//! end at the same time, records vanish without a report (Linux 6.18). Each thread is therefore stopped
+//! briefly when it is born, while its counters are opened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::linux::event_names::Event;
 use crate::linux::ptrace::OpenError;
 use crate::linux::ptrace::privileges::Privileges;
 
-/// The threads of a command, each counted by itself. Dropping it lets them go.
+/// The threads of a command, each counted by itself. Dropping it detaches from them.
 #[derive(Debug)]
 pub struct CommandThreads {
     stop: Arc<AtomicBool>,
@@ -27,8 +28,8 @@ pub struct CommandThreads {
 }
 
 impl CommandThreads {
-    /// Traces a process that is about to become the command, and counts from its exec on. `loses_privileges` is the command's file,
-    /// where it is known to lose the privileges that it gives.
+    /// Traces a process that is about to become the command, and counts from its exec on. `loses_privileges`
+    /// is the command's file, if it is known that the command loses its file's privileges.
     pub fn trace(
         events: &[Event],
         child: Pid,
@@ -41,7 +42,7 @@ impl CommandThreads {
         let run = move || match ThreadTracer::seize(events, child, privileges, stop_of_tracer) {
             Ok(tracer) => {
                 let _ = sender.send(Ok(()));
-                // When the thread ends, the kernel lets go of all that it traces.
+                // When the thread ends, the kernel detaches it from all that it traces.
                 tracer.run()
             }
             Err(error) => {
@@ -54,12 +55,13 @@ impl CommandThreads {
             tracer.map_err(|source| OpenError::System { what: "no thread can be started", source })?;
         match opened.recv() {
             Ok(Err(error)) => Err(error),
-            // That it has ended by itself is seen in the end: nothing was counted.
+            // If it has ended by itself, this is noticed at the end: nothing was counted.
             Ok(Ok(())) | Err(_) => Ok(Self { stop, tracer: Some(tracer) }),
         }
     }
 
-    /// Reads the counters of the threads that live still, lets them go, and says what all threads have counted.
+    /// Reads the counters of the remaining threads, detaches from them, and returns the counts of all
+    /// threads.
     pub fn finish(mut self) -> CountedThreads {
         self.join()
     }

@@ -1,4 +1,4 @@
-//! What the threads of a command have counted, each by itself.
+//! The counts of the threads of a command, each by itself.
 
 use std::path::PathBuf;
 
@@ -10,22 +10,22 @@ use super::thread_account::ThreadAccount;
 pub struct ThreadCounts {
     /// Its process.
     pub pid: u32,
-    /// Its number. A later thread can have the same one.
+    /// Its thread id, which a later thread can reuse.
     pub tid: u32,
-    /// The name that it had in the end.
+    /// Its last name.
     pub name: String,
-    /// What its counters say, in the order of the events.
+    /// The readings of its counters, in the order of the events.
     pub readings: Vec<Reading>,
-    /// What the kernel has counted of it by itself.
+    /// The kernel's own counts for it.
     pub account: Option<ThreadAccount>,
 }
 
 /// The counts of all threads of a command.
 #[derive(Debug, Default)]
 pub struct CountedThreads {
-    /// The threads, as they were born.
+    /// The threads in order of birth.
     pub threads: Vec<ThreadCounts>,
-    /// How many further threads were not counted, because they were too many.
+    /// How many further threads were not counted, because there were too many.
     pub not_counted: u64,
     /// The programs that ran without the privileges that their files give, because they were traced.
     pub lost_privileges: Vec<PathBuf>,

@@ -13,23 +13,23 @@ use crate::linux::limits::raise_descriptor_limit;
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::{cpus, proc};
 
-/// Whose doings are counted.
+/// The threads that are counted.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'a> {
-    /// Those of a process from its next exec on, and of all that is born from it.
+    /// A process from its next exec on, with all its descendants.
     Child(Pid),
-    /// Those of all threads of processes that run, and of all that is born from them.
+    /// All threads of running processes, with all their descendants.
     Running(&'a [Pid]),
-    /// Those of all threads of processes that run, each by itself, without what is born from them.
+    /// All threads of running processes, each by itself, without their descendants.
     EachThread(&'a [Pid]),
-    /// Those of one thread by itself, without what is born from it.
+    /// A single thread, without its descendants.
     Thread {
         /// The thread.
         tid: u32,
         /// Whether counting begins when it calls exec.
         from_exec: bool,
     },
-    /// Everybody's.
+    /// All threads.
     Everyone,
 }
 
@@ -41,7 +41,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The threads that are counted; none where all are.
+    /// The threads that are counted; empty if all are.
     fn threads(self) -> Result<Vec<u32>, CountError> {
         let pids = match self {
             Self::Child(pid) => return Ok(vec![pid.0]),
@@ -67,25 +67,26 @@ pub enum Missing {
     NotPermitted,
     /// It counts for the whole machine only, and not for single threads.
     WholeMachineOnly,
-    /// There was no counter free for it all the time.
+    /// It never got a free hardware counter.
     NotCounted,
-    /// It takes a control group for the command, and none can be made.
+    /// It requires a control group for the command, and none can be made.
     NoGroup,
 }
 
-/// How often an event happened.
+/// How often an event occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Count {
-    /// How often, estimated where it was counted for a part of the time only; in the event's unit.
+    /// The count in the event's unit. It is extrapolated if the event was counted for only a part of the
+    /// time.
     pub value: f64,
-    /// The time that it was to be counted for, in ns, summed over threads or CPUs.
+    /// The time for which it was enabled, in ns, summed over threads or CPUs.
     pub enabled_ns: u64,
-    /// The time that it was counted for, in ns. Less than `enabled_ns` where events took turns.
+    /// The time for which it was counted, in ns. It is less than `enabled_ns` if events were multiplexed.
     pub running_ns: u64,
 }
 
 impl Count {
-    /// The share of the time that it was counted for, from 0 to 1.
+    /// The share of the enabled time in which it was counted, from 0 to 1.
     pub fn share(self) -> f64 {
         if self.enabled_ns == 0 { 1.0 } else { self.running_ns as f64 / self.enabled_ns as f64 }
     }
@@ -99,16 +100,16 @@ impl Count {
     }
 }
 
-/// What a counter says.
+/// The reading of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// The place of the event among those that were asked for.
+    /// The index of the event among the requested ones.
     pub event: usize,
-    /// The thread, where each counts by itself.
+    /// The thread, if each is counted by itself.
     pub thread: Option<u32>,
     /// The count since the beginning.
     pub count: Result<Count, Missing>,
-    /// Whether what happens in the kernel is missing, because this process may not count it.
+    /// Whether kernel code is excluded, because this process may not count it.
     pub user_only: bool,
 }
 
@@ -116,7 +117,7 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct Counters {
     rows: Vec<Row>,
-    /// The command's control group, where an event needs one. It is removed after the counters are closed.
+    /// The command's control group, if an event needs one. It is removed after the counters are closed.
     _group: Option<Leaf>,
 }
 
@@ -130,8 +131,8 @@ struct Row {
 }
 
 impl Counters {
-    /// Opens counters for each event. An event that the machine does not have, or that this process may not count, is there
-    /// without a count; what it may not count of the kernel alone is left out.
+    /// Opens counters for each event. An event that the machine does not have, or that this process may not
+    /// count, has a row without a count. If only the kernel's part may not be counted, that part is excluded.
     pub fn open(events: &[Event], scope: Scope<'_>) -> Result<Self, CountError> {
         raise_descriptor_limit();
         let threads = scope.threads()?;
@@ -157,12 +158,12 @@ impl Counters {
         Ok(Self { rows, _group: group.and_then(|group| group.leaf) })
     }
 
-    /// Lets all count from now on, where they do not begin by themselves.
+    /// Enables all counters, except those that start by themselves.
     pub fn enable(&self) {
         self.each(|counter| event::enable(counter.as_fd()));
     }
 
-    /// Lets none count any longer.
+    /// Disables all counters.
     pub fn disable(&self) {
         self.each(|counter| event::disable(counter.as_fd()));
     }
@@ -174,7 +175,7 @@ impl Counters {
         }
     }
 
-    /// What each says now.
+    /// The current readings of all counters.
     pub fn read(&self) -> Vec<Reading> {
         self.rows.iter().map(Row::read).collect()
     }
@@ -197,17 +198,17 @@ impl Row {
     }
 }
 
-/// The control group of a command of which calls are counted. A probe's counter cannot be inherited: the kernel would look for the
-/// path of its file in the memory of the process that forks, where it is not, and refuse the fork (Linux 6.18,
-/// `perf_uprobe_init`).
+/// The control group of a command whose calls are counted. A probe's counter cannot be inherited: the kernel
+/// would search for the path of its file in the memory of the forking process, not find it there, and refuse
+/// the fork (Linux 6.18, `perf_uprobe_init`).
 struct Group {
-    /// None where it could not be made.
+    /// `None` if it could not be made.
     leaf: Option<Leaf>,
     cpus: Vec<u32>,
 }
 
 impl Group {
-    /// Makes it and takes the command in, where an event needs it.
+    /// Makes it and moves the command into it, if an event needs it.
     fn of(events: &[Event], scope: Scope<'_>) -> Result<Option<Self>, CountError> {
         let Scope::Child(pid) = scope else { return Ok(None) };
         if !events.iter().any(Event::is_probe) {
@@ -219,7 +220,7 @@ impl Group {
     }
 }
 
-/// What all counters have in common while they are opened.
+/// The parameters that all counters share while they are opened.
 struct Opening<'a> {
     scope: Scope<'a>,
     events: usize,
@@ -261,7 +262,7 @@ impl Opening<'_> {
         Ok(Row { event: index, thread, scale: event.scale, opened, less })
     }
 
-    /// Opens a probe's counters for a control group, and lets them count: the command in it still waits to begin.
+    /// Opens a probe's counters for a control group and enables them. The command in it still waits to start.
     fn open_in_group(event: &Event, cpus: &[u32], leaf: &Leaf, less: Less) -> io::Result<Vec<OwnedFd>> {
         let mut counters = Vec::new();
         let reach = Reach { inherits: false, from_exec: false };
@@ -293,7 +294,7 @@ impl Opening<'_> {
             }
             for thread in threads {
                 match event::open_counter(attr, Subject::Thread(*thread), None, path) {
-                    // Others of the process live on.
+                    // Other threads of the process live on.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) && threads.len() > 1 => {}
                     opened => counters.push(opened?),
                 }
@@ -310,7 +311,7 @@ impl Opening<'_> {
         }
     }
 
-    /// What it means that the kernel refuses an event for good.
+    /// Converts a final refusal by the kernel.
     fn missing(
         &self,
         event: &Event,
@@ -325,7 +326,7 @@ impl Opening<'_> {
             libc::EINVAL if for_threads && event.selectors.iter().any(|selector| selector.cpus.is_some()) => {
                 Ok(Missing::WholeMachineOnly)
             }
-            // It cannot leave the kernel out, which this process may not count.
+            // The event cannot exclude the kernel, which this process may not count.
             libc::EINVAL if less.user_only => Ok(Missing::NotPermitted),
             libc::EINVAL | libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP => {
                 Ok(Missing::NotSupported)

@@ -16,15 +16,15 @@ pub enum CountError {
     /// More descriptors are needed than this process may have.
     #[error("{0} events on {1} threads or CPUs take more open files than are allowed here")]
     TooManyFiles(usize, usize),
-    /// The kernel gave an error that no event could have.
+    /// The kernel returned an unexpected error.
     #[error("the event `{event}` cannot be opened: {source}")]
     Open {
         /// The event's name.
         event: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The command cannot be traced, which its threads have to be to be counted each.
+    /// The command cannot be traced, which is required to count each of its threads.
     #[error("the command's threads cannot be counted each: {0}")]
     Trace(#[from] OpenError),
     /// The CPUs or threads cannot be listed.
@@ -33,7 +33,7 @@ pub enum CountError {
 }
 
 impl CountError {
-    /// What to do about it, a line each.
+    /// Advice for the user, one line each.
     pub fn advice(&self) -> Vec<String> {
         match self {
             Self::NoProcess(_) => vec!["`ps -e` lists the processes that run".to_owned()],

@@ -1,4 +1,4 @@
-//! Counting without sampling: how often events happened in a command, in processes, or on the whole machine.
+//! Counting without sampling: how often events occurred in a command, in processes, or on the whole machine.
 
 mod attr;
 mod command_threads;

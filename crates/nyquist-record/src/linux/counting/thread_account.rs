@@ -1,4 +1,4 @@
-//! What the kernel counts of each thread by itself, also where no event can be counted (proc_pid_schedstat(5),
+//! The kernel's own counts for each thread, which need no perf event (proc_pid_schedstat(5),
 //! proc_pid_stat(5), proc_pid_status(5)).
 
 use std::fs;
@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use crate::linux::proc;
 
-/// What the kernel has counted of a thread.
+/// The kernel's counts for a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadAccount {
     /// The CPU time, in user code and in the kernel.
     pub cpu_time: Duration,
-    /// Page faults that took no reading from a disk.
+    /// Page faults that did not read from a disk.
     pub minor_faults: u64,
-    /// Page faults that did.
+    /// Page faults that read from a disk.
     pub major_faults: u64,
-    /// Times that it gave up its CPU or lost it.
+    /// How often it gave up its CPU or lost it.
     pub context_switches: u64,
 }
 
 impl ThreadAccount {
-    /// Of a thread that lives; `None` where the kernel does not say all of it.
+    /// Reads the counts of a live thread; `None` if the kernel does not provide all of them.
     pub(super) fn read(pid: u32, tid: u32) -> Option<Self> {
         let file = |name: &str| fs::read(format!("/proc/{pid}/task/{tid}/{name}")).ok();
         Self::parse(&file("schedstat")?, &file("stat")?, &file("status")?)
@@ -42,7 +42,7 @@ impl ThreadAccount {
         })
     }
 
-    /// What was counted since an earlier look.
+    /// The counts since an earlier reading.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             cpu_time: self.cpu_time.saturating_sub(before.cpu_time),

@@ -1,5 +1,5 @@
-//! The thread that traces a command for its counts: it opens the counters of each thread that is born, and reads them when
-//! the thread has ended.
+//! The thread that traces a command for its counts. It opens the counters of each new thread, and reads them
+//! when the thread has ended.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -25,36 +25,36 @@ use crate::linux::sys::ptrace::{self, Patience, Ticker, Waited};
 use crate::linux::sys::suspend::Suspension;
 use crate::linux::{proc, thread_state};
 
-/// How often it is looked whether the end is asked for, while nothing happens.
+/// How often to check, while nothing happens, whether the end was requested.
 const BETWEEN_QUESTIONS_NS: u64 = 20_000_000;
 
-/// For how long to wait when the only thing to hear is the command's end, which another thread will take.
+/// How long to sleep when the only event left is the command's end, which another thread reaps.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// The most threads of which counts are kept: a command that starts processes without end would fill the memory.
+/// The most threads whose counts are kept. A command that starts processes without end would fill the memory.
 const MOST_THREADS: usize = 100_000;
 
-/// How often a thread gets a CPU from the stop after which it calls again to the next signal.
+/// How often a thread gets a CPU between the stop after which it restarts its call and the next signal.
 const TURNS_OF_A_REPEATED_CALL: u64 = 2;
 
-/// For how long programs may put things in order before they stop by Ctrl-Z.
+/// How long programs may clean up before they stop by Ctrl-Z.
 const LONGEST_TO_STOP_NS: u64 = 1_000_000_000;
 
-/// A thread that lives.
+/// A live thread.
 struct Living {
     pid: u32,
-    /// How many were born before it.
+    /// How many threads were born before it.
     number: usize,
     name: String,
     counters: Counters,
-    /// What the kernel had counted of it when counting began.
+    /// The kernel's counts for it when counting began.
     before: ThreadAccount,
-    /// What the kernel had counted of it when it began to end.
+    /// The kernel's counts for it when it began to end.
     account: Option<ThreadAccount>,
     is_ending: bool,
     /// Whether job control has stopped it.
     has_stopped: bool,
-    /// When a system call of it was last made again, and how often it had got a CPU by then.
+    /// When its system call was last restarted, and how often it had got a CPU by then.
     repeated: Option<(u64, u64)>,
 }
 
@@ -66,19 +66,20 @@ pub(super) struct ThreadTracer {
     ticker: Ticker,
     suspension: Suspension,
     privileges: Privileges,
-    /// Whether the process has not become the command yet.
+    /// Whether the process has not called exec for the command yet.
     awaits_exec: bool,
-    /// By their numbers.
+    /// By their thread ids.
     living: HashMap<u32, Living>,
     born: usize,
     ended: Vec<(usize, ThreadCounts)>,
-    /// Those that live and are not counted, because they are too many.
+    /// The live threads that are not counted, because there are too many.
     uncounted: HashSet<u32>,
     not_counted: u64,
 }
 
 impl ThreadTracer {
-    /// Makes the calling thread the tracer of a process with one thread, which is counted from its next exec on.
+    /// Makes the calling thread the tracer of a process with one thread, which is counted from its next exec
+    /// on.
     pub(super) fn seize(
         events: Vec<Event>,
         child: Pid,
@@ -107,16 +108,16 @@ impl ThreadTracer {
         Ok(tracer)
     }
 
-    /// Traces until all threads have ended, or the end is asked for.
+    /// Traces until all threads have ended, or the end is requested.
     pub(super) fn run(mut self) -> CountedThreads {
-        // A thread is held until this one has the CPU.
+        // A thread stays stopped until this one gets the CPU.
         let _preference = Preference::of_this_thread();
         self.ticker.set(monotonic_ns(), BETWEEN_QUESTIONS_NS);
         while !self.stop.load(Ordering::Relaxed) {
             match ptrace::wait(Patience::UntilSignal) {
                 Ok(Some(waited)) => self.handle(waited),
                 Ok(None) => {}
-                // Nobody is left.
+                // No traced thread is left.
                 Err(_) => break,
             }
             self.stop_after_the_command();
@@ -133,15 +134,15 @@ impl ThreadTracer {
         }
     }
 
-    /// Does what there is to do about a stopped or ended thread, and lets it go on. That it is gone meanwhile is no
-    /// error: its end will be heard of.
+    /// Handles a stopped or ended thread and resumes it. It is no error if the thread is gone meanwhile,
+    /// because its end is reported separately.
     fn handle(&mut self, waited: Waited) {
         let tid = waited.tid;
         let stop = Stop::of(waited);
         if stop == Stop::Ended {
             return self.end(tid);
         }
-        // A thread that is born stops by itself before it runs, whether its parent has been heard of or not.
+        // A new thread stops by itself before it runs, whether or not its parent's stop was reported.
         if !self.living.contains_key(&tid) && !self.uncounted.contains(&tid) {
             self.adopt(tid);
         }
@@ -150,7 +151,7 @@ impl ThreadTracer {
         }
         match stop {
             Stop::Group => {
-                // It stays so until SIGCONT.
+                // It stays stopped until SIGCONT.
                 let _ = ptrace::listen(tid);
                 return;
             }
@@ -162,7 +163,7 @@ impl ThreadTracer {
         let _ = ptrace::resume(tid, 0);
     }
 
-    /// A thread is there that was born from a traced one.
+    /// Adds a thread that was born from a traced one.
     fn adopt(&mut self, tid: u32) {
         let pid = proc::status_number(tid, "Tgid").unwrap_or(tid);
         if self.born >= MOST_THREADS || self.count(pid, tid, false).is_err() {
@@ -193,13 +194,14 @@ impl ThreadTracer {
         Ok(())
     }
 
-    /// Lets a thread have its signal. One that does nothing would not have ended a system call without a tracer.
+    /// Delivers a signal to a thread. Without a tracer, a signal without effect would not have ended a system
+    /// call.
     fn deliver(&mut self, tid: u32, signal: i32) {
         self.repeat_call(tid, signal);
         let _ = ptrace::resume(tid, signal);
     }
 
-    /// Makes a thread call the system again where a signal that does nothing has ended its call.
+    /// Makes a thread restart its system call if a signal without effect has ended it.
     fn repeat_call(&mut self, tid: u32, signal: i32) {
         let Some(thread) = self.living.get_mut(&tid).filter(|_| registers::TELL_CALLS) else { return };
         let Ok(mut stopped) = Stopped::read(tid) else { return };
@@ -211,9 +213,9 @@ impl ThreadTracer {
         };
         let now = monotonic_ns();
         let turns = thread_state::Files::open(thread.pid, tid).schedule().unwrap_or_default().turns;
-        // One that has got a CPU to call again, and another time for this signal, has waited in that call meanwhile. It may have made
-        // another call in between: then this one's timeout comes early, which programs must expect. A call that began at
-        // another time waits for its whole timeout again.
+        // A thread that got a CPU once to restart the call, and once for this signal, has waited in that call
+        // meanwhile. It may have made another call in between. Then the timeout of this one comes early,
+        // which programs must expect. A call that began at another time waits for its whole timeout again.
         let waited_ns = match thread.repeated {
             Some((at, before)) if turns <= before + TURNS_OF_A_REPEATED_CALL => now.saturating_sub(at),
             _ => 0,
@@ -224,8 +226,8 @@ impl ThreadTracer {
         }
     }
 
-    /// A process has become another program. All of its other threads are gone, and the one that has called exec has
-    /// the process's number now.
+    /// Handles an exec. All other threads of the process are gone, and the one that called exec now has the
+    /// pid as its thread id.
     fn exec(&mut self, tid: u32) {
         ptrace::take_stop(tid);
         let former = ptrace::event_message(tid).unwrap_or(tid);
@@ -244,7 +246,7 @@ impl ThreadTracer {
         self.privileges.note_exec(tid);
     }
 
-    /// A thread is about to end: its name can be read for the last time.
+    /// Handles a thread that is about to end: this is the last time that its name can be read.
     fn note_end(&mut self, tid: u32) {
         let Some(thread) = self.living.get_mut(&tid).filter(|thread| !thread.is_ending) else { return };
         thread.is_ending = true;
@@ -254,7 +256,7 @@ impl ThreadTracer {
         thread.account = ThreadAccount::read(thread.pid, tid).map(|now| now.since(thread.before));
     }
 
-    /// A thread has ended. Its status is for its parent, and for another thread of this process where that is the command.
+    /// Handles the end of a thread. Its parent reaps it, or for the command, another thread of this process.
     fn end(&mut self, tid: u32) {
         let is_known = self.living.contains_key(&tid);
         self.uncounted.remove(&tid);
@@ -262,7 +264,7 @@ impl ThreadTracer {
         if self.child.0 != tid {
             ptrace::reap(tid);
         } else if !is_known {
-            // It is named again and again until its status is taken.
+            // The kernel reports it again and again until it is reaped.
             std::thread::sleep(BETWEEN_LOOKS);
         }
     }
@@ -275,8 +277,8 @@ impl ThreadTracer {
         self.ended.push((number, counts));
     }
 
-    /// Stops this process by Ctrl-Z where that was asked for, and all who were asked with it have stopped: without the tracer no
-    /// signal is delivered.
+    /// Stops this process after a request by Ctrl-Z, when all others with the same request have stopped.
+    /// Without the tracer, no signal is delivered to them.
     fn stop_after_the_command(&self) {
         let Some(asked_at) = self.suspension.asked_at() else { return };
         let own = group_of(std::process::id());

@@ -1,4 +1,4 @@
-//! Waiting for the end of what is counted, for the end of an interval, or for being stopped.
+//! Waits for the end of the counted processes, the end of an interval, or a stop request.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -9,10 +9,10 @@ use crate::linux::StopHandle;
 use crate::linux::proc;
 use crate::linux::sys::poll::{PollSet, event_counter, process_descriptor};
 
-/// How often it is looked whether a process lives, where the kernel cannot tell by itself (before Linux 5.3).
+/// How often to check whether a process lives, if the kernel has no pidfds (before Linux 5.3).
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What was waited for.
+/// Why the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// All processes have ended.
@@ -39,7 +39,7 @@ enum WaitedFor {
 }
 
 impl Waiter {
-    /// Waits for these processes. Without any, it waits to be stopped.
+    /// Waits for these processes. Without any, it waits for a stop request.
     pub fn new(pids: &[u32]) -> io::Result<Self> {
         let counter = Arc::new(event_counter()?);
         let mut poll = PollSet::default();
@@ -55,13 +55,13 @@ impl Waiter {
             }
         }
         if !pids.is_empty() && waited_for.is_empty() {
-            // All have ended already: a number that nobody has ends at once.
+            // All have ended already: an unused pid counts as ended at once.
             waited_for.extend(pids.first().map(|pid| WaitedFor::Number(*pid)));
         }
         Ok(Self { poll, stop_place, stop: StopHandle { counter }, waited_for })
     }
 
-    /// What ends the waiting, from any thread.
+    /// A handle that ends the wait, from any thread.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
@@ -69,7 +69,7 @@ impl Waiter {
     /// Waits until all processes have ended, it is stopped, or a time has come.
     pub fn wait(&mut self, until: Option<Instant>) -> io::Result<Waited> {
         let ends = !self.waited_for.is_empty();
-        // Where the time has come already, what has happened is still seen.
+        // Even if the time has come already, earlier events are still noticed.
         self.poll.wait(Some(0))?;
         loop {
             self.remove_ended();
@@ -86,7 +86,7 @@ impl Waiter {
             let looks = self.waited_for.iter().any(|it| matches!(it, WaitedFor::Number(_)));
             let most = if looks { Some(LOOK_EVERY) } else { None };
             let timeout = left.into_iter().chain(most).min();
-            // Rounded up, so that it does not come too early again and again.
+            // Rounded up, so that it does not repeatedly wake up too early.
             self.poll.wait(timeout.map(|time| time.as_micros().div_ceil(1000) as u32))?;
         }
     }

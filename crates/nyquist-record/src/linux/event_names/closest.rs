@@ -1,19 +1,19 @@
-//! The names that are nearest to one that nothing has.
+//! The names that are most similar to an unknown one.
 
 use strsim::osa_distance;
 
-/// How many names are told.
+/// How many names are returned.
 const MOST: usize = 5;
 
-/// The names that differ least from a word, nearest first: those that take few changes, and those that have it as a part.
-/// Takes time by the product of the lengths, for each name.
+/// The names that differ least from a word, nearest first: those within few edits, and those that contain it.
+/// The time for each name is proportional to the product of the lengths.
 pub fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let word: String = word.chars().take(64).collect::<String>().to_lowercase();
     // A third of its letters may be wrong.
     let most = (word.chars().count() / 3).clamp(1, 4);
     let rank = |name: &str| {
         let lower = name.to_lowercase();
-        // A name of a program may be of any length.
+        // A name in a program may have any length.
         let is_near = lower.len().abs_diff(word.len()) <= 4 * most;
         let distance = is_near.then(|| osa_distance(&word, &lower)).filter(|distance| *distance <= most);
         let part = (word.len() >= 3 && lower.contains(&word)).then_some(most + 1);

@@ -1,20 +1,21 @@
-//! What is wrong with the name of an event, and where in the text.
+//! An error in the name of an event, with its position in the text.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A name that names no event here. Displays as one sentence; [`EventNameError::hints`] point at the place and say what to do.
+/// A name that matches no event of this machine. Displays as one sentence; [`EventNameError::hints`] show the
+/// position and give advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNameError {
     /// The whole text.
     pub text: String,
-    /// The bytes of the text that are wrong, on the borders of characters.
+    /// The range of invalid bytes in the text, on character boundaries.
     pub at: Range<usize>,
-    /// What is wrong with them, without a full stop.
+    /// The error in this range, without a full stop.
     pub reason: String,
-    /// Names that may have been meant, nearest first.
+    /// Similar names, nearest first.
     pub similar: Vec<String>,
-    /// What else to do about it.
+    /// Further advice.
     pub advice: Option<String>,
 }
 
@@ -31,15 +32,16 @@ impl EventNameError {
         Self { advice: Some(advice.into()), ..self }
     }
 
-    /// Lines on what to do: the place, marked below it, where it is not the whole text; the nearest names; advice.
+    /// Lines of advice: the position, marked below the text, unless it is the whole text; the nearest names;
+    /// further advice.
     pub fn hints(&self) -> Vec<String> {
         let place = (self.at != (0..self.text.len())).then(|| self.marked());
         let similar = (!self.similar.is_empty()).then(|| format!("similar: {}", self.similar.join(", ")));
         place.into_iter().chain(similar).chain(self.advice.clone()).collect()
     }
 
-    /// The text, and below it marks under what is wrong. The marks stand below the text where it begins at column 6, as
-    /// behind `hint: `.
+    /// The text, with marks below the invalid part. The marks are aligned for a text that begins at column 6,
+    /// as after `hint: `.
     fn marked(&self) -> String {
         let count = |text: &str| text.chars().count();
         let before = count(self.text.get(..self.at.start).unwrap_or_default());

@@ -1,23 +1,24 @@
-//! Which function of a file a name means: its symbol, its demangled name, or that name without what can be left out.
+//! Finds the function of a file that a name refers to: by its symbol, its demangled name, or a shortened form
+//! of that name.
 
 use nyquist_object::Svma;
 use nyquist_symbols::demangle;
 use std::collections::BTreeMap;
 
-/// How many functions are named where several fit.
+/// How many functions are listed if several match.
 const NAMED: usize = 5;
 
-/// Why a name means no function.
+/// Why a name does not identify a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unclear {
-    /// No function has it.
+    /// No function matches.
     Missing,
-    /// Several functions fit: some of them, and how many more there are.
+    /// Several functions match: some of them, and how many more there are.
     Several(Vec<String>, usize),
 }
 
-/// The function that a name means, among symbols with their addresses. A whole name comes before one without parameters and
-/// generic arguments, and that before the last parts of a path.
+/// Finds the function that a name refers to, among symbols with their addresses. A whole name has priority
+/// over one without parameters and generic arguments, and that one over the last parts of a path.
 pub(super) fn find(symbols: &[(String, Svma)], name: &str) -> Result<Svma, Unclear> {
     let exact = symbols.iter().find(|(symbol, _)| symbol == name);
     let exact = exact.or_else(|| symbols.iter().find(|(symbol, _)| demangle(symbol) == name));
@@ -33,7 +34,7 @@ pub(super) fn find(symbols: &[(String, Svma)], name: &str) -> Result<Svma, Uncle
             Some(Fit::LastParts) => &mut parts,
             None => continue,
         };
-        // Of a name that is there twice, as in both symbol tables, the first symbol is named.
+        // If a name occurs twice, as in both symbol tables, the first symbol is listed.
         of_fit.entry(*address).or_insert((symbol, demangled));
     }
     let found = if whole.is_empty() { parts } else { whole };
@@ -43,17 +44,18 @@ pub(super) fn find(symbols: &[(String, Svma)], name: &str) -> Result<Svma, Uncle
         (None, _) => Err(Unclear::Missing),
         _ => {
             let more = found.len().saturating_sub(NAMED);
-            // The symbol can be given where the name has a comma, which parts events.
+            // The symbol is listed as well, because a name with a comma cannot be used: commas separate
+            // events.
             let named = |(symbol, demangled): &(&String, _)| format!("`{demangled}` ({symbol})");
             Err(Unclear::Several(found.values().take(NAMED).map(named).collect(), more))
         }
     }
 }
 
-/// How a name fits a function's.
+/// How a name matches a function's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
-    /// It is the whole name but for parameters and generic arguments.
+    /// It is the whole name except for parameters and generic arguments.
     Whole,
     /// It is the last parts of the path.
     LastParts,
@@ -61,27 +63,27 @@ enum Fit {
 
 fn fit(demangled: &str, name: &str) -> Option<Fit> {
     if demangled.contains(" [clone ") {
-        // A part of another function, or a variant of it.
+        // It is a part of another function, or a variant of it.
         return None;
     }
     let without_parameters = without_parameters(demangled);
     let plain = without_generics(without_parameters);
     let fits = |whole: &str| {
         let before = whole.strip_suffix(name).filter(|before| !name.is_empty() && is_balanced(before))?;
-        // What stands in front of a blank is what the function returns.
+        // The text before a blank is the return type.
         let is_whole = before.is_empty() || before.ends_with(' ');
         is_whole.then_some(Fit::Whole).or(before.ends_with("::").then_some(Fit::LastParts))
     };
     [demangled, without_parameters, &plain].into_iter().find_map(fits)
 }
 
-/// Whether all brackets that are opened are closed.
+/// Whether all opened brackets are closed.
 fn is_balanced(text: &str) -> bool {
     let count = |bracket| text.matches(bracket).count();
     count('(') == count(')') && count('<') == count('>')
 }
 
-/// A name of C++ without its parameters, and without what is behind them, such as `const`.
+/// A C++ name without its parameters and what follows them, such as `const`.
 fn without_parameters(name: &str) -> &str {
     let Some(close) = name.rfind(')') else { return name };
     let behind = name[close + 1..].trim_start();
@@ -106,8 +108,8 @@ fn without_parameters(name: &str) -> &str {
     name
 }
 
-/// A name without what stands in angle brackets, and without the `::` in front of them in Rust. Operators that are
-/// brackets stay.
+/// A name without its angle brackets and their content, and without the `::` before them in Rust. Operators
+/// that contain brackets stay.
 fn without_generics(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
     let mut depth = 0_u32;
@@ -121,7 +123,7 @@ fn without_generics(name: &str) -> String {
                 }
                 depth += 1;
             }
-            // Not the arrow in front of what a function returns.
+            // Not the arrow before a return type.
             '>' if depth > 0 && before != '-' => depth -= 1,
             _ if depth == 0 => plain.push(letter),
             _ => {}

@@ -1,5 +1,5 @@
-//! The events that have a name on every machine: the kernel's own counts, and those of CPUs that it has one number for
-//! (perf_event_open(2); `include/uapi/linux/perf_event.h`).
+//! The events that have a name on every machine: the kernel's own counts, and the CPU events with a generic
+//! number (perf_event_open(2); `include/uapi/linux/perf_event.h`).
 
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_BRANCH_INSTRUCTIONS, PERF_COUNT_HW_BRANCH_MISSES, PERF_COUNT_HW_BUS_CYCLES,
@@ -15,13 +15,13 @@ use perf_event_open_sys::bindings::{
 /// An event that has a name on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generic {
-    /// The name, and other names that perf knows it by.
+    /// The name, and perf's other names for it.
     pub names: &'static [&'static str],
     /// `perf_event_attr.type`.
     pub kind: u32,
     /// `perf_event_attr.config`.
     pub config: u64,
-    /// What it counts, in a few words.
+    /// A short description.
     pub about: &'static str,
 }
 
@@ -33,7 +33,7 @@ const fn hardware(names: &'static [&'static str], config: u32, about: &'static s
     Generic { names, kind: PERF_TYPE_HARDWARE, config: config as u64, about }
 }
 
-/// What the kernel counts itself.
+/// The events that the kernel counts itself.
 pub const SOFTWARE: &[Generic] = &[
     software(&["task-clock"], PERF_COUNT_SW_TASK_CLOCK, "CPU time of the tasks, in ns"),
     software(&["cpu-clock"], PERF_COUNT_SW_CPU_CLOCK, "CPU time by each CPU's clock, in ns"),
@@ -65,7 +65,7 @@ pub const SOFTWARE: &[Generic] = &[
     software(&["dummy"], PERF_COUNT_SW_DUMMY, "counts nothing"),
 ];
 
-/// What most CPUs count.
+/// The events that most CPUs count.
 pub const HARDWARE: &[Generic] = &[
     hardware(&["cycles", "cpu-cycles"], PERF_COUNT_HW_CPU_CYCLES, "CPU cycles"),
     hardware(&["instructions"], PERF_COUNT_HW_INSTRUCTIONS, "instructions that were completed"),
@@ -95,8 +95,8 @@ pub const HARDWARE: &[Generic] = &[
     hardware(&["ref-cycles"], PERF_COUNT_HW_REF_CPU_CYCLES, "cycles at the CPU's nominal frequency"),
 ];
 
-/// The caches by their numbers (`enum perf_hw_cache_id`), with perf's other names, and whether each operation of
-/// [`OPERATIONS`] exists there.
+/// The caches by their numbers (`enum perf_hw_cache_id`), with perf's other names, and whether each operation
+/// of [`OPERATIONS`] exists there.
 const CACHES: [(&[&str], [bool; 3]); 7] = [
     (&["L1-dcache", "l1-d", "l1d"], [true, true, true]),
     (&["L1-icache", "l1-i", "l1i"], [true, false, true]),
@@ -107,10 +107,10 @@ const CACHES: [(&[&str], [bool; 3]); 7] = [
     (&["node"], [true, true, true]),
 ];
 
-/// What is done to caches, by its number (`enum perf_hw_cache_op_id`).
+/// The operations on caches, by number (`enum perf_hw_cache_op_id`).
 const OPERATIONS: [(&str, &str); 3] = [("load", "loads"), ("store", "stores"), ("prefetch", "prefetches")];
 
-/// The names of cache events, with what `perf_event_attr.config` names each by.
+/// The names of cache events, with their `perf_event_attr.config`.
 pub(super) fn cache_events() -> impl Iterator<Item = (String, u64)> {
     (0..).zip(CACHES).flat_map(|(cache, (names, exists))| {
         let operations = (0..).zip(OPERATIONS).zip(exists).filter(|(_, exists)| *exists);
@@ -123,7 +123,7 @@ pub(super) fn cache_events() -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// The cache events by their first names, for a list: with what each counts.
+/// The cache events by their first names, with a description of each, for a list.
 pub(super) fn listed_cache_events() -> impl Iterator<Item = (String, String, u64)> {
     let is_first = |name: &str| CACHES.iter().any(|(names, _)| name.starts_with(names[0]));
     cache_events().filter(move |(name, _)| is_first(name)).map(|(name, config)| {
@@ -143,8 +143,8 @@ pub(super) fn listed_cache_events() -> impl Iterator<Item = (String, String, u64
     })
 }
 
-/// The type and the number of an event that has a name on every machine. Case counts in no letter of a cache's name, as
-/// with perf.
+/// The type and the number of an event that has a name on every machine. The names of cache events are
+/// case-insensitive, as with perf.
 pub(super) fn find(name: &str) -> Option<(u32, u64)> {
     let generic = SOFTWARE.iter().chain(HARDWARE).find(|event| event.names.contains(&name));
     let cache = || cache_events().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_perf() {
-        // perf list -v and perf stat -vv have these numbers.
+        // These numbers are from perf list -v and perf stat -vv.
         assert_eq!(find("cycles"), Some((0, 0)));
         assert_eq!(find("cpu-cycles"), Some((0, 0)));
         assert_eq!(find("branch-misses"), Some((0, 5)));

@@ -1,4 +1,4 @@
-//! A list of the events of this machine, for people to choose from.
+//! A list of this machine's events for users to choose from.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use super::user_probes;
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// What the kernel counts itself.
+    /// The events that the kernel counts itself.
     Software,
-    /// What most CPUs count.
+    /// The events that most CPUs count.
     Hardware,
-    /// What most CPUs count of their caches.
+    /// The cache events that most CPUs count.
     Cache,
-    /// What counting units have names for.
+    /// The named events of counting units.
     Unit,
-    /// Places in the kernel that it has names for.
+    /// The named places in the kernel.
     Tracepoint,
     /// The probes that a program was built with.
     UserProbe,
@@ -28,17 +28,17 @@ pub enum Group {
 pub struct Listed {
     /// Its kind.
     pub group: Group,
-    /// What names it.
+    /// Its name.
     pub name: String,
-    /// Other names, where it has any.
+    /// Its other names, if any.
     pub other_names: Vec<String>,
-    /// What it counts, in a few words; empty where nobody says.
+    /// A short description; empty if there is none.
     pub about: String,
-    /// How it can be opened: `perf_event_attr.type` and `.config`, where one look tells.
+    /// The values of `perf_event_attr.type` and `.config`, if they are known without further files.
     pub selector: Option<(u32, u64)>,
 }
 
-/// The events of this machine, group by group. The file, where one is given, adds its probes.
+/// The events of this machine, group by group. If a file is given, its probes are added.
 pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<Listed> {
     let generic = |group, events: &'static [generic::Generic]| {
         events.iter().map(move |event| Listed {
@@ -73,7 +73,7 @@ pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<Listed> {
         .chain(tracepoints)
         .chain(probes)
         .collect();
-    // A probe that was inlined is there several times.
+    // An inlined probe occurs several times.
     all.dedup_by(|next, before| next.name == before.name);
     all
 }

@@ -1,4 +1,4 @@
-//! The names of events, as perf has them, and what the kernel knows each by:
+//! The names of events, as in perf, and their values for the kernel:
 //!
 //! | text | what it names |
 //! |---|---|
@@ -9,7 +9,8 @@
 //! | `libc:malloc`, `./app:run%return`, `./app:run+8` | a function of a program or library (uprobe) |
 //! | `libc:libc:setjmp` | a probe that a program was built with (USDT) |
 //!
-//! Behind each can stand `/period=1000,name=x/` and modifiers, as `:u`. Several are separated by commas.
+//! Each can be followed by `/period=1000,name=x/` and by modifiers such as `:u`. Several are separated by
+//! commas.
 
 mod closest;
 mod error;
@@ -35,20 +36,20 @@ pub use probe::{Probe, UserProbe, user_probes, user_probes_in_notes};
 pub use read::parse;
 pub use sources::{EventSources, UnitEvent};
 
-/// An event: what is counted, as it was asked for.
+/// An event to count, as the user requested it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its name: as it was typed, or by the term `name`.
+    /// Its name: as typed, or from the term `name`.
     pub name: String,
-    /// What the kernel is asked to count. Where there are several, the event's count is their sum.
+    /// The kernel's events to count. If there are several, the event's count is their sum.
     pub selectors: Vec<Selector>,
-    /// What of it counts.
+    /// The modifiers, which restrict what is counted.
     pub modifiers: Modifiers,
-    /// How often it is sampled, where the text says so.
+    /// How often it is sampled, if the text contains that.
     pub interval: Option<Interval>,
-    /// What a count is multiplied by to be in `unit`.
+    /// The factor that converts a count to `unit`.
     pub scale: f64,
-    /// What is counted, where it is not times that something happened: `Joules`.
+    /// The unit of the count, if it is not a number of occurrences: `Joules`.
     pub unit: Option<String>,
 }
 
@@ -64,16 +65,16 @@ impl Event {
     }
 }
 
-/// What the kernel knows something that it can count by.
+/// The kernel's identification of something that it can count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
     /// `perf_event_attr.type`.
     pub kind: u32,
     /// `perf_event_attr.config`, `config1` and `config2`.
     pub config: [u64; 3],
-    /// The place in a file, of a probe.
+    /// The place in a file, for a probe.
     pub probe: Option<Probe>,
-    /// The only CPUs on which the counting unit counts, where it says so.
+    /// The only CPUs on which the counting unit counts, if it is limited to some.
     pub cpus: Option<Vec<u32>>,
 }
 
@@ -86,8 +87,8 @@ impl Selector {
 /// When an event is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// Once in so many.
+    /// Once in this many occurrences.
     Period(u64),
-    /// So many times a second.
+    /// This many times a second.
     Frequency(u64),
 }

@@ -1,30 +1,31 @@
-//! What of an event counts: the letters behind its name, as perf has them (perf-list(1), "EVENT MODIFIERS").
+//! Restrictions of what an event counts: the letters after its name, as in perf (perf-list(1), "EVENT
+//! MODIFIERS").
 
-/// What of an event counts. By default everything that is permitted.
+/// Restrictions of what an event counts. By default, it counts everything that is permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a bit of the kernel's attributes")]
 pub struct Modifiers {
-    /// Not what happens in user code (`exclude_user`).
+    /// Excludes user code (`exclude_user`).
     pub exclude_user: bool,
-    /// Not what happens in the kernel (`exclude_kernel`).
+    /// Excludes the kernel (`exclude_kernel`).
     pub exclude_kernel: bool,
-    /// Not what happens in a hypervisor (`exclude_hv`).
+    /// Excludes a hypervisor (`exclude_hv`).
     pub exclude_hypervisor: bool,
-    /// Not what happens outside of guests (`exclude_host`).
+    /// Excludes everything outside of guests (`exclude_host`).
     pub exclude_host: bool,
-    /// Not what happens in guests (`exclude_guest`).
+    /// Excludes guests (`exclude_guest`).
     pub exclude_guest: bool,
-    /// How near a sample's address must be to the instruction that caused it, from 0 to 3 (`precise_ip`).
+    /// How close a sample's address must be to the instruction that caused it, from 0 to 3 (`precise_ip`).
     pub precise: u8,
-    /// Whether the text says anything of user code, kernel and hypervisor.
+    /// Whether the text mentions user code, kernel or hypervisor.
     pub names_levels: bool,
 }
 
-/// The letters that are understood.
+/// The supported letters.
 pub(super) const LETTERS: &str = "u, k, h, G, H, p, pp, ppp";
 
 impl Modifiers {
-    /// Reads letters. `Err` is the place of the first byte that is none, or one `p` too many.
+    /// Parses letters. `Err` is the position of the first unknown byte, or of the first superfluous `p`.
     pub(super) fn parse(letters: &str) -> Result<Self, usize> {
         let has = |letter| letters.contains(letter);
         let levels = ['u', 'k', 'h'].into_iter().any(has);

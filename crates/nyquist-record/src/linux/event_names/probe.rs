@@ -1,5 +1,5 @@
-//! Places in programs and libraries that events are made of: functions, and the probes that a program was built with
-//! (USDT: notes of SystemTap's `sys/sdt.h`).
+//! Places in programs and libraries that can be used as events: functions, and the probes that a program was
+//! built with (USDT: notes of SystemTap's `sys/sdt.h`).
 
 use std::ffi::CString;
 use std::fs::File;
@@ -15,28 +15,29 @@ use nyquist_symbols::demangle;
 pub struct Probe {
     /// The file.
     pub path: CString,
-    /// Where the instruction is in the file.
+    /// The file offset of the instruction.
     pub offset: u64,
-    /// Where the file has the counter that tells the program that somebody listens (USDT's semaphore); 0 where it has none.
+    /// The file offset of the counter that enables the probe in the program (USDT's semaphore); 0 if it has
+    /// none.
     pub counter_offset: u64,
-    /// Whether it is the function's return that counts.
+    /// Whether the function's return is counted.
     pub is_return: bool,
 }
 
 /// A probe that a program was built with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserProbe {
-    /// Who provides it.
+    /// Its provider.
     pub provider: String,
     /// Its name.
     pub name: String,
-    /// Where its instruction is.
+    /// The address of its instruction.
     pub address: Svma,
-    /// Where its counter is, if it has one.
+    /// The address of its counter, if it has one.
     pub counter: Option<Svma>,
 }
 
-/// Why there is no such place: a sentence without its subject, and names that are there.
+/// Why there is no such place: a sentence without its subject, and the names that exist.
 #[derive(Debug)]
 pub(super) struct NotFound {
     pub(super) reason: String,
@@ -49,10 +50,10 @@ impl From<String> for NotFound {
     }
 }
 
-/// Where libraries are that are named without a folder, beside the folders of the architecture in them.
+/// The folders of libraries that are named without a folder, besides the architecture's folders in them.
 const LIBRARIES: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/local/lib"];
 
-/// The file that a name stands for: a path, a program in PATH, or a library as `libc` or `libc.so.6`.
+/// The file that a name refers to: a path, a program in PATH, or a library such as `libc` or `libc.so.6`.
 pub(super) fn file_named(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_file());
@@ -69,7 +70,7 @@ pub(super) fn file_named(name: &str) -> Option<PathBuf> {
     programs.filter(|path| path.is_absolute() && path.is_file()).chain(libraries).next()
 }
 
-/// A library in a folder: of the whole name, or with `.so` and a version behind it.
+/// A library in a folder: with the exact name, or followed by `.so` and a version.
 fn library_in(folder: &Path, name: &str) -> Option<PathBuf> {
     let exact = [name.to_owned(), format!("{name}.so")].map(|name| folder.join(name));
     let is_library = |path: &PathBuf| path.is_file() && is_elf(path);
@@ -81,7 +82,7 @@ fn library_in(folder: &Path, name: &str) -> Option<PathBuf> {
     let fits =
         |path: &PathBuf| path.file_name().is_some_and(|it| it.as_bytes().starts_with(prefix.as_bytes()));
     let mut versions: Vec<_> = entries.filter(fits).filter(is_library).collect();
-    // The shortest name is the one that programs ask for.
+    // The shortest name is the one that programs request.
     versions.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
     versions.into_iter().next()
 }
@@ -97,14 +98,15 @@ fn open(path: &Path) -> Result<Elf<FileSource>, NotFound> {
 }
 
 fn c_path(path: &Path) -> Result<CString, NotFound> {
-    // The kernel takes a path from its own root: one from this folder would be another file's.
+    // The kernel resolves a path from its own root, so a path relative to this folder would name another
+    // file.
     let absolute =
         path.canonicalize().map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
     Ok(CString::new(absolute.as_os_str().as_bytes()).map_err(|_| "its path has a zero byte".to_owned())?)
 }
 
-/// The place of a function: `NAME`, `NAME+OFFSET` into it, or `NAME%return`, where it returns. Takes a look at each symbol.
-/// Of the name, parameters and the first parts may be missing.
+/// The place of a function: `NAME`, `NAME+OFFSET` into it, or `NAME%return` for its return. Checks each
+/// symbol. The name may omit parameters and its first parts.
 pub(super) fn function(path: &Path, text: &str) -> Result<Probe, NotFound> {
     let elf = open(path)?;
     let (text, is_return) = text.strip_suffix("%return").map_or((text, false), |text| (text, true));
@@ -131,7 +133,7 @@ pub(super) fn function(path: &Path, text: &str) -> Result<Probe, NotFound> {
     Ok(Probe { path: c_path(path)?, offset: offset.0, counter_offset: 0, is_return })
 }
 
-/// The places of a probe that a program was built with; it may have several of one name.
+/// The places of a probe that a program was built with; several can have the same name.
 pub(super) fn user_probe(path: &Path, provider: &str, name: &str) -> Result<Vec<Probe>, NotFound> {
     let elf = open(path)?;
     let all = user_probes_of(&elf);
@@ -154,7 +156,7 @@ pub(super) fn user_probe(path: &Path, provider: &str, name: &str) -> Result<Vec<
     Ok(places)
 }
 
-/// The probes that a file was built with, in its order. Empty where it is no ELF file.
+/// The probes that a file was built with, in file order. Empty if it is not an ELF file.
 pub fn user_probes(path: &Path) -> Vec<UserProbe> {
     open(path).map(|elf| user_probes_of(&elf)).unwrap_or_default()
 }
@@ -168,9 +170,9 @@ fn user_probes_of(elf: &Elf<FileSource>) -> Vec<UserProbe> {
     user_probes_in_notes(&notes, base, elf.is_little_endian())
 }
 
-/// Reads the notes of `sys/sdt.h`: name `stapsdt`, type 3; three addresses, then provider, name and arguments, each with a
-/// zero at its end. Addresses move with `.stapsdt.base`, which says where it was when they were written: `base` is its address
-/// in the file. What is damaged is left out.
+/// Reads the notes of `sys/sdt.h`: name `stapsdt`, type 3; three addresses, then provider, name and
+/// arguments, each zero-terminated. Addresses are relative to `.stapsdt.base`: the note contains its address
+/// at the time of writing, and `base` is its address in the file. Skips damaged notes.
 pub fn user_probes_in_notes(notes: &[u8], base: Option<u64>, little_endian: bool) -> Vec<UserProbe> {
     const TYPE: u32 = 3;
     let mut cursor = Cursor::new(notes, 0, little_endian);
@@ -202,7 +204,8 @@ fn read_note(note: &[u8], base: Option<u64>, little_endian: bool) -> Option<User
     Some(UserProbe { provider, name, address: Svma(moved(address)), counter })
 }
 
-/// The functions of a file by its symbol tables: `STT_FUNC` and `STT_GNU_IFUNC` with an address (ELF-64, "Symbol Table").
+/// The functions in a file's symbol tables: `STT_FUNC` and `STT_GNU_IFUNC` with an address (ELF-64, "Symbol
+/// Table").
 fn functions(elf: &Elf<FileSource>) -> Vec<(String, Svma)> {
     if !elf.is_64_bit() {
         return Vec::new();

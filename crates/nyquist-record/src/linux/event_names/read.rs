@@ -1,4 +1,4 @@
-//! Reading a text of events: which form each has, and what it names on this machine.
+//! Parsing a list of events: the form of each event, and what it refers to on this machine.
 
 use std::io;
 use std::ops::Range;
@@ -15,16 +15,17 @@ use super::probe::{self, NotFound, Probe};
 use super::sources::EventSources;
 use super::{Event, Selector, generic, terms};
 
-/// The most events that a text may name, so that a pattern of tracepoints takes no more descriptors than there are.
+/// The most events that a list may name, so that a pattern of tracepoints does not exceed the descriptor
+/// limit.
 const MOST: usize = 4096;
 
-/// What to do where the kernel does not show its tracepoints.
+/// The advice if the kernel's tracepoints are not readable.
 const TRACEFS_ADVICE: &str = "tracepoints take root, or a tracefs that you may read (`sudo mount -o remount,mode=755 /sys/kernel/tracing`)";
 
-/// Reads the events that a text names, separated by commas. Looks into sysfs, tracefs and the files of probes.
+/// Parses a comma-separated list of events. Reads sysfs, tracefs and the files of probes.
 ///
 /// # Errors
-/// The first name that names nothing here, with its place.
+/// The first name that refers to nothing on this machine, with its position.
 pub fn parse(text: &str, sources: &EventSources) -> Result<Vec<Event>, EventNameError> {
     let reader = Reader { text, sources };
     let mut events = Vec::new();
@@ -48,7 +49,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The event that begins at a place, and where it ends: at a comma or at the end of the text.
+    /// The event that begins at a position, and its end: a comma or the end of the list.
     fn event(&self, at: usize) -> Result<(Vec<Event>, usize), EventNameError> {
         let at = at + self.blanks(at);
         let rest = self.part(at..self.text.len());
@@ -86,7 +87,7 @@ impl<'a> Reader<'a> {
         self.part(at..self.text.len()).find(',').map_or(self.text.len(), |comma| at + comma)
     }
 
-    /// Where the slash is that terms begin behind, and not a folder of a path.
+    /// The position of the slash that begins the terms, as opposed to a slash in a path.
     fn slash(&self, at: usize) -> Option<usize> {
         let rest = self.part(at..self.text.len());
         let slash = rest.find(['/', ',', ':']).filter(|found| rest[*found..].starts_with('/'))?;
@@ -107,7 +108,7 @@ impl<'a> Reader<'a> {
         is_terms.then_some(at + slash)
     }
 
-    /// An event with terms between two slashes, and modifiers behind them, with or without a colon.
+    /// An event with terms between two slashes, followed by modifiers with or without a colon.
     fn with_terms(&self, at: usize, slash: usize) -> Result<(Vec<Event>, usize), EventNameError> {
         let inside = self.part(slash + 1..self.text.len());
         let Some(close) = inside.find('/').map(|close| slash + 1 + close) else {
@@ -129,7 +130,7 @@ impl<'a> Reader<'a> {
         Ok((events, end))
     }
 
-    /// The event of counting units, still without its terms.
+    /// The event of counting units, without its terms yet.
     fn of_units(&self, at: Range<usize>, name: &str) -> Result<(Vec<Event>, Vec<String>), EventNameError> {
         let head = self.part(at.clone());
         let units = self.sources.units_named(head);
@@ -190,7 +191,7 @@ impl<'a> Reader<'a> {
         Some(vec![event(head, Selector::new(kind, config))])
     }
 
-    /// An event that the CPU's own counting unit has a name for, without the unit's name.
+    /// An event of the CPU's own counting unit, named without that unit.
     fn of_core(&self, head: &str) -> Option<Vec<Event>> {
         let units = self.sources.core_units();
         let has = |unit: &String| self.sources.unit_file(unit, &format!("events/{head}")).is_some();
@@ -205,8 +206,8 @@ impl<'a> Reader<'a> {
         (!events.is_empty()).then_some(events)
     }
 
-    /// On machines with several kinds of cores an event of the hardware is one for each kind, because each has its own
-    /// counting unit (`PERF_PMU_TYPE_SHIFT`).
+    /// On machines with several kinds of cores, a hardware event becomes one event for each kind, because
+    /// each kind has its own counting unit (`PERF_PMU_TYPE_SHIFT`).
     fn of_each_kind_of_core(&self, events: Vec<Event>) -> Vec<Event> {
         let units = self.sources.core_units();
         let [_, _, ..] = &*units else { return events };
@@ -226,7 +227,7 @@ impl<'a> Reader<'a> {
         events.into_iter().flat_map(split).collect()
     }
 
-    /// A tracepoint, or all of a group whose names fit; else what a library or a program of that name has.
+    /// A tracepoint, or all matching ones of a group; otherwise a probe in a library or program of that name.
     fn tracepoints(&self, at: &Range<usize>, group: &str, rest: &str) -> Result<Vec<Event>, EventNameError> {
         let head = at.start..at.start + group.len();
         let groups = match self.sources.tracepoint_groups() {
@@ -278,7 +279,7 @@ impl<'a> Reader<'a> {
         self.error(at, reason).advice(TRACEFS_ADVICE)
     }
 
-    /// What a program or a library has: `FILE:FUNCTION` or `FILE:PROVIDER:PROBE`.
+    /// A place in a program or library: `FILE:FUNCTION` or `FILE:PROVIDER:PROBE`.
     fn in_file(&self, at: Range<usize>) -> Result<Vec<Event>, EventNameError> {
         let text = self.part(at.clone());
         let folders = text.rfind('/').map_or(0, |slash| slash + 1);
@@ -297,7 +298,7 @@ impl<'a> Reader<'a> {
         let kind = self.sources.unit_kind("uprobe");
         let kind =
             kind.ok_or_else(|| self.error(at.clone(), "this kernel has no probes of programs (uprobes)"))?;
-        // Two colons are part of a function's name in C++ and Rust.
+        // In C++ and Rust, two colons are part of a function's name.
         let user_probe = place.split_once(':').filter(|(_, name)| !name.starts_with(':') && !name.is_empty());
         let found = match user_probe {
             Some((provider, name)) => probe::user_probe(&path, provider, name),
@@ -327,7 +328,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// An event of one selector.
+/// An event with one selector.
 fn event(name: &str, selector: Selector) -> Event {
     Event {
         name: name.to_owned(),
@@ -339,14 +340,14 @@ fn event(name: &str, selector: Selector) -> Event {
     }
 }
 
-/// A probe is a function's return by the lowest bit, and has its counter's place in the upper half of `config`
+/// The lowest bit selects a function's return, and the upper half of `config` is the offset of the counter
 /// (`/sys/bus/event_source/devices/uprobe/format`).
 fn of_probe(kind: u32, probe: Probe) -> Selector {
     let config = u64::from(probe.is_return) | (probe.counter_offset & 0xffff_ffff) << 32;
     Selector { kind, config: [config, 0, probe.offset], probe: Some(probe), cpus: None }
 }
 
-/// The number of an event that is named by it: `r` and hexadecimal digits.
+/// The number of an event in the form `r` and hexadecimal digits.
 fn raw(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r')?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,16 +1,16 @@
-//! What this machine has to count: its counting units by sysfs, and its tracepoints by tracefs.
+//! The countable events of this machine: its counting units from sysfs, and its tracepoints from tracefs.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel lists its counting units.
+/// The folder of the kernel's counting units.
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// Where the kernel's tracing is mounted; the second is its older place.
+/// The mount points of the kernel's tracing; the second is the older one.
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The folders that tell what there is.
+/// The folders that describe the events.
 #[derive(Clone, Debug)]
 pub struct EventSources {
     devices: PathBuf,
@@ -24,20 +24,20 @@ pub struct UnitEvent {
     pub unit: String,
     /// The event's name in it.
     pub name: String,
-    /// The terms that it stands for, as `event=0x3c`.
+    /// The terms of its definition, such as `event=0x3c`.
     pub terms: String,
 }
 
 impl EventSources {
-    /// Those of this machine.
+    /// The sources of this machine.
     pub fn of_machine() -> Self {
         let tracing = TRACING.iter().map(PathBuf::from).find(|folder| folder.join("events").is_dir());
-        // Where it may not be looked into, `is_dir` says no: the first error that is met then says why.
+        // If the folder is not accessible, `is_dir` returns false. The first error then contains the reason.
         let tracing = tracing.or_else(|| TRACING.iter().map(PathBuf::from).find(|folder| folder.exists()));
         Self { devices: DEVICES.into(), tracing }
     }
 
-    /// Those that folders like the kernel's describe.
+    /// The sources in folders that look like the kernel's.
     pub fn in_folders(devices: PathBuf, tracing: Option<PathBuf>) -> Self {
         Self { devices, tracing }
     }
@@ -47,7 +47,7 @@ impl EventSources {
         names_in(&self.devices).unwrap_or_default()
     }
 
-    /// The counting units that a name stands for: the one of that name, or those that have numbers behind it
+    /// The counting units that a name refers to: the one with that name, or those with a number after it
     /// (`uncore_imc` for `uncore_imc_0` and `uncore_imc_1`).
     pub(super) fn units_named(&self, name: &str) -> Vec<String> {
         let units = self.units();
@@ -62,7 +62,7 @@ impl EventSources {
         units.into_iter().filter(is_numbered).collect()
     }
 
-    /// A file of a counting unit, without the newline at its end. `None` where it has none.
+    /// A file of a counting unit, without the trailing newline. `None` if it does not exist.
     pub(super) fn unit_file(&self, unit: &str, file: &str) -> Option<String> {
         let is_inside = |part: &str| !part.is_empty() && part != ".." && part != ".";
         if !is_inside(unit) || unit.contains('/') || !file.split('/').all(is_inside) {
@@ -72,7 +72,7 @@ impl EventSources {
         Some(text.trim().to_owned())
     }
 
-    /// The number that `perf_event_attr.type` names a counting unit by.
+    /// The value of `perf_event_attr.type` for a counting unit.
     pub fn unit_kind(&self, unit: &str) -> Option<u32> {
         self.unit_file(unit, "type")?.parse().ok()
     }
@@ -97,8 +97,8 @@ impl EventSources {
         names.filter(is_event).map(event).collect()
     }
 
-    /// The units of the CPUs' cores: one, or one for each kind of core where there are several kinds. None in most virtual
-    /// machines.
+    /// The units of the CPU cores: one, or one for each kind of core if there are several kinds. None in most
+    /// virtual machines.
     pub fn core_units(&self) -> Vec<String> {
         let of_cores = |unit: &String| {
             unit == "cpu"
@@ -109,7 +109,8 @@ impl EventSources {
         self.units().into_iter().filter(of_cores).collect()
     }
 
-    /// The groups of tracepoints (`sched`, `syscalls`, ...). `Err` where this process may not look, or there are none.
+    /// The groups of tracepoints (`sched`, `syscalls`, ...). `Err` if this process may not read them, or
+    /// there are none.
     pub fn tracepoint_groups(&self) -> io::Result<Vec<String>> {
         folders_in(&self.events()?)
     }
@@ -119,7 +120,7 @@ impl EventSources {
         folders_in(&self.events()?.join(checked(group)?))
     }
 
-    /// The number that `perf_event_attr.config` names a tracepoint by.
+    /// The value of `perf_event_attr.config` for a tracepoint.
     pub fn tracepoint_id(&self, group: &str, name: &str) -> io::Result<u64> {
         let text = self.tracepoint_file(group, name, "id")?;
         text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its id is no number"))
@@ -130,7 +131,8 @@ impl EventSources {
         fs::read_to_string(self.events()?.join(checked(group)?).join(checked(name)?).join(file))
     }
 
-    /// The group and the name of the tracepoint of a number: those in an event's name, else whichever has the number.
+    /// The group and the name of the tracepoint with a number: those in an event's name, or else of any
+    /// tracepoint with that number.
     pub(crate) fn tracepoint_of_id(&self, event: &str, id: u64) -> Option<(String, String)> {
         let mut words = event.split(':');
         let (group, name) = (words.next()?, words.next().unwrap_or_default());
@@ -151,7 +153,7 @@ impl EventSources {
     }
 }
 
-/// A name as part of a path.
+/// Checks that a name is a single path component.
 fn checked(name: &str) -> io::Result<&str> {
     let is_plain = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
     if is_plain { Ok(name) } else { Err(io::ErrorKind::NotFound.into()) }

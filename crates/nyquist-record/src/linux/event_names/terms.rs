@@ -7,7 +7,7 @@ use super::error::EventNameError;
 use super::sources::EventSources;
 use super::{Event, Interval, Selector};
 
-/// A text between commas, and where it is in the whole.
+/// A text between commas, and its position in the whole text.
 #[derive(Clone, Debug)]
 struct Term<'t> {
     name: &'t str,
@@ -15,7 +15,7 @@ struct Term<'t> {
     at: Range<usize>,
 }
 
-/// The terms of `text[at]`.
+/// The terms in `text[at]`.
 fn terms(text: &str, at: Range<usize>) -> Vec<Term<'_>> {
     let inside = text.get(at.clone()).unwrap_or_default();
     let mut start = at.start;
@@ -32,8 +32,8 @@ fn terms(text: &str, at: Range<usize>) -> Vec<Term<'_>> {
     found
 }
 
-/// Applies the terms at a place to an event. `units` are the counting units that it is of; an event that has a name
-/// everywhere is of none, and understands `name`, `period` and `freq` alone.
+/// Applies the terms at a position to an event. `units` are its counting units. A generic event has none, and
+/// accepts only `name`, `period` and `freq`.
 pub(super) fn apply(
     event: &mut Event,
     units: &[String],
@@ -59,7 +59,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The terms that the kernel knows nothing of. Says whether it is one.
+/// Handles the terms that are unknown to the kernel. Returns whether this is one.
 fn apply_common(event: &mut Event, term: &Term<'_>, text: &str) -> Result<bool, EventNameError> {
     let fail = |reason: &str| EventNameError::new(text, term.at.clone(), reason);
     let count = || {
@@ -78,7 +78,7 @@ fn apply_common(event: &mut Event, term: &Term<'_>, text: &str) -> Result<bool, 
     Ok(true)
 }
 
-/// Takes the unit and the scale of what is counted over, where the term is an event that has them.
+/// Copies the unit and the scale of the count from sysfs, if the term is an event that has them.
 fn describe(event: &mut Event, units: &[String], name: &str, sources: &EventSources) {
     let Some(unit) = units.first() else { return };
     let file = |kind: &str| sources.unit_file(unit, &format!("events/{name}.{kind}"));
@@ -96,14 +96,14 @@ fn similar(unit: &str, name: &str, sources: &EventSources) -> Vec<String> {
     closest(name, names.iter().map(String::as_str))
 }
 
-/// What a term of a counting unit means.
+/// Interprets a term of a counting unit.
 struct UnitTerm<'a> {
     unit: &'a str,
     sources: &'a EventSources,
 }
 
 impl UnitTerm<'_> {
-    /// Sets the bits of a field, or those of all terms that an event stands for.
+    /// Sets the bits of a field, or those of all terms in an event's definition.
     fn apply(&self, selector: &mut Selector, name: &str, value: Option<&str>) -> Result<(), String> {
         if let Some(alias) =
             self.sources.unit_file(self.unit, &format!("events/{name}")).filter(|_| value.is_none())
@@ -155,8 +155,8 @@ pub(super) fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// Puts the bits of a value into ranges of bits, as `0-7,32-35`, lowest first. `None` where they have no room, or the ranges are
-/// no ranges.
+/// Puts the bits of a value into ranges of bits, such as `0-7,32-35`, lowest first. `None` if they do not
+/// fit, or if a range is invalid.
 fn spread(mut value: u64, ranges: &str) -> Option<u64> {
     let mut result = 0;
     for range in ranges.split(',') {

@@ -1,11 +1,11 @@
-//! Names of events on a machine that folders describe.
+//! Names of events on a fake machine that is made of folders.
 
 use std::fs;
 use std::path::PathBuf;
 
 use super::*;
 
-/// A machine, whose folders are removed at the end.
+/// A fake machine, whose folders are removed at the end.
 struct Machine {
     root: PathBuf,
     sources: EventSources,
@@ -62,7 +62,7 @@ impl Machine {
         events.remove(0)
     }
 
-    /// What is wrong, with the part of the text that is named.
+    /// The error of a text, with the part of the text that it refers to.
     fn refused(&self, text: &str) -> (String, EventNameError) {
         let error = parse(text, &self.sources).unwrap_err();
         (text[error.at.clone()].to_owned(), error)

@@ -1,7 +1,7 @@
-//! The markers of a process that was not started for it: its control file, which has all of its rings.
+//! The markers of a process that the profiler did not start: its control file, which contains all its rings.
 //!
-//! The file is the program's, who may do with it whatever it likes at any time: it is read and written by system calls alone,
-//! and what it says bounds nothing.
+//! The file belongs to the program, which can change it at any time. It is therefore read and written by
+//! system calls only, and its contents are not trusted as limits.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -20,34 +20,34 @@ use crate::linux::proc;
 use crate::linux::sys::beneath::{Found, Status, at_once, memory_file};
 use crate::linux::sys::{futex, limits};
 
-/// How many descriptors of a program are looked at: the control file is one of its first.
+/// How many descriptors of a program are searched: the control file is one of the first.
 const MAX_DESCRIPTORS: usize = 1 << 16;
 
-/// How many rings that are not ready are looked at, of those that are new and of the others, each time.
+/// How many rings that are not ready are checked each time, both of the new ones and of the others.
 const NOT_READY: usize = 32;
 
-/// A program's control file, switched on.
+/// The enabled control file of a program.
 #[derive(Debug)]
 pub(super) struct Control {
     file: Arc<File>,
-    /// How many rings there were before the recording.
+    /// How many rings existed before the recording.
     first: u32,
-    /// How many of the recording have been looked at.
+    /// How many rings of the recording have been checked.
     seen: u32,
-    /// Those that were not ready.
+    /// The rings that were not ready.
     waiting: VecDeque<u32>,
     /// Whether the file has become shorter than its first page.
     pub(super) is_cut: bool,
 }
 
 impl Control {
-    /// Switches the markers of a process on. `None` where it has none.
+    /// Enables the markers of a process. Returns `None` if it has none.
     pub(super) fn switch_on(pid: Pid) -> io::Result<Option<Self>> {
         find(pid)?.map(Self::of_file).transpose()
     }
 
     fn of_file(file: File) -> io::Result<Self> {
-        // One recorder at a time: each would take what the other has not read yet.
+        // Only one recorder at a time: each would consume what the other has not read yet.
         file.try_lock().map_err(|_| io::Error::other("another recorder reads them"))?;
         let first = word(&file, control::RINGS)?;
         let last = word(&file, control::LAST)?;
@@ -58,7 +58,7 @@ impl Control {
         Ok(control)
     }
 
-    /// Looks for rings that were made since the last time.
+    /// Checks for rings that were made since the last time.
     pub(super) fn look(&mut self, rings: &mut Rings, last: bool) {
         match word(&self.file, control::RINGS) {
             Ok(count) => self.look_until(count, rings, if last { MAX_FILES } else { NOT_READY }),
@@ -83,16 +83,16 @@ impl Control {
     fn take(&mut self, number: u32, rings: &mut Rings) {
         let at = control::ring_at(number);
         if at.saturating_add(control::STRIDE) > limits::file_size() {
-            // Telling the program what was read would end this process.
+            // Writing the read position back would end this process.
             rings.refuse();
         } else if rings.take(Arc::clone(&self.file), at, CAPACITY as u64) == Taken::NotYet {
             self.waiting.push_back(number);
         }
     }
 
-    /// Has the program write no more. What it has written can still be read.
+    /// Makes the program stop writing. What it has written can still be read.
     pub(super) fn stop(&self) {
-        // A program that does not let itself be told goes on writing until its rings are full.
+        // A program that does not notice goes on writing until its rings are full.
         let _ = self.set_state(control::STOPPING);
     }
 
@@ -104,12 +104,12 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // All has been read that ever will be.
+        // Nothing more will be read.
         let _ = self.set_state(control::OFF);
     }
 }
 
-/// Looks for the control file among the descriptors of a process.
+/// Searches the descriptors of a process for the control file.
 fn find(pid: Pid) -> io::Result<Option<File>> {
     let name = format!("/memfd:{}", control::NAME);
     let memory = Status::of(memory_file(c"nyquist")?.as_fd())?;
@@ -125,9 +125,10 @@ fn find(pid: Pid) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Opens a control file; `None` where it is none. Any file can be named so, and also be handed to a program by somebody
-/// else: it must be of the kernel's own file system for memory files, as `memory` is, and have been made by the program's
-/// user, or by root before it became that user.
+/// Opens a control file; `None` if the file is not one. Any file can have that name, and another process can
+/// pass it to the program. The file must therefore be in the kernel's own file system for memory files, as
+/// `memory` is. Its owner must be the program's user, or root (if the program was root when it made the
+/// file).
 fn open(link: &Path, memory: &Status, user: Option<u32>) -> Option<File> {
     let found = Found::shown_at(link).ok()?;
     let status = found.status;
@@ -252,7 +253,7 @@ mod tests {
         set_word(&file, control::RINGS, 0).unwrap();
         assert_eq!(read(&mut control, &mut rings), 0);
         set_word(&file, control::RINGS, u32::MAX).unwrap();
-        // All others of this size are looked at once more, when all is over.
+        // The other rings of this size are checked once more at the end.
         put_ring(&file, 9, 4096);
         control.look(&mut rings, true);
         assert_eq!(
@@ -272,7 +273,7 @@ mod tests {
         set_word(&file, control::RINGS, 2).unwrap();
         put_ring(&file, 0, 4096);
         put_ring(&file, 1, 4096);
-        // The first one is read whole: it is no longer than a ring.
+        // The first ring is read whole, because its length bounds the excess over the budget.
         assert_eq!(read(&mut control, &mut rings), 1);
         assert_eq!(read(&mut control, &mut rings), 0);
         assert!(rings.finish(&mut Vec::new()).is_full);
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!((read(&mut control, &mut rings), control.is_cut), (0, true));
         control.stop();
         drop(control);
-        // Any size is as good.
+        // Any size is valid.
         let file = control_file(0);
         let (mut control, mut rings) = switched_on(&file);
         file.set_len(1 << 44).unwrap();

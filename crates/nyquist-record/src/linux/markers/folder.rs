@@ -1,7 +1,7 @@
-//! The folder that a command puts its marker files into.
+//! The folder that receives a command's marker files.
 //!
-//! It is in our own mount namespace, and it is held open: whatever the command's user makes of its path later, what is read and
-//! removed are the files that lie in the very folder that was made.
+//! It is in the profiler's own mount namespace and is held open. Whatever the command's user does with its
+//! path later, only files in that very folder are read and removed.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -23,13 +23,14 @@ use crate::linux::sys::beneath::{self, Found, at_once};
 use crate::linux::sys::users;
 use crate::linux::sys::watch::FolderWatch;
 
-/// Where the folder is made: in memory if that can be, for what is mapped from a disk is written to it time and again.
+/// Where the folder is made: in memory if possible, because the kernel writes mappings of a disk file back
+/// again and again.
 const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 
-/// A look that takes longer than this is one at more files than programs have.
+/// A scan that takes longer than this has found more files than programs make.
 const QUICK: Duration = Duration::from_millis(1);
 
-/// After such a look nobody looks for so many times as long.
+/// After such a scan, scanning pauses for this many times its duration.
 const PAUSES: u32 = 16;
 
 /// The folder.
@@ -38,18 +39,18 @@ pub(super) struct Folder {
     path: PathBuf,
     held: Held,
     owner: u32,
-    /// Tells of the first file; `None` where nobody can.
+    /// Signals the first file; `None` if no watch is available.
     watch: Option<FolderWatch>,
-    /// Whether there is one.
+    /// Whether the folder has a file.
     has_files: bool,
-    /// The names of the files that were looked at.
+    /// The names of the files that were checked.
     seen: HashSet<OsString>,
-    /// When to look again.
+    /// When to scan next.
     next_look: Instant,
 }
 
 impl Folder {
-    /// Makes a folder for one user alone.
+    /// Makes a folder for a single user.
     pub(super) fn create(owner: Option<(u32, u32)>) -> io::Result<Self> {
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
         for place in PLACES {
@@ -72,7 +73,7 @@ impl Folder {
         if held.status.owner != users::effective() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        // As long as it is held so, nobody takes it for one of a recorder that has died.
+        // While this lock is held, no other recorder takes the folder for that of a dead recorder.
         held.folder.try_lock()?;
         let owner = owner.filter(|(uid, _)| *uid != held.status.owner);
         if let Some((uid, gid)) = owner {
@@ -93,14 +94,15 @@ impl Folder {
         &self.path
     }
 
-    /// What becomes readable with the first file, as long as there is none. Most programs never make one.
+    /// A descriptor that becomes readable with the first file, while there is none. Most programs never make
+    /// one.
     pub(super) fn awaited(&mut self) -> Option<RawFd> {
         self.has_files |= self.watch.as_ref().is_none_or(FolderWatch::has_changed);
         self.watch.as_ref().filter(|_| !self.has_files).map(FolderWatch::descriptor)
     }
 
-    /// Looks for files that were made since the last time, unless that has just taken long and is not the last time: a program can fill
-    /// the folder with files that never become rings.
+    /// Scans for files that were made since the last time. Skips this after a slow scan, unless it is the
+    /// last one, because a program can fill the folder with files that never become rings.
     pub(super) fn look(&mut self, rings: &mut Rings, last: bool) {
         let began = Instant::now();
         if self.awaited().is_some() || (began < self.next_look && !last) {
@@ -125,7 +127,7 @@ impl Folder {
         }
     }
 
-    /// Takes a file, which must be the owner's and no link to anything else: it is written to.
+    /// Takes a file. It must belong to the owner and must not be a link, because it is written to.
     fn take(&self, name: &OsStr, rings: &mut Rings) -> Taken {
         let found = match Found::in_folder(self.held.folder.as_fd(), name) {
             Ok(found) => found,
@@ -164,7 +166,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// A place of its own.
+    /// A place for a single test.
     struct Place(PathBuf);
 
     impl Place {
@@ -174,7 +176,7 @@ mod tests {
             Self(path.canonicalize().unwrap())
         }
 
-        /// What lies in it, with what lies in that.
+        /// The names of its entries and of theirs.
         fn names(&self) -> Vec<String> {
             let inside =
                 |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -277,7 +279,7 @@ mod tests {
             fs::write(folder.path().join(format!("{number}.nyqmark")), b"").unwrap();
         }
         folder.look(&mut rings, false);
-        // It is settled by the first look at it.
+        // The first check settles it.
         symlink("0.nyqmark", folder.path().join("late.nyqmark")).unwrap();
         folder.look(&mut rings, false);
         assert!(folder.seen.is_empty(), "looked at once more right away");
@@ -291,11 +293,11 @@ mod tests {
         let living = Folder::create_in(&place.0, None).unwrap();
         let dead = Folder::create_in(&place.0, None).unwrap();
         fs::write(dead.path().join("1.nyqmark"), b"").unwrap();
-        // As at kill -9: the lock goes, the folder stays.
+        // As after kill -9: the lock is released, the folder stays.
         let name = dead.path().file_name().unwrap().to_owned();
         dead.held.folder.unlock().unwrap();
         std::mem::forget(dead);
-        // Others may have written to this one, and this name says nothing.
+        // Others may have written to the first one, and the name of the second has no process id.
         for (other, mode) in [("nyquist-markers-1-1-1", 0o777), ("nyquist-markers-x", 0o700)] {
             fs::create_dir(place.0.join(other)).unwrap();
             fs::set_permissions(place.0.join(other), PermissionsExt::from_mode(mode)).unwrap();

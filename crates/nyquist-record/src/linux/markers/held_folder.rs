@@ -1,4 +1,5 @@
-//! A folder that is held open with the place that it lies in: what is read and removed is of that very folder.
+//! A folder that is held open together with its parent, so that only files in that very folder are read and
+//! removed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -8,10 +9,10 @@ use std::path::PathBuf;
 
 use crate::linux::sys::beneath::{self, Found, Status, at_once};
 
-/// How many entries of a folder are looked at.
+/// The most entries of a folder that are read.
 pub(super) const MAX_ENTRIES: usize = 1 << 16;
 
-/// A folder that is held open, and the place where it was found.
+/// A folder that is held open, and its parent.
 #[derive(Debug)]
 pub(super) struct Held {
     place: File,
@@ -21,7 +22,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Opens a folder in a place. What is mounted there is none of the place's.
+    /// Opens a folder in its parent. A mount point is refused.
     pub(super) fn new(place: File, name: &OsStr) -> io::Result<Self> {
         let found = Found::in_folder(place.as_fd(), name)?;
         let status = found.status;
@@ -31,7 +32,7 @@ impl Held {
         Ok(Self { folder: found.open(&at_once(false))?, place, name: name.to_owned(), status })
     }
 
-    /// The very folder, whatever is at the path where it was made.
+    /// A path to the folder itself, regardless of what is at its original path now.
     pub(super) fn inner_path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into()
     }
@@ -40,9 +41,9 @@ impl Held {
         names(&self.folder)
     }
 
-    /// Removes the files that lie in the folder, so many at most, and then the folder, if it is still where it was found and
-    /// nothing else is in it. What cannot be removed is left to whatever cleans the place up; other folders, and what is
-    /// mounted, are not ours.
+    /// Removes at most `most` files of the folder. Then removes the folder, if it is still in its parent and
+    /// is empty. Leaves what cannot be removed to other clean-up tools. Does not touch other folders and
+    /// mounts.
     pub(super) fn remove(&self, most: usize) {
         for name in self.names().take(most) {
             let _ = beneath::remove_file(self.folder.as_fd(), &name);
@@ -50,13 +51,14 @@ impl Held {
         let is_here =
             Found::in_folder(self.place.as_fd(), &self.name).is_ok_and(|found| found.status.is(&self.status));
         if is_here {
-            // If another folder has its place by now it is one that is empty, and whose owner may have moved it there.
+            // If another folder has replaced it by now, that one is empty, and its owner may have moved it
+            // there.
             let _ = beneath::remove_folder(self.place.as_fd(), &self.name);
         }
     }
 }
 
-/// The names of what is in a folder.
+/// The names of the entries of a folder.
 pub(super) fn names(folder: &File) -> impl Iterator<Item = OsString> + use<> {
     let entries = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd())).into_iter().flatten();
     entries.take(MAX_ENTRIES).flatten().map(|entry| entry.file_name())

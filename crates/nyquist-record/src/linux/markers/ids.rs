@@ -1,4 +1,4 @@
-//! Numbers of processes and threads in a pid namespace of their own: which ones they are in ours.
+//! Translates process and thread ids of another pid namespace into those of this process's namespace.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,28 +6,29 @@ use std::os::unix::fs::MetadataExt as _;
 
 use nyquist_convert::event::Pid;
 
-/// How often `/proc` is gone through at each look: what programs write decides how often it would be.
+/// How often `/proc` is searched in each round. Without a limit, the content that programs write would
+/// determine it.
 const SEARCHES: u32 = 16;
 
-/// Finds numbers.
+/// The translation of ids.
 #[derive(Debug)]
 pub(super) struct Ids {
     /// The pid namespace of this process.
     own: Option<u64>,
-    /// Processes that were found, by their own number and namespace.
+    /// Known processes, by their own id and namespace.
     found: HashMap<(u32, u64), Pid>,
-    /// Threads that were found in this look, by their process and their own number.
+    /// Threads known in this round, by their process and their own id.
     threads: HashMap<(Pid, u32), u32>,
     searches: u32,
 }
 
-/// What is known of a number.
+/// What is known of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Is(Pid),
-    /// The process is gone, or was never there.
+    /// The process is gone, or never existed.
     No,
-    /// Nobody has looked, for there was enough to look for.
+    /// It was not searched for, because the search limit was reached.
     NotYet,
 }
 
@@ -37,13 +38,13 @@ impl Ids {
         Self { own, found: HashMap::new(), threads: HashMap::new(), searches: SEARCHES }
     }
 
-    /// Another look begins.
+    /// Begins another round.
     pub(super) fn begin_look(&mut self) {
         self.searches = SEARCHES;
         self.threads.clear();
     }
 
-    /// Whether the numbers of a pid namespace are not ours.
+    /// Whether a pid namespace is not that of this process.
     pub(super) fn is_foreign(&self, namespace: u64) -> bool {
         namespace != 0 && self.own != Some(namespace)
     }
@@ -54,7 +55,7 @@ impl Ids {
         may
     }
 
-    /// The process that calls itself `pid` in a pid namespace.
+    /// The process with the id `pid` in a pid namespace.
     pub(super) fn process(&mut self, pid: u32, namespace: u64) -> Known {
         if !self.is_foreign(namespace) {
             return Known::Is(Pid(pid));
@@ -78,7 +79,8 @@ impl Ids {
         }
     }
 
-    /// The thread of `pid` that calls itself `tid`; that number itself where it is gone, or too many were asked for.
+    /// The thread of `pid` with its own id `tid`. Returns `tid` itself if the thread is gone, or if the
+    /// search limit was reached.
     pub(super) fn thread(&mut self, pid: Pid, tid: u32) -> u32 {
         if let Some(ours) = self.threads.get(&(pid, tid)) {
             return *ours;
@@ -104,7 +106,7 @@ fn namespace_of(process: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/ns/pid")).ok().map(|metadata| metadata.ino())
 }
 
-/// The last of the numbers of `NSpid:`, which is the process's own (proc_pid_status(5)).
+/// The last of the ids in `NSpid:`, which is the one in the process's own namespace (proc_pid_status(5)).
 fn innermost(status: &str) -> Option<u32> {
     let status = fs::read_to_string(status).ok()?;
     status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?.parse().ok()

@@ -1,7 +1,8 @@
-//! Markers of the recorded programs: where their rings are, and a thread that empties them while they run.
+//! Markers of the recorded programs: their rings, and a thread that drains the rings while the programs run.
 //!
-//! A command has a folder for files with rings; of a process that ran before, the rings are in its control file. They are small, so somebody must read them all the time. That is a thread of its own, which
-//! neither the reader of samples nor the converter waits for.
+//! A command has a folder for files with rings. For a process that ran before, the rings are in its control
+//! file. Rings are small, so they must be drained all the time. A separate thread does this. Neither the
+//! reader of samples nor the converter waits for it.
 
 mod control;
 mod folder;
@@ -33,10 +34,10 @@ pub use summary::Summary;
 use crate::linux::Companion;
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
 
-/// How often rings are read that markers come from.
+/// How often rings are read while markers arrive.
 const BUSY: Duration = Duration::from_millis(10);
 
-/// How often somebody looks whether markers come.
+/// How often rings are checked while no markers arrive.
 const IDLE: Duration = Duration::from_millis(50);
 
 /// Reads the markers of the recorded programs.
@@ -54,7 +55,7 @@ struct Shared {
     events: Vec<Event>,
 }
 
-/// Where rings are looked for.
+/// Where rings are found.
 #[derive(Debug)]
 enum Source {
     Folder(Folder),
@@ -62,13 +63,13 @@ enum Source {
 }
 
 impl Markers {
-    /// Makes a folder for the markers of a command, which belongs to the user (uid and gid) that the command runs as.
-    /// What they take in memory is of the budget.
+    /// Makes a folder for the markers of a command. It belongs to the user (uid and gid) that the command
+    /// runs as. The memory of the markers is charged to `budget`.
     pub fn for_command(owner: Option<(u32, u32)>, budget: &Budget) -> io::Result<Self> {
         Self::start(Source::Folder(Folder::create(owner)?), budget)
     }
 
-    /// Switches on the markers of a process that runs, if it has any. `None` where it has none.
+    /// Enables the markers of a running process. Returns `None` if it has none.
     pub fn attach(pid: Pid, budget: &Budget) -> io::Result<Option<Self>> {
         Control::switch_on(pid)?.map(|control| Self::start(Source::Control(control), budget)).transpose()
     }
@@ -82,7 +83,7 @@ impl Markers {
         Ok(Self { shared, stop, thread: Some(thread) })
     }
 
-    /// The variable that tells the command where its markers go.
+    /// The environment variable that passes the folder to the command.
     pub fn variable(&self) -> Option<(OsString, OsString)> {
         match &lock(&self.shared).source {
             Source::Folder(folder) => Some((DIR_VARIABLE.into(), folder.path().into())),
@@ -90,8 +91,8 @@ impl Markers {
         }
     }
 
-    /// Appends what is left when the recording has ended, and says what was counted. Markers that ended before
-    /// `since` are not of the recording.
+    /// Appends the remaining markers when the recording has ended, and returns the counts. Markers that ended
+    /// before `since` are not part of the recording.
     pub fn finish(mut self, events: &mut Vec<Event>) -> Summary {
         self.end();
         let mut shared = lock(&self.shared);
@@ -105,7 +106,7 @@ impl Markers {
         summary
     }
 
-    /// Leaves out what ended before.
+    /// Drops markers that ended before `since`.
     pub fn begin_at(&mut self, since: Timestamp) {
         lock(&self.shared).rings.begin_at(since);
     }
@@ -123,7 +124,7 @@ impl Markers {
 }
 
 impl Companion for Markers {
-    /// Takes note of what is mapped in the recorded processes: a file of samply's protocol is found by its mapping.
+    /// Notes the mappings of the recorded processes: a file of samply's protocol is found by its mapping.
     fn notice(&mut self, event: &Event) {
         if let EventKind::Map(mapping) = &event.kind {
             lock(&self.shared).rings.notice(mapping);
@@ -144,7 +145,7 @@ impl Drop for Markers {
 }
 
 impl Shared {
-    /// Reads what there is; says whether there was anything.
+    /// Reads what is available; returns whether there was anything.
     fn read(&mut self, last: bool) -> bool {
         let before = self.events.len();
         match &mut self.source {
@@ -155,7 +156,7 @@ impl Shared {
         self.events.len() > before
     }
 
-    /// What becomes readable when there is something to read, while there is nothing.
+    /// A descriptor that becomes readable when there is something to read, while there is nothing.
     fn awaited(&mut self) -> Option<RawFd> {
         match &mut self.source {
             Source::Folder(folder) => folder.awaited(),
@@ -164,7 +165,7 @@ impl Shared {
     }
 }
 
-/// Empties the rings until it is stopped. Nothing wakes it before a folder has a file.
+/// Drains the rings until it is stopped. It sleeps until a folder has a file.
 fn read_on(shared: &Mutex<Shared>, stop: &OwnedFd) {
     let mut poll = PollSet::default();
     let stop = poll.add(stop.as_raw_fd());

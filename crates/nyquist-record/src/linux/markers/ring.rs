@@ -1,6 +1,7 @@
-//! Reading one ring of markers while its program writes it: a file of its own, or a part of the control file.
+//! Reads one ring of markers while its program writes it. The ring is a separate file, or a part of the
+//! control file.
 //!
-//! Nothing is mapped: a file that its program makes shorter gives an error, not a signal.
+//! Nothing is mapped: if the program truncates a file, the read returns an error instead of raising a signal.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -21,28 +22,28 @@ use crate::linux::{now, proc};
 #[derive(Debug)]
 pub(super) struct Ring {
     file: Arc<File>,
-    /// Where in the file the header is.
+    /// The offset of the header in the file.
     at: u64,
     pid: Pid,
-    /// Whether the numbers of its threads are those of another pid namespace.
+    /// Whether its thread ids are those of another pid namespace.
     is_foreign: bool,
-    /// How far the program's clock is ahead of ours.
+    /// How far the program's clock is ahead of this process's.
     ahead_ns: i64,
     capacity: u64,
-    /// How far the ring has been read. Its own count is for the program; it is not believed.
+    /// How far the ring has been read. The count in the file is for the program; it is not trusted.
     read: u64,
     pub(super) lost: u64,
     decoder: Decoder,
     pub(super) state: State,
 }
 
-/// Whether a ring can be read on.
+/// Whether a ring can still be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Readable,
-    /// Its bytes make no sense.
+    /// Its content is invalid.
     Unreadable,
-    /// Its file has become shorter.
+    /// Its file was truncated.
     TruncatedStack,
 }
 
@@ -51,17 +52,17 @@ pub(super) enum State {
 pub(super) enum Refusal {
     /// It is not ready, or cannot be opened.
     NotYet,
-    /// It is no ring of markers, or not one of the folder's own.
+    /// It is not a ring of markers, or the folder does not own it.
     NoMarkers,
-    /// Its process is not known, or another user's.
+    /// Its process is not known, or belongs to another user.
     UnknownProcess,
 }
 
 impl Ring {
-    /// Takes the ring at a place in a file, if it has no more than so many bytes.
+    /// Opens the ring at an offset in a file, if its capacity is at most `most` bytes.
     pub(super) fn open(file: Arc<File>, at: u64, most: u64, ids: &mut Ids) -> Result<Self, Refusal> {
         let header = read_header(&file, at).map_err(|_| Refusal::NotYet)?;
-        // Empty yet: the program writes these bytes last.
+        // Still empty: the program writes these bytes last.
         if header[..8] == [0; 8] {
             return Err(Refusal::NotYet);
         }
@@ -98,12 +99,12 @@ impl Ring {
         self.read
     }
 
-    /// How many records could not be understood.
+    /// How many records could not be decoded.
     pub(super) fn unreadable(&self) -> u64 {
         self.decoder.unreadable() + u64::from(self.state == State::Unreadable)
     }
 
-    /// Reads what was written since the last time. Costs one system call where that is nothing.
+    /// Reads what was written since the last time. Costs one system call if nothing was written.
     pub(super) fn read(
         &mut self,
         since: Timestamp,
@@ -128,7 +129,7 @@ impl Ring {
     ) -> io::Result<()> {
         let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
         let header = FileHeader::parse(&read_header(&self.file, self.at)?).ok_or_else(nonsense)?;
-        // What was written before the count was is there to be read after it.
+        // The acquire fence makes everything visible that was written before the count.
         fence(Ordering::Acquire);
         self.lost = header.lost;
         let fresh = header.written.checked_sub(self.read).ok_or_else(nonsense)?;
@@ -139,13 +140,13 @@ impl Ring {
             return Ok(());
         }
         let bytes = self.bytes(fresh)?;
-        // Only now: the program has gone on writing.
+        // Taken only now, because the program has continued to write.
         let period = Period { since, until: now(), ahead_ns: self.ahead_ns };
         let (pid, is_foreign, ids) = (self.pid, self.is_foreign, RefCell::new(ids));
         let thread = |tid| Tid(if is_foreign { ids.borrow_mut().thread(pid, tid) } else { tid });
         let readable = self.decoder.decode(&bytes, &thread, period, open, events);
         self.read = header.written;
-        // The program is told that there is room again; one that has ended does not mind.
+        // Notifies the program that the ring has room again. An ended program ignores this.
         let _ = self.file.write_all_at(&self.read.to_le_bytes(), self.at + header::READ as u64);
         if readable { Ok(()) } else { Err(nonsense()) }
     }

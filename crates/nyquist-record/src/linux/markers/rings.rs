@@ -1,4 +1,4 @@
-//! All rings and text files of markers, and what was counted in them.
+//! All rings and text files of markers, and the counts of their content.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -12,17 +12,19 @@ use super::summary::Summary;
 use super::text::{self, TextFile};
 use nyquist_perf::{Budget, Charge};
 
-/// How many rings, and how many text files, are read: a thread that marks has one, and those of threads that have ended
-/// are used again.
+/// The most rings, and the most text files, that are read. Each thread with markers has one, and those of
+/// ended threads are reused.
 pub(super) const MAX_FILES: usize = 1 << 14;
 
-/// How much memory a marker takes of a profile that is being made, for each byte of its record: small records grow most.
+/// How much memory a marker uses in a profile, for each byte of its record: the factor is largest for small
+/// records.
 const MEMORY_PER_BYTE: u64 = 8;
 
-/// What is read.
+/// The rings and text files that are read.
 #[derive(Debug)]
 pub(super) struct Rings {
-    /// The memory that all markers may take: a program can write them as fast as memory can be written.
+    /// The memory for all markers. It is limited because a program can write markers as fast as memory can be
+    /// written.
     charge: Charge,
     is_full: bool,
     read: Vec<Ring>,
@@ -36,12 +38,12 @@ pub(super) struct Rings {
     refused: u64,
 }
 
-/// What became of a ring that was found.
+/// What happened to a ring that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It is read, or will never be.
+    /// It is read, or will never be read.
     Settled,
-    /// It is to be looked at again.
+    /// It must be checked again.
     NotYet,
 }
 
@@ -66,7 +68,7 @@ impl Rings {
         self.since = since;
     }
 
-    /// Takes note of a mapping: it may be of a text file.
+    /// Notes a mapping, which may be that of a text file.
     pub(super) fn notice(&mut self, mapping: &Mapping) {
         let Some(owner) = text::owner(mapping) else { return };
         let known = |file: &TextFile| file.path == mapping.path;
@@ -79,7 +81,7 @@ impl Rings {
         }
     }
 
-    /// Reads the ring at a place in a file from now on, if it is one of no more than so many bytes.
+    /// Reads the ring at an offset in a file from now on, if its capacity is at most `most` bytes.
     pub(super) fn take(&mut self, file: Arc<File>, at: u64, most: u64) -> Taken {
         if self.read.len() >= MAX_FILES {
             return Taken::Settled;
@@ -93,7 +95,7 @@ impl Rings {
         Taken::Settled
     }
 
-    /// Counts a file that is none of markers.
+    /// Counts a file without valid markers.
     pub(super) fn refuse(&mut self) {
         self.unreadable_files += 1;
     }
@@ -119,7 +121,7 @@ impl Rings {
         self.markers += (events.len() - before) as u64;
     }
 
-    /// Adds the intervals that have no end, and says what was counted.
+    /// Adds the intervals that have no end, and returns the counts.
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> Summary {
         let before = events.len();
         std::mem::take(&mut self.open).finish(events);

@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use super::held_folder::{Held, names};
 use crate::linux::sys::users;
 
-/// How the names of the folders begin. Three numbers follow.
+/// The prefix of the folder names. Three numbers follow.
 pub(super) const PREFIX: &str = "nyquist-markers-";
 
-/// How many folders are removed at a time, and how many files of each: what is more is left to later recordings.
+/// How many folders are removed at a time, and how many files of each. The rest is left to later recordings.
 const MOST: usize = 16;
 const MOST_FILES: usize = 1 << 12;
 
@@ -23,8 +23,8 @@ pub(super) fn remove(place: &File) {
     }
 }
 
-/// Whether the folder is one that this user may tidy up, and its recorder is dead. Into a folder with these permissions
-/// nobody but its owner can have put anything, and nobody else can have moved it here.
+/// Whether this user may remove the folder, and its recorder is dead. With these permissions, only its owner
+/// can have put files into the folder or moved it here.
 fn may_remove(held: &Held) -> bool {
     let user = users::effective();
     (user == 0 || held.status.owner == user)

@@ -1,20 +1,20 @@
-//! What was counted while markers were read.
+//! The counts of the marker reader.
 
-/// What was counted.
+/// The counts of the marker reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Markers that were read.
     pub markers: u64,
-    /// Records for which the programs had no room.
+    /// Records that programs dropped because there was no room.
     pub lost: u64,
-    /// Records and lines that could not be understood.
+    /// Records and lines that could not be decoded.
     pub unreadable: u64,
-    /// Files of processes that are not known, or of another user than the file.
+    /// Files of processes that are unknown, or that belong to another user than the file.
     pub unknown_processes: u64,
-    /// Text files that are not those that were mapped, and that the program may not be able to read.
+    /// Text files that differ from the mapped ones, and that the program may lack the permission to read.
     pub refused: u64,
-    /// Rings, or all that would have followed, whose file has become shorter.
+    /// Rings whose file was truncated, with all their later content.
     pub cut: u64,
-    /// Whether the markers took all memory that they may take, and later ones were not read.
+    /// Whether the markers reached their memory limit, so that later ones were not read.
     pub is_full: bool,
 }

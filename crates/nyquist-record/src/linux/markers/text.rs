@@ -1,4 +1,4 @@
-//! Files of samply's protocol: text that grows, found by its mapping.
+//! Marker files of samply's protocol: growing text files, found by their mappings.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -12,7 +12,7 @@ use super::ids::Ids;
 use crate::linux::sys::beneath::{Found, Status, at_once};
 use crate::linux::{now, proc};
 
-/// The most that is read of one file.
+/// The maximum that is read of one file.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// How much is read at a time.
@@ -24,39 +24,40 @@ pub(super) struct TextFile {
     pub(super) path: String,
     file: File,
     owner: (Pid, Tid),
-    /// How far the program's clock is ahead of ours.
+    /// How far the program's clock is ahead of this process's.
     ahead_ns: i64,
     read: u64,
-    /// Where the reading ends: longer lines than a piece are none.
+    /// Where reading ends: a line longer than a piece is invalid.
     most: u64,
     pub(super) unreadable: u64,
 }
 
-/// What is at the path is not what was mapped, and may be what the program may not read.
+/// The file at the path is not the mapped one, and the program may lack the permission to read it.
 #[derive(Debug)]
 pub(super) struct NotTheirs;
 
-/// The process and the thread whose markers a mapping shows, if its name is that of a marker file; the thread as the program
-/// counts it.
+/// The process and the thread whose markers a mapping contains, if its name is that of a marker file. The
+/// thread id is the one in the program's namespace.
 pub(super) fn owner(mapping: &Mapping) -> Option<(Pid, Tid)> {
     let (_, tid) = marker_text::owner_in_path(&mapping.path)?;
     Some((mapping.pid?, tid))
 }
 
 impl TextFile {
-    /// Opens the file that a mapping shows. `None` where there is none.
+    /// Opens the file of a mapping. `None` if it does not exist.
     pub(super) fn of_mapping(
         mapping: &Mapping,
         (pid, tid): (Pid, Tid),
         ids: &mut Ids,
     ) -> Result<Option<Self>, NotTheirs> {
-        // The path is the program's, which has its own root; and by the time it is opened, the program may be gone.
+        // The path belongs to the program, which has its own root, and the program may be gone before the
+        // file is opened.
         let own_root = format!("/proc/{}/root", pid.0);
         let roots = [Path::new(&own_root), Path::new("/")];
         let user = proc::effective_user(pid.0);
         let mut verdict = Ok(None);
         for root in roots {
-            // A path that the kernel says has no links in it.
+            // The kernel reports this path, and it contains no links.
             let Ok(found) = Found::under_root(root, Path::new(&mapping.path)) else { continue };
             if !may_read(&found.status, &mapping.identity, user) {
                 verdict = Err(NotTheirs);
@@ -82,7 +83,8 @@ impl TextFile {
         self.read
     }
 
-    /// Reads the whole lines that were written since the last time; at the end of a recording, also one that was cut.
+    /// Reads the whole lines that were written since the last time; at the end of a recording, also a
+    /// truncated one.
     pub(super) fn read(&mut self, since: Timestamp, last: bool, events: &mut Vec<Event>) {
         let len = self.file.metadata().map_or(0, |metadata| metadata.len()).min(self.most);
         while self.read < len {
@@ -98,7 +100,7 @@ impl TextFile {
                 }
                 return;
             };
-            // Only now: the program has gone on writing.
+            // Taken only now, because the program has continued to write.
             let period = Period { since, until: now(), ahead_ns: self.ahead_ns };
             self.unreadable += marker_text::decode(&bytes[..whole], self.owner, period, events);
             self.read += whole as u64;
@@ -106,8 +108,8 @@ impl TextFile {
     }
 }
 
-/// Whether a file shows a program's user nothing new: it is the very one that the program has mapped, or that user's own, or one of
-/// root's that everybody may read.
+/// Whether reading a file reveals nothing new to the program's user: it is the very file that the program has
+/// mapped, or belongs to that user, or belongs to root and is readable by everyone.
 fn may_read(status: &Status, mapped: &MappedFile, user: Option<u32>) -> bool {
     let is_mapped = match *mapped {
         MappedFile::Inode { major, minor, inode, .. } => {

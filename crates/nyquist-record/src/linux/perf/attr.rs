@@ -1,4 +1,4 @@
-//! What is asked of the kernel: the attributes of the sampling event and of the sideband event.
+//! The attributes of the events that are requested from the kernel.
 
 use nyquist_perf::{ReadFormat, RecordFormat, SampleType};
 use perf_event_open_sys::bindings::{
@@ -19,7 +19,7 @@ pub enum Trigger {
     CpuClock,
 }
 
-/// What the machine turned out to allow and to know.
+/// What the machine allows and supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a kernel has or refuses")]
 pub(crate) struct Features {
@@ -35,11 +35,11 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// Everything that can be asked for.
+    /// Everything that can be requested.
     pub(crate) const ALL: Self =
         Self { trigger: Trigger::Cycles, kernel: true, read: true, lost: true, kernel_code: true };
 
-    /// What to try after the kernel has refused these for a reason; `None` where the reason is about something
+    /// What to try after the kernel has refused these for a reason; `None` if the reason is about something
     /// else.
     pub(crate) fn after(self, errno: i32) -> Option<Self> {
         match errno {
@@ -59,7 +59,7 @@ impl Features {
             Self { read: true, .. } => Some(Self { read: false, ..self }),
             Self { lost: true, .. } => Some(Self { lost: false, ..self }),
             Self { kernel_code: true, .. } => Some(Self { kernel_code: false, ..self }),
-            // Cycles may be what was invalid, so the clock gets everything once more.
+            // The cycles may have been invalid, so the clock tries everything once more.
             Self { trigger: Trigger::Cycles, kernel, .. } => {
                 Some(Self { trigger: Trigger::CpuClock, kernel, ..Self::ALL })
             }
@@ -68,15 +68,15 @@ impl Features {
     }
 }
 
-/// How far an event reaches.
+/// The reach of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// A thread on a CPU, with all threads and processes that are born from it.
+    /// A thread on a CPU, with all its descendants.
     Thread {
-        /// Whether it begins when the process calls exec, and not when it is switched on.
+        /// Whether it begins when the process calls exec, rather than when it is enabled.
         from_exec: bool,
     },
-    /// Whatever runs on a CPU, or what of it belongs to a control group.
+    /// Whatever runs on a CPU, or the part of it that belongs to a control group.
     Cpu,
 }
 
@@ -85,25 +85,25 @@ pub(crate) enum Reach {
 pub(crate) struct Common {
     pub(crate) features: Features,
     pub(crate) reach: Reach,
-    /// Whether it is told, too, when threads come to a CPU and leave it.
+    /// Whether the event also reports context switches.
     pub(crate) switches: bool,
     pub(crate) call_graph: CallGraph,
-    /// Whether there are events beside the clock, whose samples say more.
+    /// Whether there are events beside the clock, whose samples contain more fields.
     pub(crate) events_beside: bool,
 }
 
 impl Common {
-    /// Whether samples come with what their thread has used. The count of a CPU is no thread's.
+    /// Whether samples contain the CPU time of their thread. The count of a CPU is not that of a thread.
     pub(crate) fn reads_threads(self) -> bool {
         self.features.read && matches!(self.reach, Reach::Thread { .. })
     }
 
-    /// Whether the samples of events beside the clock can have the count of their event.
+    /// Whether the samples of events beside the clock can contain the count of their event.
     pub(crate) fn counts_beside(self) -> bool {
         self.reach == Reach::Cpu || self.reads_threads()
     }
 
-    /// Whether a clock must count beside the event that samples: cycles are no time.
+    /// Whether a clock must count beside the sampling event, because cycles are not time.
     pub(crate) fn clock_beside(self) -> bool {
         self.features.trigger == Trigger::Cycles && matches!(self.reach, Reach::Thread { .. })
     }
@@ -123,7 +123,7 @@ impl Common {
             sample_type = sample_type.with(SampleType::REGS_USER).with(SampleType::STACK_USER);
         }
         if self.events_beside {
-            // The layout is that of all events, so that whoever parses the records need not look which one is at hand.
+            // All events share one layout, so that a parser need not check which event a record is from.
             sample_type = sample_type.with(SampleType::ADDR).with(SampleType::RAW);
         }
         if self.reads_threads() {
@@ -146,24 +146,24 @@ impl Common {
     }
 }
 
-/// What the sampling event is opened with besides its features.
+/// The parameters of the sampling event besides its features.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampling {
     pub(crate) rate_hz: u32,
     pub(crate) stack_bytes: u32,
-    /// The bytes in the ring at which its reader is woken.
+    /// The fill level of the ring in bytes at which its reader is woken.
     pub(crate) wake_at: u32,
-    /// The counting unit of the CPU's kind of core, where there are several kinds.
+    /// The counting unit (PMU) of the CPU's kind of core, if there are several kinds.
     pub(crate) unit: Option<u32>,
 }
 
-/// The event that samples. One that copies more of each stack is switched on later, in the first one's place.
+/// The sampling event. One with larger stack copies is enabled later and replaces the first.
 pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
     let mut attr = begin(common);
     match common.features.trigger {
         Trigger::Cycles => {
             attr.type_ = PERF_TYPE_HARDWARE;
-            // The unit's number goes into the upper half (`PERF_PMU_TYPE_SHIFT`).
+            // The unit's number is in the upper half (`PERF_PMU_TYPE_SHIFT`).
             let unit = u64::from(sampling.unit.unwrap_or(0)) << 32;
             attr.config = u64::from(PERF_COUNT_HW_CPU_CYCLES) | unit;
             attr.set_freq(1);
@@ -173,18 +173,19 @@ pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
             attr.type_ = PERF_TYPE_SOFTWARE;
             attr.config = u64::from(PERF_COUNT_SW_CPU_CLOCK);
             attr.__bindgen_anon_1.sample_period = period_ns(sampling.rate_hz);
-            // An idle CPU uses no time; its clock ticks all the same, as no counter of cycles does.
+            // An idle CPU uses no time, but its clock still ticks, unlike a counter of cycles.
             attr.set_exclude_idle(u64::from(common.reach == Reach::Cpu));
         }
     }
-    // With the samples, which wake nobody: there are thousands a second of programs that wait often.
+    // In the samples' ring, where they cause no wake-up: programs that wait often have thousands a second.
     attr.set_context_switch(u64::from(common.switches));
     attr.sample_stack_user = sampling.stack_bytes;
     attr.__bindgen_anon_2.wakeup_watermark = sampling.wake_at;
     attr
 }
 
-/// The clock that counts beside cycles, in their group: it is switched with them, and never samples.
+/// The clock that counts beside cycles, in their group. It is enabled and disabled with them, and never
+/// samples.
 pub(crate) fn clock(common: Common) -> perf_event_attr {
     let mut attr = begin(common);
     attr.set_enable_on_exec(0);
@@ -195,11 +196,12 @@ pub(crate) fn clock(common: Common) -> perf_event_attr {
     attr
 }
 
-/// The clock that counts. Of a thread, the kernel writes its count down for every one that ends that was born from it.
+/// The clock that counts. For a thread, the kernel writes a record of its count for every descendant that
+/// ends.
 ///
-/// It is an event of its own, with a ring of its own: the kernel writes these records from the CPU on which the
-/// thread ends into the rings of all CPUs, which are not made for writers on other CPUs. A ring can then stop for
-/// good, and with it every sample that would have gone there.
+/// It is a separate event with a separate ring. When a thread ends, the kernel writes these records from its
+/// CPU into the rings of all CPUs. But a ring does not support writers on other CPUs. Such a ring can stop
+/// for good, and all later samples of that ring would be lost.
 pub(crate) fn totals(common: Common, wake_at: u32) -> perf_event_attr {
     let mut attr = begin(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
@@ -214,8 +216,8 @@ pub(crate) fn totals(common: Common, wake_at: u32) -> perf_event_attr {
     attr
 }
 
-/// The event that counts nothing and tells of mappings, names and tasks. `wake_at` is 1 where every record is to wake its
-/// reader, so that files can be opened while the process that maps them lives.
+/// The event that counts nothing and reports mappings, names and tasks. If `wake_at` is 1, every record wakes
+/// its reader, so that files can be opened while the process that maps them lives.
 pub(crate) fn sideband(common: Common, wake_at: u32) -> perf_event_attr {
     let mut attr = begin(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
@@ -223,21 +225,23 @@ pub(crate) fn sideband(common: Common, wake_at: u32) -> perf_event_attr {
     attr.sample_stack_user = LEAST_STACK;
     attr.set_mmap(1);
     attr.set_mmap2(1);
-    // Memory for data as well: samply's marker files are found by their mappings, and perf looks for unwind information there.
+    // Also data mappings: samply's marker files are found by their mappings, and perf searches there for
+    // unwind information.
     attr.set_mmap_data(1);
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);
-    // Compiled BPF programs that are gone at the end have their names from here.
+    // The names of compiled BPF programs that are gone at the end come from these records.
     attr.set_ksymbol(u64::from(common.features.kernel_code && common.features.kernel));
-    // No build ids are asked for: while one event has them, the kernel says of the mappings in all events of the machine that they have some, also in
-    // those that did not ask, and perf ends itself over that. They are read from the files.
+    // Does not request build ids; they are read from the files instead. While one event has them, the kernel
+    // marks the mappings of all events on the machine as having build ids. This includes events that did not
+    // request them, and perf then exits.
     attr.__bindgen_anon_2.wakeup_watermark = wake_at;
     attr
 }
 
-/// The kernel refuses a stack copy of no bytes, and events that never sample must still state the layout of those
-/// that do, for their other records end alike.
+/// The kernel refuses a stack copy of zero bytes. Events that never sample must still state the layout of
+/// those that do, because their other records end in the same way.
 pub(super) const LEAST_STACK: u32 = 8;
 
 /// The time between two samples.
@@ -245,7 +249,7 @@ pub(crate) fn period_ns(rate_hz: u32) -> u64 {
     1_000_000_000 / u64::from(rate_hz.max(1))
 }
 
-/// What the attributes of all events have in common.
+/// The attributes that all events have in common.
 pub(super) fn begin(common: Common) -> perf_event_attr {
     let Common { features, reach, call_graph, .. } = common;
     let format = common.format();
@@ -261,7 +265,8 @@ pub(super) fn begin(common: Common) -> perf_event_attr {
     attr.set_enable_on_exec(u64::from(reach == Reach::Thread { from_exec: true }));
     attr.set_exclude_kernel(u64::from(!features.kernel));
     attr.set_exclude_hv(u64::from(!features.kernel));
-    // Newer kernels refuse call chains to those who may not see the kernel, unless its part is left out.
+    // Newer kernels refuse call chains to users without access to the kernel, unless the kernel's part is
+    // excluded.
     attr.set_exclude_callchain_kernel(u64::from(!features.kernel));
     attr.set_exclude_callchain_user(u64::from(call_graph != CallGraph::FramePointers));
     attr.set_sample_id_all(1);
@@ -279,7 +284,7 @@ mod tests {
         Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
     }
 
-    /// Asks a kernel that refuses with an errno until it refuses no longer, and says what is left.
+    /// Repeats a request until the kernel no longer refuses it with an errno. Returns the remaining features.
     fn asked(refusal: impl Fn(Features) -> Option<i32>) -> Option<Features> {
         let mut features = Features::ALL;
         for _ in 0..20 {
@@ -331,7 +336,7 @@ mod tests {
         );
     }
 
-    /// They would be in the records of others, too.
+    /// They would be in the records of other recorders, too.
     #[test]
     fn no_event_asks_for_build_ids() {
         let common = common(Features::ALL, Reach::Cpu);

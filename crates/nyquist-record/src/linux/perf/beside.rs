@@ -1,4 +1,5 @@
-//! Events beside the clock: what is asked of the kernel, on which CPUs they are opened, and why they cannot be.
+//! Events beside the clock: their attributes, the CPUs on which they are opened, and the reasons for
+//! failures.
 
 use std::ffi::CString;
 use std::io;
@@ -10,25 +11,26 @@ use crate::linux::event_names::Selector;
 use crate::linux::recorded_event::{Pacing, RecordedEvent};
 use crate::linux::sys::event::{self, Subject, perf_event_attr};
 
-/// The most of a stack that is copied with each: there can be hundreds of thousands a second.
+/// The largest stack copy in each sample: there can be hundreds of thousands per second.
 const MOST_STACK: u32 = 8 << 10;
 
-/// The same with events whose number in a second is limited.
+/// The same for events with a limited rate.
 const MOST_STACK_OF_FEW: u32 = 32 << 10;
 
-/// How events beside the clock are opened on a CPU.
+/// The parameters for opening events beside the clock on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
     pub(crate) common: Common,
     pub(crate) cpu: u32,
-    /// What is copied of a stack with the clock's samples.
+    /// The size of the stack copies in the clock's samples.
     pub(crate) stack_bytes: u32,
-    /// The bytes in the ring at which its reader is woken.
+    /// The fill level of the ring in bytes at which its reader is woken.
     pub(crate) wake_at: u32,
 }
 
 impl Opening {
-    /// Opens an event: once for each place that it stands for, and not where its unit does not count on this CPU.
+    /// Opens an event: once for each of its selectors. Skips a selector whose unit does not count on this
+    /// CPU.
     pub(crate) fn open(
         &self,
         recorded: &RecordedEvent,
@@ -47,8 +49,9 @@ impl Opening {
             let mut attr = self.attr(recorded, selector);
             let mut subject = subject;
             if is_thread && selector.probe.is_some() {
-                // The kernel refuses the forks of threads with such an event that is inherited (Linux 6.18, `perf_uprobe_init`
-                // looks for the file's path in the memory of the process that forks). The converter leaves others' out.
+                // The kernel refuses the forks of threads with such an event if it is inherited (Linux 6.18:
+                // `perf_uprobe_init` searches for the file's path in the memory of the forking process). The
+                // converter drops samples of other processes.
                 attr.set_inherit(0);
                 attr.set_enable_on_exec(0);
                 subject = Subject::Everyone;
@@ -104,14 +107,14 @@ fn set_filter(event: &OwnedFd, recorded: &RecordedEvent, filter: &str) -> Result
     event::set_filter(event.as_fd(), &text).map_err(refused)
 }
 
-/// What it means that the kernel refuses an event.
+/// Converts the kernel's refusal of an event into an error.
 fn event_error(recorded: &RecordedEvent, common: Common, source: io::Error) -> OpenError {
     let event = recorded.event.name.clone();
     let refusal = match source.raw_os_error().unwrap_or(0) {
         libc::EACCES | libc::EPERM if recorded.event.is_tracepoint() => EventRefusal::TracepointNotPermitted,
         libc::EACCES | libc::EPERM if recorded.event.is_probe() => EventRefusal::ProbeNotPermitted,
         libc::EACCES | libc::EPERM => EventRefusal::NotPermitted { user_only: !common.features.kernel },
-        // The layout of samples is that of the clock, which the kernel has granted.
+        // The layout of samples is not the reason, because the kernel has accepted it for the clock.
         libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP | libc::EINVAL
             if recorded.event.selectors.iter().any(|selector| selector.cpus.is_some())
                 && common.reach != Reach::Cpu =>

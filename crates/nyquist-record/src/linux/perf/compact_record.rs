@@ -1,28 +1,29 @@
-//! Copying one record out of a ring: of a stack copy only the bytes that are there.
+//! Copies one record out of a ring, without the unused bytes of its stack copy.
 //!
-//! The kernel reserves the room that was asked for and fills as much of it as the stack has. What is copied out
-//! is a record of the same layout with less room, so whoever parses it need not know. Often other memory follows behind a
-//! stack, and the kernel copies on: where it is known where a thread's stack has its root, what lies behind is left out, too.
+//! The kernel reserves the requested room and fills the part that the stack has. The copied-out record has
+//! the same layout with less room, so parsers need no special case. Often other memory follows a stack, and
+//! the kernel copies that too. If the root of a thread's stack is known, what follows it is omitted as well.
 
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, SampleLayout, StackPlace};
 
 use super::stack_bases::StackBases;
 
-/// So much is copied beyond the outermost word that walks to a root have looked at so far, in bytes.
+/// How many bytes are copied beyond the outermost word that walks to a root have read so far.
 const BEHIND_ROOT: u64 = 512;
 
 /// A record that was copied out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Compacted {
-    /// How long the copy of it is.
+    /// The length of the copied record.
     pub(crate) len: usize,
-    /// Whether it is a sample whose stack may go on behind its copy: that fills all its room, or does not reach the root.
+    /// Whether it is a sample whose stack may continue beyond its copy: the copy fills all its room, or does
+    /// not reach the root.
     pub(crate) may_go_on: bool,
 }
 
-/// Copies a record to the start of `out`, which has room for it. `read` copies bytes of the record from an offset on;
-/// `roots` says where stacks end, as far as that is known.
+/// Copies a record to the start of `out`, which has room for it. `read` copies bytes of the record from an
+/// offset on; `roots` contains where stacks end, as far as known.
 pub(crate) fn compact(
     read: impl Fn(usize, &mut [u8]),
     header: Header,
@@ -39,7 +40,7 @@ pub(crate) fn compact(
     Compacted { len: stack.copy_shortened(read, len, out), may_go_on }
 }
 
-/// How many bytes of a copy are the stack's, and whether the stack may go on behind them.
+/// How many bytes of a copy are used, and whether the stack may continue beyond them.
 pub(super) fn stack_bytes(
     read: &impl Fn(usize, &mut [u8]),
     stack: &StackPlace,
@@ -51,7 +52,7 @@ pub(super) fn stack_bytes(
     (len, len == stack.room || lacks_root)
 }
 
-/// How many bytes of a stack there are up to its root, where that is known.
+/// The size of a stack up to its root, if that is known.
 fn up_to_root(
     read: &impl Fn(usize, &mut [u8]),
     stack: &StackPlace,
@@ -63,8 +64,9 @@ fn up_to_root(
     usize::try_from(distance.checked_add(BEHIND_ROOT)?.checked_next_multiple_of(8)?).ok()
 }
 
-/// Whether a copy ends before the root although there is room for it. In an interrupt the kernel can make no page that the thread has not
-/// used so far, as of an array in a frame: the copy ends where one is missing, and everything behind it is missing, too.
+/// Whether a copy ends before the root although it has room. In an interrupt, the kernel cannot map a page
+/// that the thread has not used yet, such as a part of an array in a frame. The copy ends at such a page, and
+/// everything beyond it is missing.
 fn lacks_root(stack: &StackPlace, up_to_root: usize) -> bool {
     up_to_root <= stack.room && stack.len + BEHIND_ROOT as usize <= up_to_root
 }
@@ -78,10 +80,10 @@ mod tests {
     use crate::linux::options::CallGraph;
     use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
 
-    /// How many registers samples have.
+    /// The number of registers in samples.
     const REGISTERS: u32 = arch::perf::USER_REGISTERS.count_ones();
 
-    /// A sample as the kernel writes it: `room` bytes for the stack, of which `len` are there.
+    /// A sample as the kernel writes it: with `room` bytes for the stack, of which `len` are used.
     fn sample(format: &RecordFormat, chain: u64, registers: bool, room: u64, len: u64) -> Vec<u8> {
         let mut words = vec![1, 2, 3, 4, 5, 6];
         if format.read_format.contains(ReadFormat::GROUP) {
@@ -177,7 +179,7 @@ mod tests {
     #[test]
     fn what_lies_behind_the_root_is_left_out() {
         for format in formats() {
-            // The thread is number 0, and the stack pointer 7.
+            // The thread id is 0, and the stack pointer is 7.
             let roots = StackBases::default();
             let check = |root: Option<u64>, registers: bool, len: u64, expected: usize, goes_on: bool| {
                 roots.set(0, root);

@@ -1,4 +1,4 @@
-//! The events of a recording in the terms of a perf.data file.
+//! Describes the events of a recording in the form of a perf.data file.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::events::{Events, Role};
 use super::outcome::Outcome;
 use crate::linux::sys::event::perf_event_attr;
 
-/// What the events were opened with.
+/// The parameters with which the events were opened.
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) common: Common,
@@ -18,7 +18,7 @@ pub(crate) struct Described {
 }
 
 impl Described {
-    /// The events, with the numbers of all that were opened. Asks the kernel for each.
+    /// The events, with the ids of all that were opened. Queries the kernel for each.
     pub(crate) fn events(&self, events: &Events) -> io::Result<Vec<WrittenEvent>> {
         let mut written = Vec::new();
         let sidebands = [Role::Sideband, Role::LazySideband];
@@ -42,7 +42,7 @@ impl Described {
 
     fn attr(&self, role: Role) -> EventAttr {
         let Self { common, outcome } = self;
-        // When the events were switched on is nothing to whoever reads the file.
+        // How the events were enabled is irrelevant for readers of the file.
         let reach = match common.reach {
             Reach::Thread { .. } => Reach::Thread { from_exec: false },
             reach @ Reach::Cpu => reach,
@@ -61,13 +61,13 @@ impl Described {
             }
             Role::Clock => (clock(common), 0),
             Role::Totals => (totals(common, 1), 0),
-            // They are not kept in files.
+            // They are not stored in files.
             Role::Sideband | Role::LazySideband | Role::Beside(_) => (sideband(common, 1), 0),
         })
     }
 }
 
-/// The period, or the frequency, of the event that samples.
+/// The period, or the frequency, of the sampling event.
 fn sample_period(common: Common, rate_hz: u32) -> u64 {
     match common.features.trigger {
         Trigger::Cycles => u64::from(rate_hz),

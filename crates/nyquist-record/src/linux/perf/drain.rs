@@ -1,6 +1,6 @@
-//! Draining rings: what they hold is copied out into memory of their own, and handed over. Nothing else happens here:
-//! it shares no lock with later stages, and nothing is allocated but the buffers of the pool, each once, and the short lists
-//! that they are handed over in.
+//! Draining rings: copies their records into buffers and sends these on. This does nothing else, and shares
+//! no lock with later stages. It allocates only the buffers of the pool, each once, and the short lists in
+//! which they are sent.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -22,43 +22,43 @@ use crate::linux::arch;
 use crate::linux::pool::{BUFFER_BYTES, BufferWriter, Need, Pool};
 use crate::linux::sys::ring::Ring;
 
-/// What is handed over: filled memory, and how far the past is complete.
+/// What is sent on: a filled buffer, and the time before which all records are complete.
 #[derive(Debug)]
 pub(crate) struct FilledBuffer {
-    /// Nothing where only the past has become complete.
+    /// `None` if only that time has advanced.
     pub(crate) buffer: Option<BufferWriter>,
     pub(crate) complete_before: Timestamp,
 }
 
-/// How many buffers are filled before they are handed over, also in the midst of a round.
+/// How many buffers are filled before they are sent on, also within a round.
 const HANDED_OVER_AT_ONCE: usize = 16;
 
-/// How much of a record is fetched while the one before is copied: its fixed fields, a call chain, registers, and the innermost part of
-/// a stack. What comes after that, the processor foresees.
+/// How much of a record is prefetched while the previous one is copied: its fixed fields, call chain,
+/// registers, and the innermost part of the stack. The hardware prefetcher handles the rest.
 const FETCHED_AHEAD: u64 = 1536;
 
 /// The longest record: its size is a `u16`.
 const LONGEST_RECORD: usize = 1 << 16;
 
-/// What it takes to drain rings, which is the same for all of them.
+/// The parameters for draining that are the same for all rings.
 #[derive(Debug)]
 pub(crate) struct Draining {
     pub(crate) format: RecordFormat,
-    /// The events beside the clock, some of whose samples have another layout.
+    /// The events beside the clock. Some of their samples have another layout.
     pub(crate) beside: EventsBeside,
     /// The size of the pool that records are copied into.
     pub(crate) buffers: usize,
     pub(crate) out: SyncSender<Vec<FilledBuffer>>,
-    /// Whom to tell of copies that do not hold the whole stack, where somebody wants to know.
+    /// The receiver of truncated stack copies, if there is one.
     pub(crate) cuts: Option<TruncatedStackSender>,
-    /// Where stacks have their roots, as far as that is known.
+    /// Where stacks have their roots, as far as known.
     pub(crate) roots: Arc<StackBases>,
 }
 
 /// Drains some rings.
 #[derive(Debug)]
 pub(crate) struct Drainer {
-    /// The rings of each CPU, those for the sideband first.
+    /// The rings of each CPU, with the sideband rings first.
     pub(crate) rings: Vec<RingSource>,
     copier: Copier,
 }
@@ -68,21 +68,22 @@ pub(crate) struct Drainer {
 struct Copier {
     draining: Draining,
     layout: SampleLayout,
-    /// Those of samples of events beside the clock that say less or more.
+    /// The layouts of samples of events beside the clock that contain fewer or more fields.
     other_layouts: [(SampleFields, SampleLayout); 2],
     pool: Pool,
     lineage: Option<InheritedEventFilter>,
     ended: EndedThreads,
     losses: Losses,
     filling: Option<BufferWriter>,
-    /// What is filled and was not handed over yet: whoever takes it may get this thread's CPU at once.
+    /// The filled buffers that were not sent yet. They wait because the receiver may preempt this thread at
+    /// once.
     filled: Vec<FilledBuffer>,
-    /// How far the past is complete with what was handed over, and what is filled now.
+    /// The time before which records are complete with what was sent and what is filled now.
     complete_before: Timestamp,
 }
 
 impl Drainer {
-    /// To drain these rings; given where samples come from, if threads have more events than their own.
+    /// Makes a drainer for these rings. `lineage` is set if threads have more events than their own.
     pub(crate) fn new(
         rings: Vec<RingSource>,
         draining: Draining,
@@ -106,8 +107,8 @@ impl Drainer {
         Self { rings, copier }
     }
 
-    /// Copies out what the rings hold. Gives back the time of the oldest record that had to stay, if there was no memory to copy
-    /// it into.
+    /// Copies out what the rings hold. Returns the time of the oldest record that stays, if there was no
+    /// memory to copy it.
     pub(crate) fn drain(&mut self) -> Option<u64> {
         let Self { rings, copier } = self;
         let mut has_room = true;
@@ -117,16 +118,16 @@ impl Drainer {
         if has_room { None } else { self.oldest_first() }
     }
 
-    /// Goes on where there is hardly any memory left: with what is oldest in all rings, in the order of time. Gives back the
-    /// time of the oldest record that stays.
+    /// Continues when hardly any memory is left: copies the oldest records of all rings, in order of time.
+    /// Returns the time of the oldest record that stays.
     ///
-    /// What was copied out of one ring waits until nothing older can come from another. Were the last of the memory filled with
-    /// anything newer than what stays, nothing would ever come back.
+    /// A record copied out of one ring waits until no older record can come from another. If the last memory
+    /// were filled with records newer than one that stays, no buffer would ever come back.
     fn oldest_first(&mut self) -> Option<u64> {
         let Self { rings, copier } = self;
         loop {
             let (mut oldest, mut next): (Option<(u64, &mut Ring)>, _) = (None, u64::MAX);
-            // What is dropped where there is no memory does not wait for any.
+            // Records that are dropped when there is no memory do not wait for any.
             let waits = |source: &&mut RingSource| source.need != Need::Occurrences;
             for RingSource { ring, .. } in rings.iter_mut().filter(waits) {
                 let Some(time) = first_time(ring, &copier.layout) else { continue };
@@ -142,8 +143,8 @@ impl Drainer {
         }
     }
 
-    /// Hands over all that was copied out. With the last of it the past is complete up to that time. If nothing was copied out,
-    /// and `is_due`, the time is handed over alone.
+    /// Sends on all that was copied out. Its last buffer also states that records are complete up to that
+    /// time. If nothing was copied out and `is_due` is set, sends the time alone.
     pub(crate) fn hand_over(&mut self, complete_before: Timestamp, is_due: bool) {
         let copier = &mut self.copier;
         copier.complete_before = complete_before;
@@ -156,15 +157,15 @@ impl Drainer {
         copier.hand_over();
     }
 
-    /// The ends of threads, and the losses, that records have reported.
+    /// The ends of threads and the losses that records have reported.
     pub(crate) fn into_reports(self) -> (EndedThreads, Losses) {
         (self.copier.ended, self.copier.losses)
     }
 }
 
 impl Copier {
-    /// Copies out what is in a ring: its first record, and all that follow and are older than `until`. `None` where there is no
-    /// memory for more.
+    /// Copies out of a ring its first record and all following ones older than `until`. Returns `None` if no
+    /// memory is left.
     fn ring(&mut self, ring: &mut Ring, need: Need, until: Option<u64>) -> Option<()> {
         let head = ring.head();
         let start = ring.tail();
@@ -173,7 +174,7 @@ impl Copier {
             let mut header = [0; Header::LEN];
             ring.copy(at, &mut header);
             let header = Header::parse(&header).ok().filter(|header| usize::from(header.size) >= Header::LEN);
-            // The kernel writes whole records only; should that ever fail, what it wrote is given up.
+            // The kernel writes whole records only. If that ever fails, the contents of the ring are dropped.
             let Some(header) = header else {
                 ring.release(head);
                 return Some(());
@@ -220,9 +221,9 @@ impl Copier {
         Some(())
     }
 
-    /// Leaves out a record of an event beside the clock, as there is no memory for it, and counts it.
+    /// Drops and counts a record of an event beside the clock, because there is no memory for it.
     fn drop_beside(&mut self, ring: &mut Ring, at: u64, header: Header) {
-        // What a record of losses tells of is counted in the end, by the events themselves.
+        // The losses in a record of losses are counted at the end, from the events themselves.
         if header.kind == record::SAMPLE {
             self.losses.drop_beside();
         }
@@ -234,7 +235,7 @@ impl Copier {
         until.is_none_or(|until| first_time(ring, &self.layout).is_some_and(|time| time < until))
     }
 
-    /// Takes memory with room for a record of any length, if there is some.
+    /// Makes sure that the current buffer has room for a record of any length, if memory is available.
     fn make_room(&mut self, need: Need) {
         let is_full =
             |filling: &mut BufferWriter| filling.is_kept_from(need) || filling.room().len() < LONGEST_RECORD;
@@ -249,26 +250,25 @@ impl Copier {
         }
     }
 
-    /// Takes what is being filled for filled.
+    /// Ends the current buffer and queues it to be sent.
     fn end_filling(&mut self) {
         let buffer = self.filling.take().filter(|buffer| !buffer.is_empty());
         let complete_before = self.complete_before;
         self.filled.extend(buffer.map(|buffer| FilledBuffer { buffer: Some(buffer), complete_before }));
     }
 
-    /// Hands over what is filled, all at once: who takes it is woken once and not for every buffer.
+    /// Sends all filled buffers at once, so that the receiver is woken once and not for every buffer.
     fn hand_over(&mut self) {
         if !self.filled.is_empty() {
             let next = Vec::with_capacity(HANDED_OVER_AT_ONCE);
-            // The channel has room for every buffer that there is. Where nobody listens any more, the buffers go
-            // back to the pool.
+            // The channel has room for every buffer. If the receiver is gone, the buffers return to the pool.
             let _ = self.draining.out.try_send(std::mem::replace(&mut self.filled, next));
         }
     }
 }
 
-/// Has the processor fetch of the record after the one at `at` what will be looked at first: its beginning, and the last word, if it is
-/// as long as this one. Another CPU has written it, and it would be waited for several times.
+/// Prefetches the parts of the record after the one at `at` that are read first: its beginning, and its last
+/// word if it is as long as this one. Another CPU has written it, so the copy would stall several times.
 fn fetch_next(ring: &Ring, at: u64, header: Header, head: u64) {
     let len = u64::from(header.size);
     let next = at + len;
@@ -278,7 +278,7 @@ fn fetch_next(ring: &Ring, at: u64, header: Header, head: u64) {
     }
 }
 
-/// What the sample at a place in a ring says.
+/// The layout of the sample at a place in a ring.
 fn fields_at(ring: &Ring, at: u64, beside: &EventsBeside) -> SampleFields {
     let mut id = [0; 8];
     ring.copy(at + SampleLayout::EVENT_AT as u64, &mut id);
@@ -294,6 +294,6 @@ fn first_time(ring: &Ring, layout: &SampleLayout) -> Option<u64> {
     }
     ring.copy(at, &mut header);
     let header = Header::parse(&header).ok()?;
-    // A record without a time is as old as can be.
+    // A record without a time counts as the oldest.
     Some(layout.time(|offset, out| ring.copy(at + offset as u64, out), header).unwrap_or(0))
 }

@@ -1,4 +1,5 @@
-//! Rounds over all rings: each is drained, and what was copied out is handed over with how far the past is complete then.
+//! Rounds over all rings: each is drained, and the records are sent with the time before which they are
+//! complete.
 
 use std::time::Duration;
 
@@ -10,37 +11,38 @@ use super::ring_source::RingSource;
 use super::totals::EndedThreads;
 use crate::linux::sys::clock::monotonic_ns;
 
-/// How long records may take from their time stamp to the ring: a virtual CPU can lose its core in between.
+/// How long a record may take from its time stamp to the ring: a virtual CPU can be preempted in between.
 const SETTLING_NS: u64 = 20_000_000;
-/// How long there is at least from one round to the next.
+/// The minimum time between two rounds.
 const BETWEEN_ROUNDS_NS: u64 = 1_000_000;
 
-/// How often it is handed over that the past is complete up to some time, and nothing else, before it is taken. While there is no
-/// memory, the records that stay are soon older than what has settled, and then the time stays the same.
+/// How many updates of the completion time alone may be queued. While there is no memory, the records that
+/// stay are soon older than the settled time, and then the completion time stays the same.
 const MOST_TIMES: usize = 64;
 
-/// How much a reader with so many buffers hands over at most before it is taken: each buffer for itself, and times.
+/// The most messages that a reader with this many buffers queues: one for each buffer, and the time updates.
 pub(crate) fn handed_over_at_most(buffers: usize) -> usize {
     buffers + MOST_TIMES
 }
 
-/// How far the rounds have come.
+/// The progress of the rounds.
 pub(crate) struct DrainScheduler {
     drainer: Drainer,
-    /// When the last round began in which every ring was drained.
+    /// The start of the last round that drained every ring.
     started: u64,
     complete_before: u64,
-    /// The time of the oldest record that had to stay in the last round, because there was no memory to copy into.
+    /// The time of the oldest record that had to stay in the last round, because there was no memory to copy
+    /// it.
     oldest_left: Option<u64>,
 }
 
 impl DrainScheduler {
-    /// Begins with what drains the rings.
+    /// Starts with a drainer.
     pub(crate) fn new(drainer: Drainer) -> Self {
         Self { drainer, started: 0, complete_before: 0, oldest_left: None }
     }
 
-    /// All rings, in an order that stays the same.
+    /// All rings, in a fixed order.
     pub(crate) fn rings(&self) -> impl Iterator<Item = &RingSource> {
         self.drainer.rings.iter()
     }
@@ -50,8 +52,8 @@ impl DrainScheduler {
         self.rings().map(|source| source.ring.head()).sum()
     }
 
-    /// Waits where the last round began just now. A storm of short processes writes many small records, each of
-    /// which wakes the reader.
+    /// Waits if the last round began just now. A storm of short processes writes many small records, and each
+    /// wakes the reader.
     pub(crate) fn spread(&self) {
         let since = monotonic_ns().saturating_sub(self.started);
         if since < BETWEEN_ROUNDS_NS {
@@ -59,13 +61,13 @@ impl DrainScheduler {
         }
     }
 
-    /// Whether there was no memory to copy into in the last round.
+    /// Whether the last round ran out of memory to copy into.
     pub(crate) fn are_blocked(&self) -> bool {
         self.oldest_left.is_some()
     }
 
-    /// Copies out what the rings held when the round began, at `started`, and hands it over. Returns whether all of it found
-    /// room.
+    /// Copies out what the rings held when the round began, at `started`, and sends it on. Returns whether
+    /// all of it found room.
     pub(crate) fn round(&mut self, started: u64) -> bool {
         self.oldest_left = self.drainer.drain();
         let settled = started.saturating_sub(SETTLING_NS);
@@ -82,7 +84,7 @@ impl DrainScheduler {
         !self.are_blocked()
     }
 
-    /// The ends of threads, and the losses, that records have reported.
+    /// The ends of threads and the losses that records have reported.
     pub(crate) fn into_reports(self) -> (EndedThreads, Losses) {
         self.drainer.into_reports()
     }
@@ -107,9 +109,9 @@ mod tests {
     use crate::linux::sys::ring;
 
     const RECORD: usize = 32 << 10;
-    /// A ring that holds twice what the pool does.
+    /// A ring that holds twice as much as the pool.
     const RING: usize = 2 * BUFFERS * BUFFER_BYTES;
-    /// More than enough rounds, if each gets something done.
+    /// More than enough rounds, if each makes progress.
     const ROUNDS: usize = 4 * RING / BUFFER_BYTES;
 
     /// A ring full of records with these times.
@@ -128,7 +130,7 @@ mod tests {
     }
 
     impl Kernel {
-        /// Writes records with these times. Nothing but their headers and times takes up memory.
+        /// Writes records with these times. Only their headers and times use memory.
         fn write(&mut self, kind: u32, times: impl Iterator<Item = u64>) {
             let time_at = SampleLayout::new(&format(), arch::perf::STACK_POINTER).time_at() as u64;
             let header = [&kind.to_le_bytes()[..], &[0; 2], &(RECORD as u16).to_le_bytes()].concat();
@@ -140,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Whoever takes the records: it keeps those that something older could still come before.
+    /// The receiver of the records: it keeps those that an older record could still precede.
     #[derive(Default)]
     struct Taker {
         kept: Vec<(u64, Bytes)>,
@@ -171,7 +173,8 @@ mod tests {
             .format()
     }
 
-    /// Rounds over rings, with nobody to tell of cut stacks and no thread to leave out; and what they hand over.
+    /// Rounds over rings, without a receiver of truncated stacks and without a thread filter; and the channel
+    /// of their output.
     fn rounds(rings: Vec<RingSource>) -> (DrainScheduler, Receiver<Vec<FilledBuffer>>) {
         let (out, filled) = sync_channel(handed_over_at_most(BUFFERS));
         let (format, roots) = (format(), Arc::default());
@@ -207,7 +210,7 @@ mod tests {
 
     #[test]
     fn rings_of_many_cpus_drain_with_little_memory() {
-        // Each CPU has some of the oldest records, more of them together than the last buffers hold.
+        // Each CPU has some of the oldest records, in total more than the last buffers hold.
         let check = |cpus: u32| {
             let records = (0..100).map(|tick| 1 + 1000 * tick);
             let of_cpu = |cpu: u32, need, every: usize| {

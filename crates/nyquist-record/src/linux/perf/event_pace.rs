@@ -1,6 +1,6 @@
-//! Which occurrences of events beside the clock are recorded: all of them where there are few, and one of so many where there are
-//! many. The kernel's own way (`perf_event_attr.freq`) takes a few in quick succession for a high rate, and then leaves out most of
-//! the next.
+//! Selects which occurrences of events beside the clock are recorded: all of them if there are few, and one
+//! of every N if there are many. The kernel's own method (`perf_event_attr.freq`) records a few in quick
+//! succession, computes a high rate from them, and then skips most of the following ones.
 
 use std::os::fd::AsFd as _;
 
@@ -11,10 +11,10 @@ use crate::linux::sys::event;
 /// How often the periods are changed.
 const EVERY_NS: u64 = 100_000_000;
 
-/// When they are changed first: until then, all are recorded.
+/// When they are changed first. Until then, all occurrences are recorded.
 const FIRST_NS: u64 = 10_000_000;
 
-/// Changes the periods of events as the rate of what they count changes.
+/// Changes the periods of events with the rate of what they count.
 #[derive(Debug)]
 pub(crate) struct EventPace {
     paced: Vec<Paced>,
@@ -26,18 +26,18 @@ pub(crate) struct EventPace {
 /// An event whose period is changed.
 #[derive(Debug)]
 struct Paced {
-    /// The place of the event.
+    /// The index of the event.
     place: usize,
-    /// How many are to be recorded in a second.
+    /// How many samples to record per second.
     wanted_hz: u64,
-    /// What it had counted when its period was last looked at.
+    /// Its count when its period was last checked.
     count: u64,
     period: u64,
 }
 
 impl EventPace {
-    /// Paces the events of these places, if there are any, each of which is to be recorded so many times a second. At first all that
-    /// they count is recorded. `now_ns` is the time of the monotonic clock.
+    /// Paces the events with these indices, if there are any, each with its samples per second. At first,
+    /// everything that they count is recorded. `now_ns` is the time of the monotonic clock.
     pub(crate) fn new(events: impl Iterator<Item = (usize, u64)>, now_ns: u64) -> Option<Self> {
         let paced = events.map(|(place, wanted_hz)| Paced { place, wanted_hz, count: 0, period: 1 });
         let paced: Vec<_> = paced.collect();
@@ -45,12 +45,12 @@ impl EventPace {
         (!paced.is_empty()).then(|| Self { paced, random: Random::new(now_ns), changed_ns: now_ns, next_ns })
     }
 
-    /// When the periods are to change next, in nanoseconds of the monotonic clock.
+    /// When the periods change next, in nanoseconds of the monotonic clock.
     pub(crate) fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// Changes the periods, where it is time to.
+    /// Changes the periods if it is time to.
     pub(crate) fn change(&mut self, events: &Events, now_ns: u64) {
         if now_ns < self.next_ns {
             return;
@@ -65,7 +65,7 @@ impl EventPace {
             let counted = count.saturating_sub(std::mem::replace(&mut paced.count, count));
             let wanted = wanted(paced.wanted_hz, elapsed_ns);
             let period = period(counted, wanted, &mut self.random);
-            // An event whose period stays as it was records more or less than it should.
+            // If an event's period cannot be changed, it records more or less than it should.
             if period != paced.period && event::set_period(event.as_fd(), period).is_ok() {
                 paced.period = period;
             }
@@ -73,13 +73,13 @@ impl EventPace {
     }
 }
 
-/// How many are to be recorded in some time.
+/// How many samples to record in some time.
 fn wanted(wanted_hz: u64, elapsed_ns: u64) -> u64 {
     (u128::from(elapsed_ns) * u128::from(wanted_hz) / 1_000_000_000).max(1) as u64
 }
 
-/// The period with which so many events have as many records as are wanted, or fewer. It is another one each time, so that no program's
-/// rhythm is that of the period.
+/// The period at which this many occurrences yield at most the wanted number of samples. It is random, so
+/// that it cannot be in step with a program.
 fn period(counted: u64, wanted: u64, random: &mut Random) -> u64 {
     let least = counted.div_ceil(wanted).max(1);
     if least == 1 { 1 } else { least + random.below(least / 2 + 2) }

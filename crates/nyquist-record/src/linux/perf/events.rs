@@ -1,4 +1,4 @@
-//! The opened events: switching them on and off, and what they have counted.
+//! The opened events: enabling and disabling them, and reading their counts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,59 +15,59 @@ use crate::linux::sys::poll::PollSet;
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     fds: Vec<OwnedFd>,
-    /// What each of them is for.
+    /// The role of each event.
     roles: Vec<Role>,
     counters: Vec<Counter>,
     beside: Vec<Beside>,
-    /// Whether events are read as groups, of one or more.
+    /// Whether the events are read as groups of one or more members.
     grouped: bool,
-    /// Whether those that copy more of each stack sample.
+    /// Whether the events with larger stack copies are the ones that sample.
     deep: AtomicBool,
 }
 
-/// An event that samples, with the clock beside it if it is none itself.
+/// An event that samples, with the clock beside it if the event itself is not a clock.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     pub(crate) event: OwnedFd,
     pub(crate) clock: Option<OwnedFd>,
 }
 
-/// The places of a thread's events on a CPU.
+/// The indices of a thread's events on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadEvents {
     pub(crate) sampling: usize,
     pub(crate) totals: usize,
 }
 
-/// What an event is for.
+/// The role of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It samples.
     Sampling,
-    /// It samples in the place of the former, with more of each stack, from when it is switched on.
+    /// It replaces `Sampling` once it is enabled, and copies more of each stack.
     DeepSampling,
-    /// It counts beside the one that samples.
+    /// It counts beside the sampling event.
     Clock,
-    /// It tells what threads have used that end.
+    /// It reports the CPU time of threads that end.
     Totals,
-    /// It tells of mappings, names and tasks.
+    /// It reports mappings, names and tasks.
     Sideband,
-    /// It tells of the same in the former's place while much of it comes.
+    /// It replaces `Sideband` while the sideband has many records, and reports the same.
     LazySideband,
-    /// It samples beside the clock: the one of that place in the list of what was asked for.
+    /// It samples beside the clock. The number is the index of the event in the list of requested events.
     Beside(usize),
 }
 
-/// An event that counts a thread's CPU time on a CPU, with that of all threads and processes born from it.
+/// An event that counts the CPU time of a thread on a CPU, including all its descendants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counter {
-    /// The place of its event.
+    /// The index of its event.
     place: usize,
-    /// The place of the event that samples the same thread on the same CPU.
+    /// The index of the event that samples the same thread on the same CPU.
     sampling: usize,
-    /// The place of the one that takes over from it, where there is one.
+    /// The index of the sampling event that replaces it later, if any.
     deep: Option<usize>,
-    /// The kernel's number of the event.
+    /// The kernel's id of the event.
     pub(crate) id: u64,
     pub(crate) tid: u32,
     pub(crate) cpu: u32,
@@ -77,33 +77,33 @@ pub(crate) struct Counter {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beside {
     place: usize,
-    /// Its place in the list of what was asked for.
+    /// Its index in the list of requested events.
     pub(crate) event: usize,
-    /// The kernel's number of the event.
+    /// The kernel's id of the event.
     pub(crate) id: u64,
-    /// The thread that it was opened for; none where it is for all.
+    /// The thread that it was opened for; `None` if it is for all threads.
     tid: Option<u32>,
-    /// Whether its losses are told.
+    /// Whether its losses are reported.
     is_asked_for: bool,
-    /// How many are to be recorded a second, if the reader sees to that.
+    /// How many samples to record per second, if the reader controls the rate.
     wanted_hz: Option<u64>,
 }
 
 impl Events {
-    /// No events yet; `grouped` says whether they are read as groups.
+    /// Contains no events yet. `grouped` sets whether they are read as groups.
     pub(crate) fn new(grouped: bool) -> Self {
         Self { grouped, ..Self::default() }
     }
 
-    /// Adds an event, and says its place.
+    /// Adds an event and returns its index.
     pub(crate) fn add(&mut self, fd: OwnedFd, role: Role) -> usize {
         self.fds.push(fd);
         self.roles.push(role);
         self.fds.len() - 1
     }
 
-    /// Adds an event beside the clock, and the thread that it was opened for, if it was for one. `counts` says whether samples can have
-    /// its count.
+    /// Adds an event beside the clock, with the thread that it was opened for, if any. `counts` is whether
+    /// samples can contain its count.
     pub(crate) fn add_beside(
         &mut self,
         fd: OwnedFd,
@@ -126,24 +126,25 @@ impl Events {
         &self.beside
     }
 
-    /// The places of those beside the clock whose periods change with their rates, and how many of each are to be recorded a second.
+    /// The indices of the events beside the clock whose periods follow their rates, with the wanted samples
+    /// per second.
     pub(crate) fn paced(&self) -> impl Iterator<Item = (usize, u64)> {
         self.beside.iter().filter_map(|beside| Some((beside.place, beside.wanted_hz?)))
     }
 
-    /// What an event has counted.
+    /// The count of an event.
     pub(crate) fn count(&self, place: usize) -> io::Result<u64> {
         Ok(self.read_first(place)?[0])
     }
 
-    /// How many samples of those that were asked for the kernel dropped; none where it does not count them (before Linux 6.0).
+    /// How many requested samples the kernel dropped; 0 if the kernel does not count them (before Linux 6.0).
     pub(crate) fn lost_beside(&self) -> u64 {
         let lost = |beside: &Beside| self.read_first(beside.place).unwrap_or_default()[1];
         self.beside.iter().filter(|beside| beside.is_asked_for).map(lost).fold(0, u64::saturating_add)
     }
 
-    /// Adds the events of a thread on a CPU: the one that samples, the one that takes over from it, where there is one,
-    /// and the one that counts.
+    /// Adds the events of a thread on a CPU: the sampling event, the one that replaces it later (if any), and
+    /// the one that counts.
     pub(crate) fn add_thread(
         &mut self,
         sampling: Sampler,
@@ -167,7 +168,7 @@ impl Events {
         place
     }
 
-    /// The kernel's numbers of the events that are for this.
+    /// The kernel's ids of the events with this role.
     pub(crate) fn ids(&self, role: Role) -> io::Result<Vec<u64>> {
         let fds = self.fds.iter().zip(&self.roles).filter(|(_, of)| **of == role);
         fds.map(|(fd, _)| event::id(fd.as_fd())).collect()
@@ -196,27 +197,27 @@ impl Events {
         self.counters.iter().map(|counter| (counter.id, counter.cpu)).collect()
     }
 
-    /// Lets all events count, but for those that take over later.
+    /// Enables all events, except those that replace others later.
     pub(crate) fn enable(&self) -> io::Result<()> {
         let is_later = |role| matches!(role, Role::DeepSampling | Role::LazySideband);
         let now = self.fds.iter().zip(&self.roles).filter(|(_, role)| !is_later(**role));
         now.map(|(fd, _)| fd).try_for_each(|fd| event::enable(fd.as_fd()))
     }
 
-    /// Whether there are events that copy more of each stack.
+    /// Whether there are events with larger stack copies.
     pub(crate) fn can_deepen(&self) -> bool {
         self.counters.iter().any(|counter| counter.deep.is_some())
     }
 
-    /// Whether these have taken over.
+    /// Whether the events with larger stack copies have replaced the others.
     pub(crate) fn are_deep(&self) -> bool {
         self.deep.load(Ordering::Acquire)
     }
 
-    /// Lets the events that copy more of each stack take over: on each CPU, for each thread, the one is switched off
-    /// before the other is switched on, so that no moment is sampled twice. What the kernel has made of them for threads
-    /// and processes that were born since is switched with them. To be called again a little later, for who was being
-    /// born meanwhile: a second time changes nothing else.
+    /// Switches to the events with larger stack copies. On each CPU and for each thread, the old event is
+    /// disabled before the new one is enabled, so that no moment is sampled twice. This also switches the
+    /// copies of the events that threads and processes born since have inherited. Call it again a little
+    /// later, because a thread may be born during the switch. A second call changes nothing else.
     pub(crate) fn deepen(&self) {
         for counter in &self.counters {
             let deep = counter.deep.and_then(|deep| self.fds.get(deep));
@@ -229,27 +230,27 @@ impl Events {
         self.deep.store(true, Ordering::Release);
     }
 
-    /// Switches an event on, then another one off; by their places.
+    /// Enables the event at index `on`, then disables the one at index `off`.
     pub(crate) fn switch(&self, on: usize, off: usize) {
         if let Some((on, off)) = self.get(on).zip(self.get(off)) {
-            // Where the first cannot be switched on, the second stays.
+            // If the first cannot be enabled, the second stays enabled.
             let _ = event::enable(on.as_fd()).and_then(|()| event::disable(off.as_fd()));
         }
     }
 
-    /// Lets no event count any longer. An event whose threads have ended counts nothing anyway.
+    /// Disables all events. An event whose threads have ended counts nothing anyway.
     pub(crate) fn disable(&self) {
         for fd in &self.fds {
             let _ = event::disable(fd.as_fd());
         }
     }
 
-    /// Whether all threads have ended whose events were opened, and all that were born from them.
+    /// Whether all threads whose events were opened have ended, and all their descendants.
     pub(crate) fn all_have_ended(&self) -> bool {
         self.counters.iter().all(|counter| self.has_ended(counter))
     }
 
-    /// The events that sample: their numbers, and the threads that they were opened for.
+    /// The ids of the sampling events, with the threads that they were opened for.
     pub(crate) fn sampled_threads(&self) -> io::Result<Vec<(u64, u32)>> {
         let places = self.counters.iter().flat_map(|counter| {
             [Some(counter.sampling), counter.deep].into_iter().flatten().map(|place| (place, counter.tid))
@@ -269,7 +270,7 @@ impl Events {
         self.counters.iter().filter_map(move |counter| self.fds.get(place(counter)))
     }
 
-    /// Whether the thread of a counter has ended, and all that were born from it.
+    /// Whether the thread of a counter and all its descendants have ended.
     pub(crate) fn has_ended(&self, counter: &Counter) -> bool {
         let Some(fd) = self.raw_fd(counter.place) else { return false };
         let mut poll = PollSet::default();
@@ -277,23 +278,24 @@ impl Events {
         poll.wait(Some(0)).is_ok() && poll.ready(place).hung_up
     }
 
-    /// What a counter has counted, with all that inherited it, in nanoseconds of CPU time.
+    /// The CPU time that a counter has counted, with all events that inherited it, in nanoseconds.
     pub(crate) fn read(&self, counter: &Counter) -> io::Result<u64> {
         Ok(self.read_first(counter.place)?[0])
     }
 
-    /// What all counters have counted together.
+    /// The sum of all counters.
     pub(crate) fn total(&self) -> io::Result<u64> {
         let mut counters = self.counters.iter();
         counters.try_fold(0, |sum: u64, counter| Ok(sum.saturating_add(self.read(counter)?)))
     }
 
-    /// How many samples the kernel dropped on each CPU; none where it does not count them (before Linux 6.0).
+    /// How many samples the kernel dropped on each CPU; empty if the kernel does not count them (before Linux
+    /// 6.0).
     pub(crate) fn lost_by_cpu(&self) -> BTreeMap<u32, u64> {
         let mut by_cpu = BTreeMap::new();
         for counter in &self.counters {
             for sampler in [Some(counter.sampling), counter.deep].into_iter().flatten() {
-                // What cannot be read any more is not known to have lost anything.
+                // An event that can no longer be read counts as having lost nothing.
                 let [_, lost] = self.read_first(sampler).unwrap_or_default();
                 let sum: &mut u64 = by_cpu.entry(counter.cpu).or_default();
                 *sum = sum.saturating_add(lost);
@@ -302,7 +304,7 @@ impl Events {
         by_cpu
     }
 
-    /// The value of an event, of a group's first one, and how many records were lost.
+    /// The value of an event (of a group's first event), and the number of lost records.
     fn read_first(&self, place: usize) -> io::Result<[u64; 2]> {
         let fd = self.fds.get(place).ok_or(io::ErrorKind::NotFound)?;
         if self.grouped {

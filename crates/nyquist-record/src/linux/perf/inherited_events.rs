@@ -1,12 +1,12 @@
-//! Which of several events a thread's samples come from, where it has more than its own: a thread that is born while
-//! events are opened inherits those of the thread that it was born from, all of them or some, and then gets its own.
+//! Selects one of several events that sample the same thread. A thread that is born while events are opened
+//! inherits some or all events of its parent, and then gets its own.
 
 use std::collections::HashMap;
 
 use nyquist_perf::abi::record;
 use nyquist_perf::{Body, Header, RecordFormat, SampleLayout, Task, parse_record};
 
-/// The thread that a record says was born or has ended.
+/// The thread whose birth or end a record reports.
 pub(crate) fn task(record: &[u8], format: &RecordFormat) -> Option<Task> {
     match parse_record(record, format).ok()?.body {
         Body::Fork(task) | Body::Exit(task) => Some(task),
@@ -14,7 +14,8 @@ pub(crate) fn task(record: &[u8], format: &RecordFormat) -> Option<Task> {
     }
 }
 
-/// For each thread, whose events sample it. All others that do are left out, so that none is sampled twice.
+/// For each thread, the owner of the events that sample it. Samples by other events are dropped, so that no
+/// moment is sampled twice.
 #[derive(Debug)]
 pub(crate) struct InheritedEventFilter {
     /// The thread that an event was opened for.
@@ -24,14 +25,14 @@ pub(crate) struct InheritedEventFilter {
 }
 
 impl InheritedEventFilter {
-    /// Begins with events, by their numbers, and the threads that they were opened for.
+    /// Starts with the events, by id, and the threads that they were opened for.
     pub(crate) fn new(opened: impl IntoIterator<Item = (u64, u32)>) -> Self {
         let opened_for: HashMap<u64, u32> = opened.into_iter().collect();
         let owners = opened_for.values().map(|tid| (*tid, *tid)).collect();
         Self { opened_for, owners }
     }
 
-    /// Whether a record is to be kept. Takes note of threads that are born and that end.
+    /// Whether to keep a record. Also notes births and ends of threads.
     pub(crate) fn keeps(
         &mut self,
         header: Header,
@@ -60,7 +61,7 @@ impl InheritedEventFilter {
         let event = u64::from_le_bytes(*bytes.get(SampleLayout::EVENT_AT..)?.first_chunk()?);
         let thread = u32::from_le_bytes(*bytes.get(SampleLayout::THREAD_AT..)?.first_chunk()?);
         let opened_for = *self.opened_for.get(&event)?;
-        // Of a thread of which nothing else is known, the first event that samples it says whose it is.
+        // For an otherwise unknown thread, the first event that samples it determines its owner.
         Some(*self.owners.entry(thread).or_insert(opened_for) == opened_for)
     }
 
@@ -108,7 +109,7 @@ mod tests {
         task(&mut lineage, record::FORK, 3, 2);
         assert!(!keeps(&mut lineage, 100, 3));
         assert!(keeps(&mut lineage, 200, 3));
-        // Nobody has heard of the birth of 9.
+        // The birth of 9 was not reported.
         assert!(keeps(&mut lineage, 100, 9));
         assert!(!keeps(&mut lineage, 200, 9));
     }

@@ -1,7 +1,7 @@
-//! Intervals of changing length between the samples of a whole CPU, so that no program's rhythm is the sampler's.
+//! Varies the intervals between the samples of a whole CPU, so that no program is in step with the sampler.
 //!
-//! The reader changes them by its clock, for which it has to wake up. On a machine where nothing runs it need not: the intervals then rest
-//! until a ring has something for the reader.
+//! The reader changes them by its clock, for which it must wake up. An idle machine does not need that: the
+//! intervals then rest until a ring has records for the reader.
 
 use std::os::fd::AsFd as _;
 
@@ -9,13 +9,14 @@ use super::events::Events;
 use crate::linux::random::Random;
 use crate::linux::sys::event;
 
-/// How many intervals are of the same length, one after the other.
+/// How many consecutive intervals have the same length.
 const ALIKE: u64 = 50;
-/// By how much the rate is higher or lower at most, as a part of it: over [`ALIKE`] intervals, several of them.
+/// The maximum relative change of the rate over [`ALIKE`] intervals.
 const SWING: f64 = 0.1;
 
-/// By how much the rate is higher or lower while the intervals rest: little, for what runs first afterwards is sampled so until a ring wakes
-/// the reader; and yet a program in the rhythm of the rate is met at all of its phases within 50 samples.
+/// The relative change of the rate while the intervals rest. It is small, because the first program
+/// afterwards is sampled at this rate until a ring wakes the reader. Still, 50 samples cover all phases of a
+/// program in step with the rate.
 const RESTING_SWING: f64 = 0.02;
 
 /// Changes the length of the intervals from time to time.
@@ -24,17 +25,18 @@ pub(crate) struct Jitter {
     period_ns: u64,
     random: Random,
     next_ns: u64,
-    /// For each CPU, by how much the rate is higher or lower now, as a part of it.
+    /// For each CPU, the current relative change of the rate.
     swings: Vec<f64>,
-    /// How many bytes had been written to the rings when the intervals last changed; `None` before they first do.
+    /// How many bytes had been written to the rings at the last change; `None` before the first one.
     written: Option<u64>,
     rests: bool,
-    /// By how much the rate is higher on every second CPU while the intervals rest, and lower on the others.
+    /// The relative increase of the rate on every second CPU while the intervals rest; it is a decrease on
+    /// the others.
     resting_swing: f64,
 }
 
 impl Jitter {
-    /// As many samples as with intervals of `period_ns`; `seed` is any number.
+    /// Yields as many samples as intervals of `period_ns`; `seed` is any number.
     pub(crate) fn new(period_ns: u64, seed: u64) -> Self {
         Self {
             period_ns,
@@ -47,24 +49,25 @@ impl Jitter {
         }
     }
 
-    /// When the intervals are to change next, in nanoseconds of the monotonic clock; `None` while they rest.
+    /// When the intervals change next, in nanoseconds of the monotonic clock; `None` while they rest.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         (!self.rests).then_some(self.next_ns)
     }
 
-    /// Changes the intervals on all CPUs, each differently, where it is time to; given how many bytes have been written to the rings.
+    /// Changes the intervals on all CPUs, each differently, if it is time to. `written` is the number of
+    /// bytes written to the rings.
     pub(crate) fn change(&mut self, events: &Events, written: impl FnOnce() -> u64, now_ns: u64) {
         if now_ns < self.next_ns || !self.turns(written(), now_ns) {
             return;
         }
         for (cpu, event) in events.sampling().enumerate() {
-            // An event whose interval stays as it was samples all the same.
+            // If an interval cannot be changed, its event still samples.
             let _ = event::set_period(event.as_fd(), self.interval(cpu));
         }
     }
 
-    /// Whether the intervals change where it is time to: to the next ones, or to those that rest where nothing was written since they last
-    /// changed.
+    /// Whether the intervals change when it is time to: to the next ones, or to the resting ones if nothing
+    /// was written since the last change.
     fn turns(&mut self, written: u64, now_ns: u64) -> bool {
         let is_idle = self.written == Some(written);
         let rested = std::mem::replace(&mut self.rests, is_idle);
@@ -72,7 +75,7 @@ impl Jitter {
             self.written = Some(written);
             self.next_ns = now_ns + ALIKE * self.period_ns;
         } else if !rested {
-            // The last swings had no samples: the next ones are to the same sides.
+            // The last swings had no samples, so the next ones go to the same sides.
             self.swings.iter_mut().for_each(|swing| *swing = -*swing);
             self.resting_swing = -self.resting_swing;
         }
@@ -88,15 +91,16 @@ impl Jitter {
         self.changed_interval(cpu)
     }
 
-    /// A change begins an interval anew, and loses half of one on average; the intervals are shorter by as much.
+    /// A change restarts an interval, and loses half of one on average. The intervals are shortened to
+    /// compensate.
     fn changed_interval(&mut self, cpu: usize) -> u64 {
         let swing = self.next_swing(cpu);
         let lost = 0.5 / ALIKE as f64;
         (self.period_ns as f64 / (1.0 + swing) * (1.0 - lost)) as u64
     }
 
-    /// After every swing to one side comes the same to the other, so that the rate is what it should be at once and not
-    /// only in the long run.
+    /// After every swing to one side follows the same swing to the other. The rate is then correct at once,
+    /// and not only in the long run.
     fn next_swing(&mut self, cpu: usize) -> f64 {
         if let Some(swing) = self.swings.get_mut(cpu)
             && *swing > 0.0
@@ -133,7 +137,8 @@ mod tests {
         }
     }
 
-    /// The intervals on two CPUs after a while, in µs, where so many bytes have been written by then; `None` where they do not change.
+    /// The intervals on two CPUs after a while, in µs, with this many bytes written by then; `None` if they
+    /// do not change.
     fn turn(jitter: &mut Jitter, written: u64) -> Option<[i64; 2]> {
         let now_ns = jitter.next_ns().unwrap_or(jitter.next_ns);
         let changes = jitter.turns(written, now_ns);
@@ -145,12 +150,12 @@ mod tests {
         let mut jitter = Jitter::new(1_000_000, 7);
         assert!(turn(&mut jitter, 0).is_some());
         assert_eq!(jitter.next_ns(), Some(ALIKE * 1_000_000));
-        // Nearly as asked for on both CPUs together, and on neither in the rhythm of a millisecond.
+        // Almost the requested rate on both CPUs together, and on neither in step with a millisecond.
         assert_eq!(turn(&mut jitter, 0), Some([1020, 980]));
         assert_eq!((jitter.next_ns(), turn(&mut jitter, 0)), (None, None));
         assert!(turn(&mut jitter, 4096).is_some());
         assert!(jitter.next_ns().is_some());
-        // The next rest makes up for the one before.
+        // The next rest compensates for the previous one.
         assert_eq!(turn(&mut jitter, 4096), Some([980, 1020]));
         assert_eq!((jitter.next_ns(), turn(&mut jitter, 4096)), (None, None));
     }

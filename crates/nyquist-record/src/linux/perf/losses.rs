@@ -1,19 +1,21 @@
-//! What the kernel dropped and reported in no record.
+//! Lost records that no record of losses reports.
 //!
-//! A full ring has no room for a record of its losses either: the kernel writes that before the next record that fits, and
-//! after the last losses of a CPU there may be none. But each event counts what it has lost.
+//! A full ring has no room for a record of its losses either. The kernel writes that record before the next
+//! one that fits, and after the last losses of a CPU there may be none. But each event counts its lost
+//! records.
 
 use std::collections::BTreeMap;
 
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_perf::{Body, RecordFormat, parse_record};
 
-/// How much each CPU has lost, as records report.
+/// The losses on each CPU, as reported in records.
 #[derive(Debug)]
 pub(crate) struct Losses {
     format: RecordFormat,
     reported: BTreeMap<u32, u64>,
-    /// Those of events beside the clock: those in records, and those that were left out because there was no memory.
+    /// The losses of events beside the clock: those in records, and those dropped because there was no
+    /// memory.
     beside_reported: u64,
     beside_dropped: u64,
 }
@@ -24,7 +26,7 @@ impl Losses {
         Self { format, reported: BTreeMap::new(), beside_reported: 0, beside_dropped: 0 }
     }
 
-    /// Takes note of a record of losses.
+    /// Notes a record of losses.
     pub(crate) fn note(&mut self, lost: &[u8]) {
         let Ok(record) = parse_record(lost, &self.format) else { return };
         if let (Body::Lost(lost), Some(cpu)) = (record.body, record.id.cpu) {
@@ -33,7 +35,7 @@ impl Losses {
         }
     }
 
-    /// Takes note of a record of losses of events beside the clock.
+    /// Notes a record of losses of events beside the clock.
     pub(crate) fn note_beside(&mut self, lost: &[u8]) {
         let Ok(record) = parse_record(lost, &self.format) else { return };
         if let Body::Lost(lost) = record.body {
@@ -41,20 +43,20 @@ impl Losses {
         }
     }
 
-    /// A record of an event beside the clock was left out.
+    /// Counts a dropped record of an event beside the clock.
     pub(crate) fn drop_beside(&mut self) {
         self.beside_dropped = self.beside_dropped.saturating_add(1);
     }
 
-    /// How many records of events beside the clock were dropped and are in no report, given how many the kernel has dropped in
-    /// all.
+    /// The number of dropped records of events beside the clock that no record reports, given the kernel's
+    /// total.
     pub(crate) fn unreported_beside(&self, counted: u64, now: Timestamp) -> Option<Event> {
         let records = counted.saturating_sub(self.beside_reported).saturating_add(self.beside_dropped);
         let kind = EventKind::OccurrencesLost { records };
         (records > 0).then_some(Event { time: now, cpu: None, kind })
     }
 
-    /// What no record has reported up to now, given how many samples each CPU has lost in all.
+    /// The losses that no record has reported up to now, given the total of lost samples on each CPU.
     pub(crate) fn unreported(
         &self,
         counted: BTreeMap<u32, u64>,
@@ -92,7 +94,7 @@ mod tests {
         losses.note_beside(&lost(2));
         losses.drop_beside();
         let lost = losses.unreported_beside(12, Timestamp(9)).unwrap();
-        // Records reported nine of twelve, and two were dropped by the reader.
+        // Records reported nine of twelve, and the reader dropped two.
         assert_eq!(lost.kind, EventKind::OccurrencesLost { records: 5 });
         assert_eq!(losses.unreported(BTreeMap::new(), Timestamp(9)).count(), 0);
     }

@@ -1,4 +1,4 @@
-//! A recording before it begins: what is to be recorded, how the machine lets it be recorded, and its beginning.
+//! A recording before it begins: the target, how the machine allows it to be recorded, and its start.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -44,7 +44,7 @@ use crate::linux::sys::process::Preference;
 use crate::linux::sys::users;
 use crate::linux::{arch, cpus, kernel, limits, proc};
 
-/// Beyond this rate the clock's interrupts alone, some 12 µs each on a virtual machine, starve what is recorded.
+/// Beyond this rate, the clock's interrupts alone (some 12 µs each on a virtual machine) starve the target.
 const MAX_RATE_HZ: u32 = 20_000;
 
 /// Opened events with their rings, ready to record.
@@ -56,24 +56,25 @@ pub struct Perf {
     opened: Opened,
     filter: Filter,
     group: Option<Group>,
-    /// Hundreds of busy threads would leave this one little time to attach to them, and meanwhile go unrecorded.
+    /// Hundreds of busy threads would leave this one little time to attach to them, and their work until then
+    /// would not be recorded.
     preference: Option<Preference>,
 }
 
 /// The control group that is recorded.
 #[derive(Debug)]
 enum Group {
-    /// The command's own, which goes when this does.
+    /// The group of the command, which is removed when this is dropped.
     Leaf(Leaf),
-    /// One that was there before.
+    /// A group that already existed.
     Named(PathBuf),
 }
 
 impl Perf {
     /// Opens the events and maps their rings.
     ///
-    /// A machine that allows less gives less, and [`Outcome::notices`] says what. Fails only where no event can
-    /// be opened at all, or no ring mapped; or where what is to be recorded is not there.
+    /// A machine that allows less yields a reduced recording, and [`Outcome::notices`] lists what is missing.
+    /// Fails only if no event can be opened, no ring can be mapped, or the target does not exist.
     pub fn open(target: Target, options: &Options) -> Result<Self, OpenError> {
         limits::raise_descriptor_limit();
         let preference = matches!(target, Target::Attach(_)).then(Preference::of_this_thread);
@@ -122,12 +123,12 @@ impl Perf {
         &self.outcome
     }
 
-    /// Which of the samples that come are those of the target: to be told to the converter.
+    /// Selects the samples of the target; to be passed to the converter.
     pub fn filter(&self) -> Filter {
         self.filter.clone()
     }
 
-    /// Begins to record: what runs already at once, a child when it calls exec.
+    /// Starts recording: running processes at once, a child when it calls exec.
     pub fn record(self) -> Result<Recording, OpenError> {
         let common = self.opened.common;
         let format = common.format();
@@ -177,8 +178,8 @@ impl Perf {
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
-        // The rings are read before anything is written to them, and what `/proc` says is older than every
-        // sample but looked at when nothing can be missed any more.
+        // The rings are drained before anything is written to them. What `/proc` contains is older than every
+        // sample, but it is read when nothing can be missed any more.
         let time = Timestamp(monotonic_ns());
         let from_exec = matches!(common.reach, Reach::Thread { from_exec: true });
         let switched_on = if from_exec { Ok(()) } else { events.enable() };
@@ -213,7 +214,7 @@ impl Perf {
         Ok(recording)
     }
 
-    /// The processes with whose end the recording ends.
+    /// The processes whose end ends the recording.
     fn watched(&self) -> Vec<u32> {
         match &self.target {
             Target::Child(pid) => vec![pid.0],
@@ -222,7 +223,7 @@ impl Perf {
         }
     }
 
-    /// The processes whose threads' CPU time is counted thread by thread.
+    /// The processes whose CPU time is counted thread by thread.
     fn threads_to_count(&self) -> Vec<Pid> {
         match (&self.target, self.outcome.coverage) {
             (Target::Child(pid), Coverage::Threads) => vec![*pid],
@@ -231,7 +232,7 @@ impl Perf {
         }
     }
 
-    /// Starts reading what copies of stacks do not hold, where that is wanted.
+    /// Starts the thread that reads what stack copies do not hold, if wanted.
     fn deep_stacks(
         &self,
         format: &RecordFormat,
@@ -242,7 +243,7 @@ impl Perf {
         is_wanted.then(start).transpose().map_err(system("no thread can be started"))
     }
 
-    /// What the samples of events beside the clock say, by the kernel's numbers of these.
+    /// The contents of the samples of events beside the clock, by the kernel's ids of these events.
     fn described_beside(&self) -> EventsBeside {
         let events = &self.options.events;
         let counts = self.opened.common.counts_beside();
@@ -262,7 +263,7 @@ impl Perf {
             .map_err(system("the events have no numbers"))
     }
 
-    /// Clocks that tick on whole CPUs see a program that works to the same beat always or never.
+    /// A clock that ticks on whole CPUs would sample a program that works in the same rhythm always or never.
     fn jitter(&self) -> Option<Jitter> {
         let ticks = self.outcome.trigger == Trigger::CpuClock && self.outcome.coverage == Coverage::Cpus;
         ticks.then(|| Jitter::new(period_ns(self.outcome.rate_hz), monotonic_ns()))
@@ -278,18 +279,18 @@ impl Group {
     }
 }
 
-/// Whether the switches of threads that wait are recorded.
+/// Whether the context switches of waiting threads are recorded.
 fn has_switch_stacks(options: &Options, opened: &Opened) -> bool {
     let of = |event: usize| options.events.get(event).is_some_and(RecordedEvent::may_be_left_out);
     opened.events.beside().iter().any(|beside| of(beside.event))
 }
 
-/// The names and mappings of processes, as far as they can be read.
+/// The names and mappings of processes, as far as they are readable.
 fn describe(pids: &[u32]) -> Vec<EventKind> {
     pids.iter().flat_map(|pid| proc::describe(Pid(*pid))).collect()
 }
 
-/// The way of recording that was chosen.
+/// The chosen way of recording.
 struct Chosen {
     opened: Opened,
     filter: Filter,
@@ -304,7 +305,7 @@ struct Machine {
     context_switches: bool,
     call_graph: CallGraph,
     allowance: Allowance,
-    /// What is recorded beside the clock.
+    /// The events that are recorded beside the clock.
     beside: Vec<RecordedEvent>,
 }
 
@@ -340,10 +341,11 @@ impl Machine {
         }
     }
 
-    /// The child in a group of its own, where the kernel filters events by it: so its short processes count too. Where
-    /// there is no group to be had, all that runs on the CPUs, of which what descends from the child is kept. Without
-    /// the right to either, the threads one by one; so, too, where everybody may see everything: a reader that may not come
-    /// before others cannot keep up with all that a busy machine does.
+    /// Opens the child in a control group of its own if the kernel can filter events by it, so that its short
+    /// processes count too. If no group can be made, opens all that runs on the CPUs and keeps the child's
+    /// descendants. Without the permission for either, opens the threads individually. It also does so if
+    /// every user may see everything: a reader without priority cannot keep up with all events of a busy
+    /// machine.
     fn open_child(&self, pid: Pid, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
         if self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu)) {
             let reason = match self.open_leaf(pid) {
@@ -393,7 +395,7 @@ impl Machine {
         match cost.attaching(self.allowance.copies, rights) {
             Some(Attaching::Threads(copies)) => {
                 let opened = opener.open_all(&Allowance { copies, ..self.allowance })?;
-                // Probes are there for all processes.
+                // Probes exist for all processes.
                 let has_probes = self.beside.iter().any(|recorded| recorded.event.is_probe());
                 let family = || Filter::Family(family.iter().copied().map(Pid).collect());
                 let filter = if has_probes { family() } else { Filter::All };
@@ -452,7 +454,7 @@ impl Machine {
     }
 }
 
-/// The CPUs that are wanted, which have to be online, or all that are.
+/// The requested CPUs, which must be online, or all online CPUs.
 pub(crate) fn chosen_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
     let online = cpus::online().map_err(system("the list of CPUs cannot be read"))?;
     if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
@@ -461,13 +463,13 @@ pub(crate) fn chosen_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
     Ok(if wanted.is_empty() { online } else { wanted.to_vec() })
 }
 
-/// Whether no CPU that is online is left out.
+/// Whether all online CPUs are included.
 fn are_all_cpus(wanted: &[u32]) -> Result<bool, OpenError> {
     let chosen = chosen_cpus(wanted)?;
     Ok(chosen_cpus(&[])?.iter().all(|cpu| chosen.contains(cpu)))
 }
 
-/// The rate, as far as the kernel allows it.
+/// The rate, limited to what the kernel allows.
 fn allowed_rate(asked_hz: u32, notices: &mut Vec<Notice>) -> u32 {
     let kernels =
         limits::kernel_setting("perf_event_max_sample_rate").and_then(|most| u32::try_from(most).ok());

@@ -1,4 +1,5 @@
-//! Why nothing can be recorded with `perf_event_open`, or an event beside the clock cannot, and what to do about it.
+//! Why `perf_event_open` cannot record anything, or not an event beside the clock, and what the user can do
+//! about it.
 
 use std::fmt;
 use std::io;
@@ -10,7 +11,7 @@ use thiserror::Error;
 use crate::linux::limits::kernel_setting;
 use crate::linux::proc::FIND_PROCESSES;
 
-/// Why nothing can be recorded with `perf_event_open`.
+/// Why `perf_event_open` cannot record anything.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// There is no such process.
@@ -19,7 +20,7 @@ pub enum OpenError {
         /// The process.
         pid: Pid,
     },
-    /// The process is another user's, or more privileged.
+    /// The process belongs to another user, or has more privileges.
     #[error("process {} cannot be attached to: it is another user's, or has more privileges", pid.0)]
     AnotherUsers {
         /// The process.
@@ -30,24 +31,24 @@ pub enum OpenError {
     NoSuchCpu {
         /// The CPU.
         cpu: u32,
-        /// Those that are online, as a list.
+        /// The online CPUs, as a list.
         online: String,
     },
     /// There is no such control group.
     #[error("there is no control group {}: {source}", path.display())]
     NoSuchGroup {
-        /// The group as it was named.
+        /// The group, as the user named it.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// What others do may not be seen.
+    /// Other processes may not be recorded.
     #[error("recording the whole system, or a control group, is not permitted")]
     OthersNotAllowed,
-    /// The kernel, or a filter before it, refuses `perf_event_open` altogether.
+    /// The kernel, or a seccomp filter, refuses `perf_event_open` altogether.
     #[error("perf_event_open is refused ({source})")]
     Refused {
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
         /// What would allow it.
         hint: Hint,
@@ -58,12 +59,12 @@ pub enum OpenError {
         /// How many could be opened.
         events: usize,
     },
-    /// There are not enough descriptors to attach to so many threads.
+    /// There are not enough descriptors to attach to this many threads.
     #[error("attaching to {threads} threads takes {needed} open files, and fewer are allowed")]
     TooFewDescriptors {
         /// The threads.
         threads: usize,
-        /// The descriptors that would be needed.
+        /// The number of required descriptors.
         needed: u64,
     },
     /// Not even the smallest rings can be mapped.
@@ -71,7 +72,7 @@ pub enum OpenError {
     Rings {
         /// The number of CPUs.
         cpus: usize,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// An event beside the clock cannot be recorded.
@@ -81,7 +82,7 @@ pub enum OpenError {
         event: String,
         /// Why not.
         refusal: EventRefusal,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel does not understand the filter of a tracepoint.
@@ -93,10 +94,10 @@ pub enum OpenError {
         filter: String,
         /// The tracepoint's fields.
         fields: Vec<String>,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// A probe of a command's children needs a control group, and there is none to be had.
+    /// A probe of a command's children needs a control group, and none can be made.
     #[error(
         "the event `{event}` cannot be recorded: the command cannot be given a control group, which calls are counted by"
     )]
@@ -104,18 +105,18 @@ pub enum OpenError {
         /// The probe.
         event: String,
     },
-    /// The system does not say what is needed to know.
+    /// A required system call failed.
     #[error("{what}: {source}")]
     System {
         /// What was tried.
         what: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// The system's answer, where it is about an event beside the clock.
+    /// The system's error, if it is about an event beside the clock.
     pub(crate) fn into_source(self) -> io::Error {
         match self {
             Self::Event { source, .. } | Self::Filter { source, .. } => source,
@@ -123,7 +124,7 @@ impl OpenError {
         }
     }
 
-    /// What to do about it.
+    /// Advice for the user.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NoSuchCpu { .. } | Self::System { .. } => None,
@@ -169,12 +170,12 @@ pub enum Hint {
     Filter,
     /// The kernel has no perf events.
     NotBuilt,
-    /// The kernel does not know what was asked for.
+    /// The kernel does not support what was requested.
     TooOld,
 }
 
 impl Hint {
-    /// The likeliest reason for the system's answer.
+    /// The likeliest reason for the system's error.
     pub(crate) fn for_error(error: &io::Error) -> Self {
         match (error.raw_os_error(), kernel_setting("perf_event_paranoid")) {
             (Some(libc::ENOSYS), _) | (_, None) => Self::NotBuilt,
@@ -205,13 +206,13 @@ impl fmt::Display for Hint {
 /// Why the kernel refuses an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventRefusal {
-    /// This process may not see what the kernel does.
+    /// This process may not observe the kernel.
     TracepointNotPermitted,
-    /// This process may not have the kernel stop programs at places.
+    /// This process may not place probes in programs.
     ProbeNotPermitted,
     /// This process may not count it.
     NotPermitted {
-        /// Although the kernel is left out.
+        /// Although kernel code is excluded.
         user_only: bool,
     },
     /// It can only be counted for whole CPUs.
@@ -220,12 +221,12 @@ pub enum EventRefusal {
     NotSupported,
     /// Too many files are open.
     Descriptors,
-    /// The kernel says why.
+    /// The kernel's error is the reason.
     Other,
 }
 
 impl EventRefusal {
-    /// What to do about it.
+    /// Advice for the user.
     pub(super) fn advice(self) -> Option<String> {
         let paranoid = kernel_setting("perf_event_paranoid");
         let level =

@@ -1,5 +1,5 @@
-//! Opening the events of a recording and mapping their rings: with all that the kernel grants, and less where it
-//! must be.
+//! Opening the events of a recording and mapping their rings: with everything that the kernel grants, and
+//! with less if necessary.
 
 use std::collections::HashSet;
 use std::io;
@@ -27,16 +27,16 @@ use crate::linux::sys::event::{self, Subject};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::ring::Ring;
 
-/// Whose doings are recorded.
+/// The threads that are recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scope<'a> {
-    /// Those of a process from its next exec on, with all that is born from it.
+    /// A process from its next exec on, with all its descendants.
     Child(Pid),
-    /// Those of all threads of processes that run, of all that descend from them, and of all that will.
+    /// All threads of running processes, of all their descendants, and of all future ones.
     Running(&'a [Pid]),
-    /// Those of a control group, named by its folder.
+    /// A control group, identified by its folder.
     Group(BorrowedFd<'a>),
-    /// Everybody's.
+    /// All threads.
     Everyone,
 }
 
@@ -49,7 +49,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What the events with the rings count: of processes that run, this thread of the first.
+    /// The subject of the events that own the rings. For running processes, this is the given thread of the
+    /// first.
     fn first(self, thread: u32) -> Subject<'a> {
         match self {
             Self::Child(_) | Self::Running(_) => Subject::Thread(thread),
@@ -58,7 +59,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The process that errors are about.
+    /// The process that errors name.
     fn pid(self) -> Pid {
         match self {
             Self::Child(pid) => pid,
@@ -73,7 +74,7 @@ impl<'a> Scope<'a> {
 pub(crate) struct Opened {
     pub(crate) events: Events,
     pub(crate) rings: Vec<RingSource>,
-    /// The events of the sideband that can take turns.
+    /// The sideband events that can alternate.
     pub(crate) sidebands: Vec<SidebandPair>,
     /// What the kernel granted.
     pub(crate) common: Common,
@@ -85,7 +86,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Sends the records of an event into a ring that another one has.
+    /// Redirects the records of an event into the ring of another event.
     fn redirect(&self, event: &OwnedFd, ring: usize) -> io::Result<()> {
         let owner = self.rings.get(ring).and_then(|ring| ring.wakers.first());
         match owner.and_then(|owner| self.events.get(*owner)) {
@@ -94,7 +95,7 @@ impl Opened {
         }
     }
 
-    /// Lets an event whose records go into a ring wake the reader, when those before it have ended.
+    /// Lets an event whose records go into a ring wake the reader when the events before it have ended.
     fn add_waker(&mut self, event: usize, ring: usize) {
         if let Some(ring) = self.rings.get_mut(ring) {
             ring.wakers.push(event);
@@ -102,26 +103,26 @@ impl Opened {
     }
 }
 
-/// The bytes of samples without stack copies at which their reader is woken.
+/// The fill level in bytes at which the reader of samples without stack copies is woken.
 const WAKE_WITHOUT_COPIES: usize = 256 << 10;
-/// The bytes of events beside the clock at which their reader is woken.
+/// The fill level in bytes at which the reader of events beside the clock is woken.
 const WAKE_BESIDE: usize = 1 << 20;
 
 /// Opens events with the features that the kernel grants.
 pub(crate) struct Opener<'a> {
     scope: Scope<'a>,
-    /// The thread whose events have the rings, where it is threads that are recorded.
+    /// The thread whose events own the rings, if threads are recorded.
     first: u32,
     common: Common,
     rate_hz: u32,
     cpus: &'a [u32],
     units: CoreUnits,
-    /// What is recorded beside the clock.
+    /// The events that are recorded beside the clock.
     beside: &'a [RecordedEvent],
 }
 
 impl<'a> Opener<'a> {
-    /// Finds out what the kernel grants on all CPUs, by asking for all of it and for less after every refusal.
+    /// Probes what the kernel grants on all CPUs: requests everything, and less after every refusal.
     pub(crate) fn probe(
         scope: Scope<'a>,
         common: Common,
@@ -144,7 +145,7 @@ impl<'a> Opener<'a> {
         }
     }
 
-    /// Whether a clock counts beside each event that samples.
+    /// Whether a clock counts beside each sampling event.
     pub(crate) fn has_clock_beside(&self) -> bool {
         self.common.clock_beside()
     }
@@ -159,7 +160,7 @@ impl<'a> Opener<'a> {
         self.open_sideband(subject, cpu).map(drop)
     }
 
-    /// Opens all events and maps all rings, smaller ones for as long as there is no memory for them.
+    /// Opens all events and maps all rings. Tries smaller rings while there is not enough memory.
     pub(crate) fn open_all(&self, allowance: &Allowance) -> Result<Opened, OpenError> {
         let mut plan = allowance.plan();
         loop {
@@ -173,7 +174,7 @@ impl<'a> Opener<'a> {
         }
     }
 
-    /// `is_unlimited` says that there is memory for as many rings as there are uses for.
+    /// `is_unlimited` is whether there is memory for all optional rings.
     fn open_with(&self, plan: RingPlan, is_unlimited: bool) -> Result<Opened, OpenError> {
         let events = Events::new(self.common.clock_beside());
         let mut opened = Opened {
@@ -186,7 +187,7 @@ impl<'a> Opener<'a> {
             late_threads: false,
         };
         let mut rings = Vec::new();
-        // Events of threads may be many: to switch them would take long.
+        // Threads may have many events, which would take long to switch.
         let batches = is_unlimited && self.common.reach == Reach::Cpu;
         for cpu in self.cpus {
             rings.push(self.open_cpu(&mut opened, *cpu, plan, batches)?);
@@ -228,7 +229,7 @@ impl<'a> Opener<'a> {
         let added = opened.events.add_thread(sampling, deep, totals, (self.first, cpu));
         let ThreadEvents { sampling, totals } = added.map_err(fail)?;
         let sideband = opened.events.add(sideband, Role::Sideband);
-        // The sideband's rings come first, so that a mapping is handed out before the samples in it.
+        // The sideband's rings come first, so that a mapping is sent before the samples in it.
         let sideband_at = sideband_ring.map(|ring| {
             opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![sideband] });
             opened.rings.len() - 1
@@ -246,8 +247,8 @@ impl<'a> Opener<'a> {
         Ok(CpuRings { cpu, sample_at, totals_at, sideband_at, beside_at, plan })
     }
 
-    /// Opens the events beside the clock on a CPU, with a ring of their own: a flood of them takes no room from the samples. Says
-    /// where it is, if there is one.
+    /// Opens the events beside the clock on a CPU. They share a separate ring, so that a burst of them takes
+    /// no room from the samples. Returns the index of the ring, if there is one.
     fn open_beside(&self, opened: &mut Opened, cpu: u32, plan: RingPlan) -> Result<Option<usize>, OpenError> {
         let subject = self.scope.first(self.first);
         let opening = self.opening_beside(cpu, plan);
@@ -261,7 +262,7 @@ impl<'a> Opener<'a> {
                 continue;
             }
             let events = opened_events.map_err(|error| match error {
-                // That is no matter of the event.
+                // This error is not about the event.
                 OpenError::Event { source, .. } if source.raw_os_error() == Some(libc::ESRCH) => {
                     open_error(source, self.scope)
                 }
@@ -299,7 +300,7 @@ impl<'a> Opener<'a> {
         beside::Opening { common: self.common, cpu, stack_bytes: plan.stack_bytes, wake_at }
     }
 
-    /// Opens the event that takes the place of a CPU's sideband while much comes, with a ring of its own.
+    /// Opens the event that replaces a CPU's sideband event during bursts, with a separate ring.
     fn open_lazy_sideband(
         &self,
         opened: &mut Opened,
@@ -317,8 +318,8 @@ impl<'a> Opener<'a> {
         Ok(())
     }
 
-    /// Opens the events of all other threads, of those of all that descend from the processes, and of those that are
-    /// born meanwhile, until a look at the threads finds no new one. Their records go into the rings that are there.
+    /// Opens the events of all other threads, including those of all descendants. Repeats this until it finds
+    /// no new thread. Their records go into the existing rings.
     fn open_threads(&self, opened: &mut Opened, pids: &[Pid], rings: &[CpuRings]) -> Result<(), OpenError> {
         let began = Instant::now();
         let mut known = HashSet::from([self.first]);
@@ -338,7 +339,7 @@ impl<'a> Opener<'a> {
             }
             for tid in new {
                 match self.open_thread(opened, tid, rings) {
-                    // A thread that has ended meanwhile is none to record.
+                    // A thread that has ended meanwhile need not be recorded.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => return Err(self.thread_error(error, opened)),
                     Ok(()) => opened.late_threads = true,
@@ -373,7 +374,7 @@ impl<'a> Opener<'a> {
         Ok(())
     }
 
-    /// Opens the events beside the clock of another thread on a CPU. Probes are there for all threads already.
+    /// Opens the events beside the clock of another thread on a CPU. Probes exist for all threads already.
     fn open_beside_of_thread(&self, opened: &mut Opened, tid: u32, ring: &CpuRings) -> io::Result<()> {
         let Some(at) = ring.beside_at else { return Ok(()) };
         let opening = self.opening_beside(ring.cpu, ring.plan);
@@ -383,7 +384,7 @@ impl<'a> Opener<'a> {
             {
                 continue;
             }
-            // What the first thread's events were opened with is not refused for another thread.
+            // The kernel does not refuse for another thread what it granted for the first one.
             let events = opening.open(recorded, Subject::Thread(tid)).map_err(OpenError::into_source)?;
             for event in events {
                 opened.redirect(&event, at)?;
@@ -402,8 +403,8 @@ impl<'a> Opener<'a> {
         Ok(Sampler { event, clock })
     }
 
-    /// The event that takes over where many stacks are deeper: open from the beginning, so that all that is born inherits
-    /// it, and switched off.
+    /// The event that replaces it if many stacks are deeper. It is opened at the beginning, so that all
+    /// descendants inherit it, but stays disabled.
     fn open_deep_sampler(
         &self,
         subject: Subject<'_>,
@@ -462,18 +463,18 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// The places of a CPU's rings.
+/// The indices of a CPU's rings.
 struct CpuRings {
     cpu: u32,
     sample_at: usize,
     totals_at: usize,
     sideband_at: usize,
-    /// That of the events beside the clock, where there are any.
+    /// The ring of the events beside the clock, if there are any.
     beside_at: Option<usize>,
     plan: RingPlan,
 }
 
-/// What the kernel's refusal to open an event means.
+/// Converts the kernel's refusal to open an event into an error.
 pub(crate) fn open_error(source: io::Error, scope: Scope<'_>) -> OpenError {
     let by_cpu = scope.reach() == Reach::Cpu;
     match source.raw_os_error() {
@@ -493,7 +494,7 @@ pub(crate) fn open_error(source: io::Error, scope: Scope<'_>) -> OpenError {
     }
 }
 
-/// The least that can be asked for.
+/// The minimum that can be requested.
 const NOTHING: Features =
     Features { trigger: Trigger::CpuClock, kernel: false, read: false, lost: false, kernel_code: false };
 
@@ -510,7 +511,7 @@ fn own_events_are_allowed() -> bool {
     event::open(sideband(common, 1), Subject::Thread(0), 0, None).is_ok()
 }
 
-/// Whether this process may see what others do on a CPU.
+/// Whether this process may record other processes on a CPU.
 pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
     let features = Features { kernel: true, ..NOTHING };
     let common = Common {

@@ -1,4 +1,4 @@
-//! What came of opening the events: what the machine allowed, and what it did not.
+//! The result of opening the events: what the machine allowed, and what it refused.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use crate::linux::options::CallGraph;
 /// What the events cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// Threads, each with events of its own that what is born from it inherits. The clock of a thread begins anew with
-    /// it: what lives for less than an interval is never sampled, but its time is known.
+    /// Threads, each with its own events, which its descendants inherit. Each thread starts a new clock: a
+    /// thread that lives for less than an interval is never sampled, but its CPU time is known.
     Threads,
-    /// A control group: one clock on each CPU, which runs while something of the group does.
+    /// A control group: one clock on each CPU, which runs while a thread of the group runs.
     Group,
-    /// Whole CPUs: one clock on each, which runs always.
+    /// Whole CPUs: one clock on each, which always runs.
     Cpus,
 }
 
-/// What was attached to. Nothing of it was stopped.
+/// What was attached to. Nothing was stopped for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attached {
-    /// The threads that were found, those that ended meanwhile among them.
+    /// The threads that were found, including those that ended meanwhile.
     pub threads: usize,
-    /// The processes that lived in the end.
+    /// The processes that were alive at the end.
     pub processes: usize,
-    /// How many looks at the threads it took until one found no new thread.
+    /// How many passes over the threads were needed until one found no new thread.
     pub rounds: u32,
     /// How long it took.
     pub took: Duration,
 }
 
-/// What is being recorded, and how.
+/// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// What was attached to, thread by thread.
@@ -40,82 +40,85 @@ pub struct Outcome {
     pub coverage: Coverage,
     /// What triggers a sample.
     pub trigger: Trigger,
-    /// Samples for every second of a thread's CPU time.
+    /// Samples per second of a thread's CPU time.
     pub rate_hz: u32,
     /// Whether kernel code is sampled, with its stacks.
     pub kernel: bool,
-    /// Whether every sample says what its thread has used so far.
+    /// Whether every sample contains the CPU time of its thread so far.
     pub exact_cpu_time: bool,
     /// How the callers are found.
     pub call_graph: CallGraph,
-    /// The bytes of every stack that are copied; 0 where none are.
+    /// The size of each stack copy in bytes; 0 if stacks are not copied.
     pub stack_bytes: u32,
-    /// The bytes that are copied once many stacks turn out to be deeper, where that is more.
+    /// The size of each copy once many stacks turn out to be deeper, if that is more.
     pub deep_stack_bytes: Option<u32>,
-    /// The CPUs on which samples are taken.
+    /// The number of CPUs on which samples are recorded.
     pub cpus: usize,
-    /// The bytes of a CPU's ring for samples.
+    /// The size of a CPU's ring for samples in bytes.
     pub sample_ring_bytes: usize,
-    /// The bytes of a CPU's ring for mappings, names and tasks; `None` where they share the one for samples.
+    /// The size of a CPU's ring for mappings, names and tasks in bytes; `None` if they share the one for
+    /// samples.
     pub sideband_ring_bytes: Option<usize>,
     /// Whether the stacks of threads that begin to wait are recorded with the kernel's part.
     pub switch_stacks: bool,
-    /// What is less than was asked for, and why.
+    /// The limitations of the recording, and their reasons.
     pub notices: Vec<Notice>,
 }
 
-/// Something that is less than was asked for.
+/// A limitation of the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The rate was lowered to what the kernel allows.
     RateLowered {
-        /// What was asked for.
+        /// The requested rate.
         asked_hz: u32,
-        /// What is sampled at.
+        /// The actual rate.
         allowed_hz: u32,
-        /// Whether it is `kernel.perf_event_max_sample_rate`, and not the most that leaves a program room to run.
+        /// Whether the limit is `kernel.perf_event_max_sample_rate`, rather than the rate at which a program
+        /// can still run.
         by_kernel: bool,
     },
     /// Kernel code is not sampled.
     KernelNotPermitted {
-        /// `kernel.perf_event_paranoid`, where it can be read.
+        /// `kernel.perf_event_paranoid`, if it is readable.
         paranoid: Option<i64>,
-        /// Whether this process is root's, which then lacks root's privileges, as in a container.
+        /// Whether this process runs as root, but lacks root's privileges, as in a container.
         is_root: bool,
     },
     /// Less memory could be locked than the limits promise, so the rings are smaller.
     SmallerRings {
-        /// The bytes of a CPU's ring for samples that were wanted.
+        /// The intended size of a CPU's ring for samples in bytes.
         wanted: usize,
-        /// The bytes of the ring that it has.
+        /// The actual size in bytes.
         given: usize,
     },
     /// Mappings, names and tasks share the ring for samples.
     SharedRings,
-    /// Less of each stack is copied than was asked for, as there is too little memory for rings.
+    /// Less of each stack is copied than requested, because there is too little memory for rings.
     StackLowered {
-        /// What was asked for, in bytes.
+        /// The requested size in bytes.
         asked: u32,
-        /// What is copied, in bytes.
+        /// The actual size in bytes.
         given: u32,
     },
-    /// The command could not be given a control group of its own, so whole CPUs are sampled and what others do is
-    /// left out.
+    /// The command could not get its own control group, so whole CPUs are sampled and samples of other
+    /// processes are dropped.
     NoGroup {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The threads attached to are too many for events of their own, so whole CPUs are sampled and what others do is
-    /// left out.
+    /// There are too many threads for an event on each, so whole CPUs are sampled and samples of other
+    /// processes are dropped.
     ManyThreads {
         /// The threads.
         threads: usize,
-        /// The events that they would need.
+        /// The number of events that they would need.
         events: u64,
     },
     /// The kernel hides its addresses (`kallsyms_show_value` in `kernel/ksyms_common.c`), so kernel code cannot be named.
     KernelAddressesHidden {
-        /// `kernel.kptr_restrict`: at 0 they are shown from a `perf_event_paranoid` of 1 on, and else to CAP_SYSLOG.
+        /// `kernel.kptr_restrict`: at 0, addresses are shown if `perf_event_paranoid` is at most 1; otherwise
+        /// they need CAP_SYSLOG.
         kptr_restrict: Option<i64>,
     },
 }

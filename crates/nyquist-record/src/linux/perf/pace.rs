@@ -1,11 +1,11 @@
-//! How often a ring for copies of stacks wakes the reader.
+//! How often a ring for stack copies wakes the reader.
 
-/// How often the reader is woken by a busy CPU at least. What many deep stacks lead to should begin early.
+/// The minimum number of wake-ups per second by a busy CPU. Reactions to many deep stacks must start early.
 const WAKES_A_SECOND: usize = 10;
-/// The bytes of samples with stack copies for which the reader is woken at least.
+/// The smallest amount of samples with stack copies that wakes the reader, in bytes.
 const SMALLEST_WAKE: usize = 256 << 10;
 
-/// The bytes at which a ring for copies of stacks wakes the reader: at half of it the latest.
+/// The fill level in bytes at which a ring for stack copies wakes the reader: at most half of the ring.
 pub(crate) fn wake_at(ring_bytes: usize, stack_bytes: u32, rate_hz: u32) -> usize {
     let each_second = stack_bytes as usize * rate_hz as usize;
     (ring_bytes / 2).min((each_second / WAKES_A_SECOND).max(SMALLEST_WAKE))
@@ -22,7 +22,7 @@ mod tests {
         };
         check(16 << 10, 32 << 10, 1000, 3200);
         check(4 << 10, 32 << 10, 1000, 2048);
-        // A plain user's ring.
+        // The ring of an ordinary user.
         check(512, 32 << 10, 1000, 256);
         check(4 << 10, 64, 1000, 256);
     }

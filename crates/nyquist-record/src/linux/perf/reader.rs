@@ -1,4 +1,4 @@
-//! The thread that waits for the rings, and for the end of the recording, and has the rings drained.
+//! The thread that waits for the rings and for the end of the recording, and drains the rings.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::{PollSet, process_descriptor};
 use crate::linux::sys::process::Preference;
 
-/// What the reader says when it has ended.
+/// The reader's result when it has ended.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) reason: EndReason,
-    /// What threads had used, and what was dropped, that is in no record.
+    /// Losses and CPU time of threads that no record contains.
     pub(crate) unreported: Vec<Event>,
-    /// Whether threads lived on when the recording ended whose events were opened one by one.
+    /// Whether threads whose events were opened individually lived on when the recording ended.
     pub(crate) threads_live: bool,
 }
 
-/// How long to wait for memory to come back before the rings are looked at again.
+/// How long to wait for memory to return before the rings are drained again.
 const POOL_RETRY_MS: u32 = 2;
-/// How often a process is looked at where the kernel has no descriptors for processes.
+/// How often a process is checked if the kernel has no pidfds.
 const EXIT_CHECK_MS: u32 = 100;
 
 /// The state of the reading thread.
@@ -39,34 +39,34 @@ pub(crate) struct Reader {
     pub(crate) events: Arc<Events>,
     pub(crate) rounds: DrainScheduler,
     pub(crate) stop: Arc<OwnedFd>,
-    /// The processes with whose end the recording ends; none where it goes on without them.
+    /// The processes whose end ends the recording; empty if it does not depend on processes.
     pub(crate) watched: Vec<u32>,
     pub(crate) duration: Option<Duration>,
     pub(crate) hand_over_every: Option<Duration>,
     pub(crate) totals: ThreadTotals,
     pub(crate) jitter: Option<Jitter>,
-    /// Where the sideband can be taken in batches.
+    /// Set if sideband records can be read in batches.
     pub(crate) batching: Option<SidebandThrottle>,
-    /// Where periods of events beside the clock change with their rates.
+    /// Set if the periods of events beside the clock follow their rates.
     pub(crate) event_pace: Option<EventPace>,
 }
 
-/// The places of what the reader waits for.
+/// The poll indices of what the reader waits for.
 struct Waiting {
     poll: PollSet,
     stop: usize,
     /// The processes that have not ended yet.
     living: Vec<Living>,
-    /// For every ring its place, and which of its wakers is waited for there.
+    /// For every ring its poll index, and the index of the event in `wakers` that is waited for.
     rings: Vec<(usize, usize)>,
-    /// How long the rings may stay without a look, in ms.
+    /// The longest time between two drains of the rings, in ms.
     look_every: Option<u32>,
 }
 
 /// A process that is watched.
 struct Living {
     pid: u32,
-    /// Its place and its descriptor, which must stay open; `None` where the kernel has no descriptors for processes.
+    /// Its poll index and its pidfd, which must stay open; `None` if the kernel has no pidfds.
     descriptor: Option<(usize, OwnedFd)>,
 }
 
@@ -80,7 +80,8 @@ impl Living {
 }
 
 impl Waiting {
-    /// How long to wait at most, up to some moments in ns, and no longer than some times in ms; `None` for ever.
+    /// How long to wait at most: until the earliest moment (ns) and no longer than the shortest time (ms);
+    /// `None` for no limit.
     fn timeout_ms(&self, until: [Option<u64>; 3], at_most: [Option<u32>; 2]) -> Option<u32> {
         let left = until.into_iter().flatten().min();
         let left = left.map(|until| until.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
@@ -105,7 +106,7 @@ impl Waiting {
 impl Reader {
     /// Drains the rings until the recording ends, then switches the events off and drains what is left.
     pub(crate) fn run(mut self) -> End {
-        // A reader that comes too late loses samples, and it needs the CPU for a moment only.
+        // A late reader loses samples, and it needs the CPU for a moment only.
         let _preference = Preference::at_once();
         let mut waiting = self.prepare_to_wait();
         let deadline =
@@ -117,7 +118,7 @@ impl Reader {
             let batch = self.batching.as_ref().and_then(SidebandThrottle::look_every_ms);
             let retry = self.rounds.are_blocked().then_some(POOL_RETRY_MS);
             let timeout = waiting.timeout_ms(until, [batch, retry]);
-            // A wait that fails would fail again at once, so the rings are then looked at from time to time.
+            // A wait that fails would fail again at once, so the rings are then drained periodically.
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
             }
@@ -141,7 +142,7 @@ impl Reader {
         self.end(reason)
     }
 
-    /// Switches the events off, drains what is left, and gives what no record reports.
+    /// Disables the events, drains the rings, and returns what no record reports.
     fn end(mut self, reason: EndReason) -> End {
         let living = self.totals.of_living(&self.events);
         let threads_live = !self.events.all_have_ended();
@@ -151,7 +152,7 @@ impl Reader {
         }
         let now = Timestamp(monotonic_ns());
         let (ended, losses) = self.rounds.into_reports();
-        // What was lost comes first: it is a part of what threads have used.
+        // Losses come first, because they are a part of the CPU time of threads.
         let mut unreported: Vec<_> = losses.unreported(self.events.lost_by_cpu(), now).collect();
         unreported.extend(losses.unreported_beside(self.events.lost_beside(), now));
         unreported.extend(self.totals.finish(&self.events, &ended, living, now));
@@ -172,8 +173,8 @@ impl Reader {
         Waiting { poll, stop, living, rings, look_every }
     }
 
-    /// An event whose threads have all ended is hung up for good, and would wake the reader without end. Another
-    /// one that writes to the same ring takes its place.
+    /// An event whose threads have all ended stays hung up, and would wake the reader without end. Another
+    /// event that writes to the same ring replaces it.
     fn replace_ended_wakers(&self, waiting: &mut Waiting) {
         for (ring, (place, waker)) in self.rounds.rings().zip(&mut waiting.rings) {
             if waiting.poll.ready(*place).hung_up {

@@ -1,4 +1,4 @@
-//! A recording that runs: its chunks, its end, and what it came to.
+//! A running recording: its chunks, its end, and its summary.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,12 +27,12 @@ use crate::linux::stop::{EndReason, StopHandle};
 use crate::linux::sys::clock::monotonic_ns;
 use crate::{Chunk, Source};
 
-/// A recording that runs: an iterator over what it records. Dropping it ends it.
+/// A running recording: an iterator over the recorded chunks. Dropping it ends it.
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) initial: Option<Initial>,
     pub(crate) chunks: Receiver<Vec<FilledBuffer>>,
-    /// What was taken over from the reader and not handed out yet.
+    /// Buffers that were received from the reader and not returned yet.
     pub(crate) taken: VecDeque<FilledBuffer>,
     pub(crate) format: PerfEvents,
     pub(crate) reader: Option<JoinHandle<End>>,
@@ -40,23 +40,23 @@ pub struct Recording {
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<Events>,
     pub(crate) described: Described,
-    /// Whether what the events have counted is the CPU time of what was recorded.
+    /// Whether the counts of the events are the CPU time of the recorded processes.
     pub(crate) counts_time: bool,
     /// The command's own control group.
     pub(crate) leaf: Option<Leaf>,
     pub(crate) deepening: StackSizeEscalation,
-    /// The outer parts of stacks that are read from living processes, where they are.
+    /// The reader of the outer parts of stacks from living processes, if it runs.
     pub(super) deep_stacks: Option<DeepStacks>,
-    /// Where stacks have their roots, which the converter finds out.
+    /// The roots of stacks, which the converter determines.
     pub(crate) roots: Arc<StackBases>,
-    /// A chunk that others have to be handed out before.
+    /// A chunk that others must precede.
     pub(crate) held: Option<Chunk>,
-    /// How far the past has been said to be complete.
+    /// The time before which records were announced as complete.
     pub(crate) announced: Timestamp,
     pub(crate) began_ns: u64,
 }
 
-/// What was there before the first record.
+/// The state before the first record.
 #[derive(Debug, Default)]
 pub(crate) struct Initial {
     pub(crate) time: Timestamp,
@@ -74,18 +74,17 @@ impl Initial {
     }
 }
 
-/// What a recording came to.
+/// The summary of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
-    /// The CPU time of all threads together, user and kernel, in nanoseconds, as the events have counted it; `None`
-    /// where they have counted what others used, too.
+    /// The CPU time of all threads together, user and kernel, in nanoseconds, as counted by the events;
+    /// `None` if they have counted other processes as well.
     pub total_cpu_time_ns: Option<u64>,
-    /// Whether the recording ended with the command, or the processes attached to, while others lived that descend
-    /// from them.
+    /// Whether descendants lived on when the recording ended with the command or the attached processes.
     pub left_running: bool,
-    /// After which time more of each stack was copied, because many stacks were deeper.
+    /// The time after which stack copies were enlarged, because many stacks were deeper.
     pub deepened_after: Option<Duration>,
 }
 
@@ -119,22 +118,22 @@ impl Iterator for Recording {
 impl Source for Recording {}
 
 impl Recording {
-    /// What ends the recording before the process does.
+    /// A handle that ends the recording before the process ends.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
 
-    /// The events as a perf.data file describes them: those that sample come first.
+    /// The events as a perf.data file describes them: sampling events come first.
     pub fn written_events(&self) -> io::Result<Vec<WrittenEvent>> {
         self.described.events(&self.events)
     }
 
-    /// The kernel's numbers of the events that count CPU time, and the CPU of each.
+    /// The kernel's ids of the events that count CPU time, and the CPU of each.
     pub fn counters(&self) -> Vec<(u64, u32)> {
         self.events.counters().iter().map(|counter| (counter.id, counter.cpu)).collect()
     }
 
-    /// The next of what the reader has filled; `None` when it has ended.
+    /// The next buffer that the reader has filled; `None` when it has ended.
     fn next_filled(&mut self) -> Option<FilledBuffer> {
         while self.taken.is_empty() {
             self.taken = self.chunks.recv().ok()?.into();
@@ -142,13 +141,13 @@ impl Recording {
         self.taken.pop_front()
     }
 
-    /// What was read of stacks and is still of use: the samples that want it have not had their turn.
+    /// The readings of stacks that are still useful: the samples that need them have not been returned yet.
     fn take_outer_parts(&self) -> Vec<Event> {
         self.deep_stacks.as_ref().map_or_else(Vec::new, |stacks| stacks.take_since(self.announced))
     }
 
-    /// Takes heed of what came of the copies of stacks: where many ended too early and it was not said how much is to be
-    /// copied, more is copied from now on; and of stacks whose roots are known nothing behind these.
+    /// Uses the feedback on stack copies. If many were truncated and the user did not set a size, copies are
+    /// larger from now on. Of stacks with a known root, nothing beyond it is copied.
     pub fn apply_feedback(&mut self, counts: &StackCopyFeedback) {
         for (tid, root) in &counts.roots {
             self.roots.set(tid.0, root.map(|root| root.0));
@@ -161,8 +160,9 @@ impl Recording {
         }
     }
 
-    /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
-    /// Where the events cannot be read any more, their sums are 0: what was recorded is worth more than they are.
+    /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
+    /// If the events cannot be read any more, their sums are 0, because the recorded samples are worth more
+    /// than the sums.
     pub fn finish(mut self) -> Summary {
         self.join();
         let (reason, threads_live) = self.end.unwrap_or((EndReason::Stopped, false));
@@ -177,16 +177,16 @@ impl Recording {
         }
     }
 
-    /// Ends the reader, if it has not ended; `None` where that was done before.
+    /// Ends the reader if it has not ended; `None` if it had been joined before.
     fn join(&mut self) -> Option<End> {
         let reader = self.reader.take()?;
         self.stop.stop();
-        // The reader waits for memory that is in chunks that nobody will take.
+        // The reader may wait for memory in chunks that will not be taken.
         self.taken.clear();
         while self.chunks.recv().is_ok() {}
         let end = reader.join().ok()?;
         if let Some(stacks) = self.deep_stacks.take() {
-            // It ends with the reader, which told it what to read.
+            // It ends with the reader, which has sent its requests.
             stacks.join();
         }
         self.end = Some((end.reason, end.threads_live));

@@ -1,13 +1,14 @@
-//! A ring that is drained, and what is known of its records.
+//! A ring that is drained, and the kind of its records.
 
 use crate::linux::pool::Need;
 use crate::linux::sys::ring::Ring;
 
-/// A ring, and the events that its records wake, by their places in [`Events`](super::events::Events).
+/// A ring, and the events whose records wake its reader, by their indices in
+/// [`Events`](super::events::Events).
 #[derive(Debug)]
 pub(crate) struct RingSource {
     pub(crate) ring: Ring,
-    /// What its records are; a ring that both share is one for the sideband.
+    /// The kind of its records; a ring shared by both kinds is one for the sideband.
     pub(crate) need: Need,
     pub(crate) wakers: Vec<usize>,
 }

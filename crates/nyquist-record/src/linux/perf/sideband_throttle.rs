@@ -1,29 +1,31 @@
-//! Taking the sideband in batches while much of it comes.
+//! Reading the sideband in batches while it has many records.
 //!
-//! Each of its records wakes the reader, so that files can be opened while the process that maps them lives. For that the
-//! kernel interrupts the CPU that wrote it: a loop of short processes, each of which maps thirty times, became 25 % slower
-//! by it. So while records keep coming, other events take over whose records wake nobody, and the reader looks by the clock.
+//! Each sideband record wakes the reader, so that files can be opened while the process that maps them lives.
+//! For the wake-up, the kernel interrupts the CPU that wrote the record. This slowed a loop of short
+//! processes, each with thirty mappings, by 25 %. While records keep coming, other events therefore replace
+//! these. Their records cause no wake-up, and the reader reads them by the clock.
 
 use super::events::Events;
 use super::ring_source::RingSource;
 
-/// How often the rings are looked at while nothing wakes the reader.
+/// How often the rings are read while nothing wakes the reader.
 const LOOK_EVERY_MS: u32 = 2;
-/// For how long nothing comes when much has come.
+/// How long no record must come before a burst counts as over.
 const QUIET_NS: u64 = 20_000_000;
-/// How many rounds of draining in a row find something when much comes: a program that starts has a few.
+/// How many rounds of draining in a row must find records before this counts as a burst: a starting program
+/// has a few.
 const MANY_ROUNDS: u32 = 8;
 
-/// The events of the sideband on one CPU, by their places in [`Events`].
+/// The sideband events on one CPU, by their indices in [`Events`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SidebandPair {
     /// Each record of this one wakes the reader.
     pub(crate) eager: usize,
-    /// Many records of this one do.
+    /// Only many records of this one wake it.
     pub(crate) lazy: usize,
 }
 
-/// The state of the sideband's events.
+/// The state of the sideband events.
 #[derive(Debug)]
 pub(crate) struct SidebandThrottle {
     pairs: Vec<SidebandPair>,
@@ -33,31 +35,32 @@ pub(crate) struct SidebandThrottle {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Each record wakes the reader. So many rounds in a row have found something.
+    /// Each record wakes the reader. The number counts the rounds in a row that have found records.
     Eager(u32),
-    /// The reader looks by the clock.
+    /// The reader reads by the clock.
     Lazy,
-    /// Each record wakes the reader again, but of what came just before nobody told it.
+    /// Each record wakes the reader again, but the records from just before caused no wake-up.
     LastLook,
 }
 
 impl SidebandThrottle {
-    /// Each record wakes the reader at first.
+    /// At first, each record wakes the reader.
     pub(crate) fn new(pairs: Vec<SidebandPair>) -> Self {
         Self { pairs, state: State::Eager(0), last_ns: 0 }
     }
 
-    /// Whether there is something in the rings of these events.
+    /// Whether the rings of these events contain records.
     pub(crate) fn is_in<'a>(&self, mut rings: impl Iterator<Item = &'a RingSource>) -> bool {
         let is_own = |waker: &usize| self.pairs.iter().any(|pair| [pair.eager, pair.lazy].contains(waker));
         let has_any = |source: &RingSource| source.ring.head() != source.ring.tail();
         rings.any(|source| source.wakers.iter().any(is_own) && has_any(source))
     }
 
-    /// Takes note of a round of draining, in which there was something of the sideband or nothing.
+    /// Notes a round of draining, and whether it found sideband records.
     pub(crate) fn note_round(&mut self, found: bool, now: u64, events: &Events) {
         let next = self.next(found, now);
-        // Both are on for a moment, and a record may come twice, which changes nothing, rather than never.
+        // Both are enabled for a moment, so that no record is lost. A record may come twice, which changes
+        // nothing.
         match (self.state, next) {
             (State::Eager(_), State::Lazy) => self.switch(events, |pair| (pair.lazy, pair.eager)),
             (State::Lazy, State::LastLook) => self.switch(events, |pair| (pair.eager, pair.lazy)),
@@ -88,7 +91,7 @@ impl SidebandThrottle {
         }
     }
 
-    /// How long the rings may stay without a look, where nothing would tell of what is in them.
+    /// How long the rings may stay unread, while nothing signals their records.
     pub(crate) fn look_every_ms(&self) -> Option<u32> {
         (!matches!(self.state, State::Eager(_))).then_some(LOOK_EVERY_MS)
     }
@@ -100,7 +103,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Goes through rounds, each at a time in ms, and says at which of them the reader begins or ends to look by the clock.
+    /// Runs rounds, each at a time in ms. Checks at which of them the reader begins or ends to read by the
+    /// clock.
     fn check(rounds: impl IntoIterator<Item = (u64, bool)>, expected: &[u64]) {
         let events = Events::new(false);
         let mut batching = SidebandThrottle::new(Vec::new());
@@ -119,7 +123,7 @@ mod tests {
     fn a_storm_is_taken_in_batches_until_it_is_over() {
         let storm = (0..100).map(|at| (at, true));
         let quiet = (100..160).step_by(2).map(|at| (at, false));
-        // After the switch there is one look more by the clock.
+        // After the switch, one more reading comes by the clock.
         check(storm.chain(quiet), &[u64::from(MANY_ROUNDS) - 1, 122]);
     }
 

@@ -1,12 +1,13 @@
-//! Where the stacks of threads have their roots: told by the converter, whose walks have come there, to the threads that copy
-//! and read stacks. Nobody waits for anybody: a root is one word, and whoever looks finds it or not.
+//! The roots of threads' stacks. The converter, whose walks reach them, sets them for the threads that copy
+//! and read stacks. No thread waits for another: a root is a single atomic word, which is set or not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many threads' roots there is room for. Threads whose numbers differ by a multiple of this take the place of each other.
+/// The number of slots for roots. Threads whose ids differ by a multiple of this replace each other.
 const PLACES: usize = 1024;
-/// The bits of an address that are kept, as many as programs of 64-bit ARM have at most; roots further up are not kept. The lowest
-/// three are zero, and the thread's number, without what its place says, is above.
+/// The address bits that are stored, which is the maximum for 64-bit ARM programs; larger roots are not
+/// stored. The lowest three bits are zero. The part of the thread id that the slot does not determine is
+/// stored above.
 const ADDRESS_BITS: u32 = 52;
 
 /// The roots of the stacks of many threads.
@@ -21,8 +22,8 @@ impl Default for StackBases {
     }
 }
 
-/// What stands for a thread's number beside its root. No process has as many threads as it takes to run out of bits (`PID_MAX_LIMIT`
-/// in `include/linux/threads.h`).
+/// The part of the thread id that is stored with the root. Thread ids are small enough for the available bits
+/// (`PID_MAX_LIMIT` in `include/linux/threads.h`).
 fn tag(tid: u32) -> u64 {
     u64::from(tid / PLACES as u32) << (ADDRESS_BITS - 3)
 }
@@ -32,8 +33,8 @@ impl StackBases {
         &self.places[tid as usize % PLACES]
     }
 
-    /// Says which word of a thread's stack is the outermost one that walks to its root look at; `None` where that is not known
-    /// any more.
+    /// Sets the outermost word of a thread's stack that walks to its root read; `None` if it is not known any
+    /// more.
     pub(crate) fn set(&self, tid: u32, root: Option<u64>) {
         let (place, tag) = (self.place(tid), tag(tid));
         if let Some(root) = root.filter(|root| *root >> ADDRESS_BITS == 0) {
@@ -43,7 +44,7 @@ impl StackBases {
         }
     }
 
-    /// The outermost word of a thread's stack that walks to its root look at, where that is known.
+    /// The outermost word of a thread's stack that walks to its root read, if known.
     pub(crate) fn get(&self, tid: u32) -> Option<u64> {
         let word = self.place(tid).load(Ordering::Relaxed);
         let address = word & ((1 << (ADDRESS_BITS - 3)) - 1);

@@ -1,14 +1,14 @@
-//! When more of each stack is to be copied: by what came of the copies so far.
+//! Decides when stack copies are enlarged, from the feedback on the copies so far.
 
 use nyquist_convert::StackCopyFeedback;
 
-/// So many copies that end too early are no accident.
+/// This many truncated copies are not a coincidence.
 const MANY: u64 = 16;
-/// And they are at least this part of all copies: one in twenty-five.
+/// They must also be at least this part of all copies: one in twenty-five.
 const PART: u64 = 25;
-/// After so many copies, older ones count half.
+/// After this many copies, older ones have half the weight.
 const RECENT: u64 = 4096;
-/// How long after the events were switched they are switched once more, for threads that were being born.
+/// How long after the switch the events are switched once more, for threads that were being born.
 const AGAIN_AFTER_NS: u64 = 50_000_000;
 
 /// Decides when to switch to larger copies.
@@ -21,7 +21,7 @@ pub(crate) struct StackSizeEscalation {
 }
 
 impl StackSizeEscalation {
-    /// Whether the events are to be switched now, given what came of more copies.
+    /// Whether to switch the events now, given the feedback on more copies.
     pub(crate) fn apply_feedback(&mut self, counts: &StackCopyFeedback, now_ns: u64) -> bool {
         if let Some(switched) = self.switched_ns {
             let again = !self.is_done && now_ns.saturating_sub(switched) >= AGAIN_AFTER_NS;
@@ -68,7 +68,7 @@ mod tests {
         check(&[(1000, 16)], false);
         check(&[(400, 16)], true);
         check(&[(100_000, 100), (100_000, 100), (0, 0)], false);
-        // What was long ago counts less and less.
+        // Older copies have less and less weight.
         let shallow_at_first: Vec<_> = std::iter::repeat_n((5000, 0), 100).chain([(300, 300)]).collect();
         check(&shallow_at_first, true);
     }

@@ -1,8 +1,8 @@
-//! What threads have used in the end, for those whose end no record tells: threads whose events were opened and
-//! not inherited, and threads that live on.
+//! The final CPU time of threads whose end no record reports: threads whose events were opened rather than
+//! inherited, and threads that live on.
 //!
-//! The kernel writes what an inherited counter has counted when its thread ends. A counter that was opened can be
-//! read, but holds what its thread's children have counted too.
+//! The kernel writes the count of an inherited counter when its thread ends. An opened counter can be read,
+//! but its count includes the thread's children.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,21 +15,22 @@ use crate::linux::proc;
 /// What is known of the threads' CPU time while they are recorded.
 #[derive(Debug)]
 pub(crate) struct ThreadTotals {
-    /// The processes that are recorded with all that descend from them; none where threads are not counted one by one.
+    /// The processes that are recorded with all their descendants; empty if threads are not counted
+    /// individually.
     roots: Vec<Pid>,
-    /// The processes of the threads that were there at the beginning.
+    /// The processes of the threads that existed at the beginning.
     processes: HashMap<u32, Pid>,
-    /// What threads had used before they were recorded.
+    /// The CPU time of threads before they were recorded.
     before: HashMap<u32, u64>,
-    /// Whether all CPUs are recorded. The scheduler knows what a thread has used on all of them together.
+    /// Whether all CPUs are recorded. The scheduler only knows the total of a thread on all CPUs.
     on_all_cpus: bool,
 }
 
-/// What inherited counters had counted when their threads ended, as records report.
+/// The counts of inherited counters at the end of their threads, from records.
 #[derive(Debug)]
 pub(crate) struct EndedThreads {
     format: RecordFormat,
-    /// By the number of the event that was opened.
+    /// By the id of the event that was opened.
     by_counter: HashMap<u64, u64>,
 }
 
@@ -39,7 +40,7 @@ impl EndedThreads {
         Self { format, by_counter: HashMap::new() }
     }
 
-    /// Takes note of a record that says what an inherited counter has counted.
+    /// Notes a record with the count of an inherited counter.
     pub(crate) fn note(&mut self, read: &[u8]) {
         let Ok(record) = parse_record(read, &self.format) else { return };
         let Body::Read(read) = record.body else { return };
@@ -49,7 +50,7 @@ impl EndedThreads {
     }
 }
 
-/// What a living thread has used since it was recorded, in nanoseconds.
+/// The CPU time of a living thread since it was recorded, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Living {
     pid: Pid,
@@ -58,7 +59,7 @@ pub(crate) struct Living {
 }
 
 impl ThreadTotals {
-    /// Begins with what is there before the events are switched on.
+    /// Reads the initial state, before the events are enabled.
     pub(crate) fn new(roots: &[Pid], on_all_cpus: bool) -> Self {
         let family = if roots.is_empty() { Vec::new() } else { proc::families(roots) };
         let before = family.iter().flat_map(|pid| proc::cpu_times(Pid(*pid))).collect();
@@ -69,10 +70,10 @@ impl ThreadTotals {
         Self { processes: processes.collect(), roots: roots.to_vec(), before, on_all_cpus }
     }
 
-    /// What the threads have used that live at this moment, where that can be told. To be asked before the events are
-    /// switched off.
+    /// The CPU time of the threads that live now, if it can be determined. Call it before the events are
+    /// disabled.
     pub(crate) fn of_living(&self, events: &Events) -> Vec<Living> {
-        // A look at every process takes longer than all else at the end of a recording.
+        // Reading every process takes longer than all else at the end of a recording.
         if self.roots.is_empty() || !self.on_all_cpus || events.all_have_ended() {
             return Vec::new();
         }
@@ -87,9 +88,9 @@ impl ThreadTotals {
         threads.map(used).collect()
     }
 
-    /// What the threads have used whose events were opened and who have ended, by CPU, and what the living ones
-    /// have used, on all CPUs together. Nothing is said of a thread that has ended while others live that were
-    /// born from it: its time cannot be told from theirs.
+    /// The CPU time of ended threads whose events were opened, by CPU, and that of the living ones on all
+    /// CPUs together. Omits a thread that has ended while descendants live, because its time cannot be
+    /// separated from theirs.
     pub(crate) fn finish(
         &self,
         events: &Events,
@@ -115,15 +116,15 @@ impl ThreadTotals {
             let Some(pid) = self.processes.get(&counter.tid) else { continue };
             totals.push(total(*pid, counter.tid, Some(counter.cpu), own));
         }
-        // A process that has ended and was not waited for is still found in `/proc`.
+        // A process that has ended and was not reaped is still in `/proc`.
         let living = living.into_iter().filter(|thread| !ended.contains(&thread.tid));
         totals.extend(living.map(|thread| total(thread.pid, thread.tid, None, thread.cpu_time_ns)));
         totals
     }
 
-    /// What the scheduler says that the processes' threads have used, in nanoseconds: of a launched command that has
-    /// ended, the main thread is still there. Where the kernel dropped records of threads that ended, this keeps
-    /// their time from being taken for the main thread's.
+    /// The scheduler's CPU times of the processes' threads, in nanoseconds. The main thread of a launched
+    /// command that has ended is still there. If the kernel dropped records of ended threads, this limit
+    /// keeps their time from being counted for the main thread.
     fn scheduled_times(&self) -> HashMap<u32, u64> {
         let before = |tid: u32| self.before.get(&tid).copied().unwrap_or_default();
         let times = self.roots.iter().flat_map(|pid| proc::cpu_times(*pid));
@@ -131,7 +132,7 @@ impl ThreadTotals {
     }
 }
 
-/// What a counter's own thread has used, where nothing that was born from it lives.
+/// The CPU time of a counter's own thread, if none of its descendants lives.
 fn own_time(events: &Events, ended: &EndedThreads, counter: &Counter) -> Option<u64> {
     let all = events.read(counter).ok()?;
     let of_children = ended.by_counter.get(&counter.id).copied().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What happens to traced threads: births, exec, signals, stops and ends, each of which they wait to be let go from.
+//! The life cycle of traced threads: births, exec, signals, stops and ends. The thread stops at each until it
+//! is resumed.
 
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
@@ -13,8 +14,8 @@ use crate::linux::sys::ptrace::{self, Waited};
 use crate::linux::thread_state::Schedule;
 
 impl Tracer {
-    /// Does what there is to do about a stopped or ended thread, and lets it go on. That it is gone meanwhile is no
-    /// error: its end will be heard of.
+    /// Handles a stopped or ended thread and resumes it. It is no error if the thread is gone meanwhile,
+    /// because its end is reported separately.
     pub(super) fn handle(&mut self, waited: Waited) {
         let tid = waited.tid;
         let stop = Stop::of(waited);
@@ -43,8 +44,8 @@ impl Tracer {
         }
     }
 
-    /// Lets a stopped thread go on, with the signal that it stopped for. One that was asked to stop is looked at before:
-    /// whatever it has stopped for, the kernel takes the request for met (`kernel/signal.c`, `ptrace_stop`).
+    /// Resumes a stopped thread with the signal that it stopped for. A thread with a pending stop request is
+    /// sampled before: any stop fulfils the request for the kernel (`kernel/signal.c`, `ptrace_stop`).
     fn go_on(&mut self, tid: u32, signal: Option<i32>) {
         let task = self.tasks.get_mut(tid);
         let asked = task.and_then(|task| {
@@ -60,7 +61,7 @@ impl Tracer {
         }
     }
 
-    /// A thread that job control has stopped stays so until SIGCONT.
+    /// A thread that job control has stopped stays stopped until SIGCONT.
     fn after_group_stop(&mut self, tid: u32) {
         if let Some(task) = self.tasks.get_mut(tid) {
             task.asked = None;
@@ -69,7 +70,8 @@ impl Tracer {
         let _ = ptrace::listen(tid);
     }
 
-    /// Lets a thread have its signal. One that does nothing would not have ended a system call without a tracer.
+    /// Delivers a signal to a thread. Without a tracer, a signal without effect would not have ended a system
+    /// call.
     fn deliver(&mut self, tid: u32, signal: i32) {
         if let Ok(stopped) = Stopped::read(tid)
             && stopped.interrupted_call().is_some()
@@ -80,8 +82,8 @@ impl Tracer {
         let _ = ptrace::resume(tid, signal);
     }
 
-    /// Makes a thread call the system again where nothing but the tracer has ended its call. `before` is what the scheduler said when
-    /// the thread was last seen outside of other stops.
+    /// Makes a thread restart its system call if only the tracer has ended it. `before` contains the
+    /// scheduler's statistics from when the thread was last seen outside of other stops.
     pub(super) fn repeat_call(
         &mut self,
         tid: u32,
@@ -93,8 +95,8 @@ impl Tracer {
         let Some(signals) = Signals::of(task.pid, tid) else { return };
         let does_nothing = signal.is_none_or(|signal| signals.ignores(signal));
         let schedule = task.files.schedule().unwrap_or_default();
-        // Code that a handler has returned to can be behind a call that was ended by that handler's signal. But whoever got a CPU just
-        // once has been in no other stop, and has waited.
+        // Code that a handler has returned to can follow a call that this handler's signal has ended. But a
+        // thread that got a CPU only once has been in no other stop, and has waited.
         let has_waited = || before.is_some_and(|before| schedule.turns == before.turns + 1);
         if !registers::TELL_CALLS && !has_waited() {
             return;
@@ -106,10 +108,10 @@ impl Tracer {
         if !does_nothing || !repeat_interrupted_call(&mut stopped, &signals, waited, epoll) {
             return;
         }
-        // Where this fails the program sees EINTR, which it must expect anyway.
+        // If this fails, the program sees EINTR, which it must expect anyway.
         let _ = stopped.write(tid);
         if let Some(task) = self.tasks.get_mut(tid) {
-            // Timeouts were made shorter by whole milliseconds.
+            // Timeouts were shortened by whole milliseconds.
             let at = now.saturating_sub(waited % 1_000_000);
             let timeout = stopped.fourth_argument();
             let is_shortened = was_shortened || timeout != asked;
@@ -117,7 +119,7 @@ impl Tracer {
         }
     }
 
-    /// A thread is there that was born from a traced one.
+    /// Adds a thread that was born from a traced one.
     fn adopt(&mut self, tid: u32, parent: Option<u32>) {
         let Some(pid) = proc::status_number(tid, "Tgid") else { return };
         let parent_pid = parent.and_then(|parent| self.tasks.get(parent)).map(|parent| parent.pid);
@@ -144,8 +146,8 @@ impl Tracer {
         );
     }
 
-    /// A process has become another program. All of its other threads are gone, and the one that has called exec has
-    /// the process's number now.
+    /// Handles an exec. All other threads of the process are gone, and the one that called exec now has the
+    /// pid as its thread id.
     fn exec(&mut self, tid: u32) {
         ptrace::take_stop(tid);
         let former = ptrace::event_message(tid).unwrap_or(tid);
@@ -185,7 +187,7 @@ impl Tracer {
         self.refresh_maps(tid, true);
     }
 
-    /// A thread is about to end: its process's memory can be looked at for the last time.
+    /// Handles a thread that is about to end: this is the last time that its process's memory can be read.
     fn before_end(&mut self, tid: u32) {
         let Some(task) = self.tasks.get_mut(tid) else {
             let _ = ptrace::resume(tid, 0);
@@ -210,11 +212,12 @@ impl Tracer {
         let _ = ptrace::resume(tid, 0);
     }
 
-    /// A thread has ended. Its status is for its parent, and for us where we have launched it.
+    /// Handles the end of a thread. Its parent reaps it, or this process if it has launched it.
     fn end(&mut self, tid: u32) {
         let pid = self.tasks.get(tid).map_or(tid, |task| task.pid);
         self.forget(tid, monotonic_ns());
-        // A main thread ends when all others have. One that had ended before it was attached to is not heard of.
+        // A main thread ends after all others. The end of one that had ended before the attach is not
+        // reported.
         if self.living.contains(&pid) && !self.tasks.any_of(pid) {
             self.living.retain(|living| *living != pid);
             self.has_ended = self.living.is_empty();
@@ -224,7 +227,7 @@ impl Tracer {
         }
     }
 
-    /// Says what a thread has used in the end, and that it is no more.
+    /// Records the final CPU time and the end of a thread.
     fn forget(&mut self, tid: u32, now: u64) {
         self.tell_total(tid, now);
         self.count_last_hold(tid);
@@ -236,14 +239,14 @@ impl Tracer {
         }
     }
 
-    /// Counts a hold after which the thread was not held again.
+    /// Counts the last stop of a thread, which no other stop followed.
     pub(super) fn count_last_hold(&mut self, tid: u32) {
         if let Some(held) = self.tasks.get_mut(tid).and_then(|task| task.held.take()) {
             self.holds.add(held.at_most_ns);
         }
     }
 
-    /// Says what a thread has used.
+    /// Records the CPU time of a thread.
     pub(super) fn tell_total(&mut self, tid: u32, now: u64) {
         self.tell_waiting(tid, now);
         let Some(task) = self.tasks.get_mut(tid) else { return };

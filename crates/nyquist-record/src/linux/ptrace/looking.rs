@@ -1,4 +1,4 @@
-//! Looking at threads: at those that wait from outside, at those that run by holding them for a moment.
+//! Sampling threads: waiting ones without stopping them, running ones by a short stop.
 
 use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack, WaitReason};
@@ -13,40 +13,45 @@ use crate::linux::sys::ptrace::{self, Patience};
 use crate::linux::thread_state::{self, Call, Place, Schedule, Waiting};
 use crate::linux::wait_reason::what_for;
 
-/// The largest copy of a stack while its thread is held: 128 kB take some 20 µs.
+/// The largest stack copy while the thread is stopped: 128 kB take some 20 µs.
 const LARGEST_HELD_COPY: usize = 128 << 10;
-/// What is read of a stack before its thread is asked to stop: most is gained by the first page.
+/// How much of a stack is read before its thread is asked to stop: the first page has most of the benefit.
 const REHEARSED_COPY: usize = 4 << 10;
-/// How many threads that wait are looked at in a turn.
+/// How many waiting threads are checked in a turn.
 const WAITING_LOOKS: usize = 32;
-/// A turn that begins so late has waited for a CPU: whom it took it from is no longer a matter of chance.
+/// A turn that begins this late has waited for a CPU. Which thread it took the CPU from is then no longer
+/// random.
 const LATE_NS: u64 = 150_000;
-/// Who runs stops within that time. Who does not has no CPU, and stops when it gets one.
+/// A running thread stops within this time. A thread that is not running has no CPU, and stops when it gets
+/// one.
 const ANSWER_NS: u64 = 100_000;
-/// For how long the scheduler mostly lets a thread run before others that want its CPU. A thread that has run for longer without
-/// being seen to is seen where it has lost its CPU, unless that is in a system call, which may itself have been the reason.
+/// How long the scheduler usually lets a thread run before others that want its CPU. A thread that has run
+/// for longer without a sample is sampled where it has lost its CPU. The exception is a system call, which
+/// may itself have been the reason for the loss.
 const SLICE_NS: u64 = 2_000_000;
 /// How many threads that do not stop at once are asked in a turn.
 const MOST_UNANSWERED: usize = 3;
-/// A thread that waits on and on has a sample so often.
+/// How often a thread that waits continuously has a sample.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
 
-/// What came of the request to stop.
+/// The result of a stop request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// None was made.
+    /// No request was made.
     NotAsked,
-    /// The thread has stopped, and was looked at.
+    /// The thread has stopped and was sampled.
     Stopped,
     /// It has not stopped yet.
     None,
 }
 
 impl Tracer {
-    /// Looks at threads in turn: at some of those that wait, and at as many of those that run as the budget allows.
+    /// Samples threads in turn: some of the waiting ones, and as many of the running ones as the budget
+    /// allows.
     ///
-    /// `by_clock` says that it was the clock that has woken the tracing thread. A thread that stops does so when it gets the CPU
-    /// that another one has just left: where that one was preempted is no matter of chance.
+    /// `by_clock` is whether the clock has woken the tracing thread. Otherwise, a thread has stopped, which
+    /// happens when it gets the CPU that another one has just left. Where that other thread was preempted is
+    /// not random.
     pub(super) fn look_at_all(&mut self, by_clock: bool) {
         let began = monotonic_ns();
         let in_time = began.saturating_sub(self.ticks.next_ns()) < LATE_NS;
@@ -59,7 +64,7 @@ impl Tracer {
         self.budget.refill(monotonic_ns(), self.tasks.running());
         self.tasks.running_in_turn(&mut turn);
         if self.tasks.running() > 1 {
-            // Nobody waits for a thread that has no CPU.
+            // Does not wait for a thread that has no CPU.
             self.ticker.set(monotonic_ns() + ANSWER_NS, ANSWER_NS);
         }
         let mut unanswered = 0;
@@ -77,7 +82,7 @@ impl Tracer {
         self.tids = turn;
     }
 
-    /// A thread that has not run since is where it was.
+    /// A thread that has not run since is still in the same place.
     fn look_at_waiting(&mut self, tid: u32) {
         let now = monotonic_ns();
         let Some(task) = self.tasks.get_mut(tid) else { return };
@@ -97,7 +102,7 @@ impl Tracer {
         let _ = self.look_at_running(tid);
     }
 
-    /// Says for how long a thread has waited where it waits.
+    /// Records how long a thread has waited in its current place.
     pub(super) fn tell_waiting(&mut self, tid: u32, now: u64) {
         let Some(task) = self.tasks.get_mut(tid) else { return };
         let Activity::Waiting(waited) = &task.activity else { return };
@@ -110,8 +115,9 @@ impl Tracer {
         self.note_sample(pid, None);
     }
 
-    /// Looks at a thread that may have run: it is held where it still does. To hold one that waits for a CPU takes until it gets
-    /// one, and says nothing of where time goes.
+    /// Samples a thread that may have run; stops it if it is still running. It does not stop a thread that
+    /// waits for a CPU: the stop would last until the thread gets one, and the sample would not show where
+    /// time goes.
     fn look_at_running(&mut self, tid: u32) -> Answer {
         let Some(task) = self.tasks.get_mut(tid).filter(|task| task.asked.is_none()) else {
             return Answer::NotAsked;
@@ -128,12 +134,12 @@ impl Tracer {
         Answer::NotAsked
     }
 
-    /// Copies the stack of a thread that has begun to wait. Nothing is known of it if it has run meanwhile.
+    /// Copies the stack of a thread that has begun to wait. Drops the copy if the thread has run meanwhile.
     fn begin_waiting(&mut self, tid: u32, waiting: &Waiting) {
         let now = monotonic_ns();
         let Some(before) = self.tasks.get(tid).and_then(|task| task.files.schedule()) else { return };
         let Some(pid) = self.tasks.get(tid).map(|task| task.pid) else { return };
-        // The thread may have moved on between the look at its place and the one at its schedule.
+        // The thread may have moved on between the reading of its place and that of its schedule.
         let still = self.tasks.get(tid).is_some_and(|task| task.files.place() == Place::Waiting(*waiting));
         if !still {
             return;
@@ -149,19 +155,20 @@ impl Tracer {
         }
     }
 
-    /// What a thread waits for in a system call, if that is to be found out.
+    /// What a thread waits for in a system call, if this is enabled.
     fn wait_reason(&self, (pid, tid): (u32, u32), call: Option<Call>) -> Option<WaitReason> {
         self.wait_reasons.then(|| what_for(pid, tid, call).reason)
     }
 
-    /// The stack of a thread that waits, as far as its registers and memory can be had without stopping it.
+    /// The stack of a waiting thread, as far as its registers and memory are readable without stopping it.
     fn waiting_stack(&mut self, (pid, tid): (u32, u32), waiting: &Waiting) -> UserStack {
         let (len, rest) = self.window(pid, waiting.stack_pointer, self.scratch.len());
         let room = self.scratch.get_mut(..len).unwrap_or_default();
         waiting.stack(tid, rest, room, || proc::has_32_bits(pid))
     }
 
-    /// Asks a thread to stop, and looks at it when it has: at once where it runs, else when it gets a CPU.
+    /// Asks a thread to stop, and samples it when it has stopped: at once if it runs, otherwise when it gets
+    /// a CPU.
     fn hold(&mut self, tid: u32, schedule: Schedule) -> Answer {
         self.prepare_room();
         self.warm_stack_pages(tid);
@@ -184,8 +191,9 @@ impl Tracer {
         Answer::Stopped
     }
 
-    /// Reads the stack of a thread that runs where it was when it was held the last time. That takes twice as long as to read it
-    /// again at once: what the kernel needs for it and most of the words are in this processor's caches then.
+    /// Reads the stack of a running thread at the place of its last stop. The first reading takes twice as
+    /// long as one that follows at once. Afterwards, the kernel's data for it and most of the words are in
+    /// this CPU's caches.
     fn warm_stack_pages(&mut self, tid: u32) {
         let Some((pid, held)) = self.tasks.get(tid).and_then(|task| Some((task.pid, task.held?))) else {
             return;
@@ -195,7 +203,8 @@ impl Tracer {
         ptrace::read_memory(tid, held.stack_pointer, room);
     }
 
-    /// Copies the registers and the stack of a stopped thread, and lets it go on with the signal that it stopped for.
+    /// Copies the registers and the stack of a stopped thread, and resumes it with the signal that it stopped
+    /// for.
     pub(super) fn sample_stopped(&mut self, tid: u32, asked: Asked, signal: Option<i32>) {
         let noticed = monotonic_ns();
         let stopped = Stopped::read(tid).ok();
@@ -209,12 +218,12 @@ impl Tracer {
             len = ptrace::read_memory(tid, pointer, room);
             limited = len == window && rest;
             if stopped.interrupted_call().is_some() {
-                // Asked for while it ran, it has begun to wait just then.
+                // It was running at the request, and has begun to wait just then.
                 self.repeat_call(tid, stopped, signal, (asked.at, Some(asked.schedule)));
             }
         }
         let seen = self.see_where_files_go(pid);
-        // As long as it is stopped, the scheduler's count is exact.
+        // While it is stopped, the scheduler's count is exact.
         let schedule = self.tasks.get(tid).and_then(|task| task.files.schedule());
         let _ = ptrace::resume(tid, signal.unwrap_or(0));
         let now = monotonic_ns();
@@ -244,7 +253,7 @@ impl Tracer {
         let registers = Box::new(stopped.event_registers());
         let user = UserStack::Copied { registers, stack: Bytes::new(), limited };
         let sample = sample((pid, tid), false, state, task.used_ns(), user);
-        // It was there when it had stopped: what is found to have changed later has changed since.
+        // It was mapped when the thread stopped: what is later found to have changed has changed since.
         self.out.push_sample(noticed, sample, len);
         match seen {
             Some(seen) => self.note_maps(pid, &seen),
@@ -253,7 +262,7 @@ impl Tracer {
         self.prepare_room();
     }
 
-    /// Makes room for the next stack, so that none is looked for while a thread is held.
+    /// Makes room for the next stack, so that no memory is allocated while a thread is stopped.
     fn prepare_room(&mut self) {
         if !self.out.has_room(LARGEST_HELD_COPY) {
             self.send(monotonic_ns());
@@ -261,22 +270,23 @@ impl Tracer {
         self.out.prepare();
     }
 
-    /// How much of a stack to copy, and whether there is more: what is between its pointer and its end.
+    /// How much of a stack to copy, and whether there is more. The stack is between its pointer and its end.
     fn window(&self, pid: u32, pointer: u64, most: usize) -> (usize, bool) {
         let stack = self.processes.get(&pid).and_then(|process| process.maps.stack(pointer));
         thread_state::window(stack, pointer, most.min(self.most_copied))
     }
 
-    /// Looks at the mappings of a process while the thread that is sampled cannot change them, where libraries take each other's
-    /// place: once it goes on, it may soon have another one where it was.
+    /// Reads the mappings of a process while its stopped thread cannot change them, if libraries replace each
+    /// other. After the resume, another library may soon be mapped at the sampled address.
     fn see_where_files_go(&mut self, pid: u32) -> Option<Seen> {
         let watched = |process: &&mut Process| process.files_go && process.watched_until > monotonic_ns();
         Some(self.processes.get_mut(&pid).filter(watched)?.maps.look_if_touched(pid))
     }
 
-    /// Notes that a process was sampled at an address. Code that is not known is looked for at once, for it may be gone soon.
-    /// So are libraries that the callers may be in: at exec none is mapped, and at the next exec they are gone. The looks
-    /// become rare as the process goes on.
+    /// Notes that a process was sampled at an address. Reads the mappings at once if the code there is
+    /// unknown, because it may be gone soon. Also reads them for libraries that the callers may be in: at
+    /// exec none is mapped, and at the next exec they are gone. These readings become rare as the process
+    /// goes on.
     fn note_sample(&mut self, pid: u32, address: Option<u64>) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.has_samples = true;

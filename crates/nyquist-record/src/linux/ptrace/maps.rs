@@ -1,4 +1,4 @@
-//! What is mapped in a process, looked at again when it may have changed.
+//! The mappings of a process, read again when they may have changed.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -10,22 +10,24 @@ use nyquist_object::Avma;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 
-/// What has changed in executable memory since the last look. When exactly is not known: a thread that was sampled
-/// meanwhile may have been in what is new as well as in what is gone.
+/// The changes of executable memory since the last reading. Their exact time is unknown: a thread that was
+/// sampled meanwhile may have been in a new mapping as well as in a removed one.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// What is new; it takes the place of what was there.
+    /// The new mappings, which replace what was there.
     pub(crate) new: Vec<EventKind>,
-    /// What is gone where nothing new is.
+    /// The removed mappings, where no new one is.
     pub(crate) gone: Vec<EventKind>,
-    /// Whether files' code has come to a program that had some, or has gone: others may take its place, and may lose it again.
+    /// Whether file-backed code was added to a program that had some, or was removed. Other files may replace
+    /// it, and may be removed again.
     pub(crate) files_come_and_go: bool,
-    /// Whether files' code has gone: what takes its place may be taken for it.
+    /// Whether file-backed code was removed: its replacement may be mistaken for it.
     pub(crate) files_go: bool,
 }
 
-/// What tells without a look at the mappings that they are the same. Where a library has taken the place of another one of
-/// its size, the address space is as large as before; but the first step into it is a fault.
+/// Signs that the mappings are unchanged, without reading them. A library may replace another one of the same
+/// size. The size of the address space is then the same, but the first execution in the library is a page
+/// fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Signs {
     /// The pages of the address space.
@@ -43,28 +45,28 @@ impl Signs {
     }
 }
 
-/// What a look at a process's memory has shown. To read that takes a fraction of what it takes to understand it.
+/// A reading of a process's memory. Reading takes a fraction of the time of parsing.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// When it was.
+    /// The time of the reading.
     pub(crate) at: u64,
-    /// The signs and the text of the mappings; `None` where they are as before, or nothing is shown.
+    /// The signs and the text of the mappings; `None` if they are unchanged or not readable.
     memory: Option<(Signs, Vec<u8>)>,
 }
 
-/// Bytes that are enough for the mappings of most programs.
+/// Enough bytes for the mappings of most programs.
 const USUAL_TEXT: usize = 16 << 10;
 
-/// What was mapped in a process at the last look.
+/// The mappings of a process at the last reading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Maps {
     /// Executable memory, by address.
     code: Vec<Mapping>,
-    /// Memory that can be written to, by address: stacks among it.
+    /// Writable memory, including stacks, by address.
     data: Vec<Range<u64>>,
-    /// What was the case at the last look.
+    /// The signs at the last reading.
     signs: Signs,
-    /// The thread that all this was seen by, where that is not the main one.
+    /// The thread whose files were read, if it is not the main thread.
     shown_by: Option<u32>,
 }
 
@@ -76,29 +78,31 @@ impl Maps {
         before.is_some_and(|mapping| address - mapping.start.0 < mapping.len)
     }
 
-    /// The memory that holds a stack pointer.
+    /// The memory that contains a stack pointer.
     pub(crate) fn stack(&self, pointer: u64) -> Option<&Range<u64>> {
         let after = self.data.partition_point(|range| range.start <= pointer);
         self.data.get(after.checked_sub(1)?).filter(|range| range.contains(&pointer))
     }
 
-    /// Looks again where anything may have changed.
+    /// Reads the mappings if they may have changed.
     pub(crate) fn look_if_touched(&mut self, pid: u32) -> Seen {
         let signs = Signs::of(self.shown_by.unwrap_or(pid));
         let memory = if signs == self.signs { None } else { self.read(pid, signs) };
         Seen { at: monotonic_ns(), memory }
     }
 
-    /// Looks again.
+    /// Reads the mappings.
     pub(crate) fn look(&mut self, pid: u32) -> Seen {
         let memory = self.read(pid, Signs::of(self.shown_by.unwrap_or(pid)));
         Seen { at: monotonic_ns(), memory }
     }
 
-    /// The mappings, with the signs from before they were read: what is mapped in between is found at the next look.
+    /// The mappings, with the signs from before they were read. A mapping made in between is found at the
+    /// next reading.
     fn read(&mut self, pid: u32, mut signs: Signs) -> Option<(Signs, Vec<u8>)> {
         if !signs.has_memory() {
-            // A main thread that has ended shows nothing, although others may live on in its process's memory.
+            // The files of an ended main thread are empty, although others may live on in its process's
+            // memory.
             let shown_by = proc::living_thread(Pid(pid));
             self.shown_by = (shown_by != pid).then_some(shown_by);
             signs = Signs::of(shown_by);
@@ -106,11 +110,11 @@ impl Maps {
         let shown_by = self.shown_by.unwrap_or(pid);
         let mut text = Vec::with_capacity(USUAL_TEXT);
         File::open(format!("/proc/{shown_by}/maps")).ok()?.read_to_end(&mut text).ok()?;
-        // That of an address space that is gone is empty.
+        // The text of an address space that is gone is empty.
         (!text.is_empty()).then_some((signs, text))
     }
 
-    /// Takes what was seen for what is; says what has changed in executable memory.
+    /// Applies a reading, and returns the changes of executable memory.
     pub(crate) fn accept(&mut self, pid: u32, seen: &Seen) -> Changes {
         let Some((signs, text)) = &seen.memory else { return Changes::default() };
         self.signs = *signs;
@@ -139,12 +143,12 @@ impl Maps {
         }
     }
 
-    /// The parts of a former mapping where no executable memory is.
+    /// The parts of a former mapping without executable memory.
     fn free_parts(&self, former: &Mapping) -> Vec<Range<u64>> {
         let end = |mapping: &Mapping| mapping.start.0.saturating_add(mapping.len);
         let mut free = former.start.0;
         let mut parts = Vec::new();
-        // In order, and none overlap.
+        // The mappings are sorted and do not overlap.
         let first = self.code.partition_point(|mapping| end(mapping) <= former.start.0);
         for mapping in self.code.iter().skip(first).take_while(|mapping| mapping.start.0 < end(former)) {
             parts.push(free..mapping.start.0);

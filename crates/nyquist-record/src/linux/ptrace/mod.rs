@@ -1,8 +1,9 @@
-//! Sampling with ptrace(2), where `perf_event_open` is refused: one thread traces all threads of processes and of their
-//! children, and looks at each of them by the wall clock.
+//! Sampling with ptrace(2), if `perf_event_open` is refused: one thread traces all threads of processes and
+//! of their children, and samples each of them by the wall clock.
 //!
-//! A thread that waits is never stopped, for that would end its system call: `/proc` says where it waits, and its stack
-//! is read from outside. A thread that runs is held for as long as it takes to copy its registers and its stack.
+//! A waiting thread is never stopped, because that would end its system call: `/proc` contains its place, and
+//! its stack is read from outside. A running thread is stopped for the time needed to copy its registers and
+//! its stack.
 
 mod life;
 mod looking;

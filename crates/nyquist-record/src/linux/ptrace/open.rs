@@ -1,4 +1,5 @@
-//! Becoming the tracer of a process: by the thread that will look at it, for the kernel knows no other.
+//! Becoming the tracer of a process. The sampling thread itself must do so, because the kernel binds the
+//! tracee to it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,19 +17,19 @@ use crate::linux::stop::StopHandle;
 use crate::linux::sys::poll;
 use crate::linux::{cpus, limits};
 
-/// At more looks a second than that, a thread that runs would be held for a third of its time.
+/// At a higher rate than this, a running thread would be stopped for a third of its time.
 const MAX_RATE_HZ: u32 = 10_000;
 
-/// What is to be said of a recording by ptrace.
+/// Information to be reported about a recording by ptrace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Circumstances {
-    /// Why the better way was not taken, and what would allow it.
+    /// Why perf was not used, and what would allow it.
     pub instead_of_perf: Option<String>,
-    /// The program that loses the privileges which its file gives it.
+    /// The program that loses the privileges that its file gives it.
     pub loses_privileges: Option<PathBuf>,
 }
 
-/// Processes that are traced, ready to be recorded. Dropping it lets them go.
+/// Traced processes, ready to be recorded. Dropping it detaches from them.
 #[derive(Debug)]
 pub struct Ptrace {
     outcome: Outcome,
@@ -37,13 +38,13 @@ pub struct Ptrace {
 }
 
 impl Ptrace {
-    /// Becomes the tracer of all processes of the target. They go on running all the while.
+    /// Becomes the tracer of all processes of the target. They keep running meanwhile.
     pub fn open(target: Subject, options: &Options, circumstances: Circumstances) -> Result<Self, OpenError> {
         if !options.cpus.is_empty() {
             return Err(OpenError::CpusChosen);
         }
         check_machine()?;
-        // Each thread that is traced takes two descriptors as long as there are enough.
+        // Each traced thread uses two descriptors while there are enough.
         limits::raise_descriptor_limit();
         let mut notices = Vec::new();
         let rate_hz = options.rate_hz.clamp(1, MAX_RATE_HZ);
@@ -80,20 +81,20 @@ impl Ptrace {
         Ok(Self { outcome, go, recording })
     }
 
-    /// What is being recorded.
+    /// What is recorded, and how.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 
-    /// Begins to record: an attached process at once, a child when it calls exec.
+    /// Starts recording: an attached process at once, a child when it calls exec.
     pub fn record(self) -> Recording {
-        // Should the tracer have ended, the recording has, too.
+        // If the tracer has ended, the recording has ended too.
         let _ = self.go.send(());
         self.recording
     }
 }
 
-/// Starts the thread that traces, waits until it does, and says what it had to leave out.
+/// Starts the tracing thread, waits until it traces, and returns a notice of what it had to leave out.
 fn start(
     plan: Plan,
     chunks: Sender<Chunk>,
@@ -104,7 +105,7 @@ fn start(
     let run = move || match Tracer::seize(plan, chunks) {
         Ok((mut tracer, left_out)) => {
             let _ = sender.send(Ok(left_out));
-            // When the thread ends, the kernel lets go of all that it traces.
+            // When the thread ends, the kernel detaches it from all that it traces.
             if tracer.wait_for(&begin) { tracer.run() } else { End::default() }
         }
         Err(error) => {
@@ -117,7 +118,7 @@ fn start(
     opened.recv().map_err(ended)?.map(|left_out| (tracer, left_out))
 }
 
-/// Whether the kernel says of threads what has to be known of them.
+/// Whether the kernel provides the required information about threads.
 fn check_machine() -> Result<(), OpenError> {
     let lacks = |file: &str| fs::read(file).is_err();
     if lacks("/proc/self/schedstat") {

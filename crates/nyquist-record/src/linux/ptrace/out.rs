@@ -1,4 +1,4 @@
-//! Events on their way to who asks for them, with the stacks in memory that is bounded and comes back.
+//! The queue of events to the consumer. Their stacks are in memory that is bounded and reused.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use nyquist_convert::event::{Event, EventKind, Timestamp, UserStack};
 use crate::Chunk;
 use crate::linux::pool::{BufferWriter, Need, Pool};
 
-/// The most chunks that wait to be taken before samples are dropped.
+/// The most chunks that may wait in the queue before samples are dropped.
 const MOST_WAITING: usize = 512;
 
 /// The events since the last chunk was sent.
@@ -18,19 +18,19 @@ const MOST_WAITING: usize = 512;
 pub(crate) struct Out {
     pool: Pool,
     filling: Option<BufferWriter>,
-    /// How much of `filling` is filled.
+    /// How many bytes of `filling` are used.
     filled: usize,
     events: Vec<Event>,
-    /// The events whose stacks are in `filling`, and where.
+    /// The events whose stacks are in `filling`, with their ranges.
     copies: Vec<(usize, Range<usize>)>,
     chunks: Sender<Chunk>,
     waiting: Arc<AtomicUsize>,
-    /// Samples that were dropped since the last chunk.
+    /// The samples that were dropped since the last chunk.
     dropped: u64,
 }
 
 impl Out {
-    /// Sends to `chunks`; whoever takes a chunk there takes one from `waiting`.
+    /// Sends to `chunks`. The receiver decrements `waiting` for each chunk that it takes.
     pub(crate) fn new(chunks: Sender<Chunk>, waiting: Arc<AtomicUsize>) -> Self {
         Self {
             pool: Pool::new(),
@@ -44,20 +44,20 @@ impl Out {
         }
     }
 
-    /// Whether there is room for a stack of `len` bytes, or will be when it is asked for: else what is there has to
-    /// be sent first.
+    /// Whether there is room for a stack of `len` bytes, or will be after [`Self::prepare`]. If not, the
+    /// pending events must be sent first.
     pub(crate) fn has_room(&mut self, len: usize) -> bool {
         self.filling.as_mut().is_none_or(|filling| filling.room().len() >= len)
     }
 
-    /// Makes room where there is none.
+    /// Takes a buffer if there is none.
     pub(crate) fn prepare(&mut self) {
         if self.filling.is_none() {
             self.filling = self.pool.take(Need::Samples);
         }
     }
 
-    /// Room for a stack; empty where there is none.
+    /// The room for a stack; empty if there is none.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         self.filling.as_mut().map(BufferWriter::room).unwrap_or_default()
     }
@@ -91,7 +91,7 @@ impl Out {
         self.dropped += 1;
     }
 
-    /// Sends what there is: every event before `now`.
+    /// Sends the pending events, which are all events before `now`.
     pub(crate) fn send(&mut self, now: u64) {
         if self.dropped > 0 {
             let records = std::mem::take(&mut self.dropped);
@@ -111,7 +111,7 @@ impl Out {
         self.filled = 0;
         self.copies.clear();
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        // Where nobody listens any more, nobody misses them.
+        // If the receiver is gone, the events are not needed.
         let _ = self.chunks.send(Chunk::events(events, Timestamp(now)));
     }
 }

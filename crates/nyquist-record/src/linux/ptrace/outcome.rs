@@ -1,4 +1,4 @@
-//! What came of the attempt to trace: what is being recorded, and what stood in the way.
+//! The result of the attempt to trace: what is recorded, and what failed.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -10,37 +10,37 @@ use thiserror::Error;
 use crate::linux::limits::kernel_setting;
 use crate::linux::proc::{self, FIND_PROCESSES};
 
-/// What is being recorded, and how.
+/// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Looks at every thread in a second, where the budget allows as many.
+    /// Samples of every thread per second, if the budget allows as many.
     pub rate_hz: u32,
-    /// Why the better way was not taken, and what would allow it.
+    /// Why perf was not used, and what would allow it.
     pub instead_of_perf: Option<String>,
-    /// That the command will not have the privileges which its file gives it.
+    /// A notice that the command will not have the privileges that its file gives it.
     pub loses_privileges: Option<Notice>,
-    /// What else is less than was asked for.
+    /// The other limitations of the recording.
     pub notices: Vec<Notice>,
 }
 
-/// Something that is less than was asked for.
+/// A limitation of the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The rate was lowered.
     RateLowered {
-        /// What was asked for.
+        /// The requested rate.
         asked_hz: u32,
-        /// What is looked at.
+        /// The actual rate.
         allowed_hz: u32,
     },
-    /// Processes that descend from those attached to, and cannot be attached to themselves.
+    /// Descendants of the attached processes that cannot be attached to.
     LeftOut {
         /// The processes.
         pids: Vec<Pid>,
-        /// Why the first of them cannot be.
+        /// Why the first of them cannot be attached to.
         reason: String,
     },
-    /// The program would gain privileges, which the kernel does not give to a program that is traced.
+    /// The program would gain privileges, which the kernel does not give to a traced program.
     LosesPrivileges {
         /// The program.
         program: PathBuf,
@@ -85,7 +85,7 @@ pub enum OpenError {
     TracedAlready {
         /// The process.
         pid: Pid,
-        /// The debugger, or whatever it is.
+        /// The other tracer, such as a debugger.
         tracer: u32,
     },
     /// The Yama security module restricts tracing.
@@ -96,39 +96,39 @@ pub enum OpenError {
         /// The setting.
         scope: i64,
     },
-    /// The process is another user's, or more privileged.
+    /// The process belongs to another user, or has more privileges.
     #[error("process {} cannot be attached to: it is another user's, or has more privileges", pid.0)]
     AnotherUsers {
         /// The process.
         pid: Pid,
     },
-    /// CPUs were named, which make no difference here.
+    /// The user chose CPUs, which this backend does not support.
     #[error("by ptrace, CPUs cannot be chosen (--cpu): it looks at threads wherever they run")]
     CpusChosen,
-    /// The kernel, or a filter before it, refuses ptrace.
+    /// The kernel, or a seccomp filter, refuses ptrace.
     #[error("ptrace is refused: {source}")]
     Refused {
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel or the machine lacks something that is needed.
+    /// The kernel or the machine lacks a required feature.
     #[error("{what}")]
     Lacking {
-        /// What it is.
+        /// The missing feature.
         what: &'static str,
     },
-    /// The system does not give what is needed.
+    /// A required system call failed.
     #[error("{what}: {source}")]
     System {
         /// What was tried.
         what: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// What to do about it.
+    /// Advice for the user.
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
             Self::Lacking { .. } | Self::System { .. } => return None,
@@ -151,11 +151,11 @@ impl OpenError {
         Some(advice.to_owned())
     }
 
-    /// What the kernel's refusal to trace a process means.
+    /// Converts the kernel's refusal to trace a process into an error.
     pub(crate) fn of_seizing(pid: Pid, source: io::Error) -> Self {
         match source.raw_os_error() {
             Some(libc::ESRCH) => Self::NoSuchProcess { pid },
-            // Nobody may trace a process that has ended and was not waited for.
+            // No process may trace one that has ended and was not reaped.
             Some(libc::EPERM | libc::EACCES) if proc::has_ended(pid.0) => Self::NoSuchProcess { pid },
             Some(libc::EPERM | libc::EACCES) => {
                 let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
@@ -179,8 +179,8 @@ impl OpenError {
     }
 }
 
-/// Whether a process may be traced, without doing it: opening its memory takes the same right (ptrace(2), "Ptrace access
-/// mode checking").
+/// Whether a process may be traced, without tracing it: opening its memory requires the same permission
+/// (ptrace(2), "Ptrace access mode checking").
 pub fn may_trace(pid: Pid) -> Result<(), OpenError> {
     if let Some(tracer) = proc::tracer(pid.0) {
         return Err(OpenError::TracedAlready { pid, tracer });
@@ -192,7 +192,7 @@ pub fn may_trace(pid: Pid) -> Result<(), OpenError> {
     }
 }
 
-/// The users of a process, real and effective ones, by its `status`.
+/// The real and effective users of a process, from its `status`.
 fn uids(status: &str) -> Option<&str> {
     status.lines().find_map(|line| line.strip_prefix("Uid:"))
 }

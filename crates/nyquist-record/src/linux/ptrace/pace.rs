@@ -1,34 +1,34 @@
-//! How often threads are looked at, and how long they may be held for it together.
+//! How often threads are sampled, and how long they may be stopped for it in total.
 
 use crate::linux::random::Random;
 use crate::linux::sys::ptrace::Patience;
 
-/// The share of its time that a running thread may be held.
+/// The share of its time that a running thread may be stopped.
 const SHARE_OF_A_THREAD: f64 = 0.05;
-/// The share of all time in which one thread or another may be held: the recorder is busy meanwhile.
+/// The share of all time in which some thread may be stopped: the recorder is busy meanwhile.
 const SHARE_OF_ALL: f64 = 0.25;
-/// How much of the budget may be saved up.
+/// How much of the budget may accumulate.
 const SAVED_UP_NS: f64 = 2_000_000.0;
 
-/// The budget of time in which threads are held.
+/// The budget of time in which threads are stopped.
 #[derive(Debug)]
 pub(crate) struct Budget {
     cpus: usize,
     left_ns: f64,
     since: u64,
-    /// What was allowed so far, and what of it was spent.
+    /// The time allowed so far, and the time spent of it.
     allowed_ns: f64,
     spent_ns: f64,
-    /// What of single holds was not charged.
+    /// The time of single stops that was not charged.
     excused_ns: f64,
-    /// How many rounds of looks it has cut short.
+    /// How many sampling rounds it has cut short.
     cut_rounds: u64,
     /// Whether more threads run than there are CPUs.
     is_crowded: bool,
 }
 
 impl Budget {
-    /// A budget for a machine of that many CPUs, which begins at a time in nanoseconds.
+    /// A budget for a machine with that many CPUs, starting at a time in nanoseconds.
     pub(crate) fn new(cpus: usize, now: u64) -> Self {
         Self {
             cpus,
@@ -42,8 +42,8 @@ impl Budget {
         }
     }
 
-    /// Adds what the time since the last call allows with so many running threads, of which one a CPU can be held
-    /// up.
+    /// Adds what the time since the last call allows with this many running threads. At most one thread per
+    /// CPU can be delayed.
     pub(crate) fn refill(&mut self, now: u64, running: usize) {
         let held_up = running.min(self.cpus).max(1) as f64;
         let share = (held_up * SHARE_OF_A_THREAD).min(SHARE_OF_ALL);
@@ -54,17 +54,17 @@ impl Budget {
         self.is_crowded = running > self.cpus;
     }
 
-    /// Whether a thread may be held.
+    /// Whether a thread may be stopped.
     pub(crate) fn allows(&self) -> bool {
         self.left_ns > 0.0
     }
 
-    /// Takes note that threads were left out of a round of looks because it allowed no more.
+    /// Counts a sampling round in which threads were skipped because the budget was used up.
     pub(crate) fn cut_round(&mut self) {
         self.cut_rounds += 1;
     }
 
-    /// What it came to.
+    /// The totals.
     fn summary(&self) -> BudgetSummary {
         BudgetSummary {
             allowed_ns: self.allowed_ns as u64,
@@ -74,11 +74,12 @@ impl Budget {
         }
     }
 
-    /// Takes out for how long a thread was held, of which the look itself has taken a part. Where threads wait for a CPU, others
-    /// run as long as a held one waits to be looked at, so that the program loses nothing by that.
+    /// Charges the time for which a thread was stopped, including the time of the sample itself. If threads
+    /// wait for a CPU, others run while a stopped one waits to be sampled, so this wait costs the program
+    /// nothing.
     pub(crate) fn spend(&mut self, held_ns: u64, looked_ns: u64) {
         let spent = if self.is_crowded { looked_ns.min(held_ns) } else { held_ns };
-        // One thread that took long to stop, as on a machine that was busy, is no reason to stop looking.
+        // One thread that was slow to stop, as on a busy machine, is no reason to stop sampling.
         let charged = (spent as f64).min(self.left_ns + SAVED_UP_NS);
         self.left_ns -= charged;
         self.spent_ns += charged;
@@ -86,21 +87,22 @@ impl Budget {
     }
 }
 
-/// For how long to ask again and again whether a thread has stopped that runs on another CPU, which takes it some microseconds.
+/// How long to poll whether a thread on another CPU has stopped; this takes it some microseconds.
 const ALERT_NS: u64 = 20_000;
-/// How many threads are waited for in sleep after one that did not answer: it may wait for the very CPU on which it was asked after.
+/// How many threads are waited for by sleeping after one that did not answer. It may wait for the very CPU
+/// that polls.
 const ASLEEP: u32 = 16;
 
-/// How the answer of a thread is waited for that was asked to stop. To sleep on a CPU that has nothing else to do, and to be woken
-/// there, takes several times as long as the thread takes to answer; but where it has no CPU, staying awake may keep it from one.
+/// How to wait for a thread that was asked to stop. Sleeping on an otherwise idle CPU and being woken takes
+/// several times as long as the thread's answer. But if the thread has no CPU, polling may keep it from one.
 #[derive(Debug, Default)]
 pub(crate) struct Alertness {
-    /// How many more threads are waited for in sleep.
+    /// How many more threads are waited for by sleeping.
     asleep: u32,
 }
 
 impl Alertness {
-    /// How to wait for the next thread at first.
+    /// How to start waiting for the next thread.
     pub(crate) fn begin(&mut self) -> Patience {
         if self.asleep == 0 {
             return Patience::None;
@@ -109,7 +111,7 @@ impl Alertness {
         Patience::UntilSignal
     }
 
-    /// How to go on after it has not answered for some time.
+    /// How to continue after it has not answered for some time.
     pub(crate) fn go_on(&mut self, waited_ns: u64) -> Patience {
         if waited_ns < ALERT_NS {
             return Patience::None;
@@ -119,8 +121,8 @@ impl Alertness {
     }
 }
 
-/// The times at which threads are looked at: an interval apart on average, but never in a rhythm that a program could
-/// have too.
+/// The times at which threads are sampled. They are an interval apart on average, but irregular, so that they
+/// cannot be in step with a program.
 #[derive(Debug)]
 pub(crate) struct Ticks {
     interval_ns: u64,
@@ -134,12 +136,12 @@ impl Ticks {
         Self { interval_ns: interval_ns.max(1), next_ns: now, random: Random::new(now) }
     }
 
-    /// When the next one is.
+    /// The time of the next tick.
     pub(crate) fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// Goes on to the next one; those that a busy machine has missed are left out.
+    /// Advances to the next tick. Ticks that a busy machine has missed are skipped.
     pub(crate) fn advance(&mut self, now: u64) {
         // Between a half and one and a half of the interval.
         let step = self.interval_ns / 2 + self.random.below(self.interval_ns);
@@ -147,7 +149,7 @@ impl Ticks {
     }
 }
 
-/// For how long threads were held: how many were for each number of microseconds.
+/// How long threads were stopped: the number of stops for each number of microseconds.
 #[derive(Debug)]
 pub(crate) struct Holds {
     by_microseconds: Vec<u32>,
@@ -155,16 +157,16 @@ pub(crate) struct Holds {
     total_ns: u64,
 }
 
-/// Longer ones than that are counted together.
+/// Longer ones are counted together.
 const LONGEST_HOLD_US: usize = 20_000;
 
 impl Holds {
-    /// None yet. Has the memory for all that will be counted.
+    /// Contains none yet, and allocates the memory for all that will be counted.
     pub(crate) fn new() -> Self {
         Self { by_microseconds: vec![0; LONGEST_HOLD_US + 1], count: 0, total_ns: 0 }
     }
 
-    /// Counts one.
+    /// Counts a stop.
     pub(crate) fn add(&mut self, held_ns: u64) {
         let microseconds = usize::try_from(held_ns / 1000).unwrap_or(LONGEST_HOLD_US).min(LONGEST_HOLD_US);
         if let Some(count) = self.by_microseconds.get_mut(microseconds) {
@@ -174,7 +176,7 @@ impl Holds {
         self.total_ns += held_ns;
     }
 
-    /// What they come to, and what the budget for them does.
+    /// The totals of the stops and of their budget.
     pub(crate) fn summary(&self, budget: &Budget) -> HoldSummary {
         HoldSummary {
             budget: budget.summary(),
@@ -196,32 +198,32 @@ impl Holds {
     }
 }
 
-/// What the time in which threads may be held came to.
+/// The totals of the budget of time in which threads may be stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetSummary {
-    /// What was allowed in all, in nanoseconds.
+    /// The time allowed in total, in nanoseconds.
     pub allowed_ns: u64,
-    /// What of it was spent, in nanoseconds.
+    /// The time spent of it, in nanoseconds.
     pub spent_ns: u64,
-    /// For how long threads were held besides, in nanoseconds: what of single holds a busy machine has drawn out beyond what may be
-    /// owed, which is not charged.
+    /// The additional time for which threads were stopped, in nanoseconds. It is the part of single stops,
+    /// prolonged by a busy machine, that exceeds the largest possible debt. It is not charged.
     pub excused_ns: u64,
-    /// How many rounds of looks it has cut short: there the rate was lower than what was asked for.
+    /// How many sampling rounds it has cut short. There, the rate was lower than requested.
     pub cut_rounds: u64,
 }
 
-/// For how long threads were held to be looked at.
+/// How long threads were stopped to be sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HoldSummary {
-    /// How many times.
+    /// The number of stops.
     pub count: u64,
-    /// All of them together, in nanoseconds.
+    /// The total in nanoseconds.
     pub total_ns: u64,
-    /// The median in microseconds, without fractions.
+    /// The median in whole microseconds.
     pub median_us: u32,
-    /// The 99th percentile in microseconds, without fractions; 20,000 stands for all that is longer.
+    /// The 99th percentile in whole microseconds; 20,000 stands for all longer ones.
     pub percentile_99_us: u32,
-    /// The budget for them.
+    /// The budget for the stops.
     pub budget: BudgetSummary,
 }
 
@@ -231,7 +233,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// How many holds of 30 µs a second of ticks of a millisecond allows, how long all may take, and how many ticks were cut short.
+    /// With ticks of one millisecond: how many stops of 30 µs per second are allowed, how long all may take,
+    /// and how many ticks were cut short.
     fn holds_a_second(cpus: usize, running: usize) -> (u64, u64, u64) {
         let mut budget = Budget::new(cpus, 0);
         let mut holds = 0;
@@ -248,7 +251,7 @@ mod tests {
         }
         let BudgetSummary { allowed_ns, spent_ns, excused_ns, cut_rounds } = budget.summary();
         assert_eq!((spent_ns, excused_ns), (30_000 * holds, 0));
-        // Of sums of fractions the last digit is not exact.
+        // The last digit of a sum of fractions is not exact.
         (holds, allowed_ns.next_multiple_of(10), cut_rounds)
     }
 
@@ -272,7 +275,7 @@ mod tests {
         budget.spend(20 * MS, 20 * MS);
         assert!(!budget.allows());
         let BudgetSummary { spent_ns, excused_ns, .. } = budget.summary();
-        // Half a millisecond was left, and as much may be owed as may be saved up.
+        // Half a millisecond was left, and the debt may be as large as the accumulated budget.
         assert_eq!((spent_ns, excused_ns), (MS * 5 / 2, MS * 35 / 2));
         budget.refill(51 * MS, 1);
         assert!(budget.allows());

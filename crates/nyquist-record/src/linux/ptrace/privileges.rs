@@ -1,4 +1,4 @@
-//! Which traced programs have lost the privileges that their files give, each told of once.
+//! The traced programs that have lost the privileges that their files give, each reported once.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use crate::linux::privileges;
 /// The traced programs that have lost privileges.
 #[derive(Debug)]
 pub(crate) struct Privileges {
-    /// Whether this tracer keeps any from the programs that it traces.
+    /// Whether traced programs lose privileges under this tracer.
     are_kept_back: bool,
-    /// The command, where its loss was told of before it began.
+    /// The command, if its loss was reported before it began.
     command: Option<PathBuf>,
-    /// All others.
+    /// All other programs.
     pub(crate) lost: Vec<PathBuf>,
 }
 
 impl Privileges {
-    /// None lost yet; `command` is known to lose its own.
+    /// Contains no programs yet; `command` is known to lose its privileges.
     pub(crate) fn new(command: Option<PathBuf>) -> Self {
         let command = command.and_then(|file| fs::canonicalize(file).ok());
         Self { are_kept_back: !privileges::are_kept_under_ptrace(), command, lost: Vec::new() }
     }
 
-    /// Takes note of the program that a process has just become.
+    /// Notes the program of a process that has just called exec.
     pub(crate) fn note_exec(&mut self, pid: u32) {
         if !self.are_kept_back {
             return;

@@ -1,4 +1,4 @@
-//! A recording by ptrace that runs: its chunks, its end, and what it came to.
+//! A running recording by ptrace: its chunks, its end, and its summary.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,29 +11,29 @@ use super::tracer::End;
 use crate::linux::stop::{EndReason, StopHandle};
 use crate::{Chunk, Source};
 
-/// A recording that runs: an iterator over what it records. Dropping it ends it.
+/// A running recording: an iterator over the recorded chunks. Dropping it ends it.
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) chunks: Receiver<Chunk>,
-    /// The chunks that nobody has taken yet.
+    /// The number of chunks that wait to be received.
     pub(crate) waiting: Arc<AtomicUsize>,
     pub(crate) tracer: Option<JoinHandle<End>>,
     pub(crate) stop: StopHandle,
     pub(crate) end: Option<End>,
 }
 
-/// What a recording came to.
+/// The summary of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
     /// The CPU time of all threads together, user and kernel, in nanoseconds.
     pub total_cpu_time_ns: u64,
-    /// For how long threads were held.
+    /// How long threads were stopped.
     pub holds: HoldSummary,
-    /// Whether processes that descend from what was recorded live on.
+    /// Whether descendants of the recorded processes live on.
     pub left_running: bool,
-    /// The programs that lost privileges, but for the command.
+    /// The programs that lost privileges, except the command.
     pub lost_privileges: Vec<Notice>,
 }
 
@@ -50,12 +50,12 @@ impl Iterator for Recording {
 impl Source for Recording {}
 
 impl Recording {
-    /// What ends the recording before the process does.
+    /// A handle that ends the recording before the process ends.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
 
-    /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
+    /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
     pub fn finish(mut self) -> Summary {
         self.join();
         let end = self.end.take().unwrap_or_default();

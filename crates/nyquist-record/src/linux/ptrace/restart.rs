@@ -1,14 +1,14 @@
-//! System calls that a stop of ours has ended with `EINTR`, and that are made again as if nothing had happened.
+//! Restarts system calls that the tracer's stop has ended with `EINTR`, so that the program does not notice.
 //!
-//! The kernel restarts most of them by itself. Those that it does not (`epoll_wait`, `rt_sigtimedwait`, `io_getevents`
-//! and others of signal(7)'s list) return `EINTR` to a program that nobody has sent a signal.
+//! The kernel restarts most of them by itself. The others (`epoll_wait`, `rt_sigtimedwait`, `io_getevents`
+//! and the rest of signal(7)'s list) return `EINTR` to a program that has received no signal.
 
 use std::fs;
 
 use crate::linux::arch::calls;
 use crate::linux::arch::registers::Stopped;
 
-/// Signals of a process, as sets of bits.
+/// The signals of a process, as sets of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Signals {
     pending: u64,
@@ -36,14 +36,14 @@ impl Signals {
         })
     }
 
-    /// Whether a signal would do nothing at all, and without a tracer would not even have been queued.
+    /// Whether a signal would have no effect, and without a tracer would not even have been queued.
     pub(crate) fn ignores(&self, signal: i32) -> bool {
         let by_default = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH];
         let caught = self.caught & bit(signal) != 0;
         self.ignored & bit(signal) != 0 || (by_default.contains(&signal) && !caught)
     }
 
-    /// Whether a signal waits that will be acted on.
+    /// Whether a signal is pending that will have an effect.
     fn any_to_act_on(&self) -> bool {
         let waiting = self.pending & !self.blocked;
         (1..=64).any(|signal| waiting & bit(signal) != 0 && !self.ignores(signal))
@@ -54,12 +54,12 @@ fn bit(signal: i32) -> u64 {
     u32::try_from(signal - 1).ok().and_then(|place| 1_u64.checked_shl(place)).unwrap_or_default()
 }
 
-/// How much longer than it has asked for a thread may wait where its timeout cannot be made shorter.
+/// How much longer than requested a thread may wait if its timeout cannot be shortened.
 const MOST_WAITED_TWICE_NS: u64 = 10_000_000;
 
-/// Makes a system call again that has just ended with `EINTR`, where no signal is the reason: changes the registers,
-/// and says whether it did. `waited_ns` is for how long the call had waited, as far as that is known; `epoll` is the descriptor by
-/// which the thread can wait for events, where there is just one.
+/// Restarts a system call that has just ended with `EINTR`, unless a signal is the reason. Changes the
+/// registers and returns whether it did. `waited_ns` is how long the call had waited, as far as known.
+/// `epoll` is the descriptor by which the thread can wait for events, if it has only one.
 pub(crate) fn repeat_interrupted_call(
     stopped: &mut Stopped,
     signals: &Signals,
@@ -75,16 +75,17 @@ pub(crate) fn repeat_interrupted_call(
         let left = timeout_left(stopped.fourth_argument(), waited_ns);
         stopped.set_fourth_argument(left);
     } else if waited_ns > MOST_WAITED_TWICE_NS {
-        // It may have a timeout that lies in memory, which is not ours to change.
+        // The call may have a timeout in memory, which must not be changed.
         return false;
     }
     stopped.repeat_call(|| if waits_for_events { epoll() } else { None })
 }
 
-/// The most descriptors that are looked at while a thread is held.
+/// The most descriptors that are checked while a thread is stopped.
 const MOST_DESCRIPTORS: usize = 256;
 
-/// The descriptor by which a thread can wait for events, if there is just one. `None` also where it has very many descriptors.
+/// The descriptor by which a thread can wait for events, if it has only one. `None` also if it has very many
+/// descriptors.
 pub(crate) fn only_epoll_descriptor(pid: u32, tid: u32) -> Option<u64> {
     let entries = fs::read_dir(format!("/proc/{pid}/task/{tid}/fd")).ok()?.flatten();
     let entries: Vec<fs::DirEntry> = entries.take(MOST_DESCRIPTORS + 1).collect();
@@ -99,20 +100,21 @@ pub(crate) fn only_epoll_descriptor(pid: u32, tid: u32) -> Option<u64> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// What may lie between the begin of a call and the look that has seen it.
+/// The maximum time between the begin of a call and the reading that has noticed it.
 const UNCERTAINTY_MS: i32 = 20;
-/// A call that has waited for less has begun where it is known to.
+/// The begin of a call that has waited for less than this is certain.
 const DOUBTFUL_MS: i32 = 5;
 
-/// What is left of a timeout in milliseconds, which is negative where the call waits for ever. A call that seems to have
-/// waited for longer is another one than the one that was seen to begin.
+/// The rest of a timeout in milliseconds; a negative timeout waits forever. A call that seems to have waited
+/// for longer than its timeout is not the one whose begin was noticed.
 fn timeout_left(milliseconds: u64, waited_ns: u64) -> u64 {
     let timeout = milliseconds as i32;
     if timeout <= 0 {
         return milliseconds;
     }
     let waited = i32::try_from(waited_ns / 1_000_000).unwrap_or(i32::MAX);
-    // It may have ended meanwhile, and been made again by the program: its begin is known to a few milliseconds only.
+    // The call may have ended meanwhile, and the program may have repeated it: its begin is only known to a
+    // few milliseconds.
     let is_doubtful = waited >= DOUBTFUL_MS && waited.saturating_add(UNCERTAINTY_MS) >= timeout;
     if waited >= timeout || is_doubtful {
         milliseconds
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!((ignored, not), ([true; 3], [false; 3]));
     }
 
-    /// `epoll_wait` that ends with `EINTR`, and how much is left of its timeout where it is made again.
+    /// An `epoll_wait` that ends with `EINTR`, and the rest of its timeout if it is restarted.
     fn check(signals: Signals, timeout: i64, waited_ms: u64, expected: Option<i64>) {
         let mut stopped = Stopped::leaving(libc::SYS_epoll_pwait, -4);
         stopped.set_fourth_argument(timeout.cast_unsigned());
@@ -176,7 +178,7 @@ mod tests {
         let again = |waited_ns| {
             repeat_interrupted_call(&mut stopped.clone(), &Signals::default(), waited_ns, || Some(5))
         };
-        // Of calls by other things than a descriptor, the first argument is found nowhere.
+        // For calls without a descriptor, the first argument cannot be recovered.
         assert_eq!([again(1_000), again(MOST_WAITED_TWICE_NS + 1)], [KEEP_ARGUMENTS, false]);
     }
 }

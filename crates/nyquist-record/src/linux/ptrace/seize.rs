@@ -1,4 +1,4 @@
-//! Becoming the tracer of all threads of what is recorded, and of all that descends from it, while it runs.
+//! Becoming the tracer of all threads of the target and its descendants, while they run.
 
 use std::io;
 
@@ -12,17 +12,17 @@ use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace;
 
-/// Processes that descend from what is recorded and cannot be traced, with the reason.
+/// Descendants of the target that cannot be traced, with the reason.
 type LeftOut = Vec<(Pid, OpenError)>;
 
-/// Whether a thread was born from one that is traced, and its birth is only not heard of yet.
+/// Whether a thread was born from a traced one, and its birth was not reported yet.
 fn is_traced_by_us(tid: u32) -> bool {
     proc::tracer(tid) == Some(std::process::id())
 }
 
 impl Tracer {
-    /// Traces all threads of all processes, and those that are born meanwhile, until a look at them finds no new one. Says
-    /// which processes had to be left out.
+    /// Traces all threads of all processes, including those born meanwhile, until no new one is found.
+    /// Returns a notice of the processes that had to be left out.
     pub(super) fn seize_all(&mut self) -> Result<Option<Notice>, OpenError> {
         let named = self.target.named().to_vec();
         if let Some(pid) = named.iter().find(|pid| proc::has_ended(pid.0)) {
@@ -30,7 +30,7 @@ impl Tracer {
         }
         let mut left_out = LeftOut::new();
         while self.seize_new(&named, &mut left_out)? {
-            // Who is born meanwhile does not wait until all others are found.
+            // Resumes threads that are born meanwhile, so that they do not wait until all others are found.
             self.handle_all();
         }
         self.living = named.iter().map(|pid| pid.0).filter(|pid| self.tasks.any_of(*pid)).collect();
@@ -43,8 +43,9 @@ impl Tracer {
         Ok(notice(left_out))
     }
 
-    /// Traces what is not traced yet, and says whether there was anything. Who has ended meanwhile is none to record, and a
-    /// process that nobody has named is no reason not to record the others.
+    /// Traces what is not traced yet, and returns whether there was anything. A process that has ended
+    /// meanwhile need not be recorded. A process that the user has not named does not prevent the recording
+    /// of the others.
     fn seize_new(&mut self, named: &[Pid], left_out: &mut LeftOut) -> Result<bool, OpenError> {
         let mut found = false;
         for pid in self.family() {
@@ -61,8 +62,8 @@ impl Tracer {
         Ok(found)
     }
 
-    /// All processes that are to be traced. This one cannot trace itself, and has to hear itself of the end of what it has
-    /// launched: where it descends from what is recorded, it is left out with its own.
+    /// All processes to trace. This process cannot trace itself, and must wait for the processes that it has
+    /// launched. If it descends from the target, it is left out with its descendants.
     fn family(&self) -> Vec<Pid> {
         match &self.target {
             Subject::Child(pid) => vec![*pid],
@@ -70,7 +71,7 @@ impl Tracer {
         }
     }
 
-    /// Traces the threads of a process that are not traced yet, and says whether there were any.
+    /// Traces the threads of a process that are not traced yet, and returns whether there were any.
     fn seize_process(&mut self, pid: Pid) -> Result<bool, OpenError> {
         let threads = proc::threads(pid).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => OpenError::NoSuchProcess { pid },
@@ -87,8 +88,9 @@ impl Tracer {
                     self.begin(pid.0, tid);
                 }
                 Err(_) if proc::has_ended(pid.0) => return Err(OpenError::NoSuchProcess { pid }),
-                // A thread that has ended meanwhile, or a main thread before the others, is none to record; nor is one that is traced by now, for it
-                // was born from one that is.
+                // A thread that has ended meanwhile, or a main thread that has ended before the others, need
+                // not be recorded. Nor is a thread that is traced by now, because it was born from a traced
+                // one.
                 Err(_) if proc::thread_has_ended(tid) || is_traced_by_us(tid) => {}
                 Err(error) => return Err(OpenError::of_seizing(pid, error)),
             }

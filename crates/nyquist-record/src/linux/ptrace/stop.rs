@@ -2,27 +2,27 @@
 
 use crate::linux::sys::ptrace::Waited;
 
-/// What became of a traced thread.
+/// The event of a traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It has ended, and waits for its status to be taken.
+    /// It has ended, and waits to be reaped.
     Ended,
-    /// It is about to get a signal.
+    /// It is about to receive a signal.
     Signal(i32),
     /// Job control has stopped it.
     Group,
-    /// It was interrupted, was born just now, or goes on after job control has stopped it.
+    /// It was interrupted, was just born, or continues after job control has stopped it.
     Trap,
     /// A thread or a process was born from it.
     Birth,
-    /// It has become another program.
+    /// It has called exec.
     Exec,
     /// It is about to end.
     Exit,
 }
 
 impl Stop {
-    /// Reads what a wait has found.
+    /// Decodes the result of a wait.
     pub(crate) fn of(waited: Waited) -> Self {
         if waited.ended {
             return Self::Ended;

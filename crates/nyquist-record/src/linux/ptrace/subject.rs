@@ -1,20 +1,20 @@
-//! What is traced.
+//! The target of tracing.
 
 use nyquist_convert::event::Pid;
 
 use crate::linux::options::Target;
 
-/// What is traced, with all that it starts.
+/// The target of tracing, with all that it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A child that waits to call exec: what it becomes.
+    /// A child that waits to call exec, and the program that it becomes.
     Child(Pid),
-    /// Processes that run, and all that descend from them.
+    /// Running processes, and all their descendants.
     Attach(Vec<Pid>),
 }
 
 impl Subject {
-    /// What a target is to ptrace; `None` where it is more than a command or processes.
+    /// Converts a target for ptrace; `None` if it is more than a command or processes.
     pub fn of(target: &Target) -> Option<Self> {
         match target {
             Target::Child(pid) => Some(Self::Child(*pid)),
@@ -23,7 +23,7 @@ impl Subject {
         }
     }
 
-    /// The processes with the last of which the recording ends.
+    /// The processes whose end ends the recording.
     pub(super) fn named(&self) -> &[Pid] {
         match self {
             Self::Child(pid) => std::slice::from_ref(pid),
@@ -31,7 +31,7 @@ impl Subject {
         }
     }
 
-    /// Whether this is the child, whose status is for whoever has launched it.
+    /// Whether this is the child, which its launcher reaps.
     pub(super) fn is_child(&self, pid: u32) -> bool {
         *self == Self::Child(Pid(pid))
     }

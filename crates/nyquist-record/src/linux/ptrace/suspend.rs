@@ -1,17 +1,19 @@
-//! Ctrl-Z, which goes to the recorder and to the command alike: the tracer stops last, for without it no signal is delivered.
+//! Handles Ctrl-Z, which the recorder and the command both receive: the tracer stops last, because without it
+//! no signal is delivered.
 
 use super::task::{Activity, Task};
 use super::tracer::Tracer;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::process::group_of;
 
-/// For how long programs may put things in order before they stop, as an editor its terminal. Who has not stopped by then does
-/// not care for the signal.
+/// How long programs may clean up before they stop, such as an editor that restores the terminal. A program
+/// that has not stopped by then ignores the signal.
 const LONGEST_TO_STOP_NS: u64 = 1_000_000_000;
 
 impl Tracer {
-    /// Stops this process where that was asked for and all who were asked with it have stopped. A handler that ran only when the tracer
-    /// goes on would stop its program then, after the person has said `fg`.
+    /// Stops this process if that was requested, after all others with the same request have stopped.
+    /// Otherwise, a handler would run only when the tracer continues, and would stop its program after the
+    /// user has entered `fg`.
     pub(super) fn stop_after_the_command(&self) {
         let Some(asked_at) = self.suspension.asked_at() else { return };
         let is_late = monotonic_ns().saturating_sub(asked_at) >= LONGEST_TO_STOP_NS;
@@ -20,7 +22,7 @@ impl Tracer {
         }
     }
 
-    /// Whether all traced threads in this process's group have stopped, but for those that are ending.
+    /// Whether all traced threads in this process's group have stopped, except those that are ending.
     fn group_has_stopped(&self) -> bool {
         let own = group_of(std::process::id());
         let has_stopped = |task: &Task| task.has_stopped || matches!(task.activity, Activity::Aside);

@@ -13,68 +13,69 @@ pub(crate) struct Task {
     pub(crate) pid: u32,
     pub(crate) files: Files,
     pub(crate) activity: Activity,
-    /// What the scheduler said at the last look.
+    /// The scheduler's statistics at the last sample.
     pub(crate) schedule: Schedule,
-    /// When it was last held.
+    /// When it was last stopped for a sample.
     pub(crate) held: Option<Held>,
-    /// The scheduler's count of CPU time when the thread was first traced, and what it had used as another thread.
+    /// The scheduler's count of CPU time when the thread was first traced, and the CPU time that it had used
+    /// as another thread.
     base_ns: u64,
     carried_ns: u64,
-    /// What it had used when it was last seen to run.
+    /// The CPU time that it had used when a sample last found it running.
     seen_ns: u64,
-    /// When it was last looked at.
+    /// When it was last checked.
     pub(crate) looked_at: u64,
-    /// For how long it has waited since its last sample.
+    /// How long it has waited since its last sample.
     pub(crate) waited_ns: u64,
-    /// When its system call was last made again.
+    /// When its system call was last restarted.
     pub(crate) repeated: Option<Repeated>,
     /// When it was asked to stop, if it has not stopped since.
     pub(crate) asked: Option<Asked>,
     /// Whether job control has stopped it.
     pub(crate) has_stopped: bool,
-    /// Whether it was seen to run since its name was last asked for.
+    /// Whether it has run since its name was last read.
     pub(crate) has_run: bool,
     pub(crate) name: String,
 }
 
-/// A system call was made again.
+/// A system call that was restarted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeated {
-    /// When; of what it had waited before, a part of a millisecond may be counted in.
+    /// The time of the restart. A part of a millisecond of the earlier wait may be included.
     pub(crate) at: u64,
-    /// What the scheduler said then.
+    /// The scheduler's statistics at that time.
     pub(crate) schedule: Schedule,
-    /// The timeout with which it was made.
+    /// The timeout of the restarted call.
     pub(crate) timeout: u64,
-    /// Whether that is another timeout than the one that the thread has asked for.
+    /// Whether that differs from the timeout that the thread has requested.
     pub(crate) is_shortened: bool,
 }
 
-/// How much earlier than the tracing thread's turn a thread can have lost its CPU to it.
+/// How long before the tracing thread's turn a thread can have lost its CPU to it.
 const WAKING_NS: u64 = 20_000;
 
-/// A thread was asked to stop.
+/// A stop request to a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) at: u64,
-    /// When the turn began, where that was by chance: then the tracing thread took a CPU, maybe from the one that it
-    /// looks at.
+    /// When the turn began, if its time was random. Then the tracing thread took a CPU, maybe from the thread
+    /// that it samples.
     pub(crate) turn: Option<u64>,
-    /// What the scheduler said just before.
+    /// The scheduler's statistics just before.
     pub(crate) schedule: Schedule,
 }
 
 impl Asked {
-    /// For how long the thread was kept from running at most until `now`, given what the scheduler said while it was stopped:
-    /// what it has waited for a CPU meanwhile was not our doing.
+    /// The maximum time until `now` for which the request kept the thread from running. Excludes the time
+    /// that it waited for a CPU meanwhile, according to the scheduler's statistics during the stop.
     pub(crate) fn held_at_most_ns(&self, stopped: Schedule, noticed: u64, now: u64) -> u64 {
         let until_noticed = noticed.saturating_sub(self.at);
         let queued = stopped.waited_for_cpu_since(&self.schedule).min(until_noticed);
         now.saturating_sub(self.at) - queued
     }
 
-    /// Whether the thread ran when the turn began. One that waited for a CPU then is found where it was preempted, which
-    /// system calls do more often than other code.
+    /// Whether the thread ran when the turn began. A thread that waited for a CPU at that time is found where
+    /// it was preempted, and system calls are preempted more often than other code.
     pub(crate) fn ran(&self, stopped: Schedule, noticed: u64) -> bool {
         let queued = stopped.waited_for_cpu_since(&self.schedule);
         let lost_cpu_to_turn = |turn: u64| noticed.saturating_sub(queued) + WAKING_NS >= turn;
@@ -82,22 +83,23 @@ impl Asked {
     }
 }
 
-/// A thread was held for a look.
+/// A stop of a thread for a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// When it was seen to have stopped.
+    /// When the stop was noticed.
     pub(crate) noticed: u64,
-    /// What the scheduler said while it was stopped.
+    /// The scheduler's statistics during the stop.
     pub(crate) schedule: Schedule,
-    /// From the request to stop until it had been let go on: it has run for a part of that.
+    /// The time from the stop request until the resume. The thread has run for a part of it.
     pub(crate) at_most_ns: u64,
-    /// Where its stack ended.
+    /// The stack pointer.
     pub(crate) stack_pointer: u64,
 }
 
 impl Held {
-    /// For how long the thread was kept from running, given the time when it was next seen to have stopped and what the scheduler
-    /// said then. If it has got a CPU once meanwhile, it was nowhere else while it neither ran nor waited for a CPU.
+    /// How long the thread was kept from running, given the time when its next stop was noticed and the
+    /// scheduler's statistics then. If it got a CPU only once in between, all time in which it neither ran
+    /// nor waited for a CPU was the stop.
     pub(crate) fn length_ns(&self, noticed: u64, stopped: Schedule) -> u64 {
         let Schedule { cpu_ns, delay_ns, turns } = self.schedule;
         if stopped.turns != turns + 1 {
@@ -108,25 +110,25 @@ impl Held {
     }
 }
 
-/// What a thread is doing, as far as is known.
+/// What a thread is doing, as far as known.
 #[derive(Debug)]
 pub(crate) enum Activity {
-    /// It is not to be looked at: it has not become the command yet, or is ending.
+    /// It must not be sampled: it has not become the command yet, or is ending.
     Aside,
-    /// It ran at the last look.
+    /// It ran at the last check.
     Running,
-    /// It waited at the last look.
+    /// It waited at the last check.
     Waiting(Waited),
 }
 
-/// What was seen of a thread that waits.
+/// What is known of a waiting thread.
 #[derive(Debug)]
 pub(crate) struct Waited {
-    /// Its stack, which stays as it is until the thread runs.
+    /// Its stack, which stays the same until the thread runs.
     pub(crate) stack: UserStack,
-    /// Since when.
+    /// The start of the wait.
     pub(crate) since: u64,
-    /// The kind of object that it waits for, if that was found out.
+    /// The kind of object that it waits for, if known.
     pub(crate) reason: Option<WaitReason>,
 }
 
@@ -153,13 +155,14 @@ impl Task {
         }
     }
 
-    /// Leaves out what the thread has used so far.
+    /// Excludes the CPU time that the thread has used so far.
     pub(crate) fn start_counting(&mut self) {
         self.schedule = self.files.schedule().unwrap_or(self.schedule);
         self.base_ns = self.schedule.cpu_ns;
     }
 
-    /// Goes on as another thread, which has called exec and had used so much by the scheduler's count.
+    /// Continues as another thread that has called exec and had used this much CPU time by the scheduler's
+    /// count.
     pub(crate) fn become_thread(&mut self, cpu_ns: u64) {
         self.carried_ns = self.used_ns();
         self.base_ns = cpu_ns;
@@ -167,7 +170,7 @@ impl Task {
         self.held = None;
     }
 
-    /// Whether it has waited for a CPU ever since it was held, given what the scheduler says now.
+    /// Whether it has waited for a CPU ever since its stop, given the scheduler's current statistics.
     pub(crate) fn awaits_cpu(&self, schedule: Schedule) -> bool {
         self.held.is_some_and(|held| held.schedule.turns == schedule.turns)
     }
@@ -177,17 +180,18 @@ impl Task {
         self.carried_ns + self.schedule.cpu_ns.saturating_sub(self.base_ns)
     }
 
-    /// The CPU time in nanoseconds since it was last seen to run.
+    /// The CPU time in nanoseconds since a sample last found it running.
     pub(crate) fn unseen_ns(&self) -> u64 {
         self.used_ns().saturating_sub(self.seen_ns)
     }
 
-    /// It was seen to run.
+    /// Notes that a sample found it running.
     pub(crate) fn note_seen(&mut self) {
         self.seen_ns = self.used_ns();
     }
 
-    /// Takes note of what the scheduler says: what it has not used of the time since the last look, it has waited.
+    /// Updates the statistics. The part of the time since the last check that the thread has not used counts
+    /// as waiting.
     pub(crate) fn account(&mut self, schedule: Schedule, now: u64) {
         let used = schedule.cpu_ns.saturating_sub(self.schedule.cpu_ns);
         let passed = now.saturating_sub(self.looked_at);
@@ -196,20 +200,20 @@ impl Task {
         self.looked_at = now;
     }
 
-    /// For how long it has waited at least in the system call that a stop has ended, given what the scheduler says now
-    /// and the timeout with which it was called.
+    /// The minimum time for which it has waited in the system call that a stop has ended, given the
+    /// scheduler's current statistics and the timeout of the call.
     pub(crate) fn waited_in_call(&self, schedule: Schedule, timeout: u64, now: u64) -> u64 {
         let seen = match &self.activity {
             Activity::Waiting(waited) => waited.since,
             Activity::Running | Activity::Aside => self.looked_at,
         };
-        // It got a CPU more often than to be stopped: whatever it is in has begun since.
+        // It got a CPU more often than for the stop alone, so its current call has begun since.
         let seen = if schedule.turns > self.schedule.turns + 1 { now } else { seen };
         let Some(Repeated { at, schedule: before, timeout: set, is_shortened }) = self.repeated else {
             return now.saturating_sub(seen);
         };
-        // It got a CPU to make the call again and to be stopped in it: it has waited in no other call between. Nor has it
-        // where the timeout is one that it has not asked for itself.
+        // It got a CPU only to restart the call and to be stopped in it, so it has waited in no other call in
+        // between. The same holds if it has not requested the timeout itself.
         if timeout == set && (is_shortened || schedule.turns <= before.turns + 2) {
             let ran = schedule.cpu_ns.saturating_sub(before.cpu_ns);
             return now.saturating_sub(at).saturating_sub(ran);
@@ -231,7 +235,7 @@ impl Task {
 pub(crate) struct Tasks {
     list: Vec<Task>,
     places: HashMap<u32, usize>,
-    /// Where the next look at running threads begins, and at waiting ones.
+    /// Where the next pass over running threads begins, and the next one over waiting threads.
     turns: [usize; 2],
 }
 
@@ -271,22 +275,22 @@ impl Tasks {
         self.list.iter().any(|task| task.pid == pid)
     }
 
-    /// How many threads ran when they were last looked at.
+    /// How many threads ran at their last check.
     pub(crate) fn running(&self) -> usize {
         self.list.iter().filter(|task| task.is_running()).count()
     }
 
-    /// Puts the threads that ran into `out`, those first that were left out at the last call.
+    /// Puts the threads that ran into `out`, beginning with those that were skipped at the last call.
     pub(crate) fn running_in_turn(&self, out: &mut Vec<u32>) {
         self.in_turn(self.turns[0], Task::is_running, usize::MAX, out);
     }
 
-    /// Begins the next look at running threads with this one.
+    /// Begins the next pass over running threads with this one.
     pub(crate) fn continue_with(&mut self, tid: u32) {
         self.turns[0] = self.places.get(&tid).copied().unwrap_or_default();
     }
 
-    /// Puts some of the threads that wait into `out`, others at each call.
+    /// Puts some of the waiting threads into `out`, different ones at each call.
     pub(crate) fn waiting_in_turn(&mut self, most: usize, out: &mut Vec<u32>) {
         self.in_turn(self.turns[1], Task::is_waiting, most, out);
         let last = out.last().and_then(|tid| self.places.get(tid).copied());
@@ -353,7 +357,7 @@ mod tests {
         let asked = Asked { at: 1_000, turn: None, schedule: of(10, 500, 3) };
         assert_eq!(asked.held_at_most_ns(of(20, 500, 3), 9_000, 9_500), 8_500);
         assert_eq!(asked.held_at_most_ns(of(20, 6_500, 4), 9_000, 9_500), 2_500);
-        // It has waited since before it was asked.
+        // It has waited for a CPU since before the request.
         assert_eq!(asked.held_at_most_ns(of(20, 99_999, 4), 9_000, 9_500), 500);
     }
 
@@ -433,7 +437,8 @@ mod tests {
         let mut task = Task::new(0, 1, 1_000);
         task.account(Schedule { cpu_ns: 300, ..Schedule::default() }, 2_000);
         assert_eq!((task.used_ns(), task.waited_ns, task.looked_at), (300, 700, 2_000));
-        // The scheduler takes note late: it seems to have used more than there was.
+        // The scheduler updates its count late, so the thread seems to have used more than the time that has
+        // passed.
         task.account(Schedule { cpu_ns: 2_300, ..Schedule::default() }, 3_000);
         assert_eq!((task.used_ns(), task.waited_ns), (2_300, 700));
     }

@@ -1,5 +1,5 @@
-//! The thread that traces: it waits for what happens to the traced threads, looks at them from time to time, and hands
-//! over what it has seen.
+//! The tracing thread. It waits for events of the traced threads, samples them periodically, and sends the
+//! samples on.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -27,19 +27,20 @@ use crate::linux::sys::process::Preference;
 use crate::linux::sys::ptrace::{self, Patience, Ticker};
 use crate::linux::sys::suspend::Suspension;
 
-/// How often what was seen is handed over, and mappings and names are looked at.
+/// How often the samples are sent on, and mappings and names are read.
 const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
-/// How long to wait in the end for threads that were asked to stop. One that is left alone with the request finds its system
-/// call interrupted; where CPUs are busy it takes long until all have got one.
+/// How long to wait at the end for threads with a pending stop request. If such a thread is left with the
+/// request, its system call is interrupted. On busy CPUs, some time passes until all threads have run.
 const LAST_STOPS_NS: u64 = 500_000_000;
-/// For how long after files' code has come or gone each sample has a look at the mappings of its own: what is told of them between two
-/// looks is as coarse as these are, and libraries that take each other's place may do so many times in between.
+/// How long each sample is followed by a reading of the mappings, after a change of file-backed code. The
+/// times of mapping changes are only as precise as the interval between two readings. Libraries that replace
+/// each other may do so many times in one interval.
 const WATCHED_NS: u64 = 1_000_000_000;
-/// How often to ask, while nothing happens, whether the recording is to begin.
+/// How often to check, while nothing happens, whether the recording is to begin.
 const BETWEEN_QUESTIONS_NS: u64 = 2_000_000;
-/// The most threads that are let go on between two looks at what else is due.
+/// The most threads that are resumed before the other duties are checked.
 const MOST_AT_ONCE: usize = 64;
-/// The largest copy of a stack of a thread that waits.
+/// The largest copy of the stack of a waiting thread.
 pub(super) const LARGEST_COPY: usize = 512 << 10;
 
 /// What to trace, and how.
@@ -48,25 +49,25 @@ pub(super) struct Plan {
     pub(super) interval_ns: u64,
     pub(super) duration: Option<Duration>,
     pub(super) cpus: usize,
-    /// The bytes of a stack that are copied at most.
+    /// The maximum size of a stack copy, in bytes.
     pub(super) most_copied: usize,
-    /// Whether it is found out what threads wait for.
+    /// Whether to record what threads wait for.
     pub(super) wait_reasons: bool,
     pub(super) stop: Arc<OwnedFd>,
     pub(super) waiting: Arc<AtomicUsize>,
-    /// The file of the command, where it is known to lose the privileges that it gives.
+    /// The command's file, if it is known that the command loses its file's privileges.
     pub(super) loses_privileges: Option<PathBuf>,
 }
 
-/// What the tracer says when it has ended.
+/// The tracer's result when it has ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct End {
     pub(crate) reason: Option<EndReason>,
     pub(crate) total_cpu_time_ns: u64,
     pub(crate) holds: HoldSummary,
-    /// Whether processes that were traced live on.
+    /// Whether traced processes live on.
     pub(crate) left_running: bool,
-    /// The programs that lost privileges, but for the command.
+    /// The programs that lost privileges, except the command.
     pub(crate) lost_privileges: Vec<PathBuf>,
 }
 
@@ -74,16 +75,16 @@ pub(crate) struct End {
 #[derive(Debug, Default)]
 pub(super) struct Process {
     pub(super) maps: Maps,
-    /// When the mappings were last looked at.
+    /// When the mappings were last read.
     pub(super) looked_at: u64,
-    /// Whether it was sampled since.
+    /// Whether it was sampled since then.
     pub(super) has_samples: bool,
-    /// How often it was sampled since it was born or has become another program.
+    /// How often it was sampled since its birth or its last exec.
     pub(super) samples: u64,
-    /// Until when each sample is followed by a look at the mappings.
+    /// Until when each sample is followed by a reading of the mappings.
     pub(super) watched_until: u64,
-    /// Whether files' code has gone from it: another file's may have the place of what a sample was in by the time of a look
-    /// that follows.
+    /// Whether it has unmapped file-backed code. By the next reading, another file may be mapped where a
+    /// sample was.
     pub(super) files_go: bool,
 }
 
@@ -92,7 +93,7 @@ pub(super) struct Tracer {
     pub(super) target: Subject,
     pub(super) interval_ns: u64,
     duration: Option<Duration>,
-    /// The bytes of a stack that are copied at most.
+    /// The maximum size of a stack copy, in bytes.
     pub(super) most_copied: usize,
     pub(super) wait_reasons: bool,
     stop: Arc<OwnedFd>,
@@ -105,18 +106,18 @@ pub(super) struct Tracer {
     pub(super) ticks: Ticks,
     pub(super) ticker: Ticker,
     pub(super) suspension: Suspension,
-    /// The threads of a turn; kept to save its memory.
+    /// The threads of a turn; kept to reuse its memory.
     pub(super) tids: Vec<u32>,
-    /// When the turn began; `None` where that was no matter of chance.
+    /// When the turn began; `None` if its time was not random.
     pub(super) turn: Option<u64>,
-    /// What the stack of a thread that waits is read into.
+    /// The buffer for the stack of a waiting thread.
     pub(super) scratch: Box<[u8]>,
-    /// What threads had used that have ended.
+    /// The CPU time of threads that have ended.
     pub(super) ended_cpu_ns: u64,
     pub(super) privileges: Privileges,
-    /// Whether the process that is recorded has not become the command yet.
+    /// Whether the recorded process has not called exec for the command yet.
     pub(super) awaits_exec: bool,
-    /// The processes with the last of which the recording ends, as far as they live.
+    /// The live processes whose end ends the recording.
     pub(super) living: Vec<u32>,
     /// Whether all of them have ended.
     pub(super) has_ended: bool,
@@ -124,7 +125,8 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    /// Makes the calling thread the tracer of all threads of the target, and says what had to be left out.
+    /// Makes the calling thread the tracer of all threads of the target. Returns a notice of what was left
+    /// out.
     pub(super) fn seize(plan: Plan, chunks: Sender<Chunk>) -> Result<(Self, Option<Notice>), OpenError> {
         let now = monotonic_ns();
         let ticker =
@@ -162,7 +164,7 @@ impl Tracer {
         Ok((tracer, left_out))
     }
 
-    /// Lets go on whoever stops until the recording is to begin. Says whether it is.
+    /// Resumes threads that stop until the recording is to begin. Returns whether it is to begin.
     pub(super) fn wait_for(&mut self, begin: &Receiver<()>) -> bool {
         self.ticker.set(monotonic_ns(), BETWEEN_QUESTIONS_NS);
         while !self.has_ended {
@@ -177,7 +179,8 @@ impl Tracer {
         begin.recv().is_ok()
     }
 
-    /// Waits until a thread stops or ends, or the clock ticks, and does what there is to do. Says whether it was the clock.
+    /// Waits until a thread stops or ends, or the clock ticks, and handles it. Returns whether the clock
+    /// ticked.
     fn handle_next(&mut self) -> bool {
         match ptrace::wait(Patience::UntilSignal) {
             Ok(Some(waited)) => {
@@ -186,14 +189,14 @@ impl Tracer {
                 return false;
             }
             Ok(None) => return true,
-            // Nobody is left.
+            // No traced thread is left.
             Err(_) => self.has_ended = true,
         }
         false
     }
 
-    /// Lets go on all who have stopped by now: the kernel names the same one first again and again, so that one that stops
-    /// often would keep the others waiting for more than their turn.
+    /// Resumes all threads that have stopped by now. The kernel returns the same thread first again and
+    /// again, so one that stops often would delay the others beyond their turn.
     pub(super) fn handle_all(&mut self) {
         for _ in 0..MOST_AT_ONCE {
             match ptrace::wait(Patience::None) {
@@ -205,7 +208,7 @@ impl Tracer {
 
     /// Traces until the recording ends.
     pub(super) fn run(mut self) -> End {
-        // A thread is held until this one has the CPU.
+        // A thread stays stopped until this one gets the CPU.
         let _preference = Preference::of_this_thread();
         let now = monotonic_ns();
         if let Subject::Attach(_) = self.target {
@@ -230,7 +233,7 @@ impl Tracer {
         self.finish(reason)
     }
 
-    /// A tick that comes before the thread waits is followed by another one soon.
+    /// A tick that comes before the thread waits would be lost, so another one follows soon.
     fn set_ticker(&self) {
         self.ticker.set(self.ticks.next_ns(), self.interval_ns.clamp(100_000, BETWEEN_CHUNKS_NS));
     }
@@ -247,7 +250,7 @@ impl Tracer {
         (poll.wait(Some(0)).is_ok() && poll.ready(stop).readable).then_some(EndReason::Stopped)
     }
 
-    /// Says what is known of processes that run already.
+    /// Records the names and mappings of processes that run already.
     fn describe_all(&mut self, now: u64) {
         let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
         for tid in tids {
@@ -255,7 +258,7 @@ impl Tracer {
         }
         let pids: Vec<u32> = self.processes.keys().copied().collect();
         for pid in pids {
-            // Of one whose main thread has ended, it still goes by that one's name.
+            // A process whose main thread has ended still goes by that thread's name.
             let is_untold = self.tasks.get(pid).is_none();
             if let Some(name) = is_untold.then(|| proc::name(Pid(pid), Tid(pid))).flatten() {
                 self.out.push(now, name);
@@ -271,7 +274,7 @@ impl Tracer {
         }
     }
 
-    /// Hands over what was seen. Where mappings have changed since the last time, they come before the samples.
+    /// Sends the samples on. If mappings have changed since the last time, they come before the samples.
     pub(super) fn send(&mut self, now: u64) {
         let sampled = self.processes.iter().filter(|(_, process)| process.has_samples);
         let pids: Vec<u32> = sampled.map(|(pid, _)| *pid).collect();
@@ -288,15 +291,16 @@ impl Tracer {
         self.sent_at = now;
     }
 
-    /// Looks at the mappings of a process where they may have changed.
+    /// Reads the mappings of a process if they may have changed.
     pub(super) fn refresh_maps(&mut self, pid: u32, always: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let seen = if always { process.maps.look(pid) } else { process.maps.look_if_touched(pid) };
         self.note_maps(pid, &seen);
     }
 
-    /// Tells what a look at the mappings of a process has found. What is new is told as if it had come at once after the look
-    /// before, what is gone as if it had gone just now: the samples since may be in either.
+    /// Records what a reading of a process's mappings has found. A new mapping gets the time just after the
+    /// previous reading, and a removed one gets the time of this reading. The samples in between may be in
+    /// either.
     pub(super) fn note_maps(&mut self, pid: u32, seen: &Seen) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let changed_at = self.sent_at.max(process.looked_at);
@@ -315,7 +319,7 @@ impl Tracer {
         }
     }
 
-    /// Says what a thread is called, where that is new.
+    /// Records the name of a thread if it is new.
     pub(super) fn refresh_name(&mut self, tid: u32, now: u64) {
         let Some(task) = self.tasks.get_mut(tid) else { return };
         task.has_run = false;
@@ -328,7 +332,7 @@ impl Tracer {
         }
     }
 
-    /// Hands over what is left, and lets go of all threads.
+    /// Sends the remaining samples and detaches from all threads.
     fn finish(mut self, reason: EndReason) -> End {
         let deadline = monotonic_ns() + LAST_STOPS_NS;
         while self.tasks.all().iter().any(|task| task.asked.is_some()) && monotonic_ns() < deadline {

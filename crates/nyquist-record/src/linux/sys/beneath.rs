@@ -1,4 +1,5 @@
-//! Files where others may write: looked at before they are opened, and in folders never through a link.
+//! Access to files in places where others may write. Their status is checked before they are opened, and
+//! links are not followed in folders.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{File, OpenOptions};
@@ -11,14 +12,14 @@ use std::path::{Component, Path};
 
 use super::{check, check_long};
 
-/// Something that was found, and is held without being opened: no driver and no server of a file system hears of it.
+/// A file that is held without being opened (`O_PATH`): no driver or file system server is notified.
 #[derive(Debug)]
 pub(crate) struct Found {
     descriptor: OwnedFd,
     pub(crate) status: Status,
 }
 
-/// What the system says of a file.
+/// The status of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     /// The numbers of its device.
@@ -26,12 +27,12 @@ pub(crate) struct Status {
     pub(crate) inode: u64,
     pub(crate) owner: u32,
     pub(crate) links: u32,
-    /// Its kind, and what is permitted to whom.
+    /// Its type and permissions.
     mode: u32,
 }
 
 impl Status {
-    /// Of what is open. The server of a file system is not asked.
+    /// The status of an open descriptor. Does not query the server of a file system.
     pub(crate) fn of(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
         let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
         // SAFETY: a statx is plain numbers, for which zeros are valid.
@@ -56,26 +57,26 @@ impl Status {
         self.mode & libc::S_IFMT == libc::S_IFDIR
     }
 
-    /// What is permitted to whom (chmod(2)).
+    /// The permissions (chmod(2)).
     pub(crate) fn permissions(&self) -> u32 {
         self.mode & 0o7777
     }
 
-    /// Whether it is the same file as that one.
+    /// Whether both are the same file.
     pub(crate) fn is(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 }
 
 impl Found {
-    /// Looks at what has a name in a folder. What is mounted there is an error, or has another device.
+    /// Finds an entry of a folder. A mount point is an error, or has another device.
     pub(crate) fn in_folder(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<Self> {
         if name.as_bytes().contains(&b'/') {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let name = CString::new(name.as_bytes())?;
         let descriptor = match open_in_folder(folder, &name) {
-            // Before Linux 5.6, or forbidden by a filter that does not know the call.
+            // Before Linux 5.6, or forbidden by a seccomp filter that does not know the call.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
                 open_at(folder, &name)
             }
@@ -84,13 +85,13 @@ impl Found {
         Self::new(descriptor)
     }
 
-    /// Looks at what is at a path under a root folder, if no part of the path is a link.
+    /// Finds a path under a root folder, if no part of the path is a link.
     pub(crate) fn under_root(root: &Path, path: &Path) -> io::Result<Self> {
         let mut at = OwnedFd::from(OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(root)?);
         for component in path.components() {
             match component {
                 Component::RootDir => {}
-                // In a link there is nothing.
+                // Nothing can be opened beneath a link.
                 Component::Normal(name) => at = open_at(at.as_fd(), &CString::new(name.as_bytes())?)?,
                 _ => return Err(io::ErrorKind::InvalidInput.into()),
             }
@@ -98,7 +99,7 @@ impl Found {
         Self::new(at)
     }
 
-    /// Looks at what is at a path, links followed: those of `/proc` among them, which show a process's descriptors.
+    /// Finds a path and follows links, including those in `/proc` to a process's descriptors.
     pub(crate) fn shown_at(path: &Path) -> io::Result<Self> {
         Self::new(OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?.into())
     }
@@ -114,31 +115,31 @@ impl Found {
     }
 }
 
-/// Options that open a regular file without waiting for anybody, to be read, and to be written to.
+/// Options that open a regular file without blocking, for reading and optionally for writing.
 pub(crate) fn at_once(write: bool) -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(write).custom_flags(libc::O_NONBLOCK);
     options
 }
 
-/// Opens a folder, if the path's last part is no link.
+/// Opens a folder, if the path's last part is not a link.
 pub(crate) fn folder(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)
 }
 
-/// Makes a folder for its owner alone.
+/// Makes a folder for its owner only.
 pub(crate) fn make_folder(place: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let name = CString::new(name.as_bytes())?;
     // SAFETY: the name ends in a zero, and the call only reads it.
     check(unsafe { libc::mkdirat(place.as_raw_fd(), name.as_ptr(), 0o700) }).map(drop)
 }
 
-/// Removes what has a name in a folder and is no folder itself; a link, not what it leads to.
+/// Removes an entry of a folder that is not a folder itself. Removes a link, not its target.
 pub(crate) fn remove_file(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     unlink(folder, name, 0)
 }
 
-/// Removes a folder that is empty.
+/// Removes an empty folder.
 pub(crate) fn remove_folder(place: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     unlink(place, name, libc::AT_REMOVEDIR)
 }
@@ -151,9 +152,9 @@ fn unlink(folder: BorrowedFd<'_>, name: &OsStr, flags: libc::c_int) -> io::Resul
 
 /// A file in memory.
 pub(crate) fn memory_file(name: &CStr) -> io::Result<File> {
-    // SAFETY: the name ends in a zero; the call gives a descriptor of its own.
+    // SAFETY: the name ends in a zero; the call returns a new descriptor.
     let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
-    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
@@ -167,14 +168,14 @@ fn open_in_folder(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     let (fd, len) = (folder.as_raw_fd(), size_of_val(&how));
     // SAFETY: the name ends in a zero, and the call reads `len` bytes of `how`.
     let fd = check_long(unsafe { libc::syscall(libc::SYS_openat2, fd, name.as_ptr(), &raw const how, len) })?;
-    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
 fn open_at(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: the name ends in a zero, and the call only reads it.
     let fd = check(unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), LOOK) })?;
-    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -200,7 +201,7 @@ mod tests {
         assert!(!is_file(Found::in_folder(held.as_fd(), "link".as_ref())));
         assert!(!is_file(Found::in_folder(held.as_fd(), "../a/file".as_ref())));
         assert!(folder(&path.join("b")).is_err());
-        // The way through links only is other code.
+        // The way through links only is separate code.
         assert!(!is_file(open_at(held.as_fd(), c"link").and_then(Found::new)));
         let under = |inner: &str| Found::under_root(Path::new("/"), &path.join(inner));
         assert!(under("a/file").unwrap().status.is(&file.status));

@@ -2,13 +2,13 @@
 
 use nyquist_convert::time_namespace::own_ahead_ns;
 
-/// The time in nanoseconds of CLOCK_MONOTONIC as the kernel itself and the first time namespace count it: perf's records have this
-/// time wherever the recorder runs.
+/// The time of CLOCK_MONOTONIC in nanoseconds, as in the kernel and in the initial time namespace. Perf
+/// records have this time in whatever namespace the recorder runs.
 pub(crate) fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC).saturating_add_signed(own_ahead_ns().saturating_neg())
 }
 
-/// What a time of `monotonic_ns` is by this process's own CLOCK_MONOTONIC, which timers go by.
+/// Converts a time of `monotonic_ns` to this process's own CLOCK_MONOTONIC, which timers use.
 pub(crate) fn own_monotonic_ns(time_ns: u64) -> u64 {
     time_ns.saturating_add_signed(own_ahead_ns())
 }
@@ -18,25 +18,27 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The time in nanoseconds since the machine was started, suspended or not, as `/proc` tells this process when others were.
+/// The time in nanoseconds since boot, including suspend. Start times of processes in this process's `/proc`
+/// are relative to this clock.
 pub(crate) fn boot_ns() -> u64 {
     read(libc::CLOCK_BOOTTIME)
 }
 
-/// The CPU time in nanoseconds that all threads of a process have used so far, those that have ended included; `None` where there is
-/// none of that number. It takes no permission.
+/// The CPU time of all threads of a process in nanoseconds, including those that have ended; `None` if no
+/// process has that pid. It needs no permission.
 pub(crate) fn process_cpu_ns(pid: u32) -> Option<u64> {
     /// The number of a process's clock (`CPUCLOCK_SCHED` of `MAKE_PROCESS_CPUCLOCK` in Linux's
-    /// `include/linux/posix-timers_types.h`, what clock_getcpuclockid(3) makes).
+    /// `include/linux/posix-timers_types.h`, which clock_getcpuclockid(3) returns).
     const SCHED: libc::clockid_t = 2;
-    /// Above all numbers of processes (`PID_MAX_LIMIT`), which would be other clocks'.
+    /// Above all pids (`PID_MAX_LIMIT`). Larger numbers would select other clocks.
     const NO_PID: u32 = 1 << 22;
     if pid == 0 || pid > NO_PID {
         return None;
     }
     let clock = (!pid.cast_signed() << 3) | SCHED;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec that the call writes to. The clock of a process that is not there is an error.
+    // SAFETY: `time` is a valid timespec that the call writes to. The clock of a nonexistent process is an
+    // error.
     let read = unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
     read.then(|| nanoseconds(time))
 }

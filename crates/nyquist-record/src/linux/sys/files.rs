@@ -1,20 +1,20 @@
-//! What the file system says of a program's file.
+//! File system properties of a program's file.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
-/// Whether a file gives capabilities to who runs it (capabilities(7), "File capabilities").
+/// Whether a file gives capabilities to the process that runs it (capabilities(7), "File capabilities").
 pub(crate) fn has_capabilities(path: &CStr) -> bool {
     const NAME: &CStr = c"security.capability";
-    // SAFETY: both strings end in a zero; with no room given, the call says the length and writes nothing.
+    // SAFETY: both strings end in a zero; without room, the call returns the length and writes nothing.
     unsafe { libc::getxattr(path.as_ptr(), NAME.as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
 /// Whether a file is on a mount whose programs give no privileges (`nosuid`, mount(8)).
 pub(crate) fn is_on_nosuid(path: &CStr) -> bool {
     let mut found = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the path ends in a zero, and the call writes to `found`, which has room for what it says.
+    // SAFETY: the path ends in a zero, and the call writes to `found`, which has the right size.
     let result = unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) };
-    // SAFETY: where it succeeds the call has filled in all of it.
+    // SAFETY: if it succeeds, the call has filled in all of it.
     result == 0 && unsafe { found.assume_init() }.f_flag & libc::ST_NOSUID != 0
 }

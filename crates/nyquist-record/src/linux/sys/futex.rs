@@ -1,4 +1,4 @@
-//! Waking a program that sleeps on a word of a file: futex(2).
+//! Wakes a program that sleeps on a word of a file: futex(2).
 
 use std::fs::File;
 use std::io;
@@ -6,11 +6,11 @@ use std::os::fd::AsRawFd as _;
 
 use super::limits::page_size;
 
-/// Wakes everybody who sleeps on a word of the file's first page.
+/// Wakes all threads that sleep on a word of the file's first page.
 pub(crate) fn wake(file: &File, at: usize) -> io::Result<()> {
     let len = page_size();
     assert!(at.is_multiple_of(4) && at < len, "no word of the first page");
-    // SAFETY: the kernel chooses a place where nothing is mapped, so no memory of ours changes.
+    // SAFETY: the kernel chooses an unmapped address, so no memory of this process changes.
     let start = unsafe {
         let null = std::ptr::null_mut();
         libc::mmap(null, len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
@@ -18,11 +18,11 @@ pub(crate) fn wake(file: &File, at: usize) -> io::Result<()> {
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the word is in the mapping, of which nobody but the kernel looks at a byte: where another process has made the
-    // file shorter, a look of ours would be SIGBUS, and the kernel's is EFAULT.
+    // SAFETY: the word is in the mapping, and only the kernel reads it. If another process has truncated the
+    // file, a read by this process would raise SIGBUS, but the kernel returns EFAULT.
     let woken = unsafe { libc::syscall(libc::SYS_futex, start.byte_add(at), libc::FUTEX_WAKE, i32::MAX) };
     let failure = (woken < 0).then(io::Error::last_os_error);
-    // SAFETY: this is the mapping that was just made, whole, and nothing refers to it.
+    // SAFETY: this is exactly the mapping that was just made, and nothing refers to it.
     unsafe { libc::munmap(start, len) };
     failure.map_or(Ok(()), Err)
 }

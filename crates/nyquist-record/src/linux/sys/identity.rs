@@ -1,13 +1,13 @@
-//! The ids and capabilities that this process, or one of its threads, has (credentials(7), capabilities(7)).
+//! The ids and capabilities of this process or of one of its threads (credentials(7), capabilities(7)).
 //!
-//! Linux keeps them for each thread. The wrappers of the C library change all threads of a process (nptl(7)); the calls
-//! themselves change the calling thread alone.
+//! Linux keeps them for each thread. The wrappers of the C library change all threads of a process (nptl(7));
+//! the system calls themselves change only the calling thread.
 
 use std::{io, ptr};
 
 use super::{check, check_long};
 
-/// The capabilities of a thread, a bit each.
+/// The capabilities of a thread, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capabilities {
     pub(crate) effective: u64,
@@ -21,7 +21,7 @@ const VERSION: u32 = 0x2008_0522;
 #[repr(C)]
 struct Header {
     version: u32,
-    /// Zero is the calling thread.
+    /// Zero means the calling thread.
     pid: libc::c_int,
 }
 
@@ -34,11 +34,11 @@ struct Half {
 }
 
 impl Capabilities {
-    /// Those of the calling thread.
+    /// The capabilities of the calling thread.
     pub(crate) fn of_thread() -> io::Result<Self> {
         let mut header = Header { version: VERSION, pid: 0 };
         let mut halves = [Half::default(); 2];
-        // SAFETY: both pointers are to live values of the layout that this version has, which the call writes to.
+        // SAFETY: both pointers are to live values with this version's layout, to which the call writes.
         check_long(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, halves.as_mut_ptr()) })?;
         let whole = |part: fn(&Half) -> u32| u64::from(part(&halves[1])) << 32 | u64::from(part(&halves[0]));
         Ok(Self {
@@ -48,7 +48,7 @@ impl Capabilities {
         })
     }
 
-    /// Makes them those of the calling thread.
+    /// Sets the capabilities of the calling thread.
     pub(crate) fn set_of_thread(self) -> io::Result<()> {
         let mut header = Header { version: VERSION, pid: 0 };
         let half = |shift: u32| Half {
@@ -68,16 +68,16 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// The user and the group with whose rights the calling thread uses files.
+/// The user and the group with whose rights the calling thread accesses files.
 pub(crate) fn file_ids_of_thread() -> (u32, u32) {
-    // SAFETY: an id that there is not changes nothing, and the calls say what is set (setfsuid(2)).
+    // SAFETY: an invalid id changes nothing, and the calls return the current ids (setfsuid(2)).
     let ids = unsafe { (libc::setfsuid(libc::uid_t::MAX), libc::setfsgid(libc::gid_t::MAX)) };
     (ids.0 as u32, ids.1 as u32)
 }
 
-/// Has the calling thread use files with the rights of a user and a group.
+/// Makes the calling thread access files with the rights of a user and a group.
 pub(crate) fn set_file_ids_of_thread(uid: u32, gid: u32) -> io::Result<()> {
-    // SAFETY: the calls take plain numbers. They do not say whether they succeeded.
+    // SAFETY: the calls take plain numbers. They do not report success.
     unsafe {
         libc::setfsgid(gid);
         libc::setfsuid(uid);
@@ -85,9 +85,9 @@ pub(crate) fn set_file_ids_of_thread(uid: u32, gid: u32) -> io::Result<()> {
     if file_ids_of_thread() == (uid, gid) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
 }
 
-/// The further groups of the calling thread.
+/// The supplementary groups of the calling thread.
 pub(crate) fn groups_of_thread() -> io::Result<Vec<u32>> {
-    // SAFETY: without room the call says the number and writes nothing.
+    // SAFETY: without room, the call returns the number and writes nothing.
     let count = check(unsafe { libc::getgroups(0, ptr::null_mut()) })?;
     let mut groups = vec![0; count as usize];
     // SAFETY: `groups` has room for `count` numbers.
@@ -96,17 +96,19 @@ pub(crate) fn groups_of_thread() -> io::Result<Vec<u32>> {
     Ok(groups)
 }
 
-/// Sets the further groups of the calling thread.
+/// Sets the supplementary groups of the calling thread.
 pub(crate) fn set_groups_of_thread(groups: &[u32]) -> io::Result<()> {
-    // SAFETY: the pointer and the count are those of a live list. The wrapper in the C library would set them for all threads.
+    // SAFETY: the pointer and the count are those of a live list. The C library's wrapper would set them for
+    // all threads.
     let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
     check_long(result).map(|_| ())
 }
 
-/// Makes the process another user's for good, with all its threads: the real, effective and saved ids and those for files.
+/// Permanently changes the process with all its threads to another user: the real, effective, saved and file
+/// system ids.
 pub(crate) fn set_ids_of_process(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
-    // SAFETY: the pointer and the count are those of a live list; the others are plain numbers. All threads of this process
-    // were made by the C library, so that it reaches them.
+    // SAFETY: the pointer and the count are those of a live list; the others are plain numbers. The C library
+    // made all threads of this process, so its wrappers reach them.
     unsafe {
         check(libc::setgroups(groups.len(), groups.as_ptr()))?;
         check(libc::setresgid(gid, gid, gid))?;
@@ -127,13 +129,14 @@ pub(crate) fn ids_of_process() -> io::Result<([u32; 3], [u32; 3])> {
     Ok((users, groups))
 }
 
-/// Whether other processes of the same user may read this process's memory and take its descriptors (`PR_SET_DUMPABLE`).
+/// Whether other processes of the same user may read this process's memory and take its descriptors
+/// (`PR_SET_DUMPABLE`).
 pub(crate) fn is_dumpable() -> bool {
     // SAFETY: the call only reads an attribute of this process.
     unsafe { libc::prctl(libc::PR_GET_DUMPABLE) == 1 }
 }
 
-/// Sets whether they may.
+/// Sets whether they may do so.
 pub(crate) fn set_dumpable(dumpable: bool) -> io::Result<()> {
     // SAFETY: the call takes a plain number.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(dumpable)) }).map(|_| ())

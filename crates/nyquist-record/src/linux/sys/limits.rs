@@ -11,7 +11,7 @@ pub(crate) struct Limit {
     pub(crate) hard: u64,
 }
 
-/// `RLIMIT_NOFILE`: how many descriptors this process may have.
+/// `RLIMIT_NOFILE`: the maximum number of this process's descriptors.
 pub(crate) fn descriptors() -> io::Result<Limit> {
     get(libc::RLIMIT_NOFILE)
 }
@@ -28,7 +28,7 @@ pub(crate) fn locked_memory() -> io::Result<Limit> {
     get(libc::RLIMIT_MEMLOCK)
 }
 
-/// `RLIMIT_FSIZE`: how long files may become. Writing beyond ends the process.
+/// `RLIMIT_FSIZE`: the maximum size of files. Writing beyond it ends the process.
 pub(crate) fn file_size() -> u64 {
     get(libc::RLIMIT_FSIZE).map_or(u64::MAX, |limit| limit.soft)
 }

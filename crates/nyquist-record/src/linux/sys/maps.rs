@@ -1,4 +1,5 @@
-//! Questions about one mapping of a process, in place of the text of all: `PROCMAP_QUERY` (Linux 6.11, `linux/fs.h`).
+//! Queries a single mapping of a process, instead of the text of all: `PROCMAP_QUERY` (Linux 6.11,
+//! `linux/fs.h`).
 
 use std::fs::File;
 use std::io;
@@ -7,7 +8,7 @@ use std::os::fd::AsRawFd as _;
 
 use super::check;
 
-/// The question, and the answer behind it, as the kernel has them.
+/// The kernel's structure for the query, which is followed by the result.
 #[repr(C)]
 #[derive(Default)]
 struct Query {
@@ -16,25 +17,26 @@ struct Query {
     address: u64,
     start: u64,
     end: u64,
-    /// What else it would tell of the mapping.
+    /// Further information about the mapping.
     rest: [u64; 8],
 }
 
-/// Only a mapping that can be written to is an answer.
+/// Only a writable mapping matches.
 const WRITABLE: u64 = 2;
 
 /// `_IOWR('f', 17, struct procmap_query)`.
 const PROCMAP_QUERY: u32 = 3 << 30 | (size_of::<Query>() as u32) << 16 | (b'f' as u32) << 8 | 0x11;
 
-/// The mapping around an address that can be written to, of the process whose `/proc/PID/maps` this is; `None` where there is none.
+/// The writable mapping around an address of the process whose `/proc/PID/maps` this is; `None` if there is
+/// none.
 ///
 /// # Errors
-/// Where the kernel does not answer such questions, or the process is gone.
+/// If the kernel does not support such queries, or the process is gone.
 pub(crate) fn writable_at(maps: &File, address: u64) -> io::Result<Option<Range<u64>>> {
     let size = size_of::<Query>() as u64;
     let mut query = Query { size, flags: WRITABLE, address, ..Query::default() };
-    // SAFETY: the call reads and writes no more than `query`, which has the size that the number of the call and its first member
-    // say, and no address of memory to write a name or a build id to.
+    // SAFETY: the call reads and writes only `query`, whose size is in the call number and in the first
+    // member. No memory address for a name or a build id is set.
     match check(unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) }) {
         Ok(_) => Ok(Some(query.start..query.end)),
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),

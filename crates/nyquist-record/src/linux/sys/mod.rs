@@ -21,12 +21,12 @@ pub(crate) mod watch;
 
 use std::io;
 
-/// The result of a call that says -1 where it failed.
+/// The result of a call that returns -1 on failure.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The result of a raw `syscall` that says -1 where it failed.
+/// The result of a raw `syscall` that returns -1 on failure.
 fn check_long(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

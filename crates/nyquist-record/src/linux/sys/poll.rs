@@ -1,17 +1,17 @@
-//! Waiting for descriptors, and the descriptors that other threads and processes signal with.
+//! Waits for descriptors. Also makes the descriptors that other threads and processes signal with.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{check, check_long};
 
-/// A set of descriptors that are waited for together.
+/// A set of descriptors that are polled together.
 #[derive(Debug, Default)]
 pub(crate) struct PollSet {
     entries: Vec<libc::pollfd>,
 }
 
-/// What was seen of a descriptor.
+/// The state of a descriptor after a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) readable: bool,
@@ -19,14 +19,14 @@ pub(crate) struct Ready {
 }
 
 impl PollSet {
-    /// Adds a descriptor to be read from, and says its place. It must stay open for as long as it is in the
-    /// set; where it does not, its number is reported as hung up.
+    /// Adds a descriptor to read from, and returns its index. It must stay open while it is in the set;
+    /// otherwise its number is reported as hung up.
     pub(crate) fn add(&mut self, fd: RawFd) -> usize {
         self.entries.push(libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         self.entries.len() - 1
     }
 
-    /// Puts another descriptor, or none, at a place.
+    /// Replaces the descriptor at an index, or removes it.
     pub(crate) fn replace(&mut self, place: usize, fd: Option<RawFd>) {
         if let Some(entry) = self.entries.get_mut(place) {
             entry.fd = fd.unwrap_or(-1);
@@ -34,8 +34,8 @@ impl PollSet {
         }
     }
 
-    /// Waits until a descriptor is ready, or the time is over; an interruption by a signal counts as the
-    /// latter. `None` waits for ever.
+    /// Waits until a descriptor is ready or the time is over. An interruption by a signal counts as the
+    /// latter. `None` waits forever.
     pub(crate) fn wait(&mut self, timeout_ms: Option<u32>) -> io::Result<()> {
         let timeout = timeout_ms.map_or(-1, |ms| libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX));
         let count = self.entries.len() as libc::nfds_t;
@@ -46,7 +46,7 @@ impl PollSet {
         }
     }
 
-    /// What the last wait saw at a place.
+    /// The state of the descriptor at an index after the last wait.
     pub(crate) fn ready(&self, place: usize) -> Ready {
         let seen = self.entries.get(place).map_or(0, |entry| entry.revents);
         Ready {
@@ -56,15 +56,15 @@ impl PollSet {
     }
 }
 
-/// A counter that can be waited for: `eventfd`.
+/// A counter that can be polled: `eventfd`.
 pub(crate) fn event_counter() -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointers.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Adds one to an event counter. Safe to call in a signal handler.
+/// Increments an event counter. Safe to call in a signal handler.
 pub(crate) fn signal(counter: BorrowedFd<'_>) {
     let one = 1_u64.to_ne_bytes();
     // SAFETY: the pointer and the length are those of `one`. A counter that is full needs no further signal.
@@ -75,6 +75,6 @@ pub(crate) fn signal(counter: BorrowedFd<'_>) {
 pub(crate) fn process_descriptor(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointers.
     let fd = check_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) })?;
-    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it; it is close-on-exec.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else uses it; it is close-on-exec.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }

@@ -1,7 +1,7 @@
 //! Starting, waiting for and signalling a process.
 //!
-//! Between fork and exec a child of a program with threads may call async-signal-safe functions only
-//! (signal-safety(7)): everything it needs is laid out before, and it neither allocates nor locks.
+//! Between fork and exec, the child of a program with threads may call only async-signal-safe functions
+//! (signal-safety(7)). Everything it needs is prepared before, and it neither allocates nor locks.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -13,10 +13,10 @@ use std::time::Duration;
 use super::check;
 use super::limits::Limit;
 
-/// What runs a script that does not say what it is to be run by, as execvp(3) and every shell have it.
+/// The interpreter of a script that does not name one, as for execvp(3) and every shell.
 const SHELL: &CStr = c"/bin/sh";
 
-/// All that the child needs, laid out before it is born.
+/// Everything that the child needs, prepared before the fork.
 pub(crate) struct Plan {
     /// The files to try, in this order.
     pub(crate) candidates: Vec<CString>,
@@ -24,7 +24,8 @@ pub(crate) struct Plan {
     pub(crate) env: Vec<CString>,
     pub(crate) run_as: Option<Ids>,
     pub(crate) descriptors: Option<Limit>,
-    /// What becomes its standard input, output and error, where these are not this process's. They must be above 2.
+    /// The descriptors for its standard input, output and error, if these differ from this process's. They
+    /// must be above 2.
     pub(crate) streams: Option<[RawFd; 3]>,
 }
 
@@ -45,11 +46,11 @@ fn pipe() -> io::Result<Pipe> {
     let mut ends: [RawFd; 2] = [-1; 2];
     // SAFETY: `ends` has room for the two descriptors that the call writes.
     check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: the kernel has just given us these descriptors, and nobody else knows them.
+    // SAFETY: the kernel has just returned these descriptors, and nothing else uses them.
     unsafe { Ok(Pipe { reader: OwnedFd::from_raw_fd(ends[0]), writer: OwnedFd::from_raw_fd(ends[1]) }) }
 }
 
-/// A child that waits for leave to call exec.
+/// A child that waits for permission to call exec.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) pid: u32,
@@ -57,21 +58,21 @@ pub(crate) struct Waiting {
     failure: File,
 }
 
-/// What kept the child from becoming the command.
+/// The step that failed before the child became the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Credentials,
     Exec,
 }
 
-/// Makes a child that waits.
+/// Forks a child that waits.
 pub(crate) fn fork(plan: &Plan) -> io::Result<Waiting> {
     let (go, failure) = (pipe()?, pipe()?);
     let args = pointers(&plan.args);
     let env = pointers(&plan.env);
     let mut script = script_arguments(&args);
     let blocked = block_all_signals()?;
-    // SAFETY: the child calls nothing but `child`, which keeps to async-signal-safe functions and never returns.
+    // SAFETY: the child calls only `child`, which uses only async-signal-safe functions and never returns.
     let pid = unsafe { libc::fork() };
     let error = io::Error::last_os_error();
     if pid == 0 {
@@ -95,9 +96,10 @@ pub(crate) fn fork(plan: &Plan) -> io::Result<Waiting> {
 }
 
 impl Waiting {
-    /// Lets the child call exec, and waits until it has; `Err` with the inner value where it could not.
+    /// Lets the child call exec, and waits until it has done so; `Err` with the inner value if it failed.
     pub(crate) fn start(mut self) -> io::Result<Result<(), (Stage, io::Error)>> {
-        // A child that was killed meanwhile has closed its end; waiting for it will say how it ended.
+        // A child that was killed meanwhile has closed its end of the pipe. A wait for it returns how it
+        // ended.
         if let Err(error) = self.go.write_all(&[1])
             && error.kind() != io::ErrorKind::BrokenPipe
         {
@@ -116,7 +118,7 @@ impl Waiting {
     }
 }
 
-/// The arguments of the shell for a script: the place of the script, still empty, is the second.
+/// The arguments of the shell for a script. The second is the script's path, which is still empty.
 fn script_arguments(args: &[*const libc::c_char]) -> Vec<*const libc::c_char> {
     [SHELL.as_ptr(), ptr::null()].into_iter().chain(args.iter().skip(1).copied()).collect()
 }
@@ -139,11 +141,11 @@ fn block_all_signals() -> io::Result<libc::sigset_t> {
 }
 
 fn set_signal_mask(mask: &libc::sigset_t) {
-    // SAFETY: `mask` is a set that the kernel gave us.
+    // SAFETY: `mask` is a set that the kernel returned.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
 }
 
-/// The child's way from fork to exec.
+/// The child's code from fork to exec.
 ///
 /// # Safety
 /// To be called in the child of a fork only. `args`, `script` and `env` must end in null.
@@ -177,15 +179,15 @@ unsafe fn child(
     }
 }
 
-/// Gives every signal back its default action, but for those that were ignored before this program began
-/// (nohup's): Rust's runtime itself ignores SIGPIPE alone. No handler of the parent may run in the child, which
-/// shares its descriptors.
+/// Restores the default action of every signal, except those that were ignored before this program began
+/// (nohup's). Rust's runtime itself ignores only SIGPIPE. No handler of the parent may run in the child,
+/// because the child shares its descriptors.
 ///
 /// # Safety
 /// To be called in the child of a fork only.
 unsafe fn restore_signals() {
-    // SAFETY: zeros are a valid sigaction and sigset_t; both calls are async-signal-safe. Numbers that are no
-    // signals, or cannot be changed, give an error that needs no handling.
+    // SAFETY: zeros are a valid sigaction and sigset_t; both calls are async-signal-safe. Numbers that are
+    // not signals, or whose action cannot be changed, return an error that needs no handling.
     unsafe {
         for number in 1..=64 {
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -200,7 +202,7 @@ unsafe fn restore_signals() {
     }
 }
 
-/// Waits for the parent's byte. Where the parent has closed the pipe or died, the child ends.
+/// Waits for the parent's byte. If the parent has closed the pipe or died, the child ends.
 ///
 /// # Safety
 /// To be called in the child of a fork only.
@@ -218,8 +220,8 @@ unsafe fn wait_for_leave(go: RawFd) {
     }
 }
 
-/// Becomes another user; -1 where that fails. The raw calls change the calling thread alone, and the child has
-/// but one: libc's wrappers would look for threads that do not exist in it.
+/// Changes to another user; returns -1 on failure. The raw calls change only the calling thread, and the
+/// child has only one. libc's wrappers would search for threads that do not exist in it.
 ///
 /// # Safety
 /// To be called in the child of a fork only.
@@ -236,8 +238,8 @@ unsafe fn become_user(ids: &Ids) -> libc::c_long {
     }
 }
 
-/// Tries the candidates in turn, as a shell goes through PATH: a file that is there but may not be executed is
-/// remembered, and the search goes on. Returns the errno only where none could be executed.
+/// Tries the candidates in turn, as a shell searches PATH: it remembers a file that exists but may not be
+/// executed, and the search continues. Returns the errno only if none could be executed.
 ///
 /// # Safety
 /// To be called in the child of a fork only. `args`, `script` and `env` must end in null.
@@ -249,7 +251,7 @@ unsafe fn exec(
 ) -> libc::c_int {
     let mut found = libc::ENOENT;
     for candidate in candidates {
-        // SAFETY: the strings and the arrays are live and end as execve wants them.
+        // SAFETY: the strings and the arrays are live and end as execve requires.
         let mut errno = unsafe {
             libc::execve(candidate.as_ptr(), args.as_ptr(), env.as_ptr());
             *libc::__errno_location()
@@ -258,7 +260,7 @@ unsafe fn exec(
         let is_script = errno == libc::ENOEXEC && unsafe { is_text(candidate) };
         if is_script && let Some(place) = script.get_mut(1) {
             *place = candidate.as_ptr();
-            // SAFETY: as above, and the script's place is filled.
+            // SAFETY: as above, and the script's path is filled in.
             errno = unsafe {
                 libc::execve(SHELL.as_ptr(), script.as_ptr(), env.as_ptr());
                 *libc::__errno_location()
@@ -274,7 +276,7 @@ unsafe fn exec(
     found
 }
 
-/// Whether a file begins as text, and not as a program for another machine: without a zero byte.
+/// Whether a file begins as text (without a zero byte), and not as a program for another machine.
 ///
 /// # Safety
 /// To be called in the child of a fork only.
@@ -291,7 +293,7 @@ unsafe fn is_text(path: &CStr) -> bool {
     usize::try_from(len).ok().and_then(|len| bytes.get(..len)).is_some_and(|bytes| !bytes.contains(&0))
 }
 
-/// Tells the parent what failed, and ends.
+/// Reports to the parent what failed, and exits.
 ///
 /// # Safety
 /// To be called in the child of a fork only.
@@ -305,13 +307,14 @@ unsafe fn fail(pipe: RawFd, stage: u8, errno: libc::c_int) -> ! {
     }
 }
 
-/// The group of a process, which signals of the terminal go to; `None` where there is no such process.
+/// The process group of a process, which receives the signals of the terminal; `None` if there is no such
+/// process.
 pub(crate) fn group_of(pid: u32) -> Option<i32> {
     // SAFETY: getpgid takes a plain number.
     check(unsafe { libc::getpgid(pid as libc::pid_t) }).ok()
 }
 
-/// Waits until a child has ended, and leaves its status to be taken.
+/// Waits until a child has ended, without reaping it.
 pub(crate) fn await_end(pid: u32) -> io::Result<()> {
     loop {
         // SAFETY: a siginfo_t is plain bits, for which zeros are valid.
@@ -322,7 +325,7 @@ pub(crate) fn await_end(pid: u32) -> io::Result<()> {
             Ok(_) if matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) => {
                 return Ok(());
             }
-            // It has stopped for another thread of this process, which traces it and will let it go on.
+            // Another thread of this process traces the child, has stopped it, and will resume it.
             Ok(_) => std::thread::sleep(Duration::from_millis(1)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -330,7 +333,8 @@ pub(crate) fn await_end(pid: u32) -> io::Result<()> {
     }
 }
 
-/// Takes the status of a child and says its wait status and what it and the children that it waited for used.
+/// Reaps a child. Returns its wait status, and the resources that it and the children that it waited for
+/// used.
 pub(crate) fn wait(pid: u32) -> io::Result<(i32, libc::rusage)> {
     let mut status = 0;
     // SAFETY: a rusage is plain numbers, for which zeros are valid.
@@ -345,14 +349,15 @@ pub(crate) fn wait(pid: u32) -> io::Result<(i32, libc::rusage)> {
     }
 }
 
-/// Sends a signal to a process by its number.
+/// Sends a signal to a process by its pid.
 pub(crate) fn signal(pid: u32, signal: i32) -> io::Result<()> {
     // SAFETY: the call takes no pointers.
     check(unsafe { libc::kill(pid as libc::pid_t, signal) }).map(|_| ())
 }
 
-/// Lets a thread run before others that want the CPU too, where this process may ask for that, until it is dropped. What
-/// reads or converts samples needs it: beside hundreds of busy threads it would fall behind, and samples would be lost.
+/// Gives a thread a higher CPU priority, if this process may do so, until it is dropped. Threads that read or
+/// convert samples need it: beside hundreds of busy threads they would fall behind, and samples would be
+/// lost.
 #[derive(Debug)]
 pub struct Preference {
     thread: libc::pid_t,
@@ -361,11 +366,11 @@ pub struct Preference {
 }
 
 impl Preference {
-    /// Gives the calling thread the CPU more often than others.
+    /// Gives the calling thread more CPU time than others.
     #[must_use]
     pub fn of_this_thread() -> Self {
         const NICENESS: libc::c_int = -15;
-        // SAFETY: the calls take no pointers; on Linux, the number of a thread names it alone.
+        // SAFETY: the calls take no pointers; on Linux, a thread's id identifies that thread only.
         unsafe {
             let thread = libc::gettid();
             let niceness = libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t);
@@ -374,8 +379,9 @@ impl Preference {
         }
     }
 
-    /// Gives the calling thread the CPU as soon as it is woken, before all threads without a real-time priority. It must sleep most of
-    /// the time. However often a thread is due to get the CPU, beside hundreds of others it waits up to 100 ms for it.
+    /// Gives the calling thread a CPU as soon as it is woken, before all threads without a real-time
+    /// priority. It must sleep most of the time. Without a real-time priority, it waits up to 100 ms for a
+    /// CPU beside hundreds of busy threads, even with a high share of CPU time.
     #[must_use]
     pub fn at_once() -> Self {
         let mut preference = Self::of_this_thread();
@@ -384,12 +390,12 @@ impl Preference {
         preference
     }
 
-    /// Whether the thread has a real-time priority: the system may not permit it.
+    /// Whether the thread has a real-time priority; the system may not permit it.
     pub(crate) fn is_real_time(&self) -> bool {
         self.real_time
     }
 
-    /// Where this process may not ask for it, everything stays as it is.
+    /// If this process lacks the permission, nothing changes.
     fn schedule(&self, policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
         // SAFETY: a `sched_param` is plain numbers, for which zeros are valid.
         let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
@@ -404,8 +410,8 @@ const LEAST_REAL_TIME: libc::c_int = 1;
 
 impl Drop for Preference {
     fn drop(&mut self) {
-        // Whoever may not give it up within RLIMIT_RTPRIO keeps it until the thread ends. A policy that somebody has chosen for the
-        // recorder stays.
+        // A process that may not give the priority up within RLIMIT_RTPRIO keeps it until the thread ends. A
+        // policy that the user has chosen for the recorder stays.
         if self.real_time {
             let _ = self.schedule(libc::SCHED_OTHER, 0);
         }

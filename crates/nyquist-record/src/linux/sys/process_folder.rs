@@ -1,4 +1,5 @@
-//! The folder of a process in `/proc`, held open: what is read through it is of that process, whoever gets its number later.
+//! The folder of a process in `/proc`, held open: reads through it refer to that process, even if its pid is
+//! reused.
 
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -17,34 +18,34 @@ pub(crate) struct ProcessFolder {
 }
 
 impl ProcessFolder {
-    /// Opens the folder of the process that has the number now.
+    /// Opens the folder of the process that has the pid now.
     pub(crate) fn open(pid: u32) -> io::Result<Self> {
         let flags = libc::O_PATH | libc::O_DIRECTORY;
         let folder = OpenOptions::new().read(true).custom_flags(flags).open(format!("/proc/{pid}"))?;
         Ok(Self { folder: folder.into() })
     }
 
-    /// Reads a file of the folder to its end into `text`, which is emptied before.
+    /// Reads a file of the folder to its end into `text`, which is cleared first.
     pub(crate) fn read(&self, name: &CStr, text: &mut Vec<u8>) -> io::Result<()> {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
         // SAFETY: the name ends in a zero, and the call only reads it.
         let file = check(unsafe { libc::openat(self.folder.as_raw_fd(), name.as_ptr(), flags) })?;
-        // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
         let mut file = unsafe { File::from_raw_fd(file) };
         text.clear();
         file.read_to_end(text).map(drop)
     }
 
-    /// The size that is told of a file of the folder.
+    /// The size of a file of the folder, as `stat` reports it.
     pub(crate) fn size(&self, name: &CStr) -> io::Result<u64> {
         let mut found = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the name ends in a zero, and the call writes to `found`, which has room for what it says.
+        // SAFETY: the name ends in a zero, and the call writes to `found`, which has the right size.
         check(unsafe { libc::fstatat(self.folder.as_raw_fd(), name.as_ptr(), found.as_mut_ptr(), 0) })?;
-        // SAFETY: the call has succeeded, so that it has filled in all of it.
+        // SAFETY: the call has succeeded, so it has filled in all of it.
         Ok(u64::try_from(unsafe { found.assume_init() }.st_size).unwrap_or_default())
     }
 
-    /// A path that leads to a file of the folder for as long as this is held.
+    /// A path to a file of the folder, valid for as long as this is held.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd()).into()
     }

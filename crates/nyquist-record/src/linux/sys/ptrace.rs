@@ -10,7 +10,7 @@ use super::{check, check_long};
 /// The kernel's number for the set of general registers (`NT_PRSTATUS`, `include/uapi/linux/elf.h`).
 const NT_PRSTATUS: libc::c_long = 1;
 
-/// What a traced thread is made to report: threads and processes born from it, exec and its end.
+/// What a traced thread reports: new threads and processes, exec and its end.
 const OPTIONS: libc::c_int = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE
@@ -22,7 +22,7 @@ fn request(what: libc::c_uint, tid: u32, address: libc::c_long, data: libc::c_lo
     check_long(unsafe { libc::ptrace(what, tid as libc::pid_t, address, data) }).map(|_| ())
 }
 
-/// Makes the calling thread the tracer of a thread, which goes on running.
+/// Makes the calling thread the tracer of a thread, which keeps running.
 pub(crate) fn seize(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, libc::c_long::from(OPTIONS))
 }
@@ -32,17 +32,17 @@ pub(crate) fn interrupt(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, tid, 0, 0)
 }
 
-/// Lets a stopped thread go on, with a signal or without one (0).
+/// Resumes a stopped thread, with a signal or without one (0).
 pub(crate) fn resume(tid: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, libc::c_long::from(signal))
 }
 
-/// Leaves a thread stopped that job control has stopped, but lets it hear of SIGCONT.
+/// Leaves a thread stopped that job control has stopped, but lets it receive SIGCONT.
 pub(crate) fn listen(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, tid, 0, 0)
 }
 
-/// What the event of a stopped thread says: the thread that was born, or the number that it had before exec.
+/// The message of a stopped thread's event: the id of the new thread, or the id that it had before exec.
 pub(crate) fn event_message(tid: u32) -> io::Result<u32> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: the data is a pointer to a live word that the call writes to.
@@ -50,8 +50,8 @@ pub(crate) fn event_message(tid: u32) -> io::Result<u32> {
     u32::try_from(message).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Reads the registers of a stopped thread in the kernel's order, and says how many bytes of them there are: fewer for a 32-bit
-/// program.
+/// Reads the registers of a stopped thread in the kernel's order. Returns how many bytes they are: fewer for
+/// a 32-bit program.
 pub(crate) fn registers<const N: usize>(tid: u32, words: &mut [u64; N]) -> io::Result<usize> {
     let mut area = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words) };
     // SAFETY: the data is a pointer to a live iovec that describes `words`, to which the call writes.
@@ -71,28 +71,28 @@ pub(crate) fn set_registers<const N: usize>(tid: u32, words: &[u64; N]) -> io::R
     .map(|_| ())
 }
 
-/// What a wait has found.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waited {
     pub(crate) tid: u32,
-    /// Whether the thread has ended, or else is stopped.
+    /// Whether the thread has ended; otherwise it is stopped.
     pub(crate) ended: bool,
-    /// Of a stopped thread, the signal in the lowest byte and the event above it.
+    /// For a stopped thread, the signal in the lowest byte and the event above it.
     pub(crate) code: i32,
 }
 
-/// Whether a wait returns at once where there is nothing to say.
+/// Whether a wait returns at once if there is nothing to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// It does.
+    /// It returns at once.
     None,
-    /// It waits, until a signal interrupts it.
+    /// It blocks until a signal interrupts it.
     UntilSignal,
 }
 
-/// Looks for a thread that the calling thread traces and that has stopped or ended, and leaves it as it is: a stop is
-/// over when the thread goes on, an end when it is [reaped](reap). `None` where a signal came first, or nothing has
-/// happened.
+/// Waits for a thread that the calling thread traces and that has stopped or ended, and leaves it in that
+/// state. A stop is over when the thread is resumed, an end when it is [reaped](reap). Returns `None` if a
+/// signal came first, or if nothing has happened.
 pub(crate) fn wait(patience: Patience) -> io::Result<Option<Waited>> {
     // SAFETY: a siginfo_t is plain bits, for which zeros are valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -106,40 +106,41 @@ pub(crate) fn wait(patience: Patience) -> io::Result<Option<Waited>> {
         Err(error) => return Err(error),
         Ok(_) => {}
     }
-    // SAFETY: the call has filled in what a child's change of state has, or left zeros.
+    // SAFETY: the call has filled in the fields of a child's state change, or left zeros.
     let (pid, code) = unsafe { (info.si_pid(), info.si_status()) };
     let ended = matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
     Ok((pid > 0).then_some(Waited { tid: pid as u32, ended, code }))
 }
 
-/// Takes note of a thread's stop for good. The kernel lets go of a thread that has changed its number by exec only when
-/// its tracer has (`kernel/ptrace.c`, `looks_like_a_spurious_pid`).
+/// Consumes a thread's stop. The kernel resumes a thread that has changed its id by exec only after its
+/// tracer has done this (`kernel/ptrace.c`, `looks_like_a_spurious_pid`).
 pub(crate) fn take_stop(tid: u32) {
     let options = libc::WSTOPPED | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
-    // SAFETY: the kernel accepts a null pointer where nobody wants to know more.
+    // SAFETY: the kernel accepts a null pointer if no details are wanted.
     unsafe { libc::waitid(libc::P_PID, tid, ptr::null_mut(), options) };
 }
 
-/// Takes the status of a traced thread that has ended, so that its parent hears of it.
+/// Reaps a traced thread that has ended, so that its parent is notified.
 pub(crate) fn reap(tid: u32) {
     let options = libc::WEXITED | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
-    // SAFETY: the kernel accepts a null pointer where nobody wants to know more. A thread that is gone already needs no
-    // handling.
+    // SAFETY: the kernel accepts a null pointer if no details are wanted. A thread that is gone already needs
+    // no handling.
     unsafe { libc::waitid(libc::P_PID, tid, ptr::null_mut(), options) };
 }
 
-/// Copies memory of another process from an address on, as far as there is any, and says how many bytes that is.
+/// Copies memory of another process from an address on, as far as it is readable. Returns the number of
+/// bytes.
 pub(crate) fn read_memory(pid: u32, address: u64, out: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: out.len() };
     let pid = pid as libc::pid_t;
-    // SAFETY: the local iovec describes `out`, to which the call writes; the remote one is the other process's memory,
-    // from which it reads, or fails.
+    // SAFETY: the local iovec describes `out`, to which the call writes; the remote one is the other
+    // process's memory, from which it reads, or fails.
     let len = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(len).unwrap_or(0)
 }
 
-/// The same of several parts of its memory, which are put one behind the other.
+/// The same for several parts of its memory, which are concatenated.
 pub(crate) fn read_memory_parts(pid: u32, parts: &[Range<u64>], out: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
     let remote = |part: &Range<u64>| libc::iovec {
@@ -154,13 +155,13 @@ pub(crate) fn read_memory_parts(pid: u32, parts: &[Range<u64>], out: &mut [u8]) 
     usize::try_from(len).unwrap_or(0)
 }
 
-/// A clock that interrupts the waiting of the thread that made it.
+/// A timer that interrupts a wait of the thread that made it.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     timer: libc::timer_t,
 }
 
-/// The signal that ends a wait. Its handler does nothing, and no other thread gets it.
+/// The signal that ends a wait. Its handler does nothing, and no other thread receives it.
 fn tick_signal() -> libc::c_int {
     libc::SIGRTMAX() - 3
 }
@@ -168,7 +169,7 @@ fn tick_signal() -> libc::c_int {
 extern "C" fn ignore_tick(_signal: libc::c_int) {}
 
 impl Ticker {
-    /// A clock that stands still, for the calling thread.
+    /// A timer for the calling thread, not started yet.
     pub(crate) fn new() -> io::Result<Self> {
         let signal = tick_signal();
         // SAFETY: zeros are a valid sigaction, sigset_t and sigevent; all live while the calls read them. The handler
@@ -191,8 +192,8 @@ impl Ticker {
         }
     }
 
-    /// Ticks at a time of `monotonic_ns`, and then again after every `interval_ns`: a tick that comes before the
-    /// thread waits would else be missed.
+    /// Ticks at a time of `monotonic_ns`, and then after every `interval_ns`. Without the repetition, a tick
+    /// that comes before the thread waits would be missed.
     pub(crate) fn set(&self, time_ns: u64, interval_ns: u64) {
         let spec = |ns: u64| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as libc::time_t,

@@ -12,8 +12,8 @@ use perf_event_open_sys::bindings::perf_event_mmap_page;
 
 use super::limits::page_size;
 
-/// A mapped ring. Positions count bytes since the ring was made and never wrap; the bytes from the tail to the
-/// head are whole records that the kernel does not touch until they are released.
+/// A mapped ring. Positions count bytes since the ring was made and never wrap. The bytes from the tail to
+/// the head are whole records that the kernel does not modify until they are released.
 #[derive(Debug)]
 pub(crate) struct Ring {
     control: NonNull<perf_event_mmap_page>,
@@ -23,20 +23,20 @@ pub(crate) struct Ring {
     mapping: Arc<Mapping>,
 }
 
-// SAFETY: nothing in the memory is bound to the thread that mapped it, and what others do with it while this one gives bytes
-// back to the kernel is to read single words.
+// SAFETY: nothing in the memory is bound to the thread that mapped it. While this thread gives bytes back to
+// the kernel, other threads only read single words.
 unsafe impl Send for Ring {}
 
-/// The memory of a ring, which is unmapped when nobody reads it any more.
+/// The memory of a ring. It is unmapped when nothing reads it any more.
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: nothing is done with the address before the mapping is dropped, and memory may be unmapped by any thread.
+// SAFETY: nothing is done with the address before the mapping is dropped, and any thread may unmap memory.
 unsafe impl Send for Mapping {}
-// SAFETY: a shared reference gives access to nothing: both fields are read when the mapping is dropped, and not before.
+// SAFETY: a shared reference gives access to nothing: both fields are read only when the mapping is dropped.
 unsafe impl Sync for Mapping {}
 
 impl Ring {
@@ -44,7 +44,7 @@ impl Ring {
     pub(crate) fn map(event: BorrowedFd<'_>, pages: usize) -> io::Result<Self> {
         let mapped = (pages + 1) * page_size();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        // SAFETY: a new mapping at an address of the kernel's choice affects no memory of this process.
         let base = unsafe {
             libc::mmap(std::ptr::null_mut(), mapped, protection, libc::MAP_SHARED, event.as_raw_fd(), 0)
         };
@@ -58,13 +58,13 @@ impl Ring {
         Ok(Self { control: base.cast(), data, len: pages * page_size(), mapping })
     }
 
-    /// A look at the same records that gives none of them back.
+    /// A view of the same records that releases none of them.
     pub(crate) fn view(&self) -> RingView {
         let mapping = Arc::clone(&self.mapping);
         RingView { control: self.control, data: self.data, len: self.len, _mapping: mapping }
     }
 
-    /// Where the kernel will write the next record. What is before it can be read.
+    /// Where the kernel will write the next record. What is before it is readable.
     pub(crate) fn head(&self) -> u64 {
         // SAFETY: the control page is mapped for as long as `self` lives.
         unsafe { head_field(self.control) }.load(Ordering::Acquire)
@@ -75,12 +75,12 @@ impl Ring {
         unsafe { tail_field(self.control) }
     }
 
-    /// Where the oldest record that was not released begins.
+    /// Where the oldest unreleased record begins.
     pub(crate) fn tail(&self) -> u64 {
         self.tail_field().load(Ordering::Relaxed)
     }
 
-    /// Gives the bytes before `tail` back to the kernel.
+    /// Releases the bytes before `tail` to the kernel.
     pub(crate) fn release(&mut self, tail: u64) {
         self.tail_field().store(tail, Ordering::Release);
     }
@@ -90,21 +90,21 @@ impl Ring {
     pub(crate) fn copy(&self, position: u64, out: &mut [u8]) {
         let at = position as usize & (self.len - 1);
         if out.len() <= self.len - at {
-            // SAFETY: the bytes from `at` on are within the ring, and `out` has room for them. The kernel does not write to bytes
-            // between the tail and the head.
+            // SAFETY: the bytes from `at` on are within the ring, and `out` has room for them. The kernel
+            // does not write to bytes between the tail and the head.
             unsafe { copy_nonoverlapping(self.data.as_ptr().add(at), out.as_mut_ptr(), out.len()) };
         } else {
             self.copy_around_end(at, out);
         }
     }
 
-    /// Has the processor fetch the cache line at a position, wherever that is, and does not wait for it.
+    /// Prefetches the cache line at a position, which may be anywhere, without waiting for it.
     #[inline]
     pub(crate) fn fetch(&self, position: u64) {
         fetch(self.data.as_ptr().wrapping_add(position as usize & (self.len - 1)));
     }
 
-    /// Copies bytes that begin before the ring's end and go on at its start.
+    /// Copies bytes that begin before the ring's end and continue at its start.
     #[cold]
     fn copy_around_end(&self, at: usize, out: &mut [u8]) {
         let first = out.len().min(self.len - at);
@@ -118,8 +118,8 @@ impl Ring {
     }
 }
 
-/// A look at a ring by another thread than the one that drains it. What is read may be given back to the kernel at the same time,
-/// and be overwritten.
+/// A view of a ring for a thread other than the one that drains it. What it reads may be released to the
+/// kernel at the same time, and be overwritten.
 #[derive(Debug)]
 pub(crate) struct RingView {
     control: NonNull<perf_event_mmap_page>,
@@ -138,18 +138,20 @@ impl RingView {
         unsafe { head_field(self.control) }.load(Ordering::Acquire)
     }
 
-    /// Where the oldest record that was not released begins, as it is after all that was read before.
+    /// Where the oldest unreleased record begins. The value is at least as recent as everything that was read
+    /// before.
     pub(crate) fn tail(&self) -> u64 {
         fence(Ordering::Acquire);
         // SAFETY: the control page is mapped for as long as `self` lives.
         unsafe { tail_field(self.control) }.load(Ordering::Relaxed)
     }
 
-    /// The aligned word that `position` is in: what the kernel wrote there, if the tail is not behind it afterwards.
+    /// The aligned word that contains `position`. It is what the kernel wrote if the tail has not passed it
+    /// afterwards.
     pub(crate) fn word(&self, position: u64) -> u64 {
         let at = position as usize & (self.len - 1) & !7;
-        // SAFETY: the word is aligned and within the ring, which is mapped for as long as `self` lives. The kernel may write to it
-        // at the same time, but nobody in this process does.
+        // SAFETY: the word is aligned and within the ring, which is mapped for as long as `self` lives. The
+        // kernel may write to it at the same time, but nothing in this process does.
         let word = unsafe { AtomicU64::from_ptr(self.data.as_ptr().add(at).cast()) };
         word.load(Ordering::Relaxed)
     }
@@ -191,17 +193,17 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// The place of `data_head` in the control page (`struct perf_event_mmap_page`).
+    /// The offset of `data_head` in the control page (`struct perf_event_mmap_page`).
     const DATA_HEAD: u64 = 1024;
 
-    /// The kernel's side of a ring that is a file.
+    /// The kernel's side of a ring, which is a file here.
     pub(crate) struct Kernel {
         file: File,
         bytes: usize,
         pub(crate) head: u64,
     }
 
-    /// An empty ring with so many bytes for records, whole pages of them, and who writes to it.
+    /// An empty ring with this many bytes for records (whole pages), and its writer.
     pub(crate) fn empty_ring(bytes: usize) -> (Ring, Kernel) {
         static RINGS: AtomicU32 = AtomicU32::new(0);
         let number = RINGS.fetch_add(1, Ordering::Relaxed);
@@ -214,13 +216,13 @@ pub(crate) mod tests {
     }
 
     impl Kernel {
-        /// Writes bytes that do not go on at the ring's start, so far behind the head.
+        /// Writes bytes at an offset from the head. They must not wrap around to the ring's start.
         pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) {
             let at = page_size() as u64 + (self.head + offset) % self.bytes as u64;
             self.file.write_all_at(bytes, at).unwrap();
         }
 
-        /// Says that so many bytes more are written.
+        /// Moves the head forward by this many bytes.
         pub(crate) fn advance(&mut self, len: u64) {
             self.head += len;
             self.file.write_all_at(&self.head.to_ne_bytes(), DATA_HEAD).unwrap();

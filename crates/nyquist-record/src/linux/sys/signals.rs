@@ -16,7 +16,8 @@ pub(crate) struct Descriptor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) number: i32,
-    /// Whether the kernel sent it (a key was typed on the terminal, or the terminal went away) and not a process.
+    /// Whether the kernel sent it (a key was typed on the terminal, or the terminal was closed), and not a
+    /// process.
     pub(crate) by_kernel: bool,
 }
 
@@ -35,7 +36,7 @@ impl Descriptor {
                 error => return Err(io::Error::from_raw_os_error(error)),
             }
         };
-        // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
         Ok(Self { file: unsafe { File::from_raw_fd(fd) } })
     }
 
@@ -55,7 +56,7 @@ impl Descriptor {
 pub(crate) struct Mask(libc::sigset_t);
 
 impl Mask {
-    /// Blocks all signals in the calling thread, and gives back what was blocked before.
+    /// Blocks all signals in the calling thread, and returns the previous mask.
     pub(crate) fn block_all() -> io::Result<Self> {
         // SAFETY: a sigset_t is plain bits, for which zeros are valid; both sets outlive the calls.
         unsafe {
@@ -69,18 +70,19 @@ impl Mask {
         }
     }
 
-    /// Makes it that of the calling thread.
+    /// Sets the mask of the calling thread.
     pub(crate) fn set(self) {
-        // SAFETY: it is a set that the kernel gave us.
+        // SAFETY: it is a set that the kernel returned.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
     }
 }
 
-/// Has a signal whose default action would end this process do nothing. Programs that this one starts have the default action
-/// again, for a handler does not outlive exec.
+/// Makes a signal without effect whose default action would end this process. Programs that this one starts
+/// have the default action again, because a handler does not survive exec.
 pub(crate) fn outlive(number: i32) {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: a sigaction is plain data, for which zeros are valid; the handler does nothing, which any place allows.
+    // SAFETY: a sigaction is plain data, for which zeros are valid; the handler does nothing, so it may run
+    // anywhere.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let known = libc::sigaction(number, std::ptr::null(), &raw mut action) == 0;

@@ -5,7 +5,7 @@ use std::mem::zeroed;
 use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
 
-/// Whether this process has root's rights.
+/// Whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     effective() == 0
 }
@@ -16,7 +16,7 @@ pub(crate) fn effective() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// The groups that a user is in, `gid` among them.
+/// The groups of a user, including `gid`.
 pub(crate) fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
     const MAX_GROUPS: usize = 1 << 16;
     let mut groups: Vec<libc::gid_t> = vec![0; 64];
@@ -36,7 +36,7 @@ pub(crate) fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
     }
 }
 
-/// A user, as the system's list of users has it.
+/// A user in the system's user database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) name: CString,
@@ -46,20 +46,20 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The user of that number.
+    /// The user with an id.
     pub(crate) fn of_uid(uid: u32) -> Option<Self> {
-        // SAFETY: all pointers are to live values that the call writes to, and there is room for as many bytes as it is told.
+        // SAFETY: all pointers are to live values that the call writes to, and `len` is the size of the room.
         Self::find(|entry, room, len, found| unsafe { libc::getpwuid_r(uid, entry, room, len, found) })
     }
 
-    /// The user of that name.
+    /// The user with a name.
     pub(crate) fn of_name(name: &CStr) -> Option<Self> {
         let name = name.as_ptr();
         // SAFETY: as above, and the name ends in a zero.
         Self::find(|entry, room, len, found| unsafe { libc::getpwnam_r(name, entry, room, len, found) })
     }
 
-    /// What `ask` writes into the entry: numbers, and texts into the room of so many bytes.
+    /// Calls `ask`, which writes numbers into the entry, and texts into the room of `len` bytes.
     fn find(
         ask: impl FnOnce(*mut libc::passwd, *mut libc::c_char, usize, *mut *mut libc::passwd) -> libc::c_int,
     ) -> Option<Self> {

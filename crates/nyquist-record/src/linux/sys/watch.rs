@@ -1,4 +1,4 @@
-//! Hearing of the first file that is made in a folder: inotify(7).
+//! Notification of the first file that is made in a folder: inotify(7).
 
 use std::ffi::CString;
 use std::io;
@@ -9,19 +9,19 @@ use std::path::Path;
 use super::check;
 use super::poll::PollSet;
 
-/// Hears of the first file that is made in a folder, or moved into it.
+/// Notifies of the first file that is made in a folder, or moved into it.
 #[derive(Debug)]
 pub(crate) struct FolderWatch {
     descriptor: OwnedFd,
 }
 
 impl FolderWatch {
-    /// Hears of one that comes from now on.
+    /// Watches for a file from now on.
     pub(crate) fn of(folder: &Path) -> io::Result<Self> {
         let path = CString::new(folder.as_os_str().as_bytes())?;
         // SAFETY: the call takes no pointers.
         let fd = check(unsafe { libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK) })?;
-        // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
         let descriptor = unsafe { OwnedFd::from_raw_fd(fd) };
         let kinds = libc::IN_CREATE | libc::IN_MOVED_TO | libc::IN_ONLYDIR | libc::IN_ONESHOT;
         // SAFETY: the path ends in a zero, and the call only reads it.
@@ -29,12 +29,12 @@ impl FolderWatch {
         Ok(Self { descriptor })
     }
 
-    /// Becomes readable when a file has come, and stays so.
+    /// The descriptor, which becomes readable when a file was made, and stays readable.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.descriptor.as_raw_fd()
     }
 
-    /// Whether a file has come. Where that cannot be told, one may have.
+    /// Whether a file was made. If this cannot be determined, returns true.
     pub(crate) fn has_changed(&self) -> bool {
         let mut poll = PollSet::default();
         let place = poll.add(self.descriptor());

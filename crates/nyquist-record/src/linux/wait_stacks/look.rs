@@ -1,4 +1,4 @@
-//! One look at a thread: whether it waits, where, and what for.
+//! One check of a thread: whether it waits, where, and for what.
 
 use std::ops::Range;
 
@@ -11,51 +11,51 @@ use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::thread_state::{Files, Place, Waiting as Waits, window};
 use crate::linux::wait_reason::{Found, what_for};
 
-/// The most that is copied of a stack.
+/// The largest copy of a stack.
 const LARGEST_COPY: usize = 64 << 10;
 
-/// What a look has found.
+/// The result of a check.
 #[derive(Debug)]
 pub(super) enum Looked {
-    /// There is no such thread any more.
+    /// The thread no longer exists.
     Gone,
-    /// The thread may not be looked at.
+    /// This process may not read the thread.
     Refused,
-    /// The thread runs, or what it waits for was noted already.
+    /// The thread runs, or its wait was recorded already.
     Nothing,
     /// It waits.
     Waits(Event),
 }
 
-/// A thread, and what was seen of it.
+/// A thread and its last known state.
 #[derive(Debug)]
 pub(super) struct WatchedThread {
     pid: u32,
     tid: u32,
     files: Files,
-    /// When it was last looked at, in nanoseconds.
+    /// When it was last checked, in nanoseconds.
     looked_at: Option<u64>,
-    /// How many times it had got a CPU when it was last seen to wait.
+    /// How many times it had got a CPU when its last wait was recorded.
     noted: Option<u64>,
-    /// The memory that its stack is in.
+    /// The memory that contains its stack.
     stack: Range<u64>,
-    /// Whether its program is one of 32 bits; found out when it is first needed.
+    /// Whether it runs a 32-bit program; determined when it is first needed.
     has_32_bits: Option<bool>,
 }
 
 impl WatchedThread {
-    /// A thread that was not looked at.
+    /// A thread that was not checked yet.
     pub(super) fn new(pid: u32, tid: u32) -> Self {
         let files = Files::open(pid, tid);
         Self { pid, tid, files, looked_at: None, noted: None, stack: 0..0, has_32_bits: None }
     }
 
-    /// Whether it is one of a process.
+    /// Whether it belongs to a process.
     pub(super) fn is_of(&self, pid: u32) -> bool {
         self.pid == pid
     }
 
-    /// Looks at it. It has not run in between if it has not got a CPU: all that was read belongs together then.
+    /// Checks it. If it has not got a CPU meanwhile, it has not run, and all values belong to the same state.
     pub(super) fn look(&mut self, scratch: &mut Vec<u8>) -> Looked {
         let Some(before) = self.files.schedule() else { return Looked::Gone };
         let now = monotonic_ns();
@@ -66,7 +66,7 @@ impl WatchedThread {
         let waits = match self.files.place() {
             Place::Running => return Looked::Nothing,
             Place::Unknown => return Looked::Refused,
-            // A process that has ended and has not been asked how has no stack any more.
+            // A zombie has no stack any more.
             Place::Waiting(waits) if waits.stack_pointer == 0 => return Looked::Nothing,
             Place::Waiting(waits) => waits,
         };
@@ -82,7 +82,7 @@ impl WatchedThread {
         Looked::Waits(Event { time: Timestamp(at), cpu: None, kind })
     }
 
-    /// The stack, as far as its registers and memory can be had without stopping the thread.
+    /// The stack, as far as the thread's registers and memory are readable without stopping it.
     fn stack(&mut self, waits: &Waits, scratch: &mut Vec<u8>) -> UserStack {
         let pointer = waits.stack_pointer;
         if !self.stack.contains(&pointer) {

@@ -1,7 +1,9 @@
-//! Where threads wait: a thread that looks at the recorded threads from outside and reads the stacks of those that wait.
+//! Where threads wait: a thread that checks the recorded threads from outside and reads the stacks of waiting
+//! ones.
 //!
-//! Nothing is stopped: a thread that waits in the kernel keeps its registers and its stack until it goes on, and the kernel says both
-//! (`/proc/PID/task/TID/syscall`). The times of waits come from the context switches of the recording.
+//! Nothing is stopped. A thread that waits in the kernel keeps its registers and its stack until it
+//! continues, and the kernel exposes both (`/proc/PID/task/TID/syscall`). The times of waits come from the
+//! recording's context switches.
 
 mod look;
 mod watched;
@@ -20,10 +22,10 @@ use crate::linux::sys::clock::thread_cpu_ns;
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
 use crate::linux::sys::process::Preference;
 
-/// The least and the most time between two looks, in milliseconds.
+/// The minimum and the maximum time between two rounds, in milliseconds.
 const PAUSE_MS: (u64, u64) = (1, 500);
 
-/// A look is followed by a pause of so many times what it took: all looks together take a fiftieth of one CPU.
+/// How many times longer than a round the following pause is: all rounds together use 2 % of one CPU.
 const PAUSE_PER_LOOK: u64 = 49;
 
 /// Reads the stacks of recorded threads that wait.
@@ -35,10 +37,10 @@ pub struct WaitStacks {
 }
 
 impl WaitStacks {
-    /// Starts the thread, which looks at the threads that [`Companion::notice`] tells of.
+    /// Starts the thread, which watches the threads that [`Companion::notice`] reports.
     ///
     /// # Errors
-    /// If the system gives no thread or no descriptor.
+    /// If the system cannot make a thread or a descriptor.
     pub fn start() -> io::Result<Self> {
         let shared = Arc::new(Mutex::new(WatchedThreads::default()));
         let stop = Arc::new(event_counter()?);
@@ -48,7 +50,7 @@ impl WaitStacks {
         Ok(Self { shared, stop, thread: Some(thread) })
     }
 
-    /// Appends what was not collected yet, and says how many threads may not be looked at.
+    /// Appends the events not collected yet, and returns how many threads this process may not read.
     pub fn finish(mut self, events: &mut Vec<Event>) -> usize {
         self.end();
         self.collect(events);
@@ -65,7 +67,7 @@ impl WaitStacks {
 }
 
 impl Companion for WaitStacks {
-    /// Threads are born, are there already, and end.
+    /// Notes threads that are born, exist already, or end.
     fn notice(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Fork { pid, tid, .. } => lock(&self.shared).add(pid.0, tid.0),
@@ -92,8 +94,9 @@ impl Drop for WaitStacks {
     }
 }
 
-/// Looks at all threads again and again until it is stopped. Each look holds the lock for one thread at a time, from before the
-/// event's time until the event is there, so that a collection after that time has it.
+/// Checks all threads repeatedly until it is stopped. The lock is held for one thread at a time. It is taken
+/// before the event's time and released when the event is stored, so that a collection after that time
+/// includes it.
 fn look_on(shared: &Mutex<WatchedThreads>, stop: &OwnedFd) {
     let mut poll = PollSet::default();
     let stop = poll.add(stop.as_raw_fd());

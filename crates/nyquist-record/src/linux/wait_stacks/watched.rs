@@ -1,4 +1,4 @@
-//! The threads that are looked at, and what was seen of them.
+//! The threads that are watched, and the waits that were recorded for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,46 +6,46 @@ use nyquist_convert::event::Event;
 
 use super::look::{Looked, WatchedThread};
 
-/// The most threads that are looked at: of what is born beyond that, waits have no stacks.
+/// The most threads that are watched. Waits of threads born beyond that have no stacks.
 const MOST_THREADS: usize = 20_000;
 
-/// The threads that are looked at.
+/// The threads that are watched.
 #[derive(Debug, Default)]
 pub(super) struct WatchedThreads {
     threads: BTreeMap<u32, WatchedThread>,
-    /// What was seen and not taken yet.
+    /// The recorded waits that were not collected yet.
     pub(super) events: Vec<Event>,
-    /// The threads that may not be looked at.
+    /// The threads that this process may not read.
     refused: BTreeSet<u32>,
-    /// Where stacks are copied to.
+    /// The buffer that stacks are copied to.
     scratch: Vec<u8>,
 }
 
 impl WatchedThreads {
-    /// Adds a thread, if it is not known.
+    /// Adds a thread if it is not known.
     pub(super) fn add(&mut self, pid: u32, tid: u32) {
         if self.threads.len() < MOST_THREADS && !self.threads.contains_key(&tid) {
             self.threads.insert(tid, WatchedThread::new(pid, tid));
         }
     }
 
-    /// A thread has ended.
+    /// Removes a thread that has ended.
     pub(super) fn remove(&mut self, tid: u32) {
         self.threads.remove(&tid);
     }
 
-    /// A process has other memory than before.
+    /// Drops the threads of a process whose memory was replaced (exec).
     pub(super) fn forget_memory(&mut self, pid: u32) {
         self.threads.retain(|_, thread| !thread.is_of(pid));
     }
 
-    /// The numbers of all threads.
+    /// The ids of all threads.
     pub(super) fn tids(&self, tids: &mut Vec<u32>) {
         tids.clear();
         tids.extend(self.threads.keys());
     }
 
-    /// Looks at a thread, and notes where it waits, if it does and that was not noted yet.
+    /// Reads a thread's state. Records where it waits, if it waits and that was not recorded yet.
     pub(super) fn look(&mut self, tid: u32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         match thread.look(&mut self.scratch) {
@@ -56,7 +56,7 @@ impl WatchedThreads {
         }
     }
 
-    /// How many threads there were that may not be looked at.
+    /// The number of threads that this process may not read.
     pub(super) fn refused(&self) -> usize {
         self.refused.len()
     }

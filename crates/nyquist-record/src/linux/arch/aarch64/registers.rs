@@ -1,5 +1,6 @@
-//! A stopped thread's registers, in the order of the kernel's `user_pt_regs` (`arch/arm64/include/uapi/asm/ptrace.h`): x0 to x30, the
-//! stack pointer, the instruction pointer, the processor's state.
+//! A stopped thread's registers, in the order of the kernel's `user_pt_regs`
+//! (`arch/arm64/include/uapi/asm/ptrace.h`): x0 to x30, the stack pointer, the instruction pointer, the
+//! processor state.
 
 use std::io;
 
@@ -8,34 +9,36 @@ use nyquist_convert::event::Registers;
 use crate::linux::sys::ptrace;
 use crate::linux::thread_state::Call;
 
-/// The place of a system call's first argument, and of its result.
+/// The index of a system call's first argument, and of its result.
 const X0: usize = 0;
-/// The place of a system call's fourth argument.
+/// The index of a system call's fourth argument.
 const X3: usize = 3;
-/// The place of a system call's number.
+/// The index of a system call's number.
 const X8: usize = 8;
-/// The place of the stack pointer.
+/// The index of the stack pointer.
 const SP: usize = 31;
-/// The place of the instruction pointer.
+/// The index of the instruction pointer.
 const PC: usize = 32;
 
 /// The length of an instruction.
 const INSTRUCTION_LEN: u64 = 4;
 
-/// The instruction that calls the system.
+/// The system call instruction.
 const SVC: u32 = 0xd400_0001;
 
-/// The bytes of a 32-bit program's registers: 18 words of four (`compat_elf_gregset_t` in `arch/arm64/include/asm/elf.h`).
+/// The bytes of a 32-bit program's registers: 18 words of four bytes (`compat_elf_gregset_t` in
+/// `arch/arm64/include/asm/elf.h`).
 const BYTES_32: usize = 18 * 4;
 
-/// How many words there are.
+/// The number of words.
 const WORDS: usize = 34;
 
-/// Whether the registers tell that a call is being left. Else a call that has ended with `EINTR` looks like code behind it: the
-/// kernel forgets the call before a tracer sees the thread (`arch/arm64/kernel/signal.c`, `do_signal`).
+/// Whether the registers show that the thread is leaving a call. Otherwise, a call that has ended with
+/// `EINTR` looks like the code after it, because the kernel clears the call before a tracer sees the thread
+/// (`arch/arm64/kernel/signal.c`, `do_signal`).
 pub(crate) const TELL_CALLS: bool = false;
 
-/// Whether all arguments of a call that is being left are in their registers still.
+/// Whether all arguments of a call that the thread is leaving are still in their registers.
 #[cfg(test)]
 pub(crate) const KEEP_ARGUMENTS: bool = false;
 
@@ -43,9 +46,9 @@ pub(crate) const KEEP_ARGUMENTS: bool = false;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopped {
     words: [u64; WORDS],
-    /// How many bytes the kernel gave.
+    /// How many bytes the kernel returned.
     len: usize,
-    /// The instruction before the next one, and that.
+    /// The previous instruction and the next one.
     code: [u32; 2],
 }
 
@@ -61,7 +64,7 @@ impl Stopped {
         Ok(Self { words, len, code: code.map(u32::from_le_bytes) })
     }
 
-    /// Makes these the thread's registers.
+    /// Writes these registers to the thread.
     pub(crate) fn write(&self, tid: u32) -> io::Result<()> {
         ptrace::set_registers(tid, &self.words)
     }
@@ -71,17 +74,17 @@ impl Stopped {
         if self.len == BYTES_32 { 0 } else { self.words[SP] }
     }
 
-    /// Where the thread is in its code.
+    /// The instruction pointer.
     pub(crate) fn instruction_pointer(&self) -> u64 {
         if self.len == BYTES_32 { self.instruction_pointer_32().into() } else { self.words[PC] }
     }
 
-    /// That of a 32-bit program: the sixteenth word of four bytes.
+    /// The instruction pointer of a 32-bit program: the sixteenth word of four bytes.
     fn instruction_pointer_32(&self) -> u32 {
         (self.words[7] >> 32) as u32
     }
 
-    /// The registers in the terms of the event model.
+    /// The registers in the form of the event model.
     pub(crate) fn event_registers(&self) -> Registers {
         if self.len == BYTES_32 {
             return Registers::Bits32 { ip: self.instruction_pointer_32() };
@@ -89,13 +92,14 @@ impl Stopped {
         Registers::Aarch64(Box::new(std::array::from_fn(|register| self.words[register])))
     }
 
-    /// Whether the thread is in a system call, about to leave one, or about to make it again. Of a 32-bit program that is not known.
+    /// Whether the thread is in a system call, about to leave one, or about to restart it. Also true for a
+    /// 32-bit program, for which this is unknown.
     pub(crate) fn is_in_call(&self) -> bool {
         self.len == BYTES_32 || self.code.contains(&SVC)
     }
 
-    /// The system call that the thread is in, or is about to leave. Of a 32-bit program it is not known. Its first argument is not
-    /// known either, because its result is in the same register.
+    /// The system call that the thread is in, or is about to leave. Unknown for a 32-bit program. The first
+    /// argument is also unknown, because the result is in the same register.
     pub(crate) fn call(&self) -> Option<Call> {
         let number = i64::from(self.words[X8] as i32);
         let mut arguments = std::array::from_fn(|place| self.words[X0 + place]);
@@ -103,10 +107,10 @@ impl Stopped {
         (self.len > BYTES_32 && self.code.contains(&SVC)).then_some(Call { number, arguments })
     }
 
-    /// The number of the system call that is being left with `EINTR`.
+    /// The number of the system call that the thread is leaving with `EINTR`.
     pub(crate) fn interrupted_call(&self) -> Option<i64> {
         let interrupted = self.words[X0].cast_signed() == -i64::from(libc::EINTR);
-        // The kernel takes the lower half for the number (`arch/arm64/kernel/syscall.c`).
+        // The kernel uses the lower half as the number (`arch/arm64/kernel/syscall.c`).
         let number = i64::from(self.words[X8] as i32);
         (self.len > BYTES_32 && self.code[0] == SVC && interrupted).then_some(number)
     }
@@ -116,13 +120,14 @@ impl Stopped {
         self.words[X3]
     }
 
-    /// Another fourth argument.
+    /// Changes the fourth argument.
     pub(crate) fn set_fourth_argument(&mut self, value: u64) {
         self.words[X3] = value;
     }
 
-    /// Makes the thread call the system again as it did before, and says whether it will. The result has taken the place of the
-    /// first argument, which the kernel keeps to itself (`orig_x0` in `arch/arm64/include/asm/ptrace.h`).
+    /// Makes the thread restart its system call with the same arguments. Returns whether it will. The result
+    /// has overwritten the first argument, which the kernel does not expose (`orig_x0` in
+    /// `arch/arm64/include/asm/ptrace.h`).
     pub(crate) fn repeat_call(&mut self, first_argument: impl FnOnce() -> Option<u64>) -> bool {
         let Some(first) = first_argument() else { return false };
         self.words[X0] = first;

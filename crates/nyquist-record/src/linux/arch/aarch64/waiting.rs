@@ -1,12 +1,13 @@
-//! What is known of the registers of a thread that waits in the kernel.
+//! The known registers of a thread that waits in the kernel.
 
 use nyquist_convert::event::Registers;
 
-/// DWARF's numbers (DWARF for the Arm 64-bit Architecture, section 4.1). A system call's arguments are in x0 to x5.
+/// DWARF register numbers (DWARF for the Arm 64-bit Architecture, section 4.1). A system call's arguments are
+/// in x0 to x5.
 const SP: usize = 31;
 const PC: usize = 32;
 
-/// The registers, where the thread's system call has such arguments.
+/// The registers of a thread whose system call has these arguments.
 pub(crate) fn registers(
     arguments: Option<[u64; 6]>,
     stack_pointer: u64,

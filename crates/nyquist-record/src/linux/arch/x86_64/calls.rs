@@ -1,7 +1,7 @@
 //! The numbers of system calls (`arch/x86/entry/syscalls/syscall_64.tbl`).
 
-/// The number of the call that has taken the place of an older one and waits for the same: with the same first two arguments where
-/// it has any, and a timeout at the same place.
+/// The number of the call that replaces an older one with the same kind of wait. The first two arguments are
+/// the same, if it has any, and a timeout is in the same position.
 pub(crate) fn modern(number: i64) -> i64 {
     match number {
         libc::SYS_poll => libc::SYS_ppoll,

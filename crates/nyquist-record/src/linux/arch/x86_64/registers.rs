@@ -7,40 +7,41 @@ use nyquist_convert::event::Registers;
 use crate::linux::sys::ptrace;
 use crate::linux::thread_state::Call;
 
-/// DWARF's order (System V ABI for AMD64, figure 3.36) in places of the kernel's.
+/// DWARF's register order (System V ABI for AMD64, figure 3.36), as indices in the kernel's order.
 const DWARF_ORDER: [usize; 17] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
 
-/// The place of the instruction pointer.
+/// The index of the instruction pointer.
 const RIP: usize = 16;
-/// The place of the stack pointer.
+/// The index of the stack pointer.
 const RSP: usize = 19;
-/// The place of a system call's number and its result.
+/// The index of a system call's number and its result.
 const RAX: usize = 10;
-/// The place of the number of the system call that is being left; -1 where it is none.
+/// The index of the number of the system call that the thread is leaving; -1 if it is not leaving one.
 const ORIG_RAX: usize = 15;
-/// The places of a system call's arguments (syscall(2)).
+/// The indices of a system call's arguments (syscall(2)).
 const ARGUMENTS: [usize; 6] = [14, 13, 12, R10, 9, 8];
-/// The place of a system call's fourth argument.
+/// The index of a system call's fourth argument.
 const R10: usize = 7;
 
-/// The length of a system call's instruction.
+/// The length of the system call instruction.
 const SYSCALL_LEN: u64 = 2;
 
-/// The bytes of a 32-bit program's registers: 17 words of four (`user_regs_struct32`).
+/// The bytes of a 32-bit program's registers: 17 words of four bytes (`user_regs_struct32`).
 const BYTES_32: usize = 17 * 4;
 
 /// A stopped thread's registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stopped {
     words: [u64; 27],
-    /// How many bytes the kernel gave.
+    /// How many bytes the kernel returned.
     len: usize,
 }
 
-/// Whether the registers tell that a call is being left. Else a call that has ended with `EINTR` looks like code behind it.
+/// Whether the registers show that the thread is leaving a call. Otherwise, a call that has ended with
+/// `EINTR` looks like the code after it.
 pub(crate) const TELL_CALLS: bool = true;
 
-/// Whether all arguments of a call that is being left are in their registers still.
+/// Whether all arguments of a call that the thread is leaving are still in their registers.
 #[cfg(test)]
 pub(crate) const KEEP_ARGUMENTS: bool = true;
 
@@ -52,7 +53,7 @@ impl Stopped {
         Ok(Self { words, len })
     }
 
-    /// Makes these the thread's registers.
+    /// Writes these registers to the thread.
     pub(crate) fn write(&self, tid: u32) -> io::Result<()> {
         ptrace::set_registers(tid, &self.words)
     }
@@ -62,12 +63,12 @@ impl Stopped {
         if self.len == BYTES_32 { 0 } else { self.words[RSP] }
     }
 
-    /// Where the thread is in its code.
+    /// The instruction pointer.
     pub(crate) fn instruction_pointer(&self) -> u64 {
         self.words[RIP]
     }
 
-    /// The registers in the terms of the event model.
+    /// The registers in the form of the event model.
     pub(crate) fn event_registers(&self) -> Registers {
         if self.len == BYTES_32 {
             // The instruction pointer is the thirteenth word of four bytes.
@@ -76,19 +77,20 @@ impl Stopped {
         Registers::X86_64(DWARF_ORDER.map(|place| self.words[place]))
     }
 
-    /// Whether the thread is in a system call, or about to leave one. Of a 32-bit program that is not known.
+    /// Whether the thread is in a system call, or about to leave one. Also true for a 32-bit program, for
+    /// which this is unknown.
     pub(crate) fn is_in_call(&self) -> bool {
         self.len == BYTES_32 || self.words[ORIG_RAX].cast_signed() >= 0
     }
 
-    /// The system call that the thread is in, or is about to leave. Of a 32-bit program it is not known.
+    /// The system call that the thread is in, or is about to leave. Unknown for a 32-bit program.
     pub(crate) fn call(&self) -> Option<Call> {
         let number = self.words[ORIG_RAX].cast_signed();
         let arguments = ARGUMENTS.map(|place| self.words[place]);
         (self.len > BYTES_32 && number >= 0).then_some(Call { number, arguments })
     }
 
-    /// The number of the system call that is being left with `EINTR`.
+    /// The number of the system call that the thread is leaving with `EINTR`.
     pub(crate) fn interrupted_call(&self) -> Option<i64> {
         let number = self.words[ORIG_RAX].cast_signed();
         let interrupted = self.words[RAX].cast_signed() == -i64::from(libc::EINTR);
@@ -100,16 +102,16 @@ impl Stopped {
         self.words[R10]
     }
 
-    /// Another fourth argument.
+    /// Changes the fourth argument.
     pub(crate) fn set_fourth_argument(&mut self, value: u64) {
         self.words[R10] = value;
     }
 
-    /// Makes the thread call the system again as it did before, and says whether it will. All arguments are in their registers still,
-    /// so that none is asked for.
+    /// Makes the thread restart its system call with the same arguments. Returns whether it will. All
+    /// arguments are still in their registers, so none needs to be supplied.
     pub(crate) fn repeat_call(&mut self, _first_argument: impl FnOnce() -> Option<u64>) -> bool {
         self.words[RAX] = self.words[ORIG_RAX];
-        // No system call is being left, so the kernel has nothing of its own to restart.
+        // The thread is not leaving a system call any more, so the kernel does not restart one itself.
         self.words[ORIG_RAX] = u64::MAX;
         self.words[RIP] = self.words[RIP].wrapping_sub(SYSCALL_LEN);
         true
@@ -132,7 +134,7 @@ mod tests {
     #[test]
     fn registers_come_in_dwarfs_order() {
         let stopped = Stopped { words: std::array::from_fn(|place| place as u64), len: 27 * 8 };
-        // rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, rip by their places in `user_regs_struct`.
+        // rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, rip, by their indices in `user_regs_struct`.
         let expected = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
         assert_eq!(stopped.event_registers(), Registers::X86_64(expected));
         assert_eq!((stopped.stack_pointer(), stopped.instruction_pointer()), (19, 16));

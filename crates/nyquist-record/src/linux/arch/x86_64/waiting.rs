@@ -1,13 +1,13 @@
-//! What is known of the registers of a thread that waits in the kernel.
+//! The known registers of a thread that waits in the kernel.
 
 use nyquist_convert::event::Registers;
 
-/// The registers of a system call's arguments in DWARF's numbers: rdi, rsi, rdx, r10, r8, r9.
+/// The registers of a system call's arguments in DWARF numbering: rdi, rsi, rdx, r10, r8, r9.
 const ARGUMENTS: [usize; 6] = [5, 4, 1, 10, 8, 9];
 const RSP: usize = 7;
 const RIP: usize = 16;
 
-/// The registers, where the thread's system call has such arguments.
+/// The registers of a thread whose system call has these arguments.
 pub(crate) fn registers(
     arguments: Option<[u64; 6]>,
     stack_pointer: u64,

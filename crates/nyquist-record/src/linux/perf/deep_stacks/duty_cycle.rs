@@ -1,37 +1,38 @@
-//! How long the reader of living stacks rests: on the whole so long that it keeps to its part of a CPU, and as far as that lets it no
-//! longer at once than two readings are of use to each other.
+//! How long the reader of live stacks rests. On average the rests are long enough to keep to its share of a
+//! CPU. As far as that permits, a single rest is short enough that two successive readings can be combined.
 
-/// For what it has used of a CPU, it rests so many times as long.
+/// How many times longer than its CPU time the rest is.
 const PER_USED: u64 = 20;
-/// Stacks between two readings that are further apart than about 10 ms are not believed: so long does it rest at once, in nanoseconds,
-/// and owes what is more than that. A reading that took long, as when a hypervisor held the CPU, would end all stacks of a moment else.
+/// The longest single rest, in nanoseconds; the remainder is carried over as debt. Stacks between two
+/// readings more than about 10 ms apart are not trusted. Without this limit, one slow reading, such as when a
+/// hypervisor takes the CPU away, would truncate all stacks of a moment.
 const USEFUL: u64 = 6_000_000;
-/// When it owes more than this, it rests all of it: where each reading takes long, readings in a row that are of use to each other are
-/// worth more than as many that are not.
+/// With a larger debt than this, it rests for all of it at once. If each reading is slow, a series of
+/// readings that can be combined is worth more than the same number of isolated ones.
 const MOST_OWED: u64 = 200_000_000;
 
-/// When the next reading may be.
+/// The time of the next reading.
 #[derive(Debug, Default)]
 pub(crate) struct DutyCycle {
     until: u64,
-    /// Until when it would rest if it rested at once for all that it has used.
+    /// The end of the rest if all CPU time used so far were paid off at once.
     owed_until: u64,
 }
 
 impl DutyCycle {
-    /// It has used so much of a CPU, in nanoseconds, since this was last said.
+    /// Notes how much CPU time was used since the last call, in nanoseconds.
     pub(crate) fn note_used(&mut self, used: u64, now: u64) {
         self.owed_until = self.owed_until.max(now).saturating_add(PER_USED.saturating_mul(used));
         let owed = self.owed_until - now;
         self.until = now + if owed > MOST_OWED { owed } else { owed.min(USEFUL) };
     }
 
-    /// The next reading is at this time at the earliest.
+    /// Delays the next reading at least until this time.
     pub(crate) fn extend_to(&mut self, time: u64) {
         self.until = self.until.max(time);
     }
 
-    /// How long it still rests.
+    /// How long the rest still lasts.
     pub(crate) fn left(&self, now: u64) -> u64 {
         self.until.saturating_sub(now)
     }
@@ -41,7 +42,7 @@ impl DutyCycle {
 mod tests {
     use super::*;
 
-    /// The times of readings that take so long each, for a second.
+    /// The times of readings within a second, given the cost of each.
     fn readings(costs: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let (mut rest, mut now, mut times) = (DutyCycle::default(), 1_000_000_000, Vec::new());
         for used in costs {

@@ -1,28 +1,30 @@
-//! Which pages of a thread's stack are worth reading: of a deep one few have a frame's end in them, and walks look at no
-//! others.
+//! Selects the pages of a thread's stack that are worth reading. In a deep stack, few pages contain the end
+//! of a frame, and walks read no others.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::pages::{MOST_READ, PAGE};
 
-/// For how long a page is read that a walk has looked at, in nanoseconds.
+/// How long a page is read after a walk has read it, in nanoseconds.
 const FOR: u64 = 2_000_000_000;
-/// After a walk has come to a page that was not read, all are read for so long: until what it looks at there is known.
+/// How long all pages are read after a walk has reached a page that was not read. By then it is known which
+/// pages it reads there.
 const WHOLE_FOR: u64 = 50_000_000;
-/// The most pages of a thread that are remembered: as many as are read at once. Where walks look at more, all are read.
+/// The most pages of a thread that are tracked: as many as are read at once. If walks read more, all pages
+/// are read.
 const MOST: usize = (MOST_READ / PAGE) as usize;
 
-/// The pages of a thread's stack that walks to its root have looked at.
+/// The pages of a thread's stack that walks to its root have read.
 #[derive(Debug, Default)]
 pub(crate) struct HotPages {
-    /// By their first addresses, when it was last heard of each.
+    /// By their first addresses, with the time of the last report of each.
     pages: BTreeMap<u64, u64>,
     whole_until: u64,
 }
 
 impl HotPages {
-    /// A walk has looked at a page.
+    /// Notes that a walk has read a page.
     pub(crate) fn note(&mut self, page: u64, now: u64) {
         self.pages.insert(page, now);
         if self.pages.len() > MOST {
@@ -34,12 +36,13 @@ impl HotPages {
         }
     }
 
-    /// A walk has come to a page that was not read.
+    /// Notes that a walk has reached a page that was not read.
     pub(crate) fn note_gap(&mut self, now: u64) {
         self.whole_until = self.whole_until.max(now + WHOLE_FOR);
     }
 
-    /// What is to be read of a stack: up to `inner_end` everything, of the rest these pages; `None` where nothing is known of them.
+    /// The parts of a stack to read: everything up to `inner_end`, and these pages beyond it. `None` if
+    /// nothing is known of them.
     pub(crate) fn parts(&self, stack: &Range<u64>, inner_end: u64, now: u64) -> Option<Vec<Range<u64>>> {
         let is_known = |heard_at: &u64| now.saturating_sub(*heard_at) < FOR;
         if now < self.whole_until || inner_end >= stack.end || !self.pages.values().any(is_known) {
@@ -105,7 +108,7 @@ mod tests {
         assert!(looked_at(&many[1..], 1).parts(&STACK, STACK.start, 2).is_some());
         let mut looked_at = looked_at(&many, 1);
         assert_eq!(looked_at.parts(&STACK, STACK.start, 2), None);
-        // The next walk's pages are not taken for all that there are.
+        // The pages of the next walk are not assumed to be complete.
         looked_at.note(many[0], 2);
         assert_eq!([3, FOR].map(|now| looked_at.parts(&STACK, STACK.start, now)), [None, None]);
         assert!(looked_at.parts(&STACK, STACK.start, FOR + 1).is_some());

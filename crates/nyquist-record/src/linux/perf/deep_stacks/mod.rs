@@ -1,7 +1,8 @@
-//! The outer parts of deep stacks, read from living processes: by a thread of its own, a little after the samples whose
-//! copies do not reach that far. Nobody is stopped for it, and nobody waits for it.
+//! The outer parts of deep stacks, read from living processes by a separate thread, shortly after samples
+//! whose copies were truncated. No thread is stopped for it, and none waits for it.
 //!
-//! The rest of the recording starts it, tells it of copies, takes what was read as events, and passes on what came of the copies.
+//! The rest of the recording starts it, reports truncated copies to it, takes its readings as events, and
+//! passes on the unwinder's feedback.
 
 mod duty_cycle;
 mod hot_pages;
@@ -28,7 +29,7 @@ use reader::LiveReader;
 use ring_scanner::RingScanner;
 pub(super) use truncated_stack::TruncatedStackSender;
 
-/// The most samples with truncated stacks that wait to be looked after.
+/// The most samples with truncated stacks that may wait to be processed.
 const MOST_CUTS: usize = 1024;
 
 /// The thread that reads the outer parts of stacks, and what it has read.
@@ -40,7 +41,7 @@ pub(super) struct DeepStacks {
 }
 
 impl DeepStacks {
-    /// Starts the thread. It ends when nobody has a sender any more.
+    /// Starts the thread. It ends when all senders are gone.
     pub(super) fn start(
         rings: &[RingSource],
         format: &RecordFormat,
@@ -60,23 +61,23 @@ impl DeepStacks {
         Ok((Self { read, copies, reader }, TruncatedStackSender { out: tell }))
     }
 
-    /// What was read and not taken yet, for samples from that time on. What is older is dropped.
+    /// The readings not taken yet, for samples from that time on. Older ones are dropped.
     pub(super) fn take_since(&self, time: Timestamp) -> Vec<Event> {
         self.read.try_iter().filter(|event| event.time >= time).collect()
     }
 
-    /// Passes on what came of the copies: which stacks are to be read, and which of their pages.
+    /// Passes on the feedback on the copies: which stacks to read, and which of their pages.
     pub(super) fn apply_feedback(&self, counts: &StackCopyFeedback) {
         let StackCopyFeedback { whole, cut, looked_at, gaps, .. } = counts;
         if !(whole.is_empty() && cut.is_empty() && looked_at.is_empty() && gaps.is_empty()) {
-            // One that has ended reads nothing more anyway.
+            // A reader that has ended reads nothing more anyway.
             let _ = self.copies.send(counts.clone());
         }
     }
 
     /// Waits until it ends.
     pub(super) fn join(self) {
-        // Nothing is lost if it has panicked: what it had read was sent.
+        // Nothing is lost if it has panicked, because its readings were sent.
         let _ = self.reader.join();
     }
 }

@@ -1,4 +1,4 @@
-//! Pages of living processes' stacks, read again and again: what has not changed since is the same memory.
+//! Pages of living processes' stacks, read repeatedly. Pages that have not changed share the same memory.
 
 use std::ops::Range;
 
@@ -9,26 +9,26 @@ use nyquist_object::Avma;
 use crate::linux::pool::Pool;
 use crate::linux::sys::ptrace::read_memory_parts;
 
-/// What is read, is read in pages.
+/// Stacks are read in pages of this size.
 pub(super) const PAGE: u64 = LiveStack::PAGE as u64;
 /// The same, as the length of a page in memory.
 const PAGE_LEN: usize = LiveStack::PAGE;
-/// The most bytes of a stack that are read at once. What lies behind is not reached.
+/// The maximum that is read of a stack at once. What lies beyond is not read.
 pub(super) const MOST_READ: u64 = 2 << 20;
-/// The pages that are kept in one piece of memory: the system gives it page by page otherwise, and takes longer for that than it
-/// takes to read them.
+/// How many pages are kept in one buffer. With single allocations, the page faults would take longer than the
+/// reading.
 const PIECE: usize = 8;
-/// The most pieces whose memory is used again: 16 MB. Most recordings need a few dozen of them.
+/// The most buffers that are reused: 16 MB. Most recordings need a few dozen of them.
 const POOLED: usize = 512;
 
-/// Where memory is read into, and where pages are kept.
+/// The buffer that memory is read into, and the pool for the pages that are kept.
 pub(crate) struct Memory {
     scratch: Vec<u8>,
-    /// What of the process is in there, one part behind the other.
+    /// The parts of the process's memory in it, one after the other.
     parts: Vec<Range<u64>>,
     /// How many bytes were read.
     read: usize,
-    /// Memory of the system's costs a page fault for each page, which takes longer than reading it.
+    /// New memory costs a page fault for each page, which takes longer than reading it.
     pool: Pool,
 }
 
@@ -37,8 +37,8 @@ impl Memory {
         Self { scratch: Vec::new(), parts: Vec::new(), read: 0, pool: Pool::of(POOLED, PIECE * PAGE_LEN) }
     }
 
-    /// Reads parts of a process's memory, each of whole pages, in their order up to the first byte that there is not; says
-    /// whether any page could be read.
+    /// Reads parts of a process's memory, each of whole pages, in order, up to the first unreadable byte.
+    /// Returns whether any page was read.
     pub(crate) fn read(&mut self, pid: u32, parts: Vec<Range<u64>>) -> bool {
         let len = parts.iter().map(|part| part.end.saturating_sub(part.start) as usize).sum::<usize>();
         self.scratch.resize(len.max(self.scratch.len()), 0);
@@ -47,13 +47,13 @@ impl Memory {
         self.read_pages().next().is_some()
     }
 
-    /// What was read last, with its addresses.
+    /// The pages of the last reading, with their addresses.
     fn read_pages(&self) -> impl Iterator<Item = (u64, &[u8; PAGE_LEN])> {
         let addresses = self.parts.iter().flat_map(|part| part.clone().step_by(PAGE_LEN));
         addresses.zip(self.scratch.get(..self.read).unwrap_or_default().as_chunks().0)
     }
 
-    /// Keeps pages, one behind the other, in memory that was used before if there is any.
+    /// Copies pages, one after the other, into a buffer of the pool, or into new memory if the pool is empty.
     fn keep(&self, pages: &[(usize, &[u8; PAGE_LEN])]) -> Bytes {
         let Some(mut filling) = self.pool.take_leaving(0) else {
             return pages.iter().flat_map(|(_, page)| page.iter().copied()).collect();
@@ -67,8 +67,8 @@ impl Memory {
         filling.into_bytes()
     }
 
-    /// What was read last: its first address, and the pages from there on, empty where one was not read. Those that are as they were in
-    /// an earlier reading are the same memory.
+    /// The last reading: its first address, and its pages from there on; a page that was not read is empty.
+    /// Pages that are the same as in an earlier reading share its memory.
     pub(crate) fn pages_since(&self, earlier: Option<&LiveStack>) -> (Avma, Vec<Bytes>) {
         let start = self.read_pages().next().map_or(0, |(start, _)| start);
         let end = self.parts.last().map_or(start, |part| part.end);
@@ -106,7 +106,7 @@ mod tests {
         Memory { read: scratch.len(), scratch, parts: vec![part], ..memory }
     }
 
-    /// A reading of what memory has read, after an earlier one.
+    /// A reading that follows an earlier one.
     fn next(earlier: Option<&LiveStack>, memory: &Memory) -> LiveStack {
         let (start, pages) = memory.pages_since(earlier);
         LiveStack { pid: Pid(1), tid: Tid(1), read_at: Timestamp(0), start, pages }
@@ -121,7 +121,7 @@ mod tests {
         let before: Vec<_> = (0..40).map(page).collect();
         let memory = filled(Memory::new(), 0x10_0000, &before);
         let first = next(None, &memory);
-        // The stack has grown by a page, and every third page of the rest is another one.
+        // The stack has grown by a page, and every third page of the rest has changed.
         let now: Vec<_> = (0..41_u8).map(|n| page(if n % 3 == 0 { 100 + n } else { n - 1 })).collect();
         let second = next(Some(&first), &filled(memory, 0xf_f000, &now));
         for (index, (bytes, now)) in second.pages.iter().zip(&now).enumerate() {

@@ -1,4 +1,4 @@
-//! The thread that reads the outer parts of stacks, a little after the samples whose copies do not reach that far.
+//! The thread that reads the outer parts of stacks, shortly after samples whose stack copies were truncated.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,42 +19,43 @@ use crate::linux::random::Random;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
 
-/// For how long after such a copy a thread's stack is read without further ones: many are deep for moments only, and what was
-/// read before such a moment is as good as what was read in it.
+/// How long a thread's stack is read after a truncated copy, without further truncated copies. Many stacks
+/// are deep for moments only, and a reading from before such a moment is as useful as one from within it.
 const WARM_NS: u64 = 100_000_000;
-/// How often.
+/// The time between two such readings.
 const BETWEEN_READINGS_NS: u64 = 3_000_000;
-/// For how long it looks into the rings itself after a deep stack was seen.
+/// How long the reader scans the rings itself after it has seen a deep stack.
 const ATTENTIVE_NS: u64 = 300_000_000;
-/// While stacks are deep, it looks into the rings after so long at the earliest.
+/// The minimum time between two scans of the rings while stacks are deep.
 const LEAST_WAIT_NS: u64 = 2_000_000;
-/// A reading waits for up to so much longer, at random: a program that calls now this, now that, in step with the readings
-/// would be found at the same place again and again.
+/// The maximum of the random delay that is added to each wait. Without it, a program that alternates between
+/// functions in step with the readings would always be read at the same place.
 const MOST_WAIT_NS: u64 = 2_000_000;
-/// However long it is to rest, it looks after so long whether the recording has ended.
+/// The longest rest before the reader checks whether the recording has ended.
 const LONGEST_REST_NS: u64 = 10_000_000;
-/// For how long a thread is left alone whose copies hold its whole stack although they are full, and how long ago the last
-/// one must be that did not: a stack that is about as deep as the copies is found to be now the one, now the other.
+/// How long a thread is skipped after full copies that hold its whole stack. Its last truncated copy must
+/// also be at least this long ago: if a stack is about as deep as its copies, whole and truncated copies
+/// alternate.
 const LEAVE_ALONE_NS: u64 = 1_000_000_000;
-/// The most threads that are remembered.
+/// The most threads that are tracked.
 const MOST_THREADS: usize = 512;
 
-/// The state of the thread that reads.
+/// The state of the reading thread.
 pub(crate) struct LiveReader {
     cuts: Receiver<TruncatedStack>,
-    /// What came of the copies.
+    /// Feedback on the copies from the unwinder.
     copies: Receiver<StackCopyFeedback>,
     out: Sender<Event>,
-    /// The rings, while stacks are deep.
+    /// The rings, which are scanned while stacks are deep.
     peeks: RingScanner,
     attentive_until: u64,
-    /// How much of the CPU's time it had used when it last began to rest.
+    /// The CPU time that this thread had used at the start of its last rest.
     used: u64,
     roots: Arc<StackBases>,
     threads: HashMap<u32, Thread>,
-    /// What is to be read when it has rested.
+    /// What to read after the rest.
     wanted: HashMap<u32, Wanted>,
-    /// Where stacks are read into.
+    /// The buffer that stacks are read into.
     memory: Memory,
     rest: DutyCycle,
     random: Random,
@@ -84,9 +85,9 @@ impl LiveReader {
         }
     }
 
-    /// Reads what is missing of the stacks of samples that are reported to it, until none are reported any more.
+    /// Reads the missing parts of the stacks of reported samples, until the senders are gone.
     pub(crate) fn run(mut self) {
-        // What comes too late is worth nothing, and it rests far longer than it reads.
+        // A late reading is useless, and the thread rests far longer than it reads.
         let _preference = Preference::of_this_thread();
         while self.hear() {
             let now = monotonic_ns();
@@ -98,9 +99,9 @@ impl LiveReader {
         }
     }
 
-    /// Waits until somebody tells of a copy, or until it is time to read. While stacks are deep, it looks into the rings by the
-    /// clock: being woken for each copy costs more than all reading, and the reader comes too late. Says whether anybody is left
-    /// who could tell.
+    /// Waits for the report of a truncated copy, or until it is time to read. While stacks are deep, it scans
+    /// the rings by the clock instead. A wake-up for each copy would cost more than all readings, and the
+    /// reader would come too late. Returns whether a sender is left.
     fn hear(&mut self) -> bool {
         let now = monotonic_ns();
         let rest = self.rest.left(now).min(LONGEST_REST_NS);
@@ -115,7 +116,7 @@ impl LiveReader {
         } else {
             return false;
         }
-        // What the reader has reported is older than what is in the rings.
+        // What the ring reader has reported is older than what is in the rings.
         let can_go_on = loop {
             match self.cuts.try_recv() {
                 Ok(cut) => self.note_cut(cut),
@@ -126,7 +127,7 @@ impl LiveReader {
         can_go_on
     }
 
-    /// Looks into the rings.
+    /// Scans the rings.
     fn peek(&mut self) {
         let Self { peeks, threads, wanted, .. } = self;
         peeks.look(|cut| note_cut(threads, wanted, cut));
@@ -161,7 +162,7 @@ impl LiveReader {
         }
     }
 
-    /// Forgets what is not to be read after all, and looks into the rings for a while where anything is.
+    /// Drops requests that need not be read after all. If any remain, keeps scanning the rings for a while.
     fn note_wanted(&mut self, now: u64) {
         let (threads, roots) = (&mut self.threads, &self.roots);
         self.wanted.retain(|tid, wanted| {
@@ -186,7 +187,7 @@ impl LiveReader {
             is_deep
         });
         if self.wanted.values().any(|wanted| wanted.is_told) {
-            // Also where all samples are too old: the next ones will not be.
+            // Also if all samples are too old, because the next ones will not be.
             self.attentive_until = now + ATTENTIVE_NS;
         }
         let is_due = |thread: &Thread| {
@@ -200,9 +201,9 @@ impl LiveReader {
         }
     }
 
-    /// Reads what is wanted of all threads, and rests from all that it has done since it did so last: of many CPUs there may be much to
-    /// look at. No thread is left out: of a sample that was not read for, the outer part is lost. The one whose turn is longest ago comes
-    /// first.
+    /// Reads the requested stacks of all threads, then rests according to the CPU time used since the last
+    /// rest: with many CPUs there may be many rings to scan. No thread is skipped, because a sample without a
+    /// reading loses its outer frames. The thread that was read longest ago comes first.
     fn read_wanted(&mut self) {
         let read_at = |tid: &u32| self.threads.get(tid).map_or(0, |thread| thread.read_at);
         let mut turn: Vec<_> =
@@ -214,7 +215,7 @@ impl LiveReader {
             let Some(thread) = self.threads.get_mut(&tid).filter(|_| is_fresh) else { continue };
             thread.root = self.roots.get(tid).unwrap_or_default();
             match thread.read(tid, wanted, &mut self.memory) {
-                // Where nobody listens any more, the recording has ended.
+                // If the receiver is gone, the recording has ended.
                 Some(event) => drop(self.out.send(event)),
                 None => thread.warm_until = 0,
             }
@@ -224,8 +225,8 @@ impl LiveReader {
     }
 }
 
-/// Takes note of a copy, unless it is of a thread that is known and was reported before: found in a ring, and then by the reader,
-/// who comes later.
+/// Notes a truncated copy, unless it was already reported. A copy can be found in a ring first and then be
+/// reported by the ring reader, which comes later.
 fn note_cut(threads: &mut HashMap<u32, Thread>, wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
     if let Some(thread) = threads.get_mut(&cut.tid) {
         if cut.time_ns <= thread.told_at {
@@ -265,7 +266,7 @@ mod tests {
             assert!(reader.hear());
             reader.heed_copies(now);
             reader.note_wanted(now);
-            // As fresh as can be, however long the machine stalls until it is read.
+            // Kept fresh, however long the machine stalls until it is read.
             reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = u64::MAX);
             reader.read_wanted();
             let EventKind::LiveStack(live) = events.try_recv().unwrap().kind else { panic!() };
@@ -287,7 +288,7 @@ mod tests {
         let begin = memory.as_ptr() as u64;
         let (mut reader, tell, _counts, _events) = reader();
         reader.roots.set(2, Some((begin + 0x4_0000) & !7));
-        // However long the machine stalls, no time passes from copy to copy.
+        // No time passes from copy to copy, however long the machine stalls.
         let now = monotonic_ns();
         let mut is_read_after = |start: u64| {
             let (start, end) = (begin + start, begin + start + 0x1_0000);
@@ -303,7 +304,7 @@ mod tests {
         assert!(is_warm && wanted.is_none_or(|end| end == 0x2_0000), "{wanted:x?}");
     }
 
-    /// A reader, and how to tell it of copies.
+    /// A reader, and the channels that report copies to it.
     fn reader()
     -> (LiveReader, std::sync::mpsc::SyncSender<TruncatedStack>, Sender<StackCopyFeedback>, Receiver<Event>)
     {
@@ -327,7 +328,7 @@ mod tests {
             let now = now + ms * 1_000_000;
             reader.note_wanted(now);
             assert_eq!(reader.wanted.len(), readings, "{ms}");
-            // As fresh as can be, however long the machine stalls until it is read.
+            // Kept fresh, however long the machine stalls until it is read.
             reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = u64::MAX);
             reader.read_wanted();
             assert_eq!(events.try_iter().count(), readings, "{ms}");

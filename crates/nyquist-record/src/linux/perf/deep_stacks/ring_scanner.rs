@@ -1,7 +1,7 @@
-//! Scanning rings ahead of the reader, for samples whose stacks are to be read as long as they are as they were.
+//! Scans rings ahead of their reader for samples whose stacks must be read before they change.
 //!
-//! Being woken costs the reader far more than the few samples that there are after a moment. Whoever looks after deep stacks is awake
-//! anyway then, and finds in the rings what it needs, and leaves all of it there.
+//! A wake-up costs the reader far more than the few samples of a moment are worth. The thread that reads deep
+//! stacks is awake anyway then. It finds what it needs in the rings, and consumes nothing.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::linux::perf::ring_source::RingSource;
 use crate::linux::perf::stack_bases::StackBases;
 use crate::linux::sys::ring::RingView;
 
-/// All rings that samples may come to.
+/// All rings that may contain samples.
 #[derive(Debug)]
 pub(crate) struct RingScanner {
     rings: Vec<ScannedRing>,
@@ -23,7 +23,7 @@ pub(crate) struct RingScanner {
     roots: Arc<StackBases>,
 }
 
-/// One ring, and how far it has been looked at.
+/// One ring, and how far it has been scanned.
 #[derive(Debug)]
 struct ScannedRing {
     ring: RingView,
@@ -40,7 +40,8 @@ impl RingScanner {
         Self { rings, layout: SampleLayout::new(format, arch::perf::STACK_POINTER), roots }
     }
 
-    /// Tells of the copies behind which the stack may go on, of all samples since the last look that are still in the rings.
+    /// Reports the copies of samples beyond which the stack may continue, for all samples since the last scan
+    /// that are still in the rings.
     pub(crate) fn look(&mut self, mut tell: impl FnMut(TruncatedStack)) {
         let Self { rings, layout, roots } = self;
         for peek in rings {
@@ -56,8 +57,8 @@ impl RingScanner {
 }
 
 impl ScannedRing {
-    /// The size of the next record, and its copy, if it has one behind which the stack may go on. Both are nonsense where the record
-    /// was given back meanwhile.
+    /// The size of the next record, and its copy if the stack may continue beyond it. Both are garbage if the
+    /// record was released meanwhile.
     fn record(&self, layout: &SampleLayout, roots: &StackBases) -> Option<(u64, Option<TruncatedStack>)> {
         let header = Header::parse(&self.ring.word(self.seen).to_ne_bytes()).ok()?;
         let size = usize::from(header.size);
@@ -75,14 +76,14 @@ impl ScannedRing {
         if may_go_on { TruncatedStack::of(&read, &stack, len, layout) } else { None }
     }
 
-    /// Reads a field, which is no longer than a word and lies within one.
+    /// Reads a field, which is at most a word long and does not cross words.
     fn read(&self, position: u64, out: &mut [u8]) {
         let word = self.ring.word(position).to_ne_bytes();
         let field = word.get(position as usize % 8..).and_then(|rest| rest.get(..out.len()));
         out.copy_from_slice(field.unwrap_or(&[0; 8][..out.len()]));
     }
 
-    /// Whether the next record had not been given back yet when it was read.
+    /// Whether the next record had not been released yet when it was read.
     fn is_held(&self) -> bool {
         self.ring.tail() <= self.seen
     }
@@ -103,7 +104,7 @@ mod tests {
             .format()
     }
 
-    /// A ring of one page, and who writes to it.
+    /// A ring of one page, and its writer.
     fn ring() -> (RingSource, Kernel) {
         let (ring, kernel) = empty_ring(page_size());
         (RingSource { ring, need: Need::Samples, wakers: Vec::new() }, kernel)
@@ -116,7 +117,8 @@ mod tests {
         kernel.advance(record.len() as u64);
     }
 
-    /// A sample of process 7, thread 9, its stack pointer at 0x5000, with room for 512 bytes of its stack, of which there are `len`.
+    /// A sample of process 7, thread 9, with stack pointer 0x5000 and room for 512 bytes of its stack, of
+    /// which `len` are used.
     fn sample(time: u64, len: u64) -> Vec<u8> {
         let mut words = vec![100, 0x1234, 9 << 32 | 7, time, 0, 1, 0, 2];
         let registers = 0..arch::perf::USER_REGISTERS.count_ones();

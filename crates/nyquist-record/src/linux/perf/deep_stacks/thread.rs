@@ -1,4 +1,4 @@
-//! What is known of a thread whose stack is read from its process, and reading it.
+//! What is known of a thread whose stack is read from its process, and the reading itself.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,54 +11,54 @@ use super::wanted::Wanted;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 
-/// How much of what was copied is read once more, so that both can be compared where they join, also where the stack of the
-/// next sample is somewhat deeper.
+/// How much of the copied part is read again. Both can then be compared where they join, also if the stack of
+/// the next sample is somewhat deeper.
 pub(super) const OVERLAP: u64 = 8 << 10;
-/// How far back a reading is told of: to samples of the time since the one before, but no further than this.
+/// How far back a reading is used: for samples since the previous reading, but no further back than this.
 const TOLD_BACK_NS: u64 = 10_000_000;
-/// So far back goes the innermost end from which on a thread's stack is read, in nanoseconds: what is read for one sample is
-/// compared with what was read for those before it.
+/// How old the innermost copy end may be that a reading begins at, in nanoseconds. A reading for one sample
+/// is compared with the readings for the samples before it.
 const INNERMOST_FOR: u64 = 20_000_000;
-/// But no more than this is read for that.
+/// The maximum that is read for this comparison.
 const MOST_INNER: u64 = 32 << 10;
-/// So much behind the outermost copy is read at least, also where walks are known to look at no page of it: the next copies may
-/// end there.
+/// At least this much is read beyond the outermost copy, even if no walk is known to have read a page there.
+/// The next copies may end there.
 pub(super) const BEHIND: u64 = 8 << 10;
-/// Before anybody has said where it begins, or that its copies do not hold it, it is read up to the end of its memory where that is no
-/// further than this,
+/// The limit for reading a stack up to the end of its memory while its root is unknown and no truncated copy
+/// is known.
 const NEAR_END: u64 = 256 << 10;
-/// and else no more than this: behind the stack of a thread that has just begun there may be other memory, megabytes of it. To read 256 kB
-/// of it was a third of all that was read of a compiler, and led to no more roots.
+/// The maximum otherwise. Other memory, megabytes of it, may follow the stack of a new thread. Reading 256 kB
+/// of it was a third of all readings for a compiler, and led to no more roots.
 const MOST_READ_UNHEARD: u64 = 64 << 10;
 
 /// What is known of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) pid: u32,
-    /// The memory that its stack is in.
+    /// The memory that contains its stack.
     pub(super) stack: Range<u64>,
-    /// The outermost word that walks to the root have looked at; 0 where nobody has come there yet.
+    /// The outermost word that walks to the root have read; 0 if no walk has reached the root yet.
     pub(super) root: u64,
-    /// What was read last.
+    /// The last reading.
     last: Option<Arc<LiveStack>>,
     pub(super) looked_at: HotPages,
-    /// The innermost end of the copies of some time, and when that was.
+    /// The innermost end of recent copies, and the time of that copy.
     innermost: (u64, u64),
     pub(super) leave_alone_until: u64,
-    /// When it was last heard that a copy did not hold the whole stack.
+    /// When a truncated copy was last reported.
     pub(super) cut_at: u64,
-    /// The time of the last sample of it that was told of.
+    /// The time of its last reported sample.
     pub(super) told_at: u64,
     /// When it was last read.
     pub(super) read_at: u64,
     pub(super) heard_of: u64,
-    /// Until when it is read without being asked for, and where the last copy of it began and ended.
+    /// Until when it is read without a request, and where its last copy began and ended.
     pub(super) warm_until: u64,
     pub(super) last_copy: (u64, u64),
 }
 
 impl Thread {
-    /// Whether the memory is known in which its stack is, and the copy ends before the stack does.
+    /// Returns whether the memory that contains its stack is known, and the copy ends before the stack does.
     pub(super) fn find_stack(&mut self, wanted: Wanted) -> bool {
         // A copy that reaches the end of the memory may begin far before it.
         let inside = wanted.end.saturating_sub(1);
@@ -68,14 +68,14 @@ impl Thread {
         wanted.end < self.outer_end(wanted)
     }
 
-    /// Where the stack ends, as far as it is known: at its root, where that is on the stack that was copied, or else with the
-    /// memory that it is in, in which far more may lie behind it.
+    /// The end of the stack, as far as known: its root if that is on the copied stack, or else the end of its
+    /// memory, which may extend far beyond the stack.
     fn outer_end(&self, wanted: Wanted) -> u64 {
         let is_on_stack = wanted.start <= self.root && self.root < self.stack.end;
         if is_on_stack { (self.root + 8).next_multiple_of(PAGE).min(self.stack.end) } else { self.stack.end }
     }
 
-    /// From where on the stack is to be read, so that earlier and later readings have something in common.
+    /// Where to start reading, so that earlier and later readings overlap.
     fn innermost_end(&mut self, wanted: Wanted) -> u64 {
         let (end, at) = self.innermost;
         let is_recent = wanted.oldest_ns.saturating_sub(at) < INNERMOST_FOR;
@@ -85,7 +85,7 @@ impl Thread {
         self.innermost.0.max(wanted.end.saturating_sub(MOST_INNER))
     }
 
-    /// The part of the stack that may be of use.
+    /// The part of the stack that may be useful.
     fn outer_part(&mut self, wanted: Wanted) -> Range<u64> {
         let innermost = self.innermost_end(wanted);
         let start = innermost.saturating_sub(OVERLAP).max(self.stack.start) & !(PAGE - 1);
@@ -96,7 +96,8 @@ impl Thread {
         start..end.clamp(start, start + most)
     }
 
-    /// Reads the pages of the outer part that may be of use, or all of it where these are not known. Says whether there are any.
+    /// Reads the pages of the outer part that may be useful, or all of it if these are not known. Returns
+    /// whether there are any.
     fn read_pages(&mut self, wanted: Wanted, memory: &mut Memory) -> bool {
         let stack = self.outer_part(wanted);
         let inner_end = wanted.outermost_end.saturating_add(BEHIND).next_multiple_of(PAGE);
@@ -104,7 +105,7 @@ impl Thread {
         memory.read(wanted.pid, parts)
     }
 
-    /// Reads the outer part of the stack, as it is now.
+    /// Reads the current content of the outer part of the stack.
     pub(super) fn read(&mut self, tid: u32, wanted: Wanted, memory: &mut Memory) -> Option<Event> {
         let is_there = self.read_pages(wanted, memory);
         let before = std::mem::replace(&mut self.read_at, monotonic_ns());
@@ -113,7 +114,7 @@ impl Thread {
         let (pid, tid) = (Pid(wanted.pid), Tid(tid));
         let live = Arc::new(LiveStack { pid, tid, read_at: Timestamp(read_at), start, pages });
         self.last = Some(Arc::clone(&live));
-        // It is to be there before the first sample that it is for, whether or not that one was told of.
+        // It must come before the first sample that it is for, whether or not that sample was reported.
         let since = before.max(read_at.saturating_sub(TOLD_BACK_NS));
         let time = Timestamp(since.min(wanted.oldest_ns.saturating_sub(1)));
         Some(Event { time, cpu: None, kind: EventKind::LiveStack(live) })
@@ -126,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// A copy that is to be read behind.
+    /// A request to read beyond a copy.
     fn wanted_up_to(end: u64) -> Wanted {
         let pid = std::process::id();
         Wanted {
@@ -173,7 +174,7 @@ mod tests {
         let (first, second) = (read(), read());
         assert!(first.start.0 <= here.as_ptr() as u64 && first.pages.len() >= 2);
         assert_eq!(first.read_u64(Avma(here.as_ptr() as u64 & !7)), Some(u64::from_le_bytes([7; 8])));
-        // What has not changed is the same memory.
+        // Unchanged pages share the same memory.
         let same = first.pages.iter().zip(&second.pages).filter(|(a, b)| a.as_ptr() == b.as_ptr()).count();
         assert!(same > 0, "of {} pages", first.pages.len());
     }

@@ -1,23 +1,25 @@
-//! Samples whose stack may go on behind its copy: told by the reader to whoever looks after the rest.
+//! Samples whose stack may continue beyond its copy. The ring reader reports them to the thread that reads
+//! the rest.
 
 use std::sync::mpsc::SyncSender;
 
 use nyquist_perf::{SampleLayout, StackPlace};
 
-/// A copy behind which the stack may go on.
+/// A copy beyond which the stack may continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TruncatedStack {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) time_ns: u64,
-    /// The stack pointer, from which on it was copied.
+    /// The stack pointer, at which the copy begins.
     pub(crate) start: u64,
     /// The first address that was not copied.
     pub(crate) end: u64,
 }
 
 impl TruncatedStack {
-    /// The copy in a sample, of which `len` bytes are the stack's. `read` copies bytes of the sample from an offset on.
+    /// The copy in a sample, of which `len` bytes are valid. `read` copies bytes of the sample from an offset
+    /// on.
     pub(super) fn of(
         read: &impl Fn(usize, &mut [u8]),
         stack: &StackPlace,
@@ -37,7 +39,7 @@ impl TruncatedStack {
     }
 }
 
-/// Finds the copy in a sample that was copied out of a ring.
+/// The copy in a sample that was copied out of a ring.
 fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<TruncatedStack> {
     let read = |at: usize, out: &mut [u8]| {
         let from = sample.get(at..).and_then(|from| from.get(..out.len()));
@@ -47,15 +49,15 @@ fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<TruncatedStack> {
     TruncatedStack::of(&read, &stack, stack.len, layout)
 }
 
-/// The reader's end: tells of cut copies.
+/// The sender of truncated copies, for the ring reader.
 #[derive(Clone, Debug)]
 pub(crate) struct TruncatedStackSender {
     pub(crate) out: SyncSender<TruncatedStack>,
 }
 
 impl TruncatedStackSender {
-    /// Tells of a sample that was copied out of a ring, whose stack may go on behind its copy. Never waits: where too many have been
-    /// told, one is left out.
+    /// Reports a sample that was copied out of a ring and whose stack may continue beyond its copy. Never
+    /// blocks: if the queue is full, the report is dropped.
     pub(crate) fn notice(&self, sample: &[u8], layout: &SampleLayout) {
         if let Some(cut) = cut_of(sample, layout) {
             let _ = self.out.try_send(cut);
@@ -81,7 +83,7 @@ mod tests {
         SampleLayout::new(&common.format(), arch::perf::STACK_POINTER)
     }
 
-    /// A sample of process 7, thread 9 at 1000 ns, its stack pointer at 0x5000, with `room` bytes for its stack.
+    /// A sample of process 7, thread 9 at 1000 ns, with stack pointer 0x5000 and `room` bytes for its stack.
     fn sample(abi: u64, room: u64, len: u64) -> Vec<u8> {
         let mut words = vec![0, 100, 0x1234, 9 << 32 | 7, 1000, 0, 1, 0, abi];
         let registers = 0..arch::perf::USER_REGISTERS.count_ones();

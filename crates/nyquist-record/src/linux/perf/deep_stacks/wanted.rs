@@ -1,13 +1,13 @@
-//! What is to be read of threads' stacks, from the copies that were told of.
+//! Determines what to read of threads' stacks, from the reported truncated copies.
 
 use std::collections::HashMap;
 
 use super::truncated_stack::TruncatedStack;
 
-/// A sample that is older than this when it is heard of says nothing of the stack as it is now.
+/// If a sample is older than this when it is reported, it does not represent the current stack.
 pub(super) const FRESH_NS: u64 = 8_000_000;
 
-/// What to read for a thread: from the innermost end of its copies on, and all of it up to their outermost one.
+/// What to read for a thread: from the innermost end of its copies, and everything up to their outermost end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) pid: u32,
@@ -16,11 +16,11 @@ pub(super) struct Wanted {
     pub(super) outermost_end: u64,
     pub(super) oldest_ns: u64,
     pub(super) newest_ns: u64,
-    /// Whether somebody has told of a copy; else it is read for what may come.
+    /// Whether a copy was reported; otherwise the stack is read for possible later samples.
     pub(super) is_told: bool,
 }
 
-/// Adds a copy to what is to be read for its thread. Of old samples only the thread counts.
+/// Adds a copy to the request for its thread. Of old samples, only the thread is used.
 pub(super) fn add(wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
     let TruncatedStack { pid, start, end, time_ns, .. } = cut;
     let (oldest_ns, newest_ns) = (time_ns, time_ns);
