@@ -16,6 +16,7 @@ mod record;
 mod recorder;
 mod reports;
 mod roots;
+mod rows;
 mod samples;
 mod spread;
 mod stat;
@@ -24,8 +25,6 @@ mod tracing;
 mod unwind;
 mod viewer;
 mod waits;
-
-pub(crate) use program::write_functions;
 
 use anyhow::Result;
 

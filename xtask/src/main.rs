@@ -9,12 +9,14 @@ mod fuzz;
 mod holds;
 mod instructions;
 mod live;
+mod many_functions;
 mod mutate;
 #[allow(unreachable_pub, reason = "the driver of the fuzz targets has this file, too")]
 mod mutation;
 mod oracle;
 mod packages;
 mod packaging;
+mod release;
 mod rotation;
 mod steps;
 mod sys;

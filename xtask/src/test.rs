@@ -1,10 +1,10 @@
 //! `cargo xtask test`: every check, in order, with all skips and the counts at the end.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+use crate::release::build_nyquist;
 use crate::rotation::Turn;
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
@@ -123,13 +123,6 @@ fn run_live(options: &Options, left_out: Vec<&'static str>, tally: &mut Tally) -
     let workloads = workloads::build_all()?;
     let (quick, all, filter) = (options.quick, options.all, options.filter.clone());
     live::run(&live::Plan { nyquist, workloads, quick, filter, left_out, all }, tally)
-}
-
-/// Builds the program as it is shipped.
-pub(crate) fn build_nyquist() -> Result<PathBuf> {
-    let build: Command = cargo(&["build", "--release", "--quiet", "--package", "nyquist"]);
-    anyhow::ensure!(succeeds(build)?, "nyquist does not build");
-    Ok(crate::target().join("release/nyquist"))
 }
 
 #[cfg(test)]

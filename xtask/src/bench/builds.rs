@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use super::measure::Bench;
 use super::program::Program;
-use super::record::{Row, take_turns};
 use super::recorder::Recorder;
+use super::rows::{Row, take_turns};
 use super::spread::cell;
 
 /// How many CPU seconds each command takes at least.

@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 
 use super::perf_data::build_programs;
-use super::program::write_functions;
 use super::record::describe;
 use super::recorder;
+use crate::many_functions::write_functions;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 

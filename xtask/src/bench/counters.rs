@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::cost::Measuring;
-use crate::test::build_nyquist;
+use crate::release::build_nyquist;
 use crate::workloads;
 
 /// How many processes are recorded at once.

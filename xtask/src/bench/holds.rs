@@ -6,19 +6,18 @@ use anyhow::{Context as _, Result};
 
 use super::measure::Bench;
 use super::program::{self, Program};
-use super::record::CROWD;
 use super::recorder::Recorder;
 use super::spread::cell;
 use crate::holds::Holds;
 
-/// Measures and prints the table; `seconds` are those of CPU time of each thread, and of two hundred threads less (`CROWD`).
+/// Measures and prints the table; `seconds` are those of CPU time of each thread, and of two hundred threads less ([`program::CROWD`]).
 pub(crate) fn measure(rounds: u32, seconds: f64, bench: &Bench<'_>, by_ptrace: &Recorder) -> Result<()> {
     println!("\n## Holds by ptrace\n");
     println!(
         "| program | Hz | looks a second | median, µs | 99th percentile, µs | all of the command's time, % |"
     );
     println!("|---|---|---|---|---|---|");
-    for (threads, seconds) in [(1, seconds), (2, seconds), (200, seconds / CROWD)] {
+    for (threads, seconds) in [(1, seconds), (2, seconds), (200, seconds / program::CROWD)] {
         let program = program::fixed_work(bench, "fp", threads, seconds)?;
         for rate in [1000, 10_000] {
             let runs = (1..=rounds).map(|round| {

@@ -1,13 +1,14 @@
 //! The programs that are recorded, made as long as this machine needs.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use anyhow::Result;
 
 use super::measure::Bench;
+use crate::many_functions::write_functions;
+
+/// How many times as long each of a few threads works as each of two hundred.
+pub(super) const CROWD: f64 = 30.0;
 
 /// Work that is recorded.
 pub(crate) struct Program {
@@ -51,19 +52,4 @@ pub(crate) fn rustc(bench: &Bench<'_>, seconds: f64) -> Result<Program> {
     let trial = bench.unrecorded(&compile)?;
     write_functions(&source, (f64::from(TRIAL) * seconds / trial.command_wall.max(1e-3)) as u32)?;
     Ok(Program { name: "rustc".into(), command: compile })
-}
-
-/// Functions that take the compiler some work, all of them different.
-pub(crate) fn write_functions(path: &Path, count: u32) -> Result<()> {
-    let mut text = String::from("use std::collections::BTreeMap;\n");
-    for number in 2..count + 2 {
-        writeln!(
-            text,
-            "pub fn f{number}(values: &[u64]) -> BTreeMap<String, [u64; {number}]> {{
-                 let kept = values.iter().filter(|value| **value % {number} != 0);
-                 kept.map(|value| (format!(\"{{value:>{number}}}\"), [value * {number}; {number}])).collect()
-             }}"
-        )?;
-    }
-    Ok(fs::write(path, text)?)
 }

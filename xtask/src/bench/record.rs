@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::measure::{Bench, Run};
 use super::program::{self, Program};
 use super::recorder::{self, Recorder};
+use super::rows::{Row, take_turns};
 use super::spread::cell;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
@@ -71,17 +72,6 @@ impl Table {
     }
 }
 
-/// How many times as long each of a few threads works as each of two hundred.
-pub(super) const CROWD: f64 = 30.0;
-
-/// One row: a recorder (or none) at a rate, and the result of each round, or why there is none.
-pub(crate) struct Row<'a> {
-    recorder: Option<&'a Recorder>,
-    rate: u32,
-    pub(crate) runs: Vec<Run>,
-    failure: Option<String>,
-}
-
 /// Measures and prints the tables.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
@@ -125,7 +115,7 @@ pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
 fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     println!("\n## Slowdown and the recorder's CPU time\n");
     // Built with frame pointers and with unwind tables, so that every mode works.
-    for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / CROWD)] {
+    for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / program::CROWD)] {
         let program = program::fixed_work(bench, "fp", threads, seconds)?;
         let rates = [1000, 10_000];
         let mut rows = vec![Row::new(None, 0)];
@@ -204,60 +194,4 @@ fn print_saving(program: &Program, rows: &[Row<'_>]) {
         ]);
     }
     println!();
-}
-
-/// Gives every row its turn, round after round, so that a busy moment of the machine affects all.
-pub(crate) fn take_turns(rounds: u32, bench: &Bench<'_>, program: &Program, rows: &mut [Row<'_>]) {
-    for round in 1..=rounds {
-        for row in rows.iter_mut() {
-            eprintln!("{}, round {round}: {} {}", program.name, row.name(), row.rate);
-            row.measure(bench, program);
-        }
-    }
-}
-
-impl<'a> Row<'a> {
-    pub(crate) fn new(recorder: Option<&'a Recorder>, rate: u32) -> Self {
-        Self { recorder, rate, runs: Vec::new(), failure: None }
-    }
-
-    fn name(&self) -> &str {
-        self.recorder.map_or("unrecorded", |recorder| recorder.name)
-    }
-
-    /// One run; after a failure none any more.
-    fn measure(&mut self, bench: &Bench<'_>, program: &Program) {
-        if self.failure.is_some() {
-            return;
-        }
-        let run = match self.recorder {
-            None => bench.unrecorded(&program.command),
-            Some(recorder) if recorder.program.is_none() => Err(anyhow::anyhow!("not on this machine")),
-            Some(recorder) => bench.recorded(recorder, self.rate, &program.command),
-        };
-        match run {
-            Ok(run) => self.runs.push(run),
-            Err(error) => self.failure = Some(format!("{error:#}")),
-        }
-    }
-
-    pub(crate) fn cell(&self, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
-        cell(digits, self.runs.iter().map(figure))
-    }
-
-    /// A cell that only a recorder has.
-    fn recorded(&self, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
-        self.recorder.map_or_else(String::new, |_| self.cell(digits, figure))
-    }
-
-    pub(crate) fn print(&self, cells: &[String]) {
-        let mode = self.recorder.map_or("", |recorder| recorder.mode);
-        let rate = if self.rate == 0 { String::new() } else { self.rate.to_string() };
-        match &self.failure {
-            Some(failure) => {
-                println!("| {} | {mode} | {rate} | {failure} |{}", self.name(), " |".repeat(cells.len() - 1));
-            }
-            None => println!("| {} | {mode} | {rate} | {} |", self.name(), cells.join(" | ")),
-        }
-    }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::cost::Measuring;
-use crate::test::build_nyquist;
+use crate::release::build_nyquist;
 use crate::workloads;
 
 /// The threads of the trace.

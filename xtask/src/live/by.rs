@@ -2,7 +2,6 @@
 
 use super::context::Context;
 use super::invocation::Invocation;
-use super::ptrace::refused;
 
 /// A way to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,4 +21,9 @@ impl By {
             Self::Ptrace => refused(test, call),
         }
     }
+}
+
+/// A call under a filter that refuses `perf_event_open`.
+pub(super) fn refused<'a>(test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {
+    call.under(&[&test.workload("deny_perf").display().to_string()])
 }

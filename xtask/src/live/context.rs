@@ -11,9 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::harness::Plan;
-use super::invocation::{Finished, Invocation};
-use super::recorded::Recording;
+use super::plan::Plan;
 use crate::sys;
 
 /// An environment variable that marks every process of a test, so that none is left behind.
@@ -112,35 +110,15 @@ impl<'a> Context<'a> {
         &self.ground.nyquist
     }
 
-    /// A call of nyquist.
-    pub(crate) fn nyquist(&self, arguments: &[&str]) -> Invocation<'_> {
-        Invocation::new(self, &self.ground.nyquist).args(arguments)
-    }
-
-    /// A call of another program.
-    pub(crate) fn program(&self, program: impl AsRef<Path>) -> Invocation<'_> {
-        Invocation::new(self, program.as_ref())
-    }
-
-    /// A recording of a workload, named first among its words.
-    pub(crate) fn record(&self, words: &[&str]) -> Recording<'_> {
-        Recording::of_workload(self, words)
-    }
-
-    /// A recording of any command.
-    pub(crate) fn record_command(&self, words: &[&str]) -> Recording<'_> {
-        Recording::of_command(self, words)
-    }
-
     /// Marks a command as this test's.
     pub(crate) fn mark(&self, command: &mut Command) {
         command.env(MARK, &self.mark);
     }
 
-    /// Remembers a command for the report of a failure.
-    pub(crate) fn remember(&self, finished: &Finished) {
+    /// Remembers the summary of a command for the report of a failure.
+    pub(crate) fn remember(&self, summary: String) {
         if let Ok(mut history) = self.history.lock() {
-            history.push(finished.summary());
+            history.push(summary);
         }
     }
 

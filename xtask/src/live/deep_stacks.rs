@@ -13,7 +13,7 @@ use super::recorded::Recorded;
 use super::running_targets::{end, process_cpu_ms, working};
 use super::spare::{Watched, watched, with_spare_time};
 use super::stacks::{begins_at_start, in_order, is_truncated};
-use crate::bench::write_functions;
+use crate::many_functions::write_functions;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("more_of_deeper_stacks_is_copied", deepened).quick(),

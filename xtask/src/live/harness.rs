@@ -1,7 +1,6 @@
 //! The harness: which tests run, each in a thread with a time limit, and their reports.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -12,25 +11,10 @@ use anyhow::Result;
 use super::context::{Context, Ground};
 use super::expect::{Stop, Verdict};
 use super::paranoid;
+use super::plan::Plan;
 use super::tracefs;
 use super::{TOPICS, alone};
 use crate::tally::Tally;
-
-/// The context of a live run.
-pub(crate) struct Plan {
-    /// The program under test.
-    pub nyquist: PathBuf,
-    /// The folder of the built workloads.
-    pub workloads: PathBuf,
-    /// Only the tests that are marked quick.
-    pub quick: bool,
-    /// Words of which one must be in a test's name; empty: all tests but those left out.
-    pub filter: Vec<String>,
-    /// The topics that are left out, unless a word names them.
-    pub left_out: Vec<&'static str>,
-    /// Whether tests run that are part of complete runs alone.
-    pub all: bool,
-}
 
 /// One test.
 pub(crate) struct Test {

@@ -35,6 +35,18 @@ pub(crate) struct Invocation<'a> {
     stdout: Option<PathBuf>,
 }
 
+impl Context<'_> {
+    /// A call of nyquist.
+    pub(crate) fn nyquist(&self, arguments: &[&str]) -> Invocation<'_> {
+        Invocation::new(self, self.nyquist_path()).args(arguments)
+    }
+
+    /// A call of another program.
+    pub(crate) fn program(&self, program: impl AsRef<Path>) -> Invocation<'_> {
+        Invocation::new(self, program.as_ref())
+    }
+}
+
 impl<'a> Invocation<'a> {
     pub(crate) fn new(context: &'a Context<'a>, program: &Path) -> Self {
         let words = vec![program.display().to_string()];
@@ -271,7 +283,7 @@ impl Running<'_> {
             None => (fs::read(&self.out).unwrap_or_default(), read_lossy(&self.err)),
         };
         let finished = Finished { line: self.line, status, stdout, stderr, took };
-        self.context.remember(&finished);
+        self.context.remember(finished.summary());
         Ok(finished)
     }
 }

@@ -59,6 +59,7 @@ pub(crate) mod paranoid;
 mod perf_data;
 mod perf_data_export;
 mod permissions;
+mod plan;
 mod privileges;
 pub(crate) mod profile;
 mod profiler_cli;
@@ -96,7 +97,8 @@ mod waits;
 mod walkthrough;
 mod windows;
 
-pub(crate) use harness::{Plan, list, run, wanted};
+pub(crate) use harness::{list, run, wanted};
+pub(crate) use plan::Plan;
 
 use harness::Test;
 

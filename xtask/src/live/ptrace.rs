@@ -2,12 +2,12 @@
 
 use std::fs;
 
+use super::by::refused;
 use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, expect_within,
 };
 use super::harness::Test;
-use super::invocation::Invocation;
 use super::profile::{Profile, Thread};
 use super::recorded::{Recorded, Recording};
 use super::recording::expect_named_in_fork_tree;
@@ -46,11 +46,6 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("many_threads_lower_the_rate_and_are_all_seen", many_threads),
     Test::new("more_threads_than_cpus_have_their_shares", crowds),
 ];
-
-/// A call under a filter that refuses `perf_event_open`.
-pub(super) fn refused<'a>(test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {
-    call.under(&[&test.workload("deny_perf").display().to_string()])
-}
 
 /// A recording under that filter.
 fn denied<'a>(recording: Recording<'a>, test: &'a Context<'a>) -> Recording<'a> {

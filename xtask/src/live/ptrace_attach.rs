@@ -5,12 +5,13 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
+use super::by::refused;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Frame, Profile, Thread};
-use super::ptrace::{cpu_time, least_cpu_time, refused, whole_share};
+use super::ptrace::{cpu_time, least_cpu_time, whole_share};
 use super::running_targets::{end, process_cpu_ms, working};
 use crate::sys::monotonic_ns;
 

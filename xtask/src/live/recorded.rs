@@ -22,6 +22,18 @@ pub(crate) struct Recording<'a> {
 
 type Adapt<'a> = Box<dyn Fn(Invocation<'a>) -> Invocation<'a> + 'a>;
 
+impl Context<'_> {
+    /// A recording of a workload, named first among its words.
+    pub(crate) fn record(&self, words: &[&str]) -> Recording<'_> {
+        Recording::of_workload(self, words)
+    }
+
+    /// A recording of any command.
+    pub(crate) fn record_command(&self, words: &[&str]) -> Recording<'_> {
+        Recording::of_command(self, words)
+    }
+}
+
 impl<'a> Recording<'a> {
     /// Of a workload, named by the first word.
     pub(crate) fn of_workload(context: &'a Context<'a>, words: &[&str]) -> Self {

@@ -1,5 +1,6 @@
 //! `cargo xtask mutate`: gives the real program damaged files, and looks at how it ends.
 
+mod seed;
 mod seeds;
 mod trial;
 
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use crate::mutation::{Dice, mutate};
-use seeds::Seed;
+use seed::Seed;
 use trial::Trial;
 
 /// The length of a damaged file at most.
@@ -37,7 +38,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
-        None => crate::test::build_nyquist()?,
+        None => crate::release::build_nyquist()?,
     };
     run_program(&nyquist, options.seconds, options.seed)
 }

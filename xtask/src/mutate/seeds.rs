@@ -7,15 +7,9 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::seed::Seed;
 use super::trial::Trial;
 use crate::workloads;
-
-/// A good file, its path, and the commands that read it there.
-pub(super) struct Seed {
-    pub(super) place: PathBuf,
-    pub(super) bytes: Vec<u8>,
-    pub(super) commands: Vec<Vec<String>>,
-}
 
 /// The formats that profiles are written and read in, with the ends of their names.
 const FORMATS: [(&str, &str); 9] = [

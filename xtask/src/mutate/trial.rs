@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::seeds::Seed;
+use super::seed::Seed;
 use crate::sys;
 
 /// The address space that the program may have. Its threads reserve much more than they use.

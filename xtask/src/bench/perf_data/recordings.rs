@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::bench::program::write_functions;
+use crate::many_functions::write_functions;
 use crate::steps::succeeds;
 
 /// A recording.
