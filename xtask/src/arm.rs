@@ -58,10 +58,10 @@ fn build_nyquist(folder: &Path) -> Result<PathBuf> {
         .output()
         .context("cannot start /usr/bin/cargo")?;
     // Cargo says nothing but what the compiler warns of.
-    let told = String::from_utf8_lossy(&built.stderr);
+    let messages = String::from_utf8_lossy(&built.stderr);
     ensure!(
-        built.status.success() && told.is_empty(),
-        "nyquist does not build for {TARGET} without a word: {told}"
+        built.status.success() && messages.is_empty(),
+        "nyquist does not build for {TARGET} without a word: {messages}"
     );
     let stripped = folder.join("nyquist");
     let built = target.join(TARGET).join("debug/nyquist");

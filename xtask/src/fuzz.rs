@@ -116,7 +116,8 @@ fn run_driver(driver: &Path, targets: Vec<String>, bounds: Bounds) -> Result<boo
             let mut command = Command::new(driver);
             command.args(["run", &target]).args(&numbers).stdin(Stdio::null());
             sys::limit_address_space(&mut command, ADDRESS_SPACE);
-            clean &= tell(&target, &command.output().context("cannot start the fuzz targets' driver")?);
+            let output = command.output().context("cannot start the fuzz targets' driver")?;
+            clean &= print_result(&target, &output);
         }
         anyhow::Ok(clean)
     };
@@ -128,7 +129,7 @@ fn run_driver(driver: &Path, targets: Vec<String>, bounds: Bounds) -> Result<boo
 }
 
 /// Prints how a target has ended; says whether it was well.
-fn tell(target: &str, output: &Output) -> bool {
+fn print_result(target: &str, output: &Output) -> bool {
     print!("{}", String::from_utf8_lossy(&output.stdout));
     let is_clean = output.status.success();
     if !is_clean {

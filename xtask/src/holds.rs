@@ -25,7 +25,7 @@ pub(crate) struct Holds {
 
 impl Holds {
     /// Reads the lines of the summary.
-    pub(crate) fn told(stderr: &str) -> Result<Self> {
+    pub(crate) fn parse(stderr: &str) -> Result<Self> {
         let (line, held) = numbers(stderr, "Held running threads ")?;
         // The fifth number is that of the percentile.
         let [count, a_second, total_ms, median_us, _, percentile_99_us] = held[..] else {
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn the_lines_of_the_summary_are_read() {
         let held = "Recorded 2 s\nHeld running threads 1998 times (999 a second), 42.5 ms in all: median 17 µs, 99th percentile 151 µs\n";
-        let told = |budget: &str| {
-            Holds::told(&format!("{held}Looks used 50.1 of the 100.2 ms that they may take{budget}\n"))
+        let parsed = |budget: &str| {
+            Holds::parse(&format!("{held}Looks used 50.1 of the 100.2 ms that they may take{budget}\n"))
         };
         let expected = Holds {
             count: 1998.0,
@@ -76,10 +76,10 @@ mod tests {
             allowed_ms: 100.2,
             cut_rounds: 0.0,
         };
-        assert_eq!(told("").unwrap(), expected);
-        let cut = told(", and were cut short in 1,204 rounds: the rate was lower").unwrap();
+        assert_eq!(parsed("").unwrap(), expected);
+        let cut = parsed(", and were cut short in 1,204 rounds: the rate was lower").unwrap();
         assert_eq!(cut, Holds { cut_rounds: 1204.0, ..expected });
-        assert!(Holds::told(held).is_err());
-        assert!(Holds::told("Held running threads 3 times\n").is_err());
+        assert!(Holds::parse(held).is_err());
+        assert!(Holds::parse("Held running threads 3 times\n").is_err());
     }
 }

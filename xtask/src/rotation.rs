@@ -61,7 +61,7 @@ impl Turn {
     }
 
     /// The steps of this turn beside those of every run, and the ones that it leaves out.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let own: Vec<&str> = TURNS[self.index].iter().map(|(name, _)| *name).collect();
         format!(
             "Turn {} of {} ({}) runs {}, and not {}: `--all` runs everything.",

@@ -45,7 +45,7 @@ impl Options {
             return Vec::new();
         }
         let turn = Turn::of_commit();
-        println!("{}", turn.told());
+        println!("{}", turn.description());
         turn.left_out()
     }
 }

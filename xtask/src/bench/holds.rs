@@ -34,8 +34,8 @@ pub(crate) fn measure(rounds: u32, seconds: f64, bench: &Bench<'_>, by_ptrace: &
 /// A recording's holds, and their share of the command's time.
 fn held(bench: &Bench<'_>, by_ptrace: &Recorder, rate: u32, program: &Program) -> Result<(Holds, f64)> {
     let run = bench.recorded(by_ptrace, rate, &program.command)?;
-    let told = fs::read_to_string(bench.said()).context("the recorder left no words")?;
-    let holds = Holds::told(&told)?;
+    let messages = fs::read_to_string(bench.said()).context("the recorder left no messages")?;
+    let holds = Holds::parse(&messages)?;
     Ok((holds, holds.total_ms / 10.0 / run.command_wall))
 }
 

@@ -57,11 +57,11 @@ fn expect_shares(what: &str, profile: &Profile) -> Verdict {
 fn by_cycles(test: &Context<'_>) -> Verdict {
     let machine = with_shares(test, &[])?;
     let left = machine.run(
-        "nyquist record -s -o shares.json.gz -- shares 2000 2> told || exit 1
+        "nyquist record -s -o shares.json.gz -- shares 2000 2> messages || exit 1
 nyquist record -s --call-graph fp -o fp.json.gz -- shares 1000 || exit 1
 nyquist report shares.json.gz > report",
     )?;
-    expect_contains("the recorder", &left.text("told")?, "by the CPU's cycle counter")?;
+    expect_contains("the recorder", &left.text("messages")?, "by the CPU's cycle counter")?;
     expect_contains("the report", &left.text("report")?, "alpha")?;
     let shares = profile(&left, "shares.json.gz")?;
     expect_shares("by unwind information", &shares)?;
@@ -180,15 +180,15 @@ fn no_interrupted_calls(test: &Context<'_>) -> Verdict {
 
 fn counters(test: &Context<'_>) -> Verdict {
     let left = with_shares(test, &[])?.run(
-        "nyquist stat -e cycles,instructions -- shares 500 > told 2>&1 || exit 1
+        "nyquist stat -e cycles,instructions -- shares 500 > counts 2>&1 || exit 1
 nyquist record -s -e instructions -o shares.json.gz -- shares 1000 2> recorded",
     )?;
-    let told = left.text("told")?;
+    let counts = left.text("counts")?;
     let count = |event: &str| -> Result<f64, Stop> {
-        let line = told.lines().find(|line| line.split_whitespace().nth(1) == Some(event));
+        let line = counts.lines().find(|line| line.split_whitespace().nth(1) == Some(event));
         let digits =
             line.and_then(|line| line.split_whitespace().next()).map(|digits| digits.replace(',', ""));
-        digits.and_then(|digits| digits.parse().ok()).ok_or(Stop::Failed(format!("no {event} in {told}")))
+        digits.and_then(|digits| digits.parse().ok()).ok_or(Stop::Failed(format!("no {event} in {counts}")))
     };
     // The emulator's cycles are its nanoseconds.
     expect_within("cycles an instruction", count("cycles")? / count("instructions")?, 4.0, 0.02)?;

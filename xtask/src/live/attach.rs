@@ -104,11 +104,11 @@ fn expect_within_due(profile: &Profile, used: f64) -> Verdict {
 /// That the recorder says that it recorded for about so many seconds: how long it took to begin and to save is the
 /// machine's business.
 fn expect_recorded_for(stderr: &str, seconds: f64) -> Verdict {
-    let told =
+    let recorded =
         stderr.lines().find_map(|line| line.strip_prefix("Recorded ")?.split_once(" s")?.0.parse().ok());
-    let told: f64 = told.unwrap_or_default();
-    let is_near = (0.9 * seconds..1.3 * seconds).contains(&told);
-    expect_measured(is_near, format_args!("recorded for {told} s: {stderr}"))
+    let recorded: f64 = recorded.unwrap_or_default();
+    let is_near = (0.9 * seconds..1.3 * seconds).contains(&recorded);
+    expect_measured(is_near, format_args!("recorded for {recorded} s: {stderr}"))
 }
 
 /// CPU seconds of a process so far, by the scheduler's own sum.
@@ -286,9 +286,9 @@ fn no_such_pid(test: &Context<'_>) -> Verdict {
     expect(!finished.status.success(), "it was accepted")?;
     expect_contains("stderr", &finished.stderr, &pid)?;
     let text = finished.stderr.to_lowercase();
-    let told =
+    let says_why =
         ["no such process", "no process", "not exist", "not running"].iter().any(|part| text.contains(part));
-    expect(told, format_args!("stderr does not say why: {text:?}"))?;
+    expect(says_why, format_args!("stderr does not say why: {text:?}"))?;
     expect(!output.exists(), "a profile of nothing was left behind")
 }
 
@@ -401,7 +401,7 @@ fn raised_descriptors(test: &Context<'_>) -> Verdict {
         let call = test.nyquist(&["record", "-v", "-s", "-p", &pid, "-o"]).path(&output);
         let recorder = adapt(call.under(&["prlimit", "--nofile=256:"])).start()?;
         recorder.wait_until_recording()?;
-        recorder.wait_until("the rings to be told of", || recorder.stderr_so_far().contains("Copying"))?;
+        recorder.wait_until("the report of the rings", || recorder.stderr_so_far().contains("Copying"))?;
         let entries = fs::read_dir(format!("/proc/{}/fd", recorder.pid()))?.flatten();
         let is_event = |entry: &fs::DirEntry| {
             fs::read_link(entry.path()).is_ok_and(|link| link.to_string_lossy().contains("[perf_event]"))
@@ -429,8 +429,8 @@ fn interrupts_nobody(test: &Context<'_>) -> Verdict {
             // It may have ended when the next one comes.
             call.args(options).run()?;
         }
-        let told = target.wait()?.succeeded()?.stdout_text();
-        expect_contains("what the program says", &told, " 0 interrupted, 0 early")?;
+        let output = target.wait()?.succeeded()?.stdout_text();
+        expect_contains("what the program says", &output, " 0 interrupted, 0 early")?;
     }
     Ok(())
 }

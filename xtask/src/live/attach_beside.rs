@@ -83,10 +83,11 @@ fn weight_after_end(profile: &Profile, ended: u32, pid: u32) -> f64 {
 fn ends_command(test: &Context<'_>) -> Verdict {
     for backend in BACKENDS {
         let target = working(test, &["endless", "1"])?;
-        let (output, told, ready) = (test.fresh("profile.json.gz"), test.fresh("told"), test.fresh("ready"));
+        let (signal_file, ready) = (test.fresh("signal"), test.fresh("ready"));
+        let output = test.fresh("profile.json.gz");
         let script = format!(
             "trap 'echo TERM > {}; exit 9' TERM; echo > {}; while :; do sleep 0.01; done",
-            told.display(),
+            signal_file.display(),
             ready.display()
         );
         let pid = target.pid().to_string();
@@ -99,7 +100,7 @@ fn ends_command(test: &Context<'_>) -> Verdict {
         let pid = target.pid();
         let used = end_after(target)? - begun;
         recorder.wait()?.succeeded()?;
-        expect_eq("what the command was told", fs::read_to_string(&told)?.as_str(), "TERM\n")?;
+        expect_eq("what the command received", fs::read_to_string(&signal_file)?.as_str(), "TERM\n")?;
         let profile = Profile::read(&output)?;
         let weight = weight_of(&profile, pid);
         expect_measured(weight > 0.9 * used, format_args!("{backend}: {weight} samples of {used} ms"))?;

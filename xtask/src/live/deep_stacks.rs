@@ -93,7 +93,7 @@ fn deepened_for_plain_user(test: &Context<'_>) -> Verdict {
     let options = ["-v", "--call-graph", "dwarf", "-r", "100"];
     let recording = test.record_command(&["sh", "-c", &script]).options(&options).by_plain_user();
     let watched = watched(|| recording.run_well())?;
-    expect_eq("processes that told their truth", watched.result.truths.len(), 2)?;
+    expect_eq("processes that wrote their truth", watched.result.truths.len(), 2)?;
     expect_deepened(&watched, 100.0)
 }
 

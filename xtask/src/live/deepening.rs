@@ -90,12 +90,15 @@ fn expect_even(times: &[f64], stays: &[[f64; 2]], first_whole: usize) -> Verdict
         time > 0.5 * NEAR,
         format_args!("the thread was on a CPU for only {time:.1} ms around the switch"),
     )?;
-    let told =
+    let description =
         |what: &str, gap: Option<&(f64, f64)>| format!("{what} of {gap:?}, the switch at {switch:.1} ms");
     let longest = gaps.iter().max_by(|one, other| one.0.total_cmp(&other.0));
     let shortest = gaps.iter().min_by(|one, other| one.0.total_cmp(&other.0));
-    expect_measured(longest.is_some_and(|gap| gap.0 < 2.5 * PERIOD), told("a gap", longest))?;
-    expect_measured(shortest.is_some_and(|gap| gap.0 > 0.25 * PERIOD), told("two samples within", shortest))?;
+    expect_measured(longest.is_some_and(|gap| gap.0 < 2.5 * PERIOD), description("a gap", longest))?;
+    expect_measured(
+        shortest.is_some_and(|gap| gap.0 > 0.25 * PERIOD),
+        description("two samples within", shortest),
+    )?;
     let (count, due) = (gaps.len() as f64, time / PERIOD);
     let range = 0.97 * due - 2.0..1.03 * due + 2.0;
     expect_measured(range.contains(&count), format_args!("{count} samples around the switch, not {range:?}"))

@@ -64,7 +64,7 @@ fn count(markers: &[(Value, bool)]) -> u64 {
 }
 
 /// The number behind an event's name in the summary.
-fn told(recorded: &Recorded, event: &str) -> anyhow::Result<u64> {
+fn count_in_summary(recorded: &Recorded, event: &str) -> anyhow::Result<u64> {
     let stderr = &recorded.finished.stderr;
     let line = stderr.lines().find_map(|line| line.strip_prefix("Events: ")).context("no line of events")?;
     let part = line.split(" · ").find_map(|part| part.strip_prefix(event)).context("no such event")?;
@@ -91,7 +91,7 @@ fn faults(test: &Context<'_>) -> Verdict {
     let found = markers(&recorded)?;
     let faults = found.get("page-faults").context("no page faults")?;
     let counted = count(faults);
-    expect_eq("the summary's number", told(&recorded, "page-faults")?, counted)?;
+    expect_eq("the summary's number", count_in_summary(&recorded, "page-faults")?, counted)?;
     // The kernel's account also has the faults of exec, which come before the recording begins.
     expect_measured(
         counted.abs_diff(own) <= 60 + own / 50,
@@ -153,7 +153,7 @@ fn counted_by_frequency(test: &Context<'_>) -> Verdict {
         let recording = test.record(&["occurs", "1", "1", "30000"]).options(&["-e", "page-faults"]);
         let recorded = recording.with(adapt).run_well()?;
         let own: u64 = recorded.finished.stdout_text().trim().parse().map_err(anyhow::Error::from)?;
-        let counted = told(&recorded, "page-faults")?;
+        let counted = count_in_summary(&recorded, "page-faults")?;
         // What came after the last record is not counted.
         expect_measured(
             counted.abs_diff(own) <= own / 20 && own > 30_000,
@@ -178,7 +178,7 @@ fn calls(test: &Context<'_>) -> Verdict {
     let found = markers(&recorded)?;
     let calls = found.get(&probe).context("no calls")?;
     expect_eq("calls of a process, its thread and its child", calls.len(), 1500)?;
-    expect_eq("the summary's number", told(&recorded, &probe)?, 1500)?;
+    expect_eq("the summary's number", count_in_summary(&recorded, &probe)?, 1500)?;
     let report = report(test, &recorded, &["--event", &probe])?;
     expect_eq("calls by their caller", total(&report, "calls"), 1500.0)
 }
@@ -229,11 +229,11 @@ fn in_place_of_time(test: &Context<'_>) -> Verdict {
         test.nyquist(&["script", "--event", "page-faults"]).path(&recorded.path).run()?.succeeded()?;
     expect_contains("the script", &script.stdout_text(), "touches")?;
     for command in ["report", "query", "script"] {
-        let told = test.nyquist(&[command, "--event", "page-fautls"]).path(&recorded.path).run()?;
-        expect(told.code() != 0, format_args!("{command} of an unknown event"))?;
+        let finished = test.nyquist(&[command, "--event", "page-fautls"]).path(&recorded.path).run()?;
+        expect(finished.code() != 0, format_args!("{command} of an unknown event"))?;
     }
-    let told = test.nyquist(&["report", "--event", "page-fautls"]).path(&recorded.path).run()?;
-    expect_contains("stderr", &told.stderr, "its events are page-faults")
+    let finished = test.nyquist(&["report", "--event", "page-fautls"]).path(&recorded.path).run()?;
+    expect_contains("stderr", &finished.stderr, "its events are page-faults")
 }
 
 /// The ratio of a function, in its own code or with what it calls.
@@ -282,8 +282,8 @@ fn ratios(test: &Context<'_>) -> Verdict {
         format_args!("{counted} faults of the line that touches memory: {lines}"),
     )?;
     for wrong in ["page-faults", "page-faults/", "page-fautls/cpu-time"] {
-        let told = test.nyquist(&["report", "--ratio", wrong]).path(&recorded.path).run()?;
-        expect(told.code() != 0, format_args!("the ratio `{wrong}`"))?;
+        let finished = test.nyquist(&["report", "--ratio", wrong]).path(&recorded.path).run()?;
+        expect(finished.code() != 0, format_args!("the ratio `{wrong}`"))?;
     }
     Ok(())
 }
@@ -306,8 +306,8 @@ fn plain_user(test: &Context<'_>) -> Verdict {
     let ratio = test.nyquist(&["report", "--ratio", "page-faults/cpu-time"]).path(&recorded.path);
     let ratio = ratio.run()?.succeeded()?.stdout_text();
     expect_contains("the ratio", &ratio, "of CPU time is the kernel's, which may not be sampled")?;
-    let told = test.nyquist(&["record", "-s", "-e", "sched:sched_switch", "true"]).by_plain_user().run()?;
-    expect(told.code() != 0 && told.stderr.contains("hint:"), told.stderr)
+    let finished = test.nyquist(&["record", "-s", "-e", "sched:sched_switch", "true"]).by_plain_user().run()?;
+    expect(finished.code() != 0 && finished.stderr.contains("hint:"), finished.stderr)
 }
 
 fn refusals(test: &Context<'_>) -> Verdict {
@@ -319,18 +319,18 @@ fn refusals(test: &Context<'_>) -> Verdict {
         (&["-c", "7"], "--event"),
         (&["--filter", "x"], "--event"),
     ] {
-        let told = test.nyquist(&["record", "-s"]).args(options).args(&["--", "true"]).run()?;
-        expect(told.code() != 0, format_args!("{options:?}"))?;
-        expect_contains("stderr", &told.stderr, part)?;
+        let finished = test.nyquist(&["record", "-s"]).args(options).args(&["--", "true"]).run()?;
+        expect(finished.code() != 0, format_args!("{options:?}"))?;
+        expect_contains("stderr", &finished.stderr, part)?;
     }
     let deny = test.workload("deny_perf").display().to_string();
-    let told = test.nyquist(&["record", "-s", "-e", "page-faults", "true"]).under(&[&deny]).run()?;
-    expect_contains("stderr", &told.stderr, "events (-e) take perf_event_open")?;
+    let finished = test.nyquist(&["record", "-s", "-e", "page-faults", "true"]).under(&[&deny]).run()?;
+    expect_contains("stderr", &finished.stderr, "events (-e) take perf_event_open")?;
     need_tracepoints()?;
     let words = ["record", "-s", "-e", "syscalls:sys_enter_write", "--filter", "size == 1", "true"];
-    let told = test.nyquist(&words).run()?;
-    expect(told.code() != 0, "a filter of a field that is none")?;
-    expect_contains("stderr", &told.stderr, "its fields are")
+    let finished = test.nyquist(&words).run()?;
+    expect(finished.code() != 0, "a filter of a field that is none")?;
+    expect_contains("stderr", &finished.stderr, "its fields are")
 }
 
 fn flood(test: &Context<'_>) -> Verdict {

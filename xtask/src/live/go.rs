@@ -264,6 +264,6 @@ fn ask(test: &Context<'_>, program: &Path, addresses: &[u64]) -> Result<Vec<(Str
 
 fn doctor(test: &Context<'_>) -> Verdict {
     let program = build(test, Build::Plain)?;
-    let told = test.nyquist(&["doctor"]).path(&program).run()?.succeeded()?.stdout_text();
-    expect_contains("what is told", &told, "names, lines and inlined calls from Go's own tables (.gopclntab)")
+    let output = test.nyquist(&["doctor"]).path(&program).run()?.succeeded()?.stdout_text();
+    expect_contains("messages", &output, "names, lines and inlined calls from Go's own tables (.gopclntab)")
 }

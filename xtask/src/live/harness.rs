@@ -133,14 +133,14 @@ pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     let ground = Ground::prepare(plan)?;
     let chosen = all().filter(|chosen| chosen.is_in(plan));
     let (together, alone): (Vec<Chosen>, Vec<Chosen>) = chosen.partition(|chosen| chosen.alone().is_none());
-    let told = Teller { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
+    let reporter = Reporter { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
     let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
-    run_together(&ground, &together, workers, &told);
-    run_together(&ground, &alone, 1, &told);
-    Ok(told.failures.into_inner() == 0)
+    run_together(&ground, &together, workers, &reporter);
+    run_together(&ground, &alone, 1, &reporter);
+    Ok(reporter.failures.into_inner() == 0)
 }
 
-fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, told: &Teller<'_>) {
+fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, reporter: &Reporter<'_>) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..workers.min(tests.len()) {
@@ -148,7 +148,7 @@ fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, told: &Teller
                 while let Some(chosen) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let began = Instant::now();
                     let outcome = run_one(ground, chosen);
-                    told.tell(&chosen.name, &outcome, began.elapsed());
+                    reporter.report(&chosen.name, &outcome, began.elapsed());
                 }
             });
         }
@@ -246,12 +246,12 @@ fn report(context: &Context<'_>, what: &str) -> String {
 
 /// Runs the test beside a watchdog that ends its processes when the time is over, so that its waits return.
 fn within_limit(limit: Duration, context: &Context<'_>, test: impl FnOnce() -> Verdict) -> (Verdict, bool) {
-    let (finished, told) = mpsc::channel::<()>();
+    let (finished, has_finished) = mpsc::channel::<()>();
     thread::scope(|scope| {
         let watchdog = scope.spawn(move || {
             let mut wait = limit;
             let mut late = false;
-            while told.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout) {
+            while has_finished.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout) {
                 late = true;
                 context.kill_all();
                 wait = Duration::from_millis(100);
@@ -270,13 +270,13 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
 }
 
 /// Prints and counts outcomes, of several workers.
-struct Teller<'a> {
+struct Reporter<'a> {
     tally: Mutex<&'a mut Tally>,
     failures: AtomicUsize,
 }
 
-impl Teller<'_> {
-    fn tell(&self, name: &str, outcome: &Outcome, took: Duration) {
+impl Reporter<'_> {
+    fn report(&self, name: &str, outcome: &Outcome, took: Duration) {
         let Ok(mut tally) = self.tally.lock() else { return };
         let seconds = took.as_secs_f64();
         match outcome {

@@ -122,21 +122,24 @@ fn counted_once(test: &Context<'_>) -> Verdict {
     };
     let call = test.program("perf").args(&["script", "--show-lost-events", "-F", "time,ip", "-i"]);
     let text = call.path(&recording).run()?.succeeded()?.stdout_text();
-    let told =
+    let lost_by_perf =
         text.lines().filter_map(|line| line.split_once("PERF_RECORD_LOST lost ")?.1.trim().parse().ok());
-    let told: Vec<f64> = told.collect();
-    if told.is_empty() {
+    let lost_by_perf: Vec<f64> = lost_by_perf.collect();
+    if lost_by_perf.is_empty() {
         return skip("perf has lost nothing");
     }
     let (profile, said) = import(test, &recording, &["--no-symbols"])?;
     expect_contains("stderr", &said, "lost")?;
     let lost = losses(&profile)?;
     let records: Vec<f64> =
-        lost.iter().take(told.len()).map(|marker| records_of(std::slice::from_ref(marker))).collect();
-    expect_eq("losses", &records, &told)?;
+        lost.iter().take(lost_by_perf.len()).map(|marker| records_of(std::slice::from_ref(marker))).collect();
+    expect_eq("losses", &records, &lost_by_perf)?;
     // Losses at the very end have no record, and are only in perf's sums.
-    let (told, all) = (told.iter().sum::<f64>(), in_all(&profile));
-    expect((told..told * 1.5).contains(&all), format_args!("{all} were lost, of which {told} have records"))?;
+    let (lost_by_perf, all) = (lost_by_perf.iter().sum::<f64>(), in_all(&profile));
+    expect(
+        (lost_by_perf..lost_by_perf * 1.5).contains(&all),
+        format_args!("{all} were lost, of which {lost_by_perf} have records"),
+    )?;
     expect_eq("the sum of all markers and the profile's", records_of(&lost), all)
 }
 

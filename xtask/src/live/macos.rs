@@ -97,8 +97,8 @@ fn build(test: &Context<'_>, name: &str, architecture: &'static str, level: &str
 
 /// The addresses of a section, byte by byte, by the headers as llvm-readobj shows them.
 fn code_addresses(image: &Path, section: &str) -> Result<Vec<u64>, Stop> {
-    let told = tool(llvm("llvm-readobj").arg("--sections").arg(image))?;
-    let text = told.split_once(&format!("Name: {section} ")).context("no such section")?.1;
+    let output = tool(llvm("llvm-readobj").arg("--sections").arg(image))?;
+    let text = output.split_once(&format!("Name: {section} ")).context("no such section")?.1;
     let number = |field: &str| -> Result<u64> {
         let digits = text.split_once(field).and_then(|(_, rest)| rest.split_whitespace().next());
         let digits = digits.and_then(|digits| digits.strip_prefix("0x")).context("no number")?;
@@ -128,8 +128,8 @@ impl Program {
         let mut command = llvm("llvm-symbolizer");
         command.args(["--output-style=JSON", "--inlines", "--demangle", "--obj"]).arg(&self.image);
         command.args(self.addresses.iter().map(|address| format!("{:#x}", BASE + address)));
-        let told = tool(&mut command)?;
-        let answers = serde_json::Deserializer::from_str(&told).into_iter::<Value>();
+        let output = tool(&mut command)?;
+        let answers = serde_json::Deserializer::from_str(&output).into_iter::<Value>();
         let answers: Vec<Value> = answers.collect::<Result<_, _>>().context("no JSON")?;
         // Some versions print an answer a line, others all of them as an array.
         let lists = answers.into_iter().map(|answer| match answer {
@@ -252,9 +252,9 @@ fn other_dsym(test: &Context<'_>) -> Verdict {
     let found = named(test, &profile, &[])?;
     expect(found.iter().flatten().all(|frame| frame.2 == 0), "lines of another build are shown")?;
     expect(functions(&found).contains("shapes::Polygon::area"), "the symbol table is not used")?;
-    let told = test.nyquist(&["report", "-v", "--no-cache"]).path(&file).run()?.succeeded()?.stderr;
-    expect_contains("-v", &told, "DWARF/program: another file (UUID ")?;
-    expect_contains("-v", &told, "more.o: no such file")
+    let stderr = test.nyquist(&["report", "-v", "--no-cache"]).path(&file).run()?.succeeded()?.stderr;
+    expect_contains("-v", &stderr, "DWARF/program: another file (UUID ")?;
+    expect_contains("-v", &stderr, "more.o: no such file")
 }
 
 fn stripped(test: &Context<'_>) -> Verdict {
@@ -292,9 +292,9 @@ fn universal(test: &Context<'_>) -> Verdict {
         let profile = made_profile::of(&program.addresses, &program.lib(&folder.join("program")));
         expect_same(program, &named(test, &profile, &[])?, &program.oracle()?, true)?;
     }
-    let told = test.nyquist(&["doctor"]).path(&folder.join("program")).run()?.succeeded()?.stdout_text();
+    let output = test.nyquist(&["doctor"]).path(&folder.join("program")).run()?.succeeded()?.stdout_text();
     for part in ["code for x86_64:", "code for arm64:"] {
-        expect_contains("doctor", &told, part)?;
+        expect_contains("doctor", &output, part)?;
     }
     // The bundle of a universal program is universal, too.
     let inner = "program.dSYM/Contents/Resources/DWARF/program";
@@ -365,22 +365,22 @@ fn profilers(test: &Context<'_>) -> Verdict {
 
 fn doctor(test: &Context<'_>) -> Verdict {
     let program = build(test, "program", "x86_64", "-O2")?;
-    let tell = |path: &Path| -> Result<String> {
+    let describe = |path: &Path| -> Result<String> {
         Ok(test.nyquist(&["doctor", "-v"]).path(path).run()?.succeeded()?.stdout_text())
     };
-    let told = tell(&program.image)?;
+    let output = describe(&program.image)?;
     let digits = &program.uuid;
     let uuid = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-");
     for part in
         ["from the object files that it was linked from (3)", "__unwind_info", &format!("UUID {uuid}")]
     {
-        expect_contains("of the image", &told, part)?;
+        expect_contains("of the image", &output, part)?;
     }
     fs::remove_file(program.folder.join("libmember.a")).context("no archive")?;
-    let told = tell(&program.image)?;
-    expect_contains("without the archive", &told, "libmember.a: no such file")?;
-    expect_contains("without the archive", &told, "run dsymutil")?;
+    let output = describe(&program.image)?;
+    expect_contains("without the archive", &output, "libmember.a: no such file")?;
+    expect_contains("without the archive", &output, "run dsymutil")?;
     let inner = program.add_dsym()?.join("Contents/Resources/DWARF/program");
-    expect_contains("with the bundle", &tell(&program.image)?, &format!("{} (DWARF)", inner.display()))?;
-    expect_contains("of the bundle", &tell(&inner)?, &format!("UUID {uuid}"))
+    expect_contains("with the bundle", &describe(&program.image)?, &format!("{} (DWARF)", inner.display()))?;
+    expect_contains("of the bundle", &describe(&inner)?, &format!("UUID {uuid}"))
 }

@@ -311,8 +311,8 @@ fn made_up_vmlinux(folder: &Path) -> Result<(), Stop> {
         .args(["-o", "vmlinux", "vmlinux.c"])
         .output()
         .context("cannot start gcc")?;
-    let told = String::from_utf8_lossy(&built.stderr).into_owned();
-    expect(built.status.success(), format_args!("gcc: {told}"))
+    let messages = String::from_utf8_lossy(&built.stderr).into_owned();
+    expect(built.status.success(), format_args!("gcc: {messages}"))
 }
 
 fn kernel_lines(test: &Context<'_>) -> Verdict {
@@ -323,8 +323,8 @@ fn kernel_lines(test: &Context<'_>) -> Verdict {
         .record(&["kernel_heavy", "500", "getpid"])
         .options(&["-v", "--symbol-dir", &folder.display().to_string()])
         .run_well()?;
-    let told = format!("symbols from {}", folder.join("vmlinux").display());
-    expect_contains("what -v tells", &recorded.finished.stderr, &told)?;
+    let message = format!("symbols from {}", folder.join("vmlinux").display());
+    expect_contains("the messages of -v", &recorded.finished.stderr, &message)?;
     let share = |has_line: bool| {
         recorded.profile.share_with(|frame| {
             let line = frame.line == Some(4711) && frame.file.as_deref() == Some("/made/up/made_up.c");
@@ -376,8 +376,8 @@ fn included_body(test: &Context<'_>) -> Verdict {
         let call = test.nyquist(&["report", "--json"]).args(question).path(&recorded.path);
         Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
     };
-    let rows = |told: &Value, member: &str, fits: &dyn Fn(&Value) -> bool| -> Vec<Value> {
-        told[member].as_array().into_iter().flatten().filter(|row| fits(row)).cloned().collect()
+    let rows = |report: &Value, member: &str, fits: &dyn Fn(&Value) -> bool| -> Vec<Value> {
+        report[member].as_array().into_iter().flatten().filter(|row| fits(row)).cloned().collect()
     };
     let functions = ask(&[])?;
     let found = rows(&functions, "functions", &|row| row["function"] == "work");

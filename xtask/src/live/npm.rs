@@ -58,7 +58,7 @@ fn install(folder: &Path, package: Package) -> Result<(), Stop> {
     if npm.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&npm.stderr).into_owned();
-    let reason = told.lines().find(|line| line.contains(" code ")).unwrap_or("npm says no reason");
+    let messages = String::from_utf8_lossy(&npm.stderr).into_owned();
+    let reason = messages.lines().find(|line| line.contains(" code ")).unwrap_or("npm says no reason");
     skip(format_args!("npm cannot install {wanted}: {reason}"))
 }

@@ -149,9 +149,9 @@ fn cpu_threads(test: &Context<'_>) -> Verdict {
     let report: serde_json::Value = serde_json::from_slice(&report.stdout)?;
     let weight = report["weight"].as_f64().context("the report has no weight")?;
     expect_eq("the report's weight", weight, sum(&others))?;
-    let told = recorded.finished.stderr.split_once(" s of CPU time").context("no CPU time")?.0;
-    let told: f64 = told.rsplit(' ').next().unwrap_or_default().parse().map_err(anyhow::Error::from)?;
-    expect_within("the summary's CPU time", told * 1000.0, weight, 0.02)?;
+    let seconds = recorded.finished.stderr.split_once(" s of CPU time").context("no CPU time")?.0;
+    let seconds: f64 = seconds.rsplit(' ').next().unwrap_or_default().parse().map_err(anyhow::Error::from)?;
+    expect_within("the summary's CPU time", seconds * 1000.0, weight, 0.02)?;
     let folded = test.nyquist(&["export", "-f", "folded", "-o", "-"]).path(&recorded.path).run()?;
     let folded = folded.succeeded()?.stdout_text();
     let weights = folded.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());

@@ -144,7 +144,7 @@ fn full_device(test: &Context<'_>) -> Verdict {
         return skip("cannot make a device here (needs root)");
     }
     let finished = record_to(test, &full, &test.path("marker")).run()?;
-    expect_told_and_kept(test, &finished, &full)
+    expect_reported_and_kept(test, &finished, &full)
 }
 
 fn terminal_output(test: &Context<'_>) -> Verdict {
@@ -229,7 +229,7 @@ fn full_disk(test: &Context<'_>) -> Verdict {
     let left = others(&disk.0, "json.gz")?;
     expect(left.is_empty(), format_args!("left behind: {left:?}"))?;
     expect(!output.exists() || expect_profile(&output).is_ok(), "what is there under the name is not whole")?;
-    expect_told_and_kept(test, &finished, &output)
+    expect_reported_and_kept(test, &finished, &output)
 }
 
 /// The profile, which is elsewhere, is saved all the same.
@@ -250,7 +250,7 @@ fn full_disk_for_perf_data(test: &Context<'_>) -> Verdict {
 
 /// The message says that there is no space. The recording is elsewhere, and the message says where. Otherwise
 /// the status says that it failed.
-fn expect_told_and_kept(test: &Context<'_>, finished: &Finished, output: &Path) -> Verdict {
+fn expect_reported_and_kept(test: &Context<'_>, finished: &Finished, output: &Path) -> Verdict {
     // The test's own name is no message.
     let text = finished.stderr.replace(&test.path("").display().to_string(), "").to_lowercase();
     expect(text.contains("no space") || text.contains("full"), format_args!("stderr: {text:?}"))?;

@@ -13,10 +13,10 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_outputs_name_decides_its_format", formats).parallel(),
     Test::new("another_formats_name_is_refused_first", refused).parallel(),
     Test::new("descriptors_are_outputs", descriptors).parallel(),
-    Test::new("a_missing_folder_is_told_first", missing_folder).parallel(),
-    Test::new("a_file_size_limit_is_told", file_size_limit).parallel(),
+    Test::new("a_missing_folder_is_reported_first", missing_folder).parallel(),
+    Test::new("a_file_size_limit_is_reported", file_size_limit).parallel(),
     Test::new("a_small_stack_is_enough", small_stack).parallel(),
-    Test::new("too_few_descriptors_are_told", few_descriptors).parallel(),
+    Test::new("too_few_descriptors_are_reported", few_descriptors).parallel(),
     Test::new("a_missing_loader_is_named", missing_loader).parallel(),
     Test::new("cargo_nyquist_tells_its_own_name", cargo_version).parallel(),
 ];
@@ -192,12 +192,12 @@ fn missing_loader(test: &Context<'_>) -> Verdict {
     expect_eq("the status", finished.code(), 127)?;
     expect_contains("stderr", &finished.stderr, "its loader is not: /")?;
     expect_contains("stderr", &finished.stderr, "/ld-lost_")?;
-    let told = test.nyquist(&["doctor"]).path(&program).run()?.stdout_text();
-    expect_contains("doctor", &told, "its loader /")
+    let output = test.nyquist(&["doctor"]).path(&program).run()?.stdout_text();
+    expect_contains("doctor", &output, "its loader /")
 }
 
 fn cargo_version(test: &Context<'_>) -> Verdict {
     let beside = test.nyquist_path().with_file_name("cargo-nyquist");
-    let told = test.program(Path::new(&beside)).args(&["nyquist", "--version"]).run()?.succeeded()?;
-    expect(told.stdout_text().starts_with("cargo-nyquist "), told.stdout_text())
+    let finished = test.program(Path::new(&beside)).args(&["nyquist", "--version"]).run()?.succeeded()?;
+    expect(finished.stdout_text().starts_with("cargo-nyquist "), finished.stdout_text())
 }

@@ -48,7 +48,7 @@ fn plain_at_2(test: &Context<'_>) -> Verdict {
     expect_measured(kernel < 0.001, format_args!("{kernel:.3} of the samples have kernel addresses"))?;
     let both =
         ["user code at ", "samples kernel code and such processes, too", "(kernel.perf_event_paranoid is 2)"];
-    expect_told(&recorded, &both)
+    expect_first_lines(&recorded, &both)
 }
 
 /// Whether a frame is the kernel's, with a name or without, and not the time that could not be sampled.
@@ -58,7 +58,7 @@ pub(super) fn is_kernel_code(frame: &Frame) -> bool {
 
 /// Checks that one line says what is sampled and what not, and one hint how to get more. No warning repeats
 /// it.
-fn expect_told(recorded: &Recorded, parts: &[&str]) -> Verdict {
+fn expect_first_lines(recorded: &Recorded, parts: &[&str]) -> Verdict {
     const SHORT: &str = ", but no process that lives for less than a sampling interval";
     let stderr = &recorded.finished.stderr;
     let mut lines = stderr.lines();
@@ -69,8 +69,8 @@ fn expect_told(recorded: &Recorded, parts: &[&str]) -> Verdict {
         is_one_hint && hint.starts_with("hint: sudo, or `sudo nyquist setup --capabilities` once,"),
         stderr,
     )?;
-    let told = format!("{line}\n{hint}");
-    parts.iter().try_for_each(|part| expect_contains("what is said first", &told, part))?;
+    let first_lines = format!("{line}\n{hint}");
+    parts.iter().try_for_each(|part| expect_contains("what is said first", &first_lines, part))?;
     expect(!stderr.contains("warning: "), stderr)
 }
 
@@ -110,13 +110,13 @@ fn setuid(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&["sh", "-c", &script]).by_plain_user().run()?;
     let stderr = &recorded.finished.stderr;
     expect_contains("stderr", stderr, "s more of CPU time is not in the profile")?;
-    let told = stderr.lines().find_map(|line| line.split_once(" s more of CPU time")?.0.parse().ok());
-    let (told, used): (f64, f64) = (told.unwrap_or_default(), recorded.truth()?.cpu);
+    let missing = stderr.lines().find_map(|line| line.split_once(" s more of CPU time")?.0.parse().ok());
+    let (missing, used): (f64, f64) = (missing.unwrap_or_default(), recorded.truth()?.cpu);
     // The kernel's account of the shell and the program begins before they do, with their birth and their
     // loading.
     expect_measured(
-        (used - 0.02..used + 0.05).contains(&told),
-        format_args!("{told} s are said to be missing, and the program has used {used:.3} s"),
+        (used - 0.02..used + 0.05).contains(&missing),
+        format_args!("{missing} s are said to be missing, and the program has used {used:.3} s"),
     )?;
     let sampled = recorded.profile.total_share("alpha");
     expect(sampled == 0.0, format_args!("alpha has a share of {sampled:.3}"))?;
@@ -125,9 +125,9 @@ fn setuid(test: &Context<'_>) -> Verdict {
 }
 
 /// Only the shortest processes are missing, and perhaps the names of the kernel's functions.
-fn expect_told_at_1(recorded: &Recorded) -> Verdict {
+fn expect_first_lines_at_1(recorded: &Recorded) -> Verdict {
     if kernel_addresses_shown()? {
-        expect_told(recorded, &["user and kernel code at ", "once, samples such processes, too"])
+        expect_first_lines(recorded, &["user and kernel code at ", "once, samples such processes, too"])
     } else {
         expect_contains("stderr", &recorded.finished.stderr, "once, samples such processes, too")
     }
@@ -136,7 +136,7 @@ fn expect_told_at_1(recorded: &Recorded) -> Verdict {
 fn plain_kernel(test: &Context<'_>, paranoid: i32) -> Verdict {
     let _held = at_paranoid(paranoid)?;
     let recorded = test.record(&["kernel_heavy", "800", "zero"]).by_plain_user().run_well()?;
-    expect_told_at_1(&recorded)?;
+    expect_first_lines_at_1(&recorded)?;
     let in_kernel = recorded.profile.share_with(|frame| frame.category == "Kernel");
     let truth = recorded.truth()?;
     let wanted = truth.system / truth.cpu;
@@ -223,13 +223,13 @@ fn under_sudo(test: &Context<'_>, options: &[&str]) -> Result<(Recorded, String)
         call.env("SUDO_USER", "nobody").env("USER", "root")
     });
     let recorded = recording.run_well()?;
-    let told = recorded.finished.stdout_text().trim().to_owned();
-    Ok((recorded, told))
+    let user = recorded.finished.stdout_text().trim().to_owned();
+    Ok((recorded, user))
 }
 
 fn sudo(test: &Context<'_>) -> Verdict {
-    let (recorded, told) = under_sudo(test, &[])?;
-    expect_eq("the command's user", told, format!("{PLAIN_USER} nobody"))?;
+    let (recorded, user) = under_sudo(test, &[])?;
+    expect_eq("the command's user", user, format!("{PLAIN_USER} nobody"))?;
     let file = fs::metadata(&recorded.path)?;
     expect_eq("the profile's user and group", (file.uid(), file.gid()), (PLAIN_USER, PLAIN_USER))?;
     expect_eq("the profile's mode", file.mode() & 0o7777, 0o600)?;
@@ -237,7 +237,7 @@ fn sudo(test: &Context<'_>) -> Verdict {
 }
 
 fn sudo_as_root(test: &Context<'_>) -> Verdict {
-    let (recorded, told) = under_sudo(test, &["--as-root"])?;
-    expect_eq("the command's user", told, "0 root".to_owned())?;
+    let (recorded, user) = under_sudo(test, &["--as-root"])?;
+    expect_eq("the command's user", user, "0 root".to_owned())?;
     expect_measured(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")
 }

@@ -29,7 +29,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("weights_agree_with_the_cpu_time_used", weights),
     Test::new("stacks_go_to_their_roots", stacks),
     Test::new("a_library_that_is_loaded_late_has_names", late_library),
-    Test::new("waiting_is_told_apart_from_running", idle_and_running).quick(),
+    Test::new("waiting_is_distinguished_from_running", idle_and_running).quick(),
     Test::new("a_program_that_waits_sees_no_interrupted_call", no_interrupted_calls).quick(),
     Test::new("ignored_signals_end_no_call", ignored_signals).quick(),
     Test::new("a_thread_stopped_otherwise_is_sampled_on", disturbed).quick(),
@@ -75,11 +75,11 @@ pub(super) fn expect_shares(recorded: &Recorded) -> Verdict {
 fn falls_back(test: &Context<'_>) -> Verdict {
     let recorded = record(test, &["shares", "2000"]).options(&["-v"]).run_well()?;
     expect_shares(&recorded)?;
-    let told = &recorded.finished.stderr;
+    let stderr = &recorded.finished.stderr;
     for part in ["by ptrace", "perf_event_open is refused", "--cap-add=PERFMON"] {
-        expect_contains("stderr", told, part)?;
+        expect_contains("stderr", stderr, part)?;
     }
-    expect(Holds::told(told)?.count > 0.0, "no thread was held")?;
+    expect(Holds::parse(stderr)?.count > 0.0, "no thread was held")?;
     let broken = rules::broken(&recorded.profile.json);
     expect(broken.is_empty(), broken.join("; "))
 }
@@ -150,9 +150,9 @@ fn left_running(test: &Context<'_>) -> Verdict {
         let recorded = denied(test.record_command(&["sh", "-c", script]), test).run_well()?;
         let pid: u32 = recorded.finished.stdout_text().trim().parse()?;
         expect_eq("whether it runs on", is_alive(pid), runs_on)?;
-        let told = &recorded.finished.stderr;
-        let is_said = told.contains("run on, and are no longer recorded");
-        expect(is_said == runs_on, format_args!("it is said, or not: {told}"))?;
+        let stderr = &recorded.finished.stderr;
+        let is_said = stderr.contains("run on, and are no longer recorded");
+        expect(is_said == runs_on, format_args!("it is said, or not: {stderr}"))?;
     }
     Ok(())
 }
@@ -171,7 +171,7 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
     let recorded = record(test, &["fork_tree", "2000"]).run_well()?;
     let profile = &recorded.profile;
     let all: f64 = recorded.truths.iter().map(|truth| truth.cpu).sum();
-    expect_eq("processes that told their truth", recorded.truths.len(), 4)?;
+    expect_eq("processes that wrote their truth", recorded.truths.len(), 4)?;
     for truth in &recorded.truths {
         let own = profile.threads.iter().filter(|thread| thread.pid == truth.pid.to_string());
         let weight: f64 = own.map(Thread::total).sum();
@@ -263,8 +263,8 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
 fn expect_undisturbed(test: &Context<'_>, words: &[&str]) -> Verdict {
     for _ in 0..3 {
         let recorded = record(test, words).options(&["-r", "10000"]).run_well()?;
-        let told = recorded.finished.stdout_text();
-        expect_contains("what the program says", &told, " 0 interrupted, 0 early")?;
+        let stderr = recorded.finished.stdout_text();
+        expect_contains("what the program says", &stderr, " 0 interrupted, 0 early")?;
     }
     Ok(())
 }
@@ -482,11 +482,11 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     expect_within("all weight", profile.total(), recorded.truth()?.cpu * 1000.0, 0.03)?;
     let seen = profile.threads.iter().filter(|thread| thread.process == "many_threads").count();
     expect_measured(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
-    expect_lower_rate(Holds::told(&recorded.finished.stderr)?, 200.0 * 1000.0)?;
+    expect_lower_rate(Holds::parse(&recorded.finished.stderr)?, 200.0 * 1000.0)?;
     // One thread, too, would be held for more of its time at that rate.
     let recording = record(test, &["shares", "2000"]).options(&["-v", "-r", "10000"]);
     let watched = watched(|| recording.run_well())?;
-    let holds = Holds::told(&watched.result.finished.stderr)?;
+    let holds = Holds::parse(&watched.result.finished.stderr)?;
     expect_lower_rate(holds, 10_000.0)?;
     expect_budget(holds, 1.0, watched.stolen)
 }
@@ -499,7 +499,7 @@ fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
     const MOST_US: f64 = 150.0;
     let recording = record(test, &["shares", "3000"]).options(&["-v"]);
     let watched = with_spare_time(|| recording.run_well())?;
-    let holds = Holds::told(&watched.result.finished.stderr)?;
+    let holds = Holds::parse(&watched.result.finished.stderr)?;
     expect_budget(holds, 1.0, watched.stolen)?;
     expect_measured(holds.median_us < MOST_US, format_args!("a median of {MOST_US} µs at most: {holds:?}"))?;
     let looks = holds.count / (watched.result.truth()?.cpu * 1000.0);
@@ -536,9 +536,9 @@ fn expect_budget(holds: Holds, threads: f64, stolen: f64) -> Verdict {
         holds.total_ms < budget_ms + 1000.0 * stolen,
         format_args!("not within {budget_ms:.1} ms, with {stolen:.3} s stolen: {holds:?}"),
     )?;
-    let is_told = (0.8 * budget_ms - SLACK_MS..=budget_ms).contains(&holds.allowed_ms)
+    let is_right = (0.8 * budget_ms - SLACK_MS..=budget_ms).contains(&holds.allowed_ms)
         && holds.used_ms <= holds.allowed_ms + SLACK_MS;
-    expect(is_told, format_args!("the budget that is told is not {budget_ms:.1} ms: {holds:?}"))
+    expect(is_right, format_args!("the reported budget is not {budget_ms:.1} ms: {holds:?}"))
 }
 
 /// Threads that wait for a CPU most of the time: most of their CPU time has stacks, and each function its

@@ -122,8 +122,8 @@ fn traced_already(test: &Context<'_>) -> Verdict {
     first.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
     let second = attached(test, target.pid(), &test.path("second.json.gz")).run()?;
     expect_eq("the status", second.code(), 1)?;
-    let told = format!("process {} is traced already, by process {}", target.pid(), first.pid());
-    expect_contains("stderr", &second.stderr, &told)?;
+    let message = format!("process {} is traced already, by process {}", target.pid(), first.pid());
+    expect_contains("stderr", &second.stderr, &message)?;
     first.signal(libc::SIGINT)?;
     first.wait()?.succeeded()?;
     target.signal(libc::SIGKILL)?;
@@ -265,9 +265,9 @@ fn left_out(test: &Context<'_>) -> Verdict {
     let before = process_cpu_ms(free)?;
     second.wait_until("the other to work", || process_cpu_ms(free).is_ok_and(|now| now > before + 300.0))?;
     second.signal(libc::SIGINT)?;
-    let told = second.wait()?.succeeded()?.stderr;
+    let stderr = second.wait()?.succeeded()?.stderr;
     let reason = format!("is left out: process {traced} is traced already, by process {}", first.pid());
-    expect_contains("stderr", &told, &reason)?;
+    expect_contains("stderr", &stderr, &reason)?;
     first.signal(libc::SIGINT)?;
     first.wait()?.succeeded()?;
     for pid in [traced, free] {

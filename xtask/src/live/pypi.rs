@@ -33,8 +33,8 @@ pub(super) fn folder_of(package: Package) -> Result<PathBuf, Stop> {
             .output();
         let Ok(pip) = pip else { return skip("python3 is not installed") };
         if !pip.status.success() {
-            let told = String::from_utf8_lossy(&pip.stderr).into_owned();
-            let reason = told.lines().last().unwrap_or("pip says no reason");
+            let messages = String::from_utf8_lossy(&pip.stderr).into_owned();
+            let reason = messages.lines().last().unwrap_or("pip says no reason");
             return skip(format_args!("pip cannot install {wanted}: {reason}"));
         }
     }

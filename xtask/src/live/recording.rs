@@ -95,7 +95,7 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["fork_tree", "2000"]).run_well()?;
     let profile = &recorded.profile;
     let all: f64 = recorded.truths.iter().map(|truth| truth.cpu).sum();
-    expect_eq("processes that told their truth", recorded.truths.len(), 4)?;
+    expect_eq("processes that wrote their truth", recorded.truths.len(), 4)?;
     for truth in &recorded.truths {
         let own = profile.threads.iter().filter(|thread| thread.pid == truth.pid.to_string());
         let weight: f64 = own.map(super::profile::Thread::total).sum();

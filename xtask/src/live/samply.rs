@@ -98,9 +98,9 @@ fn options(test: &Context<'_>) -> Verdict {
     ];
     let finished = test.program(&samply).args(&["record"]).args(&all).args(&["true"]).run()?.succeeded()?;
     for option in ["--coreclr", "--gfx", "--browsers"] {
-        let told =
+        let is_reported =
             finished.stderr.lines().any(|line| line.contains(option) && line.contains("has no effect"));
-        expect(told, format_args!("nothing is said of {option}: {}", finished.stderr))?;
+        expect(is_reported, format_args!("nothing is said of {option}: {}", finished.stderr))?;
     }
     for option in ["--jit-markers", "--cswitch-markers"] {
         expect(

@@ -17,7 +17,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_bare_symbolication_job_is_answered_too", bare_job).parallel(),
     Test::new("only_source_files_of_the_profile_are_served", source).parallel(),
     Test::new("assembly_is_served", assembly).parallel(),
-    Test::new("without_the_token_nothing_is_told", no_token).quick().parallel(),
+    Test::new("without_the_token_nothing_is_revealed", no_token).quick().parallel(),
     Test::new("another_host_name_is_refused", wrong_host).quick().parallel(),
     Test::new("the_hosts_port_does_not_matter", forwarded_port).parallel(),
     Test::new("a_preflight_is_answered", preflight).parallel(),
@@ -212,9 +212,9 @@ fn source(test: &Context<'_>) -> Verdict {
     expect_eq("the source", answer.json()?["source"].as_str(), Some(text.as_str()))?;
     for other in ["/etc/passwd", "/proc/self/environ", "../../../../etc/passwd"] {
         let answer = ask(other)?;
-        let told = answer.text();
-        expect(!told.contains("root:") && !told.contains("PATH="), format_args!("{other} was served"))?;
-        expect(answer.json()?["error"].is_string(), format_args!("{other}: no error, but {told}"))?;
+        let text = answer.text();
+        expect(!text.contains("root:") && !text.contains("PATH="), format_args!("{other} was served"))?;
+        expect(answer.json()?["error"].is_string(), format_args!("{other}: no error, but {text}"))?;
     }
     served.expect_alive()
 }
@@ -322,8 +322,8 @@ fn nonsense(test: &Context<'_>) -> Verdict {
             let answer = served.client.post(&format!("{}/{endpoint}", served.base), body)?;
             let what = format!("{endpoint} of {body:?}");
             let json = answer.json().map_err(|error| anyhow::anyhow!("{what}: {error}"))?;
-            let told = json["error"].is_string() || json["results"].is_array();
-            expect(told, format_args!("{what}: status {}, {json}", answer.status))?;
+            let is_answered = json["error"].is_string() || json["results"].is_array();
+            expect(is_answered, format_args!("{what}: status {}, {json}", answer.status))?;
         }
     }
     for request in ["GARBAGE\r\n\r\n", "GET\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"] {
@@ -390,9 +390,9 @@ fn browser_link(test: &Context<'_>) -> Verdict {
         let script = "exec 3<>/dev/tcp/127.0.0.1/$1; \
             printf 'GET %s HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nConnection: close\\r\\n\\r\\n' \"$2\" >&3; cat <&3";
         let other = test.program("bash").args(&["-c", script, "bash", &port.to_string(), path]);
-        let told = other.by_plain_user().run()?.succeeded()?.stdout_text();
-        expect(told.starts_with("HTTP/1.1 403 "), format_args!("another user gets {told}"))?;
-        expect(!told.contains(token), format_args!("another user gets the token: {told}"))?;
+        let output = other.by_plain_user().run()?.succeeded()?.stdout_text();
+        expect(output.starts_with("HTTP/1.1 403 "), format_args!("another user gets {output}"))?;
+        expect(!output.contains(token), format_args!("another user gets the token: {output}"))?;
     }
     let client = Client::new(port);
     let answer = client.get(path)?;

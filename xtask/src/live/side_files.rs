@@ -15,10 +15,10 @@ use super::invocation::{Finished, Invocation, PLAIN_USER, Running};
 use super::profile::Profile;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_perf_map_of_another_user_is_not_believed", of_another_user),
+    Test::new("a_perf_map_of_another_user_is_not_trusted", of_another_user),
     Test::new("a_perf_map_that_is_a_link_is_not_followed", link),
     Test::new("a_perf_map_that_is_a_fifo_is_not_opened", fifo),
-    Test::new("only_a_jitdump_that_is_believed_is_removed", jitdump),
+    Test::new("only_a_jitdump_that_is_trusted_is_removed", jitdump),
     Test::new("a_perf_map_beyond_memory_loses_no_profile", large_map).exclusive("takes much memory"),
     Test::new("what_a_jitdump_claims_takes_no_memory", large_claim),
     Test::new("a_file_with_anothers_id_does_not_name_theirs", same_id),
@@ -71,8 +71,8 @@ impl<'a> Target<'a> {
     /// Its file is not used, and that is said.
     fn expect_refused(&self, test: &Context<'_>, options: &[&str], why: &str) -> Verdict {
         let (profile, finished) = self.record(test, options, |call| call)?;
-        let told = format!("{} of process {} is not used: {why}", self.file.display(), self.pid());
-        expect_contains("stderr", &finished.stderr, &told)?;
+        let message = format!("{} of process {} is not used: {why}", self.file.display(), self.pid());
+        expect_contains("stderr", &finished.stderr, &message)?;
         expect(finished.stderr.matches("is not used").count() == 1, "it is said more than once")?;
         let functions = profile.functions();
         expect(!functions.keys().any(|name| is_name(name)), format_args!("it was used: {functions:?}"))

@@ -14,7 +14,7 @@ use super::server::{link_of, parts_of};
 pub(super) const TESTS: &[Test] = &[
     Test::new("samplys_names_beside_a_profile_are_used", names).quick().parallel(),
     Test::new("samplys_names_are_served", served).parallel(),
-    Test::new("a_damaged_file_beside_a_profile_is_told_of", damaged).parallel(),
+    Test::new("a_damaged_file_beside_a_profile_is_reported", damaged).parallel(),
 ];
 
 const ADDRESSES: [u64; 3] = [0x1004, 0x1010, 0x2008];
@@ -86,9 +86,9 @@ fn damaged(test: &Context<'_>) -> Verdict {
     for (text, reason) in [(wrong.to_string(), "there is no symbol 9"), ("{".to_owned(), "EOF")] {
         let profile = write(test, &text)?;
         let report = test.nyquist(&["report", &profile]).run()?.succeeded()?;
-        let told = report.stderr.clone();
-        expect_contains("what is told", &told, "p.syms.json are not used: ")?;
-        expect_contains("what is told", &told, reason)?;
+        let messages = report.stderr.clone();
+        expect_contains("messages", &messages, "p.syms.json are not used: ")?;
+        expect_contains("messages", &messages, reason)?;
         expect(!report.stdout_text().contains("outer"), report.stdout_text())?;
     }
     Ok(())

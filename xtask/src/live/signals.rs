@@ -108,11 +108,11 @@ fn during_symbolication(test: &Context<'_>) -> Verdict {
     let rustc = format!("{}/bin/rustc", String::from_utf8(sysroot.stdout)?.trim());
     let source = crate::root().join("workloads/inlines.rs").display().to_string();
     let output = test.path("compiled").display().to_string();
-    let told = test.path("pid-of-the-command");
-    let script = format!("{rustc} --edition 2024 -O {source} -o {output}; echo $$ >{}", told.display());
+    let pid_file = test.path("pid-of-the-command");
+    let script = format!("{rustc} --edition 2024 -O {source} -o {output}; echo $$ >{}", pid_file.display());
     let prepared = test.record_command(&["sh", "-c", &script]).prepare();
     let running = prepared.call.start()?;
-    let pid = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
+    let pid = || fs::read_to_string(&pid_file).ok()?.trim().parse::<u32>().ok();
     running.wait_until("the command to end", || {
         pid().is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
     })?;

@@ -94,8 +94,8 @@ fn package(test: &Context<'_>) -> Verdict {
     let other = compiled(test, "other", "stir")?;
     succeeds(&other, &["timeout", "60", packer, "-e", "split", "-o", "split.dwp"])?;
     fs::copy(other.join("split.dwp"), folder.join("split.dwp"))?;
-    let (_, told) = is_named(test, &program, "stir", &[])?;
-    expect_contains("of another program's package", &told, "split.dwp: another file (none of the units")?;
+    let (_, messages) = is_named(test, &program, "stir", &[])?;
+    expect_contains("of another program's package", &messages, "split.dwp: another file (none of the units")?;
     expect(!doctor()?.contains(IN_PACKAGE), "doctor says that a package is used which is another program's")?;
     // The single file, beside the program.
     fs::remove_file(folder.join("split.dwp"))?;
@@ -116,8 +116,8 @@ fn rust(test: &Context<'_>) -> Verdict {
         let rustc = with_tool_chain(test, test.program("rustc"));
         let rustc = rustc.args(&["-g", "-C", "opt-level=2", "-C", &split, "--out-dir"]).path(&folder);
         rustc.path(&folder.join("busy.rs")).run()?.succeeded()?;
-        let (named, told) = is_named(test, &folder.join("busy"), "scramble", &[])?;
-        expect(named, format_args!("{kind}: the inlined function has no name: {told}"))?;
+        let (named, messages) = is_named(test, &folder.join("busy"), "scramble", &[])?;
+        expect(named, format_args!("{kind}: the inlined function has no name: {messages}"))?;
     }
     Ok(())
 }

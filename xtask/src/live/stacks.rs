@@ -291,17 +291,17 @@ fn no_cfi(test: &Context<'_>) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         in_order(&names, &["_start", "main", "calls_leaf", "leaf_without_cfi"])
     });
-    let told = recorded.profile.share_of_stacks(is_truncated);
+    let truncated = recorded.profile.share_of_stacks(is_truncated);
     let wanted = recorded.true_share("leaf_without_cfi")?;
     let roots = recorded.profile.roots();
-    println!("        no_cfi: {held:.3} complete, {told:.3} truncated");
+    println!("        no_cfi: {held:.3} complete, {truncated:.3} truncated");
     let verdict = expect_share(
         "the leaf with its callers, or truncated",
-        held + told,
+        held + truncated,
         wanted,
         recorded.profile.count(),
     );
-    with_note(verdict, format_args!("{told:.3} say that they are truncated; roots: {roots:?}"))
+    with_note(verdict, format_args!("{truncated:.3} say that they are truncated; roots: {roots:?}"))
 }
 
 /// The frame pointer in the leaf is its caller's: that step leads to main, past the caller itself.

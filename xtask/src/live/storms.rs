@@ -28,10 +28,10 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_shell_loop_has_the_time_of_its_commands", shell_loop),
     Test::new("a_parallel_make_has_the_time_of_its_compilers", parallel_make),
     Test::new("a_cargo_build_has_the_time_of_its_compilers", cargo_build),
-    Test::new("a_plain_user_is_told_of_unsampled_short_tasks", unprivileged),
+    Test::new("a_plain_user_is_warned_of_unsampled_tasks", unprivileged),
     Test::new("five_hundred_threads_are_recorded", many_threads),
     Test::new("a_number_used_again_is_another_process", pid_reuse),
-    Test::new("libraries_replacing_each_other_are_told_apart", plugin_loop),
+    Test::new("libraries_replacing_each_other_are_distinct", plugin_loop),
     Test::new("a_program_closing_all_descriptors_is_recorded", closer),
     Test::new("a_32_bit_program_is_named_as_not_unwound", bits32),
     Test::new("a_stopped_and_continued_program_is_recorded", stopped),
@@ -70,7 +70,7 @@ fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
     // The names of all of them are known: none is left with a number for a name.
     let nameless = recorded.profile.threads.iter().find(|thread| thread.process != "storm");
     expect(nameless.is_none(), format_args!("a process is named {:?}", nameless.map(|it| &it.process)))?;
-    expect_ms(told_seconds(recorded)? * 1000.0)?;
+    expect_ms(summary_seconds(recorded)? * 1000.0)?;
     // Looks by the wall clock see few of the processes that live for a millisecond. Their time is known, and
     // their stacks are not.
     let work = recorded.profile.total_share("storm_work");
@@ -81,11 +81,11 @@ fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
 }
 
 /// The CPU time that the summary says.
-fn told_seconds(recorded: &Recorded) -> Result<f64, Stop> {
+fn summary_seconds(recorded: &Recorded) -> Result<f64, Stop> {
     let stderr = &recorded.finished.stderr;
     let before = stderr.split_once(" s of CPU time").map(|(before, _)| before);
-    let told = before.and_then(|before| before.rsplit(' ').next()?.parse().ok());
-    told.ok_or_else(|| Stop::Failed(format!("the summary says no CPU time: {stderr}")))
+    let seconds = before.and_then(|before| before.rsplit(' ').next()?.parse().ok());
+    seconds.ok_or_else(|| Stop::Failed(format!("the summary says no CPU time: {stderr}")))
 }
 
 /// Records a command between which and the recorder another program measures it.

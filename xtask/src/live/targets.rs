@@ -41,7 +41,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_command_says_how_long_a_process_is_recorded", beside_command),
     Test::new("the_system_is_recorded_while_a_command_runs", system_beside_command),
     Test::new("only_the_chosen_cpus_are_sampled", chosen_cpus),
-    Test::new("what_cannot_be_recorded_is_told_in_a_sentence", refusals).parallel(),
+    Test::new("what_cannot_be_recorded_is_a_sentence", refusals).parallel(),
     Test::new("few_descriptors_are_no_obstacle", few_descriptors),
     Test::new("a_plain_user_cannot_record_the_machine", not_permitted),
 ];

@@ -63,18 +63,18 @@ fn build(test: &Context<'_>, name: &str, level: &str) -> Result<Program, Stop> {
 
 /// The code id and the debug id from `doctor`.
 fn ids(test: &Context<'_>, image: &Path) -> Result<(String, String)> {
-    let told = test.nyquist(&["doctor"]).path(image).run()?.succeeded()?.stdout_text();
+    let output = test.nyquist(&["doctor"]).path(image).run()?.succeeded()?.stdout_text();
     let word = |before: &str| {
-        let after = told.split_once(before)?.1;
+        let after = output.split_once(before)?.1;
         after.split([',', ' ', '\n']).next().map(str::to_owned)
     };
-    word("code id ").zip(word("debug id ")).with_context(|| format!("no ids: {told}"))
+    word("code id ").zip(word("debug id ")).with_context(|| format!("no ids: {output}"))
 }
 
 /// The addresses of the code, byte by byte, by the headers as llvm-readobj shows them.
 fn code_addresses(image: &Path) -> Result<Vec<u64>, Stop> {
-    let told = tool(Command::new("llvm-readobj").arg("--sections").arg(image))?;
-    let text = told.split_once("Name: .text").context("no .text")?.1;
+    let output = tool(Command::new("llvm-readobj").arg("--sections").arg(image))?;
+    let text = output.split_once("Name: .text").context("no .text")?.1;
     let number = |field: &str| -> Result<u64> {
         let digits = text.split_once(field).and_then(|(_, rest)| rest.split_whitespace().next());
         let digits = digits.and_then(|digits| digits.strip_prefix("0x")).context("no number")?;
@@ -106,9 +106,9 @@ fn reported_with(test: &Context<'_>, profile: &Value, options: &[&str]) -> Resul
     fs::write(&file, profile.to_string()).context("no profile")?;
     let report =
         test.nyquist(&["report", "--functions", "--limit", "0", "--full-names", "--json"]).args(options);
-    let told = report.path(&file).run()?.succeeded()?.stdout_text();
+    let output = report.path(&file).run()?.succeeded()?.stdout_text();
     let mut names = BTreeSet::new();
-    let mut open = vec![serde_json::from_str(&told).context("no JSON")?];
+    let mut open = vec![serde_json::from_str(&output).context("no JSON")?];
     while let Some(value) = open.pop() {
         match value {
             Value::Array(items) => open.extend(items),
@@ -136,8 +136,8 @@ fn oracle(image: &Path, addresses: &[u64]) -> Result<BTreeSet<String>, Stop> {
     let mut command = Command::new("llvm-symbolizer");
     command.args(["--output-style=JSON", "--inlines", "--demangle", "--obj"]).arg(image);
     command.args(addresses.iter().map(|address| format!("{:#x}", base + address)));
-    let told = tool(&mut command)?;
-    let answers = serde_json::Deserializer::from_str(&told).into_iter::<Value>();
+    let output = tool(&mut command)?;
+    let answers = serde_json::Deserializer::from_str(&output).into_iter::<Value>();
     let mut names = BTreeSet::new();
     let answers: Vec<Value> = answers.collect::<Result<_, _>>().context("no JSON")?;
     // Some versions print an answer a line, others all of them as an array.
@@ -261,8 +261,8 @@ fn mingw(test: &Context<'_>) -> Verdict {
     let compile = ["-O2", "-g", "-o", "program.exe"];
     tool(Command::new("x86_64-w64-mingw32-gcc").args(compile).arg(&source).current_dir(&folder))?;
     let image = folder.join("program.exe");
-    let told = test.nyquist(&["doctor"]).path(&image).run()?.succeeded()?.stdout_text();
-    expect_contains("what is told", &told, "names, lines and inlined calls from its debug info (DWARF)")?;
+    let output = test.nyquist(&["doctor"]).path(&image).run()?.succeeded()?.stdout_text();
+    expect_contains("messages", &output, "names, lines and inlined calls from its debug info (DWARF)")?;
     let addresses = code_addresses(&image)?;
     let found = reported(test, &profile(&addresses, &ids(test, &image)?), &folder)?;
     for name in ["inner", "outer", "main"] {
@@ -273,22 +273,22 @@ fn mingw(test: &Context<'_>) -> Verdict {
 
 fn doctor(test: &Context<'_>) -> Verdict {
     let program = build(test, "doctor", "-O2")?;
-    let tell = |path: &Path| -> Result<String> {
+    let describe = |path: &Path| -> Result<String> {
         Ok(test.nyquist(&["doctor", "-v"]).path(path).run()?.succeeded()?.stdout_text())
     };
-    let told = tell(&program.image)?;
+    let output = describe(&program.image)?;
     for part in ["program.pdb (PDB)", "table of functions (.pdata, ", "code id ", "debug id "] {
-        expect_contains("of the image", &told, part)?;
+        expect_contains("of the image", &output, part)?;
     }
     let (_, debug_id) = ids(test, &program.image)?;
-    expect_contains("of the PDB", &tell(&program.pdb)?, &format!("a PDB: debug id {debug_id}"))?;
+    expect_contains("of the PDB", &describe(&program.pdb)?, &format!("a PDB: debug id {debug_id}"))?;
     let summary = tool(Command::new("llvm-pdbutil").args(["dump", "--summary"]).arg(&program.pdb))?;
     let guid = summary.split_once("GUID: {").and_then(|(_, rest)| rest.split('}').next());
     let guid = guid.context("no GUID")?.replace('-', "").to_uppercase();
     expect_contains("the id", &debug_id, &guid)?;
     fs::remove_file(&program.pdb).context("no PDB")?;
-    let told = tell(&program.image)?;
-    expect_contains("without the PDB", &told, "only 1 exported functions")?;
-    expect_contains("without the PDB", &told, "folder of program.pdb with --symbol-dir")?;
-    expect_contains("without the PDB", &told, "program.pdb: no such file")
+    let output = describe(&program.image)?;
+    expect_contains("without the PDB", &output, "only 1 exported functions")?;
+    expect_contains("without the PDB", &output, "folder of program.pdb with --symbol-dir")?;
+    expect_contains("without the PDB", &output, "program.pdb: no such file")
 }
