@@ -1,4 +1,4 @@
-//! The programs that are recorded, made as long as this machine needs.
+//! The recorded programs, with run times that are adapted to this machine.
 
 use std::ffi::OsString;
 
@@ -7,18 +7,19 @@ use anyhow::Result;
 use super::measure::Bench;
 use crate::many_functions::write_functions;
 
-/// How many times as long each of a few threads works as each of two hundred.
+/// The ratio of the work of each thread in a small program to that of each of two hundred threads.
 pub(super) const CROWD: f64 = 30.0;
 
-/// Work that is recorded.
+/// A program to record.
 pub(crate) struct Program {
     /// Its name in the tables.
     pub(crate) name: String,
-    /// The words that run it.
+    /// Its command line.
     pub(crate) command: Vec<OsString>,
 }
 
-/// The workload `fixed_work` in one of its builds, with as many passes as one thread makes in so many seconds.
+/// The workload `fixed_work` in one of its builds, with as many passes as one thread makes in this many
+/// seconds.
 pub(crate) fn fixed_work(bench: &Bench<'_>, build: &str, threads: u32, seconds: f64) -> Result<Program> {
     const TRIAL: f64 = 10_000.0;
     let workload = bench.measured.with_file_name(format!("fixed_work-{build}"));
@@ -31,17 +32,17 @@ pub(crate) fn fixed_work(bench: &Bench<'_>, build: &str, threads: u32, seconds: 
     Ok(Program { name, command: command(passes, threads) })
 }
 
-/// The workload `ticks`, which timers switch on a thousand times a second, for so many seconds of the clock.
+/// The workload `ticks`, which timers start a thousand times a second, for this many seconds of wall time.
 pub(crate) fn ticks(bench: &Bench<'_>, seconds: f64) -> Program {
-    /// Its work in each millisecond.
+    /// Its work in each millisecond, in milliseconds.
     const PART: f64 = 0.3;
     let workload = bench.measured.with_file_name("ticks");
     let name = "C, 0.3 ms of work at the beginning of each millisecond".to_owned();
     Program { name, command: vec![workload.into(), format!("{:.0}", 1000.0 * PART * seconds).into()] }
 }
 
-/// The Rust compiler at work for about so many seconds: a large program with hundreds of thousands of symbols,
-/// and with deep stacks.
+/// The Rust compiler, running for about this many seconds. It is a large program with hundreds of thousands
+/// of symbols and with deep stacks.
 pub(crate) fn rustc(bench: &Bench<'_>, seconds: f64) -> Result<Program> {
     const TRIAL: u32 = 200;
     let source = bench.folder.join("generated.rs");

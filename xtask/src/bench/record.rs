@@ -1,4 +1,5 @@
-//! `cargo xtask bench record`: all recorders on the same programs, round after round, and the tables of it.
+//! `cargo xtask bench record`: measures all recorders on the same programs, round after round, and prints the
+//! tables.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,16 +14,17 @@ use super::spread::cell;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
-/// How long and how often.
+/// The duration and the number of measurements.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How often every recorder has its turn
+    /// How often every recorder is measured
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// CPU seconds of each thread where the slowdown is measured; of two hundred threads, of seven together
+    /// CPU seconds of each thread where the slowdown is measured; two hundred threads use as much together as
+    /// seven
     #[arg(long, default_value_t = 5.0)]
     short: f64,
-    /// Seconds of the recordings that are timed until they are saved
+    /// Seconds of the recordings whose time to save is measured
     #[arg(long, default_value_t = 10.0)]
     long: f64,
     /// Measures this program and builds none
@@ -75,7 +77,7 @@ impl Table {
 /// Measures and prints the tables.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
-        // Programs are run in folders of their own.
+        // Programs run in folders of their own, so the path must be absolute.
         Some(path) => fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?,
         None => {
             ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
@@ -92,7 +94,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Table::ALL.into_iter().filter(wanted).try_for_each(|table| table.measure(options, &bench, &recorders))
 }
 
-/// Prints the machine, and the versions of the others.
+/// Prints the machine, and the versions of the other recorders.
 pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
     let cpus = fs::read_to_string("/proc/cpuinfo")?;
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -114,7 +116,7 @@ pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
 /// How much slower a busy program gets, and the recorder's CPU time.
 fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     println!("\n## Slowdown and the recorder's CPU time\n");
-    // Built with frame pointers and with unwind tables, so that every mode works.
+    // The program is built with frame pointers and with unwind tables, so that every mode works.
     for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / program::CROWD)] {
         let program = program::fixed_work(bench, "fp", threads, seconds)?;
         let rates = [1000, 10_000];
@@ -152,7 +154,8 @@ fn print_slowdown(program: &Program, rows: &[Row<'_>]) {
     println!();
 }
 
-/// How long the profile takes from the command's end on, and how many samples there are for its CPU time.
+/// How long saving the profile takes after the command's end, and how many samples there are for its CPU
+/// time.
 fn saving(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     const RATE: u32 = 1000;
     println!("\n## From the command's end to the profile, and samples against CPU time\n");

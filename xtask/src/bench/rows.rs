@@ -13,7 +13,7 @@ pub(crate) struct Row<'a> {
     failure: Option<String>,
 }
 
-/// Gives every row its turn, round after round, so that a busy moment of the machine affects all.
+/// Measures every row once in each round, so that a busy moment of the machine affects all rows.
 pub(crate) fn take_turns(rounds: u32, bench: &Bench<'_>, program: &Program, rows: &mut [Row<'_>]) {
     for round in 1..=rounds {
         for row in rows.iter_mut() {
@@ -32,7 +32,7 @@ impl<'a> Row<'a> {
         self.recorder.map_or("unrecorded", |recorder| recorder.name)
     }
 
-    /// One run; after a failure none any more.
+    /// Makes one run. After a failure, there are no further runs.
     fn measure(&mut self, bench: &Bench<'_>, program: &Program) {
         if self.failure.is_some() {
             return;
@@ -52,7 +52,7 @@ impl<'a> Row<'a> {
         cell(digits, self.runs.iter().map(figure))
     }
 
-    /// A cell that only a recorder has.
+    /// A cell that is empty if there is no recorder.
     pub(crate) fn recorded(&self, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
         self.recorder.map_or_else(String::new, |_| self.cell(digits, figure))
     }

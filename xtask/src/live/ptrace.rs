@@ -263,8 +263,8 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
 fn expect_undisturbed(test: &Context<'_>, words: &[&str]) -> Verdict {
     for _ in 0..3 {
         let recorded = record(test, words).options(&["-r", "10000"]).run_well()?;
-        let stderr = recorded.finished.stdout_text();
-        expect_contains("what the program says", &stderr, " 0 interrupted, 0 early")?;
+        let output = recorded.finished.stdout_text();
+        expect_contains("what the program says", &output, " 0 interrupted, 0 early")?;
     }
     Ok(())
 }
