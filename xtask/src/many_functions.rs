@@ -1,4 +1,4 @@
-//! A Rust source file with many functions, for the compiler to work on.
+//! Writes a Rust source file with many functions, which gives the compiler work.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-/// Functions that take the compiler some work, all of them different.
+/// Writes this many different functions, each of which takes the compiler some time.
 pub(crate) fn write_functions(path: &Path, count: u32) -> Result<()> {
     let mut text = String::from("use std::collections::BTreeMap;\n");
     for number in 2..count + 2 {

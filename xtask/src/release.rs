@@ -1,4 +1,4 @@
-//! Builds nyquist as it is shipped.
+//! Builds nyquist in release mode, as it is shipped.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use crate::steps::{cargo, succeeds};
 
-/// Builds the program in release mode, and returns its path.
+/// Builds the program, and returns its path.
 pub(crate) fn build_nyquist() -> Result<PathBuf> {
     let build = cargo(&["build", "--release", "--quiet", "--package", "nyquist"]);
     ensure!(succeeds(build)?, "nyquist does not build");

@@ -1,8 +1,8 @@
-//! A file that is damaged, as it is before that.
+//! A file before it is damaged.
 
 use std::path::PathBuf;
 
-/// A good file, its path, and the commands that read it there.
+/// A valid file, its path, and the commands that read it there.
 pub(super) struct Seed {
     pub(super) place: PathBuf,
     pub(super) bytes: Vec<u8>,
