@@ -1,4 +1,5 @@
-//! How a test has programs sampled: as well as the machine can, or by ptrace where `perf_event_open` is refused.
+//! How a test samples programs: by the best method on this machine, or by ptrace where `perf_event_open` is
+//! refused.
 
 use super::context::Context;
 use super::invocation::Invocation;
@@ -10,7 +11,7 @@ pub(crate) enum By {
     Ptrace,
 }
 
-/// The check, which must hold either way.
+/// Both ways. A test must pass with each of them.
 pub(crate) const BOTH: [By; 2] = [By::Best, By::Ptrace];
 
 impl By {

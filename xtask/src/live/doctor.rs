@@ -1,5 +1,5 @@
-//! `nyquist doctor` and `nyquist setup`: deficiencies of the machine, a program or a process are found, and
-//! only confirmed changes are made.
+//! `nyquist doctor` and `nyquist setup`: they find deficiencies of the machine, a program or a process. Only
+//! confirmed changes are made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("setup_gives_capabilities_when_asked", capabilities).quick(),
 ];
 
-/// A look that finds that recording is possible.
+/// The output of a check that finds that recording is possible.
 fn doctor(call: Invocation<'_>, options: &[&str]) -> Result<String, anyhow::Error> {
     Ok(call.args(options).run()?.succeeded()?.stdout_text())
 }
@@ -96,7 +96,7 @@ fn names(test: &Context<'_>) -> Verdict {
     expect_contains("of the Rust program", &output, "names, lines")
 }
 
-/// The same program, built in both ways.
+/// The same program is built with frame pointers and without them.
 fn frame_pointers(test: &Context<'_>) -> Verdict {
     const LOSES: &str = "--call-graph fp loses callers of the others";
     let output = of_file(test, &test.workload("fixed_work-fp"), &[])?;
@@ -114,7 +114,7 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
     )?;
     expect_contains("of the one that does not", &output, LOSES)?;
     expect_contains("of the one that does not", &output, "build with -fno-omit-frame-pointer")?;
-    // Where stacks depend on them, by the first instructions of its functions.
+    // If stacks depend on frame pointers, the first instructions of the functions are checked.
     let output = of_file(test, &test.workload("shares-fp-no-cfi"), &[])?;
     expect_contains(
         "without unwind information",
@@ -193,7 +193,7 @@ fn missing(test: &Context<'_>) -> Verdict {
         expect_eq("the status", finished.status.code(), Some(1))?;
         expect_contains("stderr", &finished.stderr, part)
     };
-    // Linux has no process of a higher number (PID_MAX_LIMIT).
+    // Linux allows no higher process id (PID_MAX_LIMIT).
     check(&["4194305"], "there is no process 4194305")?;
     check(&["./no-such-file"], "no such file")?;
     check(&["/etc/passwd"], "not an object file")?;
@@ -228,10 +228,10 @@ fn no_leave(test: &Context<'_>) -> Verdict {
     expect(!Path::new(LASTING).exists(), "the lasting file was written")
 }
 
-/// The file of lasting settings.
+/// The file with the lasting settings.
 const LASTING: &str = "/etc/sysctl.d/60-nyquist.conf";
 
-/// The settings as a machine is delivered with, all of which `setup` changes.
+/// Sets the values that a machine is delivered with, all of which `setup` changes.
 fn as_delivered() -> Result<Paranoid, Stop> {
     let mut held = at_paranoid(2)?;
     held.set("kptr_restrict", 1)?;
@@ -239,7 +239,7 @@ fn as_delivered() -> Result<Paranoid, Stop> {
     Ok(held)
 }
 
-/// That the settings were changed as was shown, and that it was said for how long.
+/// Checks that the settings were changed as shown, and that the output says for how long.
 fn expect_set_up(shown: &str, until: &str) -> Result<String, Stop> {
     expect_contains("what is shown", shown, &format!("These settings are changed, {until}:"))?;
     let buffers = shown.lines().find_map(|line| line.strip_prefix("  kernel.perf_event_mlock_kb: 516 -> "));
@@ -271,7 +271,7 @@ fn set_up(test: &Context<'_>) -> Verdict {
     expect_contains("once more", &again, "Nothing is to be changed")
 }
 
-/// Nothing is done before the answer, nor after any but a clear yes.
+/// Nothing is changed before the answer, and only a clear yes allows the change.
 fn asked(test: &Context<'_>) -> Verdict {
     let _held = as_delivered()?;
     let settings = || -> Result<Vec<String>, anyhow::Error> {
@@ -300,7 +300,7 @@ fn asked(test: &Context<'_>) -> Verdict {
     expect(!Path::new(LASTING).exists(), "they were made to last")
 }
 
-/// The file goes to a file system of its own, which ends with the command.
+/// The file is written to a separate file system, which exists only during the command.
 fn lasting(test: &Context<'_>) -> Verdict {
     let _held = as_delivered()?;
     let script = format!("mount -t tmpfs none /etc/sysctl.d && \"$@\" && echo --- && cat {LASTING}");
@@ -323,7 +323,7 @@ fn lasting(test: &Context<'_>) -> Verdict {
     expect(!Path::new(LASTING).exists(), "the file was written outside")
 }
 
-/// A copy of the program under test, to be given capabilities.
+/// A copy of the program under test, which will get capabilities.
 fn copied(test: &Context<'_>) -> Result<PathBuf, anyhow::Error> {
     let copy = test.path("nyquist");
     fs::copy(test.nyquist_path(), &copy)?;
@@ -348,7 +348,7 @@ fn capabilities(test: &Context<'_>) -> Verdict {
     records_kernel_code(test, &copy)
 }
 
-/// That a plain user gets kernel code, and short processes, by this copy of the program.
+/// Checks that a plain user can record kernel code and short processes with this copy of the program.
 fn records_kernel_code(test: &Context<'_>, program: &Path) -> Verdict {
     let (profile, truth) = (test.fresh("profile.json.gz"), test.fresh("truth.jsonl"));
     let call = test.program(program).args(&["record", "-s", "-o"]).path(&profile).args(&["--"]);
