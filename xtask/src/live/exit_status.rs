@@ -1,4 +1,4 @@
-//! The recorder's exit status is the command's, as a shell shows it.
+//! The recorder's exit status is that of the command, as a shell shows it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
