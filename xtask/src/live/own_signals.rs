@@ -1,4 +1,4 @@
-//! The signals that a program sends itself and its children are its own: it gets them as without a recorder.
+//! A program receives the signals that it sends to itself and its children as it does without a recorder.
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
@@ -12,8 +12,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_parent_hears_of_each_stop_of_its_child", child_states),
 ];
 
-/// Checks that a program has the same output when it is recorded, however often it is stopped. Returns the
-/// output.
+/// Checks that a recorded program has the same output as without a recorder, however often it is stopped.
+/// Returns the output.
 fn expect_alike(test: &Context<'_>, words: &[&str]) -> Result<String, Stop> {
     let alone = test.program(test.workload(words[0])).args(&words[1..]).run()?.succeeded()?.stdout_text();
     for (how, recording) in by_both(test, || test.record(words).options(&["-r", "10000"])) {
@@ -54,7 +54,7 @@ fn queued(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// By `waitid` and by `SIGCHLD`, for stops and for going on.
+/// Checks `waitid` and `SIGCHLD`, both for stopping and for continuing.
 fn child_states(test: &Context<'_>) -> Verdict {
     let output = expect_alike(test, &["child_states", "20"])?;
     let count = |part: &str| output.lines().filter(|line| line.ends_with(part)).count();

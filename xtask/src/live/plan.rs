@@ -1,8 +1,8 @@
-//! What a live run has to test, and which of its tests run.
+//! Describes a live run: the program under test, and which tests run.
 
 use std::path::PathBuf;
 
-/// The context of a live run.
+/// The settings of a live run.
 pub(crate) struct Plan {
     /// The program under test.
     pub nyquist: PathBuf,
@@ -10,10 +10,11 @@ pub(crate) struct Plan {
     pub workloads: PathBuf,
     /// Only the tests that are marked quick.
     pub quick: bool,
-    /// Words of which one must be in a test's name; empty: all tests but those left out.
+    /// Words, one of which must be in a test's name. If there are none, all tests run except those that are
+    /// left out.
     pub filter: Vec<String>,
-    /// The topics that are left out, unless a word names them.
+    /// The topics that are left out, unless the filter has a word.
     pub left_out: Vec<&'static str>,
-    /// Whether tests run that are part of complete runs alone.
+    /// Whether to run tests that are only part of complete runs.
     pub all: bool,
 }
