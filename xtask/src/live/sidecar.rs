@@ -1,4 +1,4 @@
-//! The names that samply leaves in a file beside a profile, of a program that is not here any more.
+//! The file with names that samply saves beside a profile, for a program that no longer exists.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ pub(super) const TESTS: &[Test] = &[
 const ADDRESSES: [u64; 3] = [0x1004, 0x1010, 0x2008];
 const BREAKPAD_ID: &str = "DFB8E43AF2423D73A453AEB6A777EF750";
 
-/// Writes a profile of a program that is gone, and samply's file beside it.
+/// Writes a profile of a missing program, and samply's file beside it.
 fn write(test: &Context<'_>, sidecar: &str) -> anyhow::Result<String> {
     let lib = json!({
         "name": "gone", "path": "/nonexistent/gone", "debugName": "gone", "debugPath": "/nonexistent/gone",
@@ -61,7 +61,7 @@ fn names(test: &Context<'_>) -> Verdict {
     let lines = test.nyquist(&["annotate", "inlined", &profile]).run()?.succeeded()?.stdout_text();
     expect_contains("the lines", &lines, "gone.c")?;
     expect_contains("the lines", &lines, "7")?;
-    // Without the file there are none.
+    // Without the file, there are no names.
     fs::remove_file(test.path("p.syms.json"))?;
     let report = test.nyquist(&["report", &profile]).run()?.succeeded()?;
     expect(!report.stdout_text().contains("outer"), report.stdout_text())

@@ -1,4 +1,5 @@
-//! `nyquist stat`: its counts are those of perf and of the kernel's own account, and the command is left alone.
+//! `nyquist stat`: its counts are compared with those of perf and the kernel, and the command is not
+//! disturbed.
 
 use serde_json::Value;
 
@@ -45,7 +46,7 @@ fn stat(test: &Context<'_>, options: &[&str], command: &[&str]) -> Result<Value,
     Ok(serde_json::from_slice(&std::fs::read(&output)?)?)
 }
 
-/// The value of an event by `perf stat -x,`.
+/// The value of an event that `perf stat -x,` prints.
 fn by_perf(test: &Context<'_>, event: &str, command: &[&str]) -> Result<f64, Stop> {
     let output = test.fresh("perf.csv");
     let call = test.program("perf").args(&["stat", "-x,", "-e", event, "-o"]).path(&output).args(&["--"]);
@@ -211,7 +212,7 @@ fn attached(test: &Context<'_>) -> Verdict {
     expect_eq("the status", stopped.code(), 0)
 }
 
-/// What a thread of `counted_threads` says of itself: its name, its number, and the faults that the kernel has counted of it.
+/// What a thread of `counted_threads` prints: its name, its id, and the kernel's count of its page faults.
 type Said = (String, u64, f64);
 
 fn said(output: &str) -> Vec<Said> {
@@ -222,7 +223,7 @@ fn said(output: &str) -> Vec<Said> {
     output.lines().filter_map(thread).collect()
 }
 
-/// A count of the thread of a name in the JSON, and the thread's number.
+/// The count for a thread with this name in the JSON, and the thread's id.
 fn of_thread(json: &Value, name: &str, event: &str) -> Result<(f64, u64), anyhow::Error> {
     let rows = json["events"].as_array().into_iter().flatten();
     let row = rows.into_iter().find(|row| row["event"] == event && row["thread"]["name"] == name);
@@ -230,7 +231,7 @@ fn of_thread(json: &Value, name: &str, event: &str) -> Result<(f64, u64), anyhow
     count.ok_or_else(|| anyhow::anyhow!("no count of {event} of {name} in {json}"))
 }
 
-/// Compares the counts of a run with what the threads say of themselves.
+/// Compares the counts of a run with what the threads print.
 fn expect_threads_counted(finished: &Finished, events: [&str; 2]) -> Verdict {
     let said = said(&finished.stdout_text());
     let json = finished.stdout_text();
@@ -240,7 +241,7 @@ fn expect_threads_counted(finished: &Finished, events: [&str; 2]) -> Verdict {
     for (name, tid, faults) in said {
         let (counted, counted_tid) = of_thread(&json, &name, events[1])?;
         expect_eq("the number of the thread", counted_tid, tid)?;
-        // Its end touches a page more, or none.
+        // The end of a thread touches at most one more page.
         expect((counted - faults).abs() <= 3.0, format_args!("{name}: {counted} faults of {faults}"))?;
         let number = name.strip_prefix("worker-").and_then(|number| number.parse::<f64>().ok());
         let (clock, wanted) =
@@ -250,11 +251,11 @@ fn expect_threads_counted(finished: &Finished, events: [&str; 2]) -> Verdict {
             format_args!("{name}: {clock} ms of {wanted}"),
         )?;
     }
-    // The child that has become another program is a thread, too.
+    // The child that calls exec also counts as a thread.
     expect(of_thread(&json, "true", events[1])?.0 > 10.0, "the child has touched no page")
 }
 
-/// Runs the three threads without a wait.
+/// A call that runs the three threads, which do not have to wait.
 fn counted_threads<'a>(test: &'a Context<'_>, options: &[&str]) -> Result<Invocation<'a>, anyhow::Error> {
     let go = test.path("go");
     std::fs::write(&go, "")?;
@@ -267,7 +268,7 @@ fn threads_of_command(test: &Context<'_>) -> Verdict {
     super::expect::need_root()?;
     let finished = counted_threads(test, &[])?.run()?.succeeded()?;
     expect_threads_counted(&finished, ["task-clock", "page-faults"])?;
-    // perf counts the threads of a process that runs, and no others.
+    // perf counts only the threads of a process that runs already.
     let go = test.fresh("go-later");
     let threads = test.program(test.workload("counted_threads")).path(&go).start()?;
     let pid = threads.pid().to_string();
@@ -286,7 +287,7 @@ fn threads_of_command(test: &Context<'_>) -> Verdict {
     for (name, tid, faults) in said {
         let line = text.lines().find(|line| line.starts_with(&format!("{name}-{tid},"))).unwrap_or_default();
         let by_perf = line.split(',').nth(1).and_then(|count| count.parse::<f64>().ok());
-        // Before perf looked, the thread had begun.
+        // The thread had begun before perf attached to it.
         let agrees = by_perf.is_some_and(|by_perf| (by_perf - faults).abs() <= 15.0);
         expect(agrees, format_args!("{name} by perf: `{line}` beside {faults} in {text}"))?;
     }
@@ -324,7 +325,7 @@ fn threads_across_exec(test: &Context<'_>) -> Verdict {
     expect_measured(clock >= 45e6, format_args!("{clock} ns of the thread that has called exec"))
 }
 
-/// Stopped, continued and killed processes go on and end as without a tracer.
+/// Processes that are stopped, continued or killed behave as without a tracer.
 fn threads_controlled(test: &Context<'_>) -> Verdict {
     let scripts = [
         ("(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo went on; exit 7", 7, "went on\n"),
@@ -336,7 +337,7 @@ fn threads_controlled(test: &Context<'_>) -> Verdict {
         let finished = test.nyquist(&["stat", "--per-thread", "sh", "-c", script]).run()?;
         expect_eq(script, (finished.code(), finished.stdout_text()), (status, printed.to_owned()))?;
     }
-    // What lives on after the command, or after the time, is counted until then and let go.
+    // A process that outlives the command or the time limit is counted until then, and then released.
     for options in [&["sh", "-c", "sleep 60 & sleep 1"][..], &["-d", "0.2", "sleep", "60"]] {
         let finished = test.nyquist(&["stat", "--per-thread", "-e", "page-faults"]).args(options).run()?;
         expect_eq("the status", finished.code(), 0)?;
@@ -356,7 +357,7 @@ fn threads_too_many(test: &Context<'_>) -> Verdict {
     });
     let not_counted = not_counted.and_then(|number| number.parse::<usize>().ok()).unwrap_or_default();
     expect(counted > 0 && not_counted > 0, format_args!("{counted} of 40 are counted: {}", finished.stderr))?;
-    // `seq` is a thread, too.
+    // `seq` is counted as a thread, too.
     expect((40..=41).contains(&(counted + not_counted)), format_args!("{counted} and {not_counted} of 40"))
 }
 
@@ -372,7 +373,7 @@ fn probes_by_thread(test: &Context<'_>) -> Verdict {
     let rows: Vec<_> = counted["events"].as_array().into_iter().flatten().cloned().collect();
     let of_threads = rows.iter().filter(|row| row["thread"].is_object());
     let calls: Vec<_> = of_threads.filter_map(|row| row["mean"].as_f64()).collect();
-    // The shell, and the main threads, call it not once.
+    // The shell and the main threads never call the function.
     expect_eq("the calls in all threads", calls.iter().sum::<f64>(), 6.0)?;
     expect_eq("the threads that have called it", calls.iter().filter(|calls| **calls > 0.0).count(), 6)
 }
@@ -385,13 +386,13 @@ fn probes(test: &Context<'_>) -> Verdict {
     let threads = test.workload("threads").display().to_string();
     let (main, burn) = (format!("{threads}:main"), format!("{threads}:thread_burn"));
     let events = format!("{main},{burn},{burn}%return");
-    // Children can be born, and their calls and those of threads count.
+    // The command creates children. Their calls and those of threads count, too.
     let script = format!("{threads} 10; {threads} 10");
     let counted = stat(test, &["-e", &events], &["sh", "-c", &script])?;
     expect_eq("calls of main", mean(&counted, &main)?, 2.0)?;
     expect_eq("calls in threads", mean(&counted, &burn)?, 6.0)?;
     expect_eq("returns", mean(&counted, &format!("{burn}%return"))?, 6.0)?;
-    // A member of a template of C++ by the last part of its name, and overloads.
+    // A member of a C++ template is found by the last part of its name. Overloads are reported.
     let names = test.workload("names").display().to_string();
     let member = format!("{names}:sort_items");
     let counted = stat(test, &["-e", &member], &[&names, "10"])?;

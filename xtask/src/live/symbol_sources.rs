@@ -1,4 +1,4 @@
-//! Where names come from beside the files themselves: the cache, debuginfod, the user's folders.
+//! Other sources of names than the files themselves: the cache, debuginfod, and the user's folders.
 
 use std::collections::HashMap;
 use std::fs;
@@ -33,7 +33,7 @@ fn cache(test: &Context<'_>, words: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(&finished.stdout_text())?)
 }
 
-/// How many answers are kept of the workload `shares`.
+/// How many answers about the workload `shares` the cache contains.
 fn answers(test: &Context<'_>) -> Result<u64> {
     let shown = cache(test, &[])?;
     let modules = shown["answers"]["modules"].as_array().context("no modules")?;
@@ -46,7 +46,7 @@ fn kept(test: &Context<'_>) -> Verdict {
     expect_lines(&test.record(&["shares", "300"]).run_well()?)?;
     let first = answers(test)?;
     expect(first > 3, format_args!("{first} answers are kept of shares"))?;
-    // From the cache, names and lines are the same.
+    // With the cache, names and lines are the same.
     expect_lines(&test.record(&["shares", "300"]).run_well()?)?;
     let shown = cache(test, &[])?;
     Documents::read()?.hold(&["cache"], &shown)?;
@@ -99,7 +99,7 @@ fn users_cache(test: &Context<'_>) -> Verdict {
     expect(files > 0, "nothing was kept")
 }
 
-/// The debug file of `shares-build-id`, and where a server has it.
+/// The debug file of `shares-build-id`, and its path on a server.
 fn debug_info(test: &Context<'_>) -> Result<(String, Vec<u8>)> {
     let id = crate::workloads::build_id(&test.workload("shares-build-id"))?;
     let file = test.workload(&format!(".build-id/{}/{}.debug", &id[..2], &id[2..]));
@@ -114,10 +114,10 @@ fn by_debuginfod(test: &Context<'_>) -> Verdict {
         let url = url.clone();
         test.record(&["shares-build-id", "500"]).with(move |call| call.env("DEBUGINFOD_URLS", url.clone()))
     };
-    // Without a named server none is asked, and no lines are found.
+    // If no server is named, no server is asked, and no lines are found.
     test.record(&["shares-build-id", "100"]).run_well()?;
     expect(server.requests().is_empty(), "a server was asked that nobody has named")?;
-    // Answers that were kept without the debug file do not stand in its way.
+    // Answers that were kept without the debug file do not prevent that it is used.
     expect_lines(&recording().run_well()?)?;
     let asked = || server.requests().iter().filter(|asked| **asked == path).count();
     expect_eq("how often it was asked for", asked(), 1)?;
