@@ -22,7 +22,7 @@ const SETTLED: Duration = Duration::from_millis(700);
 
 /// How many threads are checked in one pass, one after the other. Checking hundreds in each pass would use a
 /// whole CPU.
-const LOOKED_AT: usize = 16;
+const CHECKED_AT_ONCE: usize = 16;
 
 /// The cost of attaching, in milliseconds.
 struct Attached {
@@ -154,11 +154,11 @@ impl Tasks {
 
     /// How many threads are stopped, estimated from the sampled ones.
     fn stopped(&mut self) -> f64 {
-        let (all, looked_at) = (self.stats.len(), self.stats.len().min(LOOKED_AT));
-        let turn = (0..looked_at).map(|at| &self.stats[(self.next + at) % all]);
+        let (all, checked) = (self.stats.len(), self.stats.len().min(CHECKED_AT_ONCE));
+        let turn = (0..checked).map(|at| &self.stats[(self.next + at) % all]);
         let stopped = turn.filter(|stat| is_stopped(stat)).count();
-        self.next += looked_at;
-        (stopped * all) as f64 / looked_at.max(1) as f64
+        self.next += checked;
+        (stopped * all) as f64 / checked.max(1) as f64
     }
 }
 
@@ -180,9 +180,9 @@ mod tests {
         let (stopped, running) = (asleep(), asleep());
         sys::signal_process(stopped.0.id(), libc::SIGSTOP).unwrap();
         let mut stats: Vec<File> = Vec::new();
-        for at in 0..2 * LOOKED_AT {
+        for at in 0..2 * CHECKED_AT_ONCE {
             // A quarter of all threads are stopped: half of those that the first pass checks.
-            let process = if at < LOOKED_AT / 2 { &stopped } else { &running };
+            let process = if at < CHECKED_AT_ONCE / 2 { &stopped } else { &running };
             stats.push(File::open(format!("/proc/{}/stat", process.0.id())).unwrap());
         }
         while !is_stopped(&stats[0]) {
@@ -190,7 +190,7 @@ mod tests {
         }
         let mut tasks = Tasks { stats, next: 0 };
         let looks = [(); 3].map(|()| tasks.stopped() as usize);
-        assert_eq!(looks, [LOOKED_AT, 0, LOOKED_AT]);
+        assert_eq!(looks, [CHECKED_AT_ONCE, 0, CHECKED_AT_ONCE]);
         let few = [&stopped, &running].map(|process| Tasks::of(process.0.id()).unwrap().stopped() as usize);
         assert_eq!(few, [1, 0]);
     }

@@ -5,20 +5,20 @@ use std::fs;
 use anyhow::{Context as _, Result};
 
 use super::measure::Bench;
-use super::program::{self, Program};
+use super::program::{self, CROWD, Program};
 use super::recorder::Recorder;
 use super::spread::cell;
 use crate::holds::Holds;
 
 /// Measures and prints the table. `seconds` is the CPU time of each thread; each of two hundred threads gets
-/// less ([`program::CROWD`]).
+/// less ([`CROWD`]).
 pub(crate) fn measure(rounds: u32, seconds: f64, bench: &Bench<'_>, by_ptrace: &Recorder) -> Result<()> {
     println!("\n## Holds by ptrace\n");
     println!(
         "| program | Hz | looks a second | median, µs | 99th percentile, µs | all of the command's time, % |"
     );
     println!("|---|---|---|---|---|---|");
-    for (threads, seconds) in [(1, seconds), (2, seconds), (200, seconds / program::CROWD)] {
+    for (threads, seconds) in [(1, seconds), (2, seconds), (200, seconds / CROWD)] {
         let program = program::fixed_work(bench, "fp", threads, seconds)?;
         for rate in [1000, 10_000] {
             let runs = (1..=rounds).map(|round| {

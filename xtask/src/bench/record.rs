@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, ensure};
 
 use super::measure::{Bench, Run};
-use super::program::{self, Program};
+use super::program::{self, CROWD, Program};
 use super::recorder::{self, Recorder};
 use super::rows::{Row, take_turns};
 use super::spread::cell;
@@ -117,7 +117,7 @@ pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
 fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     println!("\n## Slowdown and the recorder's CPU time\n");
     // The program is built with frame pointers and with unwind tables, so that every mode works.
-    for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / program::CROWD)] {
+    for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / CROWD)] {
         let program = program::fixed_work(bench, "fp", threads, seconds)?;
         let rates = [1000, 10_000];
         let mut rows = vec![Row::new(None, 0)];

@@ -37,7 +37,7 @@ import (
 
 type box struct{ turns uint64 }
 
-// Most instructions of the loop are here, and several that are waited for: a CPU is interrupted after those.
+// Most instructions of the loop are here. Several are slow, and a CPU is interrupted after those.
 func mix(value, turn uint64) uint64 {
 	return (value ^ turn) * (value>>29 + turn) * (value>>17 ^ turn) * (value>>7 | 1) // mix
 }

@@ -23,7 +23,7 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// Half of the time for which the recorder is observed.
-const LOOKED_AT: Duration = Duration::from_secs(3);
+const OBSERVED: Duration = Duration::from_secs(3);
 /// How often it may wake up in that time, for one-time work.
 const MOST_WAKES: u64 = 5;
 
@@ -58,8 +58,8 @@ fn machine(test: &Context<'_>) -> Verdict {
     let samples = profile.threads.iter().flat_map(|thread| &thread.samples);
     let busy: BTreeSet<u64> = samples.map(|sample| (sample.time / ALIKE) as u64).collect();
     let most = MOST_WAKES + 3 * busy.len() as u64;
-    println!("        the recorder woke {wakes} times, and somebody ran in {} moments", busy.len());
-    if busy.len() as f64 * ALIKE > LOOKED_AT.as_millis() as f64 / 2.0 {
+    println!("        the recorder woke {wakes} times, and a thread ran in {} moments", busy.len());
+    if busy.len() as f64 * ALIKE > OBSERVED.as_millis() as f64 / 2.0 {
         return skip("the machine is not idle");
     }
     expect_measured(wakes <= most, format_args!("the recorder woke {wakes} times, not {most}"))
@@ -72,11 +72,11 @@ fn recorded_while_idle(test: &Context<'_>, options: &[&str]) -> Result<(u64, Pro
     recorder.wait_until_recording()?;
     recorder.wait_until("the kernel's buffers to be read", || wakes(&recorder).is_some())?;
     let before = wakes(&recorder);
-    thread::sleep(LOOKED_AT);
+    thread::sleep(OBSERVED);
     let wakes = wakes(&recorder).zip(before).map(|(now, before)| now - before);
     recorder.signal(libc::SIGINT)?;
     recorder.wait()?.succeeded()?;
-    Ok((wakes.context("nobody reads the kernel's buffers")?, Profile::read(&output)?))
+    Ok((wakes.context("no thread reads the kernel's buffers")?, Profile::read(&output)?))
 }
 
 /// How often the threads that read the kernel's buffers have gone to sleep; `None` if there is no such

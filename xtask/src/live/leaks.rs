@@ -238,12 +238,12 @@ fn killed_with_a_command(test: &Context<'_>) -> Verdict {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     fs::write(&over, "")?;
     end(other)?;
-    expect(status.contains("TracerPid:\t0\n"), "somebody traces it")
+    expect(status.contains("TracerPid:\t0\n"), "it is still traced")
 }
 
 fn expect_goes_on(target: &Running<'_>) -> Verdict {
     let status = fs::read_to_string(format!("/proc/{}/status", target.pid()))?;
-    expect(status.contains("TracerPid:\t0\n"), "somebody traces it")?;
+    expect(status.contains("TracerPid:\t0\n"), "it is still traced")?;
     for task in fs::read_dir(format!("/proc/{}/task", target.pid()))? {
         let path = task?.path().join("schedstat");
         let used = || -> Option<u64> { fs::read_to_string(&path).ok()?.split(' ').next()?.parse().ok() };

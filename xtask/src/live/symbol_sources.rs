@@ -92,7 +92,7 @@ fn users_cache(test: &Context<'_>) -> Verdict {
             } else {
                 files += 1;
                 expect_eq("the owner of a file", entry.metadata()?.uid(), NOBODY)?;
-                expect_eq("who may read it", entry.metadata()?.mode() & 0o777, 0o600)?;
+                expect_eq("the file's mode", entry.metadata()?.mode() & 0o777, 0o600)?;
             }
         }
     }
@@ -116,7 +116,7 @@ fn by_debuginfod(test: &Context<'_>) -> Verdict {
     };
     // If no server is named, no server is asked, and no lines are found.
     test.record(&["shares-build-id", "100"]).run_well()?;
-    expect(server.requests().is_empty(), "a server was asked that nobody has named")?;
+    expect(server.requests().is_empty(), "a server was asked that was not named")?;
     // Answers that were kept without the debug file do not prevent that it is used.
     expect_lines(&recording().run_well()?)?;
     let asked = || server.requests().iter().filter(|asked| **asked == path).count();
