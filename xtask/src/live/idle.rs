@@ -22,7 +22,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("an_idle_machine_does_not_wake_the_recorder", machine),
 ];
 
-/// Half of the time for which the recorder is observed.
+/// How long the recorder is observed.
 const OBSERVED: Duration = Duration::from_secs(3);
 /// How often it may wake up in that time, for one-time work.
 const MOST_WAKES: u64 = 5;

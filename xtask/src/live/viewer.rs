@@ -179,7 +179,7 @@ fn live_recording(test: &Context<'_>) -> Verdict {
     running.wait_until_sampling()?;
     std::thread::sleep(Duration::from_secs(2));
     let live_state = || client.get(&format!("{base}/api/v1/live?paused=1"))?.json();
-    expect_eq("the state while no page is watched", live_state()?, json!({"version": 0, "state": "running"}))?;
+    expect_eq("the state while no page is open", live_state()?, json!({"version": 0, "state": "running"}))?;
     follow(test, port, &base, &ending)?;
     expect_eq("the state of the recording", live_state()?["state"].as_str(), Some("ended"))?;
     expect(output.exists(), "the profile is shown and not saved")?;
