@@ -1,6 +1,7 @@
 //! What tests on 64-bit ARM need: nyquist built for it, and the kernel and the shell of a virtual machine.
 //!
-//! The kernel and the shell are packages of Debian for that architecture, which apt-get gives without anything being installed.
+//! The kernel and the shell come from Debian packages for that architecture. apt-get downloads them, and
+//! nothing is installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +9,20 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// What nyquist is built for: a program that needs no library.
+/// The target that nyquist is built for. The program is statically linked.
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
-/// What a machine is made of.
+/// The parts of the virtual machine.
 pub(crate) struct Parts {
     /// The kernel's image.
     pub(crate) kernel: PathBuf,
-    /// A shell and its commands in one program that needs no library.
+    /// A statically linked program that contains a shell and its commands.
     pub(crate) busybox: PathBuf,
     /// The program under test.
     pub(crate) nyquist: PathBuf,
 }
 
-/// Builds and gets what is not there yet, with what [`crate::packages::install_arm`] installs.
+/// Builds or downloads the parts that are missing. This needs what [`crate::packages::install_arm`] installs.
 pub(crate) fn parts() -> Result<Parts> {
     let folder = crate::target().join("arm64");
     fs::create_dir_all(&folder)?;
@@ -37,14 +38,15 @@ pub(crate) fn parts() -> Result<Parts> {
     Ok(Parts { kernel, busybox: system.join("bin/busybox"), nyquist })
 }
 
-/// Builds nyquist by Debian's compiler and the standard library's source that belongs to it, in a target folder of its own.
+/// Builds nyquist with Debian's compiler and the matching source of the standard library. It uses a target
+/// folder of its own.
 fn build_nyquist(folder: &Path) -> Result<PathBuf> {
     let target = crate::target().join("aarch64");
     let built = Command::new("/usr/bin/cargo")
         .args(["build", "--locked", "--quiet", "-Zbuild-std", "--target", TARGET])
         .args(["--package", "nyquist", "--bin", "nyquist"])
         .current_dir(crate::root())
-        // The compilers of rustup come first there.
+        // In the inherited PATH, the compilers of rustup come first.
         .env("PATH", "/usr/bin:/bin")
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", "-Ctarget-feature=+crt-static")
@@ -57,11 +59,11 @@ fn build_nyquist(folder: &Path) -> Result<PathBuf> {
         .env_remove("CARGO")
         .output()
         .context("cannot start /usr/bin/cargo")?;
-    // Cargo says nothing but what the compiler warns of.
-    let told = String::from_utf8_lossy(&built.stderr);
+    // Cargo prints only the compiler's warnings.
+    let messages = String::from_utf8_lossy(&built.stderr);
     ensure!(
-        built.status.success() && told.is_empty(),
-        "nyquist does not build for {TARGET} without a word: {told}"
+        built.status.success() && messages.is_empty(),
+        "nyquist does not build for {TARGET} without a word: {messages}"
     );
     let stripped = folder.join("nyquist");
     let built = target.join(TARGET).join("debug/nyquist");
@@ -77,7 +79,7 @@ pub(crate) fn build_workload(name: &str, flags: &[&str], output: &Path) -> Resul
     succeed(compiler.args(flags).arg(format!("{name}.c")).arg("-o").arg(output))
 }
 
-/// Gets the newest kernel for virtual machines and the shell from Debian, and unpacks them.
+/// Downloads the newest kernel for virtual machines and the shell from Debian, and unpacks them.
 fn get_system(folder: &Path, system: &Path) -> Result<()> {
     let apt = Apt::new(folder)?;
     succeed(&mut apt.command("apt-get", &["update", "-qq"]))?;
@@ -98,12 +100,12 @@ fn get_system(folder: &Path, system: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The numbers in a name, by which versions are ordered.
+/// The numbers in a name, by which versions are sorted.
 fn numbers(name: &str) -> Vec<u64> {
     name.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// Debian's packages for 64-bit ARM, beside those of this machine: with lists of their own, and nothing installed.
+/// Access to Debian's packages for 64-bit ARM, with separate package lists. It installs nothing.
 struct Apt {
     folder: PathBuf,
 }
@@ -136,7 +138,7 @@ fn succeed(command: &mut Command) -> Result<()> {
     output(command).map(drop)
 }
 
-/// What a command writes to its standard output.
+/// The standard output of a command.
 fn output(command: &mut Command) -> Result<String> {
     let finished = command.output().with_context(|| format!("cannot start {command:?}"))?;
     if !finished.status.success() {

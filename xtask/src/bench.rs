@@ -16,6 +16,7 @@ mod record;
 mod recorder;
 mod reports;
 mod roots;
+mod rows;
 mod samples;
 mod spread;
 mod stat;
@@ -24,8 +25,6 @@ mod tracing;
 mod unwind;
 mod viewer;
 mod waits;
-
-pub(crate) use program::write_functions;
 
 use anyhow::Result;
 
@@ -40,7 +39,7 @@ pub(crate) struct Options {
 
 #[derive(clap::Subcommand)]
 enum Subject {
-    /// Slowdown, the recorder's CPU time, time to save and to attach, samples against CPU time, complete stacks
+    /// Slowdown, CPU time of the recorder, time to save and to attach, samples per CPU time, complete stacks
     Record(record::Options),
     /// What a span of `tracing` costs the profiled program, with layers of several profilers
     Tracing(tracing::Options),
@@ -52,23 +51,24 @@ enum Subject {
     PerfData(perf_data::Options),
     /// How many samples a second the recorder's converter takes
     Converting(converting::Options),
-    /// What a tracepoint, a call of a function and a page fault cost a program while they are recorded
+    /// What a tracepoint, a function call and a page fault cost a program while they are recorded
     Events(events::Options),
-    /// Every kind of question to a profile of 20 million samples
+    /// How long each kind of query of a profile of 20 million samples takes
     Analysis(analysis::Options),
     /// What `nyquist stat` takes beyond the command that it counts
     Stat(stat::Options),
     /// Reading a large Chrome trace, beside speedscope
     Trace(trace::Options),
-    /// What a context switch costs a program while it is recorded where threads wait
+    /// What a context switch costs a program while its waits are recorded
     Waits(waits::Options),
-    /// Instructions of a warm frame and of compiling a large library's tables
+    /// Instructions for unwinding a warm frame, and for compiling a large library's tables
     Unwind(unwind::Options),
-    /// The built-in viewer in a browser: until it is drawn, what interactions take, the tab's memory, what is transferred
+    /// The built-in viewer in a browser: time until it is drawn, time of interactions, memory of the tab,
+    /// transferred bytes
     Viewer(viewer::Options),
 }
 
-/// Measures; says whether it could.
+/// Measures. Returns whether that was possible.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {

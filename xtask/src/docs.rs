@@ -1,4 +1,4 @@
-//! Runs the commands that the documentation shows, because they must work.
+//! Runs the commands that the documentation shows, to check that they work.
 
 use std::fs;
 use std::path::Path;
@@ -12,12 +12,12 @@ use crate::tally::Tally;
 /// The documents whose marked commands are run.
 const DOCUMENTS: &[&str] = &["README.md"];
 
-/// Around the commands to be run.
+/// The marks around the commands to run.
 const BEGIN: &str = "<!-- tested -->";
 const END: &str = "<!-- /tested -->";
 
-/// Runs every marked block in a shell that stops at the first failure, in a folder of its own, with the built
-/// `nyquist` first in PATH. `$REPO` names the repository.
+/// Runs every marked block in a shell that stops at the first failure. Each block runs in a separate folder,
+/// with the built `nyquist` first in PATH. `$REPO` is the path of the repository.
 pub(crate) fn run_commands(_: &mut Tally) -> Result<bool> {
     let folder = crate::target().join("documented-commands");
     fs::create_dir_all(&folder)?;

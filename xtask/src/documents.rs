@@ -1,15 +1,15 @@
-//! Checks of all documents: links between them are valid, and those that are read first are short.
+//! Checks of all documents: their links to each other are valid, and the first ones to read are short.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// The documents that a reader begins with, and how many bytes each may have.
+/// The documents to read first, and how many bytes each may have.
 const SHORT: &[(&str, usize)] =
     &[("ARCHITECTURE.md", 12_000), ("docs/guide.md", 12_000), ("README.md", 8_000)];
 
-/// The errors of the documents below a folder, a line each.
+/// The errors in the documents below a folder, one on each line.
 fn faults(root: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for document in documents(root)? {
@@ -51,7 +51,7 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Where a text's links lead to, but for those to other places on the web.
+/// The targets of a text's links, without links to the web.
 fn links(text: &str) -> Vec<String> {
     let (mut links, mut is_code) = (Vec::new(), false);
     for line in text.lines() {
@@ -77,7 +77,7 @@ fn fault(document: &Path, link: &str) -> Result<Option<&'static str>> {
     Ok((!has_heading).then_some("there is no such heading"))
 }
 
-/// How a heading is linked to.
+/// The anchor by which a heading is linked.
 fn anchor_of(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = text.chars().filter(|letter| letter.is_alphanumeric() || " _-".contains(*letter));

@@ -10,16 +10,16 @@ use anyhow::{Context as _, Result, ensure};
 use crate::steps::{cargo, succeeds, succeeds_quietly};
 use crate::sys;
 
-/// The bounds of one input. Readers must not take memory for a claimed length, and their time must be in
-/// proportion to the input. So an input of at most 100 kB needs neither much memory nor seconds. Instrumented
+/// The limits for one input. Readers must not allocate memory for a claimed length, and their time must be
+/// proportional to the input. So an input of at most 100 kB needs little memory and little time. Instrumented
 /// code is several times slower than the shipped code.
 const BOUNDS: [&str; 4] = ["-max_len=100000", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"];
 
-/// The address space of the driver. Some targets have threads, which reserve more than they use.
+/// The address space of the driver. The threads of some targets reserve more than they use.
 const ADDRESS_SPACE: u64 = 3 << 30;
 
-/// The limits for each target in the check of every change. There are no more inputs than a run without a
-/// fault has had, so that a failure comes from a change and not from a faster machine.
+/// The limits for each target in the check of every change. The number of inputs is one that has run without
+/// a fault. So a failure comes from a change, and not from a faster machine.
 const CHECK: Bounds = Bounds { seconds: 3, seed: 1, inputs: 2000 };
 
 /// The limits of a target: the time, the number of inputs, and their seed.
@@ -38,15 +38,15 @@ pub(crate) struct Options {
     /// Seconds for each target
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Changes known inputs without looking at what is executed, which takes no cargo-fuzz
+    /// Changes known inputs without measuring coverage, which needs no cargo-fuzz
     #[arg(long)]
     plain: bool,
-    /// What the changes of --plain follow from
+    /// The seed of the changes that --plain makes
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// Writes the seeds and runs the targets; says whether none found anything.
+/// Writes the seeds and runs the targets. Returns whether no target has failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let driver = build_driver()?;
     let all = all_targets(&driver)?;
@@ -74,15 +74,15 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(clean)
 }
 
-/// The check of every change: all targets are built, and each is tried for a few seconds.
+/// The check of every change: builds all targets, and runs each of them for a few seconds.
 pub(crate) fn check() -> Result<bool> {
     let driver = build_driver()?;
     write_seeds(&driver)?;
     run_driver(&driver, all_targets(&driver)?, CHECK)
 }
 
-/// Builds all targets into one program, in the project's own target folder, so that crates of the tests need
-/// not be built again.
+/// Builds all targets into one program. It uses the project's own target folder, so that crates of the tests
+/// are not built again.
 fn build_driver() -> Result<PathBuf> {
     let target = crate::target();
     let mut build = cargo(&["build", "--quiet", "--locked", "--bin", "fuzz-driver", "--manifest-path"]);
@@ -116,7 +116,8 @@ fn run_driver(driver: &Path, targets: Vec<String>, bounds: Bounds) -> Result<boo
             let mut command = Command::new(driver);
             command.args(["run", &target]).args(&numbers).stdin(Stdio::null());
             sys::limit_address_space(&mut command, ADDRESS_SPACE);
-            clean &= tell(&target, &command.output().context("cannot start the fuzz targets' driver")?);
+            let output = command.output().context("cannot start the fuzz targets' driver")?;
+            clean &= print_result(&target, &output);
         }
         anyhow::Ok(clean)
     };
@@ -127,8 +128,8 @@ fn run_driver(driver: &Path, targets: Vec<String>, bounds: Bounds) -> Result<boo
     outcomes.into_iter().try_fold(true, |clean, outcome| Ok(clean & outcome?))
 }
 
-/// Prints how a target has ended; says whether it was well.
-fn tell(target: &str, output: &Output) -> bool {
+/// Prints how a target has ended. Returns whether it succeeded.
+fn print_result(target: &str, output: &Output) -> bool {
     print!("{}", String::from_utf8_lossy(&output.stdout));
     let is_clean = output.status.success();
     if !is_clean {
@@ -139,7 +140,7 @@ fn tell(target: &str, output: &Output) -> bool {
     is_clean
 }
 
-/// cargo-fuzz asks for unstable options of the compiler; they are in the stable one too, behind a variable.
+/// cargo-fuzz needs unstable options of the compiler. A variable enables them in the stable compiler.
 fn cargo_fuzz(target: &str, seconds: u32) -> Result<Command> {
     let folder = crate::root().join("fuzz");
     let (corpus, artifacts) = (folder.join("corpus").join(target), folder.join("artifacts").join(target));

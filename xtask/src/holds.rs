@@ -1,33 +1,33 @@
-//! The report of `nyquist record -v` on how long threads were stopped to be looked at.
+//! The report of `nyquist record -v` on how long threads were held while their stacks were read.
 
 use anyhow::{Context as _, Result, bail};
 
 /// The holds of a recording by ptrace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Holds {
-    /// How many there were.
+    /// The number of holds.
     pub(crate) count: f64,
-    /// How many in each second.
+    /// The number of holds in each second.
     pub(crate) a_second: f64,
-    /// All of them together, in milliseconds.
+    /// The time of all holds together, in milliseconds.
     pub(crate) total_ms: f64,
-    /// In microseconds, as the two below.
+    /// The median time of a hold in microseconds, like the next field.
     pub(crate) median_us: f64,
-    /// The duration that one in a hundred exceeds.
+    /// The duration that one in a hundred holds exceeds.
     pub(crate) percentile_99_us: f64,
     /// The used part of the budget, in milliseconds.
     pub(crate) used_ms: f64,
-    /// The budget in all, in milliseconds.
+    /// The whole budget, in milliseconds.
     pub(crate) allowed_ms: f64,
-    /// In how many rounds it left threads out.
+    /// The number of rounds in which the recorder left threads out.
     pub(crate) cut_rounds: f64,
 }
 
 impl Holds {
     /// Reads the lines of the summary.
-    pub(crate) fn told(stderr: &str) -> Result<Self> {
+    pub(crate) fn parse(stderr: &str) -> Result<Self> {
         let (line, held) = numbers(stderr, "Held running threads ")?;
-        // The fifth number is that of the percentile.
+        // The fifth number is the 99 of the percentile.
         let [count, a_second, total_ms, median_us, _, percentile_99_us] = held[..] else {
             bail!("other numbers than expected: {line}");
         };
@@ -46,11 +46,11 @@ impl Holds {
     }
 }
 
-/// The line that begins so, and its numbers.
+/// The line with this beginning, and the numbers in it.
 fn numbers<'a>(stderr: &'a str, beginning: &str) -> Result<(&'a str, Vec<f64>)> {
     let line = stderr.lines().find(|line| line.starts_with(beginning));
     let line = line.with_context(|| format!("no line begins with {beginning:?}"))?;
-    // Thousands are set apart by commas.
+    // Commas separate the thousands.
     let words = line.split(|char: char| !(char.is_ascii_digit() || char == '.' || char == ','));
     let numbers = words.map(|word| word.trim_matches(',').replace(',', ""));
     Ok((line, numbers.filter_map(|word| word.parse().ok()).collect()))
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn the_lines_of_the_summary_are_read() {
         let held = "Recorded 2 s\nHeld running threads 1998 times (999 a second), 42.5 ms in all: median 17 µs, 99th percentile 151 µs\n";
-        let told = |budget: &str| {
-            Holds::told(&format!("{held}Looks used 50.1 of the 100.2 ms that they may take{budget}\n"))
+        let parsed = |budget: &str| {
+            Holds::parse(&format!("{held}Looks used 50.1 of the 100.2 ms that they may take{budget}\n"))
         };
         let expected = Holds {
             count: 1998.0,
@@ -76,10 +76,10 @@ mod tests {
             allowed_ms: 100.2,
             cut_rounds: 0.0,
         };
-        assert_eq!(told("").unwrap(), expected);
-        let cut = told(", and were cut short in 1,204 rounds: the rate was lower").unwrap();
+        assert_eq!(parsed("").unwrap(), expected);
+        let cut = parsed(", and were cut short in 1,204 rounds: the rate was lower").unwrap();
         assert_eq!(cut, Holds { cut_rounds: 1204.0, ..expected });
-        assert!(Holds::told(held).is_err());
-        assert!(Holds::told("Held running threads 3 times\n").is_err());
+        assert!(Holds::parse(held).is_err());
+        assert!(Holds::parse("Held running threads 3 times\n").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The step `instructions`: the instructions of unwinding and symbolication, compared with a limit. They do
+//! The step `instructions`: compares the instructions of unwinding and symbolication with a limit. They do
 //! not depend on the load of the machine.
 
 use std::path::{Path, PathBuf};
@@ -10,32 +10,33 @@ use crate::steps::{cargo, succeeds};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-/// Something that a program does over and over.
+/// Work that a program repeats.
 struct Work {
-    /// The program's name for it.
+    /// The name that the program uses for it.
     name: &'static str,
     /// The counted unit.
     unit: &'static str,
-    /// The most instructions that one of them may take: a few per cent more than it took when this was last set.
+    /// The limit of instructions for one unit. It is a few per cent above the count when the limit was last
+    /// set.
     most: f64,
 }
 
-/// Stacks and modules are made up, and the same everywhere. The bars are those of a development build, which is not optimised across
-/// crates.
+/// Stacks and modules are generated, and are the same on every machine. The limits apply to a development
+/// build, which is not optimised across crates.
 const UNWINDING: &[Work] =
     &[Work { name: "walk", unit: "frame", most: 238.0 }, Work { name: "compile", unit: "row", most: 293.0 }];
 
-/// An entry of debug info that is skipped. Most of them are of functions that are not asked for. Where names have scopes and no
-/// linkage names, the entries are read a second time.
+/// The unit is an entry of debug info that is skipped. Most entries belong to functions that are not looked
+/// up. Where names have scopes and no linkage names, the entries are read a second time.
 const SYMBOLICATION: &[Work] = &[
     Work { name: "look-up", unit: "debug entry", most: 93.0 },
     Work { name: "look-up-of-scopes", unit: "debug entry", most: 148.0 },
 ];
 
-/// The passes of two runs: the difference is work alone, and all of it warm.
+/// The passes of two runs. The difference contains only warm work.
 const PASSES: (u32, u32) = (2, 12);
 
-/// Counts, and says whether all is within its bar.
+/// Counts the instructions, and returns whether all counts are within their limits.
 pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
     if cfg!(not(target_arch = "x86_64")) {
         tally.skip("instructions", "the bars are those of 64-bit x86");
@@ -55,7 +56,7 @@ fn build_example() -> Result<PathBuf> {
     Ok(crate::target().join("debug/examples/count"))
 }
 
-/// Whether all that a program does is within its bar.
+/// Returns whether all work of a program is within its limits.
 fn hold(program: &Path, all: &[Work]) -> Result<bool> {
     let mut clean = true;
     for work in all {
@@ -69,7 +70,7 @@ fn hold(program: &Path, all: &[Work]) -> Result<bool> {
     Ok(clean)
 }
 
-/// The instructions of a run, and how much it did.
+/// The instructions of a run, and the number of its units.
 fn count(program: &Path, work: &Work, passes: u32) -> Result<(u64, u64)> {
     let (instructions, done) = collected(Command::new(program).arg(work.name).arg(passes.to_string()))?;
     Ok((instructions, done.trim().parse().with_context(|| format!("no count of what was done: {done}"))?))

@@ -9,12 +9,14 @@ mod fuzz;
 mod holds;
 mod instructions;
 mod live;
+mod many_functions;
 mod mutate;
 #[allow(unreachable_pub, reason = "the driver of the fuzz targets has this file, too")]
 mod mutation;
 mod oracle;
 mod packages;
 mod packaging;
+mod release;
 mod rotation;
 mod steps;
 mod sys;
@@ -28,7 +30,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The project's chores.
+/// The project's tasks.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 struct Arguments {
@@ -38,15 +40,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Runs every check: format, lints, tests, docs, packages, live recordings, the commands of the documentation
+    /// Runs every check: format, lints, tests, docs, packages, live recordings, the documentation's commands
     Test(test::Options),
     /// Builds the small programs that the tests profile, and prints where they are
     Workloads,
     /// Measures nyquist beside its peers
     Bench(bench::Options),
-    /// Runs a fuzz target, or all of them: shortly on any compiler, or with cargo-fuzz
+    /// Runs one fuzz target or all of them: for a short time on any compiler, or with cargo-fuzz
     Fuzz(fuzz::Options),
-    /// Gives the real program damaged files, and looks at how it ends
+    /// Gives damaged files to the real program, and checks how it ends
     Mutate(mutate::Options),
 }
 
@@ -76,7 +78,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
 }
 
-/// Where cargo builds to.
+/// The folder that cargo builds into.
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }

@@ -1,11 +1,11 @@
-//! Changes to a file's bytes as damage and malice make them, each the same for the same seed.
+//! Changes to a file's bytes, as damage or an attacker would make them. The same seed makes the same changes.
 
-/// Numbers that follow from a seed (SplitMix64, public domain, by Sebastiano Vigna).
+/// Pseudo-random numbers from a seed (SplitMix64, public domain, by Sebastiano Vigna).
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Those that follow from `seed`.
+    /// The numbers that follow from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -18,18 +18,18 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, or 0 if there is none.
+    /// A number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.roll() % (bound as u64).max(1)) as usize
     }
 
-    /// One of `choices`, of which there is at least one.
+    /// One of `choices`, which must not be empty.
     pub fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 }
 
-/// Numbers at which lengths, counts and offsets overflow, wrap or claim all memory.
+/// Numbers at which lengths, counts and offsets overflow, wrap, or claim all memory.
 const EXTREMES: [u64; 16] = [
     0,
     1,
@@ -49,11 +49,10 @@ const EXTREMES: [u64; 16] = [
     u64::MAX,
 ];
 
-/// The most bytes that one change adds.
+/// The maximum number of bytes that one change adds.
 const MOST_ADDED: usize = 4096;
 
-/// Changes `bytes` in a few places. Pieces are taken from `other`. They are not longer than `most`
-/// afterwards.
+/// Changes `bytes` in a few places. Some pieces are taken from `other`. The result is not longer than `most`.
 pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], most: usize, dice: &mut Dice) {
     let changes = 1 << dice.below(5);
     for _ in 0..changes {
@@ -106,16 +105,16 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     }
 }
 
-/// A place in the bytes or at their end: every second one is near the start, where headers are.
+/// A position in the bytes or at their end. Every second one is near the start, where headers are.
 fn place(len: usize, dice: &mut Dice) -> usize {
     let within = if dice.below(2) == 0 { len.min(256) } else { len };
     dice.below(within + 1)
 }
 
-/// Puts an extreme number, or one near to the present one, over a possible field.
+/// Writes an extreme number, or one near the present one, into a possible field.
 fn set_number(bytes: &mut [u8], at: usize, dice: &mut Dice) {
     let width = dice.choose(&[1, 2, 4, 8]);
-    // Fields are mostly aligned.
+    // Most fields are aligned.
     let at = if dice.below(2) == 0 { at / width * width } else { at };
     let Some(field) = bytes.get_mut(at..at + width) else { return };
     let is_big_endian = dice.below(4) == 0;
@@ -132,7 +131,7 @@ fn set_number(bytes: &mut [u8], at: usize, dice: &mut Dice) {
     }
 }
 
-/// Puts another number over the next one that is written in digits.
+/// Replaces the next number that is written in digits.
 fn set_digits(bytes: &mut Vec<u8>, at: usize, dice: &mut Dice) {
     let Some(from) = bytes[at..].iter().position(u8::is_ascii_digit).map(|start| at + start) else { return };
     let len = bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();

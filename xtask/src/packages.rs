@@ -1,4 +1,4 @@
-//! The programs that the tests need, and how they get onto a Debian machine.
+//! The programs that the tests need, and how they are installed on Debian.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::sys;
 
-/// Something that the tests need.
+/// A program or a file that the tests need.
 struct Need {
-    /// A program, looked up in PATH, or a file's absolute path.
+    /// The name of a program, which is looked up in PATH, or the absolute path of a file.
     what: &'static str,
-    /// The Debian package that holds it.
+    /// The Debian package that contains it.
     package: &'static str,
     /// The purpose of the package.
     purpose: &'static str,
@@ -41,7 +41,7 @@ const NEEDS: &[Need] = &[
     need("mkfifo", "coreutils", "makes named pipes"),
 ];
 
-/// The packages for some of the oracles, which are skipped without them.
+/// The packages for some of the oracles. An oracle is skipped if its package is missing.
 const ORACLES: &[Need] = &[
     need("clang", "clang", "builds programs for other systems, and with other debug info than gcc's"),
     need("dwz", "dwz", "shares debug info between programs"),
@@ -50,7 +50,7 @@ const ORACLES: &[Need] = &[
     need("llvm-symbolizer", "llvm", "the oracle of functions and lines"),
 ];
 
-/// What builds nyquist for 64-bit ARM, and runs it in a virtual machine.
+/// The packages that build nyquist for 64-bit ARM, and run it in a virtual machine.
 const ARM: &[Need] = &[
     need("/usr/bin/cargo", "cargo-web", "builds nyquist for 64-bit ARM"),
     need("/usr/bin/rustc", "rustc-web", "the same, with the standard library's source that belongs to it"),
@@ -65,22 +65,22 @@ const ARM: &[Need] = &[
 /// The browser that the viewer is tested in.
 const BROWSER: &[Need] = &[need("chromium", "chromium", "shows the viewer")];
 
-/// Installs missing packages of the oracles, as root on Debian. Whatever lacks something after that is
-/// skipped, with the reason.
+/// Installs missing packages of the oracles, as root on Debian. Tests that still lack a package are skipped,
+/// with the reason.
 pub(crate) fn install_oracles() {
     install_if_root(ORACLES);
 }
 
-/// Installs a browser if there is none, as root on Debian. Tests that run at once ask for it: apt-get takes
-/// one at a time.
+/// Installs a browser if there is none, as root on Debian. Tests that run in parallel call this, and apt-get
+/// allows one call at a time.
 pub(crate) fn install_browser() {
     static INSTALLING: Mutex<()> = Mutex::new(());
     let _alone = INSTALLING.lock();
     install_if_root(BROWSER);
 }
 
-/// Installs what nyquist is built with for 64-bit ARM and run by there, as root on Debian. Gives back the packages that are missing
-/// after that.
+/// Installs what builds nyquist for 64-bit ARM and runs it, as root on Debian. Returns the packages that are
+/// still missing.
 pub(crate) fn install_arm() -> Vec<&'static str> {
     install_if_root(ARM);
     packages_of(&missing(ARM))
@@ -97,8 +97,8 @@ fn install_if_root(needs: &'static [Need]) {
     }
 }
 
-/// Installs missing packages, as root on Debian. Otherwise prints what is missing and how to get it, and
-/// fails.
+/// Installs missing packages, as root on Debian. Otherwise, prints which packages are missing and how to
+/// install them, and fails.
 pub(crate) fn ensure() -> Result<()> {
     let missing = missing(NEEDS);
     if missing.is_empty() {

@@ -1,4 +1,4 @@
-//! The step `package`: every crate as it would be published, checked by itself.
+//! The step `package`: checks every crate in the form in which it would be published.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::steps::{cargo, succeeds};
 
-/// The workspace in which the packages find each other. Its profile is that of the project's own, so that the crates of others, which the
-/// lints have checked before, are not checked again.
+/// The workspace in which the packages find each other. It has the same profile as the project's workspace.
+/// So other people's crates, which the lints have checked before, are not checked again.
 const WORKSPACE: &str = r#"[workspace]
 resolver = "3"
 members = ["*-*.*.*"]
@@ -22,7 +22,7 @@ debug = "line-tables-only"
 [patch.crates-io]
 "#;
 
-/// Packs every crate, and checks each from its package, with the features that it asks for itself.
+/// Packs every crate, and checks each package separately, with the features that it enables itself.
 pub(crate) fn run(ci: bool) -> Result<bool> {
     let folder = crate::target().join("packaging");
     forget(&folder)?;
@@ -54,12 +54,13 @@ fn forget(folder: &Path) -> Result<()> {
     }
 }
 
-/// Unpacks all packages beside each other and makes them a workspace; their names.
+/// Unpacks all packages beside each other and makes them a workspace. Returns their names.
 fn unpack(folder: &Path) -> Result<Vec<String>> {
     let (mut names, mut manifest) = (Vec::new(), WORKSPACE.to_owned());
     for package in packages(&folder.join("package"))? {
         let mut tar = Command::new("tar");
-        // With the current time, because cargo takes a file that is older than its product for unchanged.
+        // Files get the current time, because cargo takes a file that is older than its build product for
+        // unchanged.
         tar.arg("-xzmf").arg(&package).arg("-C").arg(folder);
         ensure!(succeeds(tar)?, "{} cannot be unpacked", package.display());
         let stem = package.file_stem().context("a package has a name")?.to_string_lossy().into_owned();

@@ -1,11 +1,11 @@
-//! The checks that runs without `--all` take turns at, because they build or download much, or take long.
+//! The checks that run in turns, unless `--all` is given. They build or download much, or take long.
 //!
-//! The turn is the number of commits, so that five commits in a row run all of them. Where the history is not whole, as in a shallow
-//! clone, it is the commit's hash.
+//! The turn is the number of commits, so five consecutive commits run all checks once. In a shallow clone the
+//! number is not known, and the commit's hash is used.
 
 use std::process::Command;
 
-/// A step, or a topic of live tests, and why it is not part of every run.
+/// A step or a topic of live tests, and why it is not part of every run.
 type Part = (&'static str, &'static str);
 
 /// The steps of each turn. Each takes about as long as the others.
@@ -26,11 +26,11 @@ pub(crate) const TURNS: [&[Part]; 5] = [
     ],
 ];
 
-/// A run's turn.
+/// The turn of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     index: usize,
-    /// The source of the turn's number.
+    /// What the turn's number comes from.
     by: String,
 }
 
@@ -43,7 +43,7 @@ impl Turn {
         Self::of(count.as_deref(), git(&["rev-parse", "HEAD"]).as_deref())
     }
 
-    /// The turn by the number of commits, where that is known, or by the commit's hash.
+    /// The turn by the number of commits, if that is known, or by the commit's hash.
     fn of(count: Option<&str>, hash: Option<&str>) -> Self {
         let turns = TURNS.len() as u64;
         if let Some(count) = count.and_then(|count| count.parse::<u64>().ok()) {
@@ -54,14 +54,14 @@ impl Turn {
         Self { index: (digits.unwrap_or(0) % turns) as usize, by }
     }
 
-    /// The steps and topics that are left to other turns.
+    /// The steps and topics that run in other turns.
     pub(crate) fn left_out(&self) -> Vec<&'static str> {
         let others = TURNS.iter().enumerate().filter(|(index, _)| *index != self.index);
         others.flat_map(|(_, parts)| parts.iter().map(|(name, _)| *name)).collect()
     }
 
-    /// The steps of this turn beside those of every run, and the ones that it leaves out.
-    pub(crate) fn told(&self) -> String {
+    /// A sentence with the steps that only this turn runs, and those that it leaves out.
+    pub(crate) fn description(&self) -> String {
         let own: Vec<&str> = TURNS[self.index].iter().map(|(name, _)| *name).collect();
         format!(
             "Turn {} of {} ({}) runs {}, and not {}: `--all` runs everything.",
@@ -74,7 +74,7 @@ impl Turn {
     }
 }
 
-/// The first line that git says; `None` where it fails.
+/// The trimmed output of git; `None` if it fails.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).current_dir(crate::root()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

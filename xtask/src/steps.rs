@@ -1,4 +1,4 @@
-//! Running one step: a heading, the step's own output, how long it took.
+//! Running one step: prints a heading, the step's own output, and how long it took.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ pub(crate) fn step(tally: &mut Tally, name: &str, run: impl FnOnce(&mut Tally) -
     }
 }
 
-/// Runs a step that counts its own tests: only an error of the step itself is one more failure.
+/// Runs a step that counts its own tests. An error of the step itself counts as one more failure.
 pub(crate) fn counting_step(tally: &mut Tally, name: &str, run: impl FnOnce(&mut Tally) -> Result<bool>) {
     if timed(name, || run(tally)).is_err() {
         tally.fail(name);
@@ -42,13 +42,13 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command to its end; says whether it succeeded.
+/// Runs a command to its end. Returns whether it succeeded.
 pub(crate) fn succeeds(mut command: Command) -> Result<bool> {
     println!("$ {}", in_words(&command));
     Ok(command.status().with_context(|| format!("cannot start {command:?}"))?.success())
 }
 
-/// As `succeeds`, and passes every line of its standard output to `see` before printing it.
+/// Like `succeeds`, but passes every line of the standard output to `see` before printing it.
 pub(crate) fn succeeds_seen(mut command: Command, mut see: impl FnMut(&str)) -> Result<bool> {
     println!("$ {}", in_words(&command));
     let mut child =
@@ -62,7 +62,7 @@ pub(crate) fn succeeds_seen(mut command: Command, mut see: impl FnMut(&str)) -> 
     Ok(child.wait()?.success())
 }
 
-/// As `succeeds`, without a word; a program that is not there does not succeed.
+/// Like `succeeds`, but prints nothing. A program that does not exist does not succeed.
 pub(crate) fn succeeds_quietly(command: &mut Command) -> bool {
     let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

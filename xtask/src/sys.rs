@@ -15,7 +15,7 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// How many CPUs the machine has. This process may be allowed fewer of them, by a quota for example.
+/// How many CPUs the machine has. This process may be allowed to use fewer, because of a quota for example.
 pub(crate) fn cpu_count() -> usize {
     // SAFETY: sysconf takes a plain number.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
@@ -35,8 +35,8 @@ pub(crate) fn signal_process(pid: u32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid as i32, signal) })
 }
 
-/// A new terminal: the side that a person sits at, and the side that a program sees. Both are opened so that no other test's
-/// child has them, also one that is born just then: it would keep the terminal open.
+/// Opens a new terminal, and returns the user's side and the program's side. Both are close-on-exec from the
+/// start, so no other test's child inherits them and keeps the terminal open.
 pub(crate) fn open_terminal() -> io::Result<(File, File)> {
     let person = File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/ptmx")?;
     let (locked, size) = (0, libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 });
@@ -54,7 +54,7 @@ pub(crate) fn open_terminal() -> io::Result<(File, File)> {
 
 /// The modes of a terminal: input, output, control and local.
 pub(crate) fn terminal_settings(terminal: &File) -> io::Result<[u32; 4]> {
-    // SAFETY: a termios is plain numbers, for which zeros are valid; the call writes it, and the descriptor is open.
+    // SAFETY: a termios is plain numbers, and zeros are valid. The call writes it; the descriptor is open.
     let settings = unsafe {
         let mut settings: libc::termios = std::mem::zeroed();
         check(libc::tcgetattr(terminal.as_raw_fd(), &raw mut settings))?;
@@ -76,7 +76,7 @@ pub(crate) fn control_terminal(command: &mut Command) {
     unsafe { command.pre_exec(become_leader) };
 }
 
-/// Bounds the address space of a command.
+/// Limits the address space of a command.
 pub(crate) fn limit_address_space(command: &mut Command, bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     // SAFETY: setrlimit is async-signal-safe and reads a live rlimit.
@@ -88,12 +88,12 @@ pub(crate) fn limit_address_space(command: &mut Command, bytes: u64) {
 /// How a child has ended.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// The most memory that it had at a time.
+    /// The largest amount of memory that it has used.
     pub(crate) peak_bytes: u64,
 }
 
-/// Waits for a child, and kills it when that takes too long. Then there is no result. Nothing else may wait
-/// for the child.
+/// Waits for a child. If that takes too long, kills it and returns `None`. Nothing else may wait for the
+/// child.
 pub(crate) fn wait_measured(child: &Child, longest: Duration) -> io::Result<Option<Ended>> {
     let end = Instant::now() + longest;
     loop {

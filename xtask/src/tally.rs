@@ -49,7 +49,7 @@ impl Tally {
         }
     }
 
-    /// Prints skips, failures and, last, the counts; says whether nothing failed.
+    /// Prints skips, failures and finally the counts. Returns whether nothing failed.
     pub(crate) fn print(&self) -> bool {
         for skip in &self.skipped {
             println!("skipped: {}: {}", skip.test, skip.reason);
@@ -92,7 +92,7 @@ impl AllowedSkips {
     }
 }
 
-/// Whether a line of the list is about a test: by its name, or by its topic's name with `::*`.
+/// Whether a line of the list names a test, or names its topic with `::*`.
 fn is_of(line: &str, test: &str) -> bool {
     match line.strip_suffix('*') {
         Some(topic) => test.starts_with(topic),

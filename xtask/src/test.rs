@@ -1,10 +1,10 @@
-//! `cargo xtask test`: every check, in order, with all skips and the counts at the end.
+//! `cargo xtask test`: runs every check in order, and prints all skips and the counts at the end.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+use crate::release::build_nyquist;
 use crate::rotation::Turn;
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
@@ -17,7 +17,7 @@ pub(crate) struct Options {
     /// Only format, lints, unit tests and the short live recordings
     #[arg(long)]
     quick: bool,
-    /// Everything: also what runs take turns at, and tests of what changes any day
+    /// Everything: also what runs in turns, and tests of things that may change any day
     #[arg(long, conflicts_with = "quick")]
     all: bool,
     /// Fails on a skip that is not in xtask/skips.txt, as CI does (CI=true)
@@ -39,18 +39,18 @@ impl Options {
         is_named || (self.filter.is_empty() && !left_out.contains(&step))
     }
 
-    /// The steps and topics that are left to other runs. Says so where this run has any of them.
+    /// The steps and topics that other turns run. Prints them if there are any.
     fn left_out(&self) -> Vec<&'static str> {
         if self.all || self.quick || !self.filter.is_empty() {
             return Vec::new();
         }
         let turn = Turn::of_commit();
-        println!("{}", turn.told());
+        println!("{}", turn.description());
         turn.left_out()
     }
 }
 
-/// Runs the checks; says whether none failed.
+/// Runs the checks. Returns whether none failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     if options.list {
         live::list();
@@ -81,7 +81,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
 type Check = fn(&mut Tally, bool) -> Result<bool>;
 
-/// The steps in order: name, whether `--quick` runs it, its function (with whether this is CI).
+/// The steps in order: the name, whether `--quick` runs it, and its function, whose argument says whether
+/// this is CI.
 const STEPS: &[(&str, bool, Check)] = &[
     ("format", true, |_, _| succeeds(cargo(&["fmt", "--all", "--check"]))),
     ("lints", true, |_, _| {
@@ -103,7 +104,7 @@ fn unit_tests(tally: &mut Tally) -> Result<bool> {
     })
 }
 
-/// How many tests libtest's summary line says were ignored, where there were some.
+/// The number of ignored tests in libtest's summary line, if there are any.
 fn ignored(line: &str) -> Option<u32> {
     let (_, rest) = line.strip_prefix("test result:")?.split_once("failed; ")?;
     rest.split_once(" ignored")?.0.parse().ok().filter(|count| *count > 0)
@@ -123,13 +124,6 @@ fn run_live(options: &Options, left_out: Vec<&'static str>, tally: &mut Tally) -
     let workloads = workloads::build_all()?;
     let (quick, all, filter) = (options.quick, options.all, options.filter.clone());
     live::run(&live::Plan { nyquist, workloads, quick, filter, left_out, all }, tally)
-}
-
-/// Builds the program as it is shipped.
-pub(crate) fn build_nyquist() -> Result<PathBuf> {
-    let build: Command = cargo(&["build", "--release", "--quiet", "--package", "nyquist"]);
-    anyhow::ensure!(succeeds(build)?, "nyquist does not build");
-    Ok(crate::target().join("release/nyquist"))
 }
 
 #[cfg(test)]

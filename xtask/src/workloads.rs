@@ -12,11 +12,11 @@ use anyhow::{Context as _, Result, bail};
 struct Workload {
     /// The built file's name.
     name: &'static str,
-    /// Which compiler.
+    /// The compiler.
     compiler: Compiler,
-    /// The sources, in `workloads/`, with the flags of this program alone.
+    /// The sources, in `workloads/`, and the compiler flags of this program.
     arguments: &'static str,
-    /// The treatment of the built file.
+    /// What is done with the built file.
     after: After,
 }
 
@@ -30,11 +30,11 @@ enum Compiler {
 #[derive(Clone, Copy)]
 enum After {
     Nothing,
-    /// Symbols and debug info go.
+    /// Removes symbols and debug info.
     Strip,
-    /// Debug info goes to `.debug/NAME.debug`, which a debug link names.
+    /// Moves debug info to `.debug/NAME.debug`, which a debug link names.
     DebugLink,
-    /// Debug info goes to `.build-id/xx/yyyy.debug`; nothing but the build id leads there.
+    /// Moves debug info to `.build-id/xx/yyyy.debug`, which only the build id leads to.
     BuildId,
 }
 
@@ -54,11 +54,11 @@ const fn then(workload: Workload, after: After) -> Workload {
     Workload { after, ..workload }
 }
 
-/// Two libraries of one build id, whose functions have other names.
+/// Two libraries with the same build id, whose functions have different names.
 const NAMESAKE: &str = "-shared -fPIC -Wl,--build-id=0x00112233445566778899aabbccddeeff00112233 plugin.c";
 const FORGED: &str = "-shared -fPIC -Wl,--build-id=0x00112233445566778899aabbccddeeff00112233 -Dplugin_inner=other_inner plugin.c";
 
-/// Neither unwind information nor frame pointers.
+/// Builds without unwind information and frame pointers.
 const NO_CFI: &str = "-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g0 shares.c";
 
 const WORKLOADS: &[Workload] = &[
@@ -164,7 +164,7 @@ const WORKLOADS: &[Workload] = &[
     rust("rust_threads", "rust_threads.rs"),
 ];
 
-/// The workloads that are packages of their own.
+/// The workloads that are separate cargo packages.
 const PACKAGES: &[&str] = &["async_server"];
 
 /// Builds programs that are missing or older than the sources. Returns the folder of the built programs.
@@ -184,10 +184,10 @@ pub(crate) fn build_all() -> Result<PathBuf> {
     Ok(built)
 }
 
-/// Builds a package with cargo, which knows itself what has changed.
+/// Builds a package with cargo, which detects changes itself.
 fn build_package(package: &str, built: &Path) -> Result<()> {
     let manifest = crate::root().join("workloads").join(package).join("Cargo.toml");
-    // Not among the built programs, which the tests copy.
+    // The target folder is outside the folder of the built programs, because the tests copy that one.
     let target = crate::target().join("workload-packages");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest);
@@ -223,7 +223,7 @@ impl Workload {
         };
         let mut command = Command::new(program);
         command.current_dir(sources).args(flags.split(' ')).args(self.arguments.split(' '));
-        // The one way to the old mangling, which crates built by earlier compilers still have.
+        // This is the only way to get the old mangling, which crates that earlier compilers built still have.
         if matches!(self.compiler, Compiler::Rust) {
             command.env("RUSTC_BOOTSTRAP", "1");
         }
@@ -253,7 +253,7 @@ impl Workload {
     }
 }
 
-/// A file's GNU build id in hexadecimal digits, by readelf.
+/// The GNU build id of a file in hexadecimal digits, as readelf prints it.
 pub(crate) fn build_id(file: &Path) -> Result<String> {
     let output = Command::new("readelf").arg("--notes").arg(file).output().context("cannot start readelf")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! The workspaces of `benches/`, as far as the tests need their programs.
+//! The workspaces of `benches/` whose programs the tests need.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use anyhow::{Result, ensure};
 use crate::steps::{cargo, succeeds, succeeds_quietly};
 use crate::tally::Tally;
 
-/// A workspace whose crates are there.
+/// A workspace whose crates are available.
 pub(crate) struct Workspace(PathBuf);
 
 impl Workspace {
-    /// A workspace whose crates can be had; where they cannot, the step is skipped.
+    /// A workspace whose crates can be fetched. Otherwise, the step is skipped.
     pub(crate) fn fetched(folder: &str, step: &str, tally: &mut Tally) -> Option<Self> {
         let path = crate::root().join(folder);
         let mut fetch = cargo(&["fetch", "--locked", "--quiet", "--manifest-path"]);
@@ -27,8 +27,8 @@ impl Workspace {
         self.0.join(name)
     }
 
-    /// Builds a program as development builds are made, and says where it is. All workspaces build into the project's own target
-    /// folder, so that the crates they share are built once.
+    /// Makes a development build of a program, and returns its path. All workspaces build into the project's
+    /// own target folder, so that the crates they share are built once.
     pub(crate) fn build(&self, program: &str) -> Result<PathBuf> {
         let mut build = cargo(&["build", "--locked", "--quiet", "--bin", program, "--manifest-path"]);
         build.arg(self.file("Cargo.toml")).arg("--target-dir").arg(crate::target());

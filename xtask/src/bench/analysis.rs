@@ -1,4 +1,4 @@
-//! `cargo xtask bench analysis`: questions to a large profile, in the workspace `benches/analysis`.
+//! `cargo xtask bench analysis`: queries of a large profile, in the workspace `benches/analysis`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::reports;
 use crate::steps::{cargo, succeeds};
 
-/// The size of the profile, and the questions.
+/// The size of the profile, and the queries.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// How many samples the profile has
@@ -16,13 +16,14 @@ pub(crate) struct Options {
     /// How many stacks it has at least
     #[arg(long, default_value_t = 2_000_000)]
     stacks: usize,
-    /// How often each kind of question is asked
+    /// How often each kind of query is run
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// Only the questions whose name contains this
+    /// Only the queries whose name contains this
     #[arg(long, default_value = "")]
     only: String,
-    /// The folder that the profile is saved to and loaded from, which needs 1 GB; without it that is left out
+    /// The folder that the profile is saved to and loaded from, which needs 1 GB; without it, saving and
+    /// loading are left out
     #[arg(long)]
     folder: Option<PathBuf>,
     /// A release build of nyquist, whose export and reports are then timed beside pprof's and perf's

@@ -1,4 +1,5 @@
-//! How long it takes to attach to a running program, and for how long the program's threads are stopped meanwhile.
+//! How long it takes to attach to a running program, and for how long the program's threads are stopped
+//! meanwhile.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -16,17 +17,18 @@ use crate::live::paranoid::Paranoid;
 use crate::sys;
 
 const RATE: u32 = 1000;
-/// How long nothing may change until everything counts as open.
+/// Attaching counts as complete when nothing has changed for this time.
 const SETTLED: Duration = Duration::from_millis(700);
 
-/// How many threads are looked at in one look, one after the other: to look at hundreds each time would take a CPU.
-const LOOKED_AT: usize = 16;
+/// How many threads are checked in one pass, one after the other. Checking hundreds in each pass would use a
+/// whole CPU.
+const CHECKED_AT_ONCE: usize = 16;
 
 /// The cost of attaching, in milliseconds.
 struct Attached {
-    /// From the recorder's start until its last event was open, or the last thread traced.
+    /// From the recorder's start until its last event was open, or the last thread was traced.
     ready: f64,
-    /// How much of that its threads were stopped, all together.
+    /// For how long its threads were stopped during that time, summed over all threads.
     stopped: f64,
 }
 
@@ -95,7 +97,7 @@ fn attach(bench: &Bench<'_>, recorder: &Recorder, words: &[&str], threads: usize
     Ok(attached)
 }
 
-/// Looks at both until the recorder has got everything that it wants.
+/// Watches both processes until the recorder has opened all events and traced all threads.
 fn watch(recorder: u32, target: u32, began: Instant) -> Result<Attached> {
     let (mut had, mut changed) = (0, Instant::now());
     let mut attached = Attached { ready: 0.0, stopped: 0.0 };
@@ -125,7 +127,7 @@ fn events(recorder: u32) -> usize {
     targets.filter(|target| target.to_string_lossy().contains("[perf_event]")).count()
 }
 
-/// How many threads of a process are traced; looked at where the main thread is.
+/// How many threads of a process are traced. It is 0 while the main thread is not traced.
 fn traced(pid: u32) -> usize {
     let is_traced = |status: &str| !status.contains("TracerPid:\t0\n");
     let read = |path: std::path::PathBuf| fs::read_to_string(path.join("status")).unwrap_or_default();
@@ -136,10 +138,10 @@ fn traced(pid: u32) -> usize {
     tasks.filter(|task| is_traced(&read(task.path()))).count()
 }
 
-/// The threads of a process, by their files that say whether they are stopped.
+/// The threads of a process, as open files that say whether each thread is stopped.
 struct Tasks {
     stats: Vec<File>,
-    /// Which of them is looked at next.
+    /// The thread that is checked next.
     next: usize,
 }
 
@@ -152,11 +154,11 @@ impl Tasks {
 
     /// How many threads are stopped, estimated from the sampled ones.
     fn stopped(&mut self) -> f64 {
-        let (all, looked_at) = (self.stats.len(), self.stats.len().min(LOOKED_AT));
-        let turn = (0..looked_at).map(|at| &self.stats[(self.next + at) % all]);
+        let (all, checked) = (self.stats.len(), self.stats.len().min(CHECKED_AT_ONCE));
+        let turn = (0..checked).map(|at| &self.stats[(self.next + at) % all]);
         let stopped = turn.filter(|stat| is_stopped(stat)).count();
-        self.next += looked_at;
-        (stopped * all) as f64 / looked_at.max(1) as f64
+        self.next += checked;
+        (stopped * all) as f64 / checked.max(1) as f64
     }
 }
 
@@ -178,9 +180,9 @@ mod tests {
         let (stopped, running) = (asleep(), asleep());
         sys::signal_process(stopped.0.id(), libc::SIGSTOP).unwrap();
         let mut stats: Vec<File> = Vec::new();
-        for at in 0..2 * LOOKED_AT {
-            // A quarter of all, which are half of those that are looked at first.
-            let process = if at < LOOKED_AT / 2 { &stopped } else { &running };
+        for at in 0..2 * CHECKED_AT_ONCE {
+            // A quarter of all threads are stopped: half of those that the first pass checks.
+            let process = if at < CHECKED_AT_ONCE / 2 { &stopped } else { &running };
             stats.push(File::open(format!("/proc/{}/stat", process.0.id())).unwrap());
         }
         while !is_stopped(&stats[0]) {
@@ -188,7 +190,7 @@ mod tests {
         }
         let mut tasks = Tasks { stats, next: 0 };
         let looks = [(); 3].map(|()| tasks.stopped() as usize);
-        assert_eq!(looks, [LOOKED_AT, 0, LOOKED_AT]);
+        assert_eq!(looks, [CHECKED_AT_ONCE, 0, CHECKED_AT_ONCE]);
         let few = [&stopped, &running].map(|process| Tasks::of(process.0.id()).unwrap().stopped() as usize);
         assert_eq!(few, [1, 0]);
     }

@@ -1,4 +1,5 @@
-//! How much of the CPU time of commands that start many processes has samples: a shell loop, `make -j2`, `cargo build`.
+//! The share of CPU time that has samples, for commands that start many processes: a shell loop, `make -j2`,
+//! `cargo build`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,8 +8,8 @@ use anyhow::Result;
 
 use super::measure::Bench;
 use super::program::Program;
-use super::record::{Row, take_turns};
 use super::recorder::Recorder;
+use super::rows::{Row, take_turns};
 use super::spread::cell;
 
 /// How many CPU seconds each command takes at least.
@@ -38,7 +39,7 @@ pub(crate) fn measure(bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     Ok(())
 }
 
-/// How many times as much of some work takes [`LEAST`] seconds and a fifth more.
+/// The factor by which some work must grow to take [`LEAST`] seconds and a fifth more.
 fn times(bench: &Bench<'_>, trial: &Program) -> Result<f64> {
     Ok((1.2 * LEAST / bench.unrecorded(&trial.command)?.command_cpu.max(1e-3)).max(1.0))
 }
@@ -104,7 +105,7 @@ fn cargo_build(bench: &Bench<'_>) -> Result<Program> {
             )?;
             fs::write(member.join("src/lib.rs"), rust_source(functions)?)?;
         }
-        // As cargo itself says where it is: a proxy of it may ask for more than there is.
+        // The path that cargo itself gives, because a proxy of cargo may need more than this machine has.
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let target = folder.join("target").display().to_string();
         let manifest = folder.join("Cargo.toml").display().to_string();

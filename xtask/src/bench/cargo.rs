@@ -14,7 +14,7 @@ use crate::steps::{cargo, succeeds};
 /// How often.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How often both have their turn
+    /// How often each of the two is measured
     #[arg(long, default_value_t = 15)]
     rounds: u32,
 }
@@ -28,7 +28,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let programs = crate::target().join("release");
     let folder = crate::target().join("bench-cargo");
     write_package(&folder)?;
-    // Both build alike, so that nothing is left to build when it counts.
+    // Both build with the same settings, so that nothing is left to build in a measured round.
     let settings =
         ["--config", "profile.release.debug=\"limited\"", "--config", "profile.release.strip=false"];
     let recorder = programs.join("nyquist").display().to_string();
@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let by_hand = [&["run", "--release", "-q", "--config", &runner], &settings[..]].concat();
     let by_itself = ["nyquist", "-s", "-q"];
     let mut figures: Vec<(f64, f64)> = Vec::new();
-    // The first round builds.
+    // The first round only builds.
     for round in 0..=options.rounds {
         let pair = (wall_ms(&folder, &programs, &by_hand)?, wall_ms(&folder, &programs, &by_itself)?);
         if round > 0 {

@@ -1,4 +1,4 @@
-//! How many samples a second the recorder can take: recordings that are kept, converted as fast as it can be done.
+//! How many samples a second the recorder can process: kept recordings are converted as fast as possible.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 
 use super::perf_data::build_programs;
-use super::program::write_functions;
 use super::record::describe;
 use super::recorder;
+use crate::many_functions::write_functions;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
 /// The folder to work in, and the programs.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// For the recordings (some 3 GB) and what is compiled while they are made
+    /// For the recordings (some 3 GB) and for what the compiler writes meanwhile
     #[arg(long, default_value = "target/bench-converting")]
     folder: PathBuf,
     /// How often each recording is converted
@@ -24,10 +24,10 @@ pub(crate) struct Options {
     rounds: u32,
 }
 
-/// How many functions the compiler is given, for some seconds.
+/// How many functions the compiler compiles, which takes some seconds.
 const FUNCTIONS: u32 = 1000;
 
-/// How often `fixed_work` does its work, for some seconds.
+/// How many passes `fixed_work` makes, which take some seconds.
 const PASSES: &str = "400000";
 
 /// Records, converts, and prints the cost.

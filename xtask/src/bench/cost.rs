@@ -1,4 +1,4 @@
-//! The cost of a command: time, CPU time, and the memory without a file.
+//! The cost of a command: time, CPU time, and memory that is not mapped from a file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-/// How often memory is looked at.
+/// The interval at which memory is read.
 const POLL: Duration = Duration::from_millis(3);
 
 /// The cost of a command.
@@ -20,7 +20,7 @@ pub(crate) struct Cost {
     pub(crate) wall: f64,
     /// The CPU time of it and its children, in seconds.
     pub(crate) cpu: f64,
-    /// The most memory that it had at a time which was not a file's, in megabytes.
+    /// The largest amount of memory at any time that was not mapped from a file, in megabytes.
     pub(crate) anonymous_mb: f64,
 }
 
@@ -55,7 +55,7 @@ impl Measuring<'_> {
     }
 }
 
-/// Waits for `measured`, and looks at the memory of the command that it runs meanwhile.
+/// Waits for `measured`, and meanwhile reads the memory of the command that it runs.
 fn wait(child: &mut Child, limit: Duration) -> Result<(ExitStatus, u64)> {
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let mut most = 0;
@@ -78,7 +78,7 @@ fn wait(child: &mut Child, limit: Duration) -> Result<(ExitStatus, u64)> {
     }
 }
 
-/// The memory of a process that is not a file's (proc_pid_status(5), `RssAnon`).
+/// The memory of a process that is not mapped from a file (proc_pid_status(5), `RssAnon`).
 fn anonymous_kb(pid: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

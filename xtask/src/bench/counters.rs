@@ -1,4 +1,4 @@
-//! `cargo xtask bench counters`: the CPU time that a recorder uses with counters and without, beside busy loops.
+//! `cargo xtask bench counters`: the CPU time of a recorder with and without counters, beside busy loops.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::cost::Measuring;
-use crate::test::build_nyquist;
+use crate::release::build_nyquist;
 use crate::workloads;
 
 /// How many processes are recorded at once.
@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Shells that do nothing but go round, until this is dropped.
+/// Shells that run an empty loop until this is dropped.
 struct Loops(Vec<Child>);
 
 impl Loops {
@@ -78,7 +78,7 @@ impl Loops {
         Ok(loops)
     }
 
-    /// Their numbers, as `-p` takes them.
+    /// Their process ids, in the form that `-p` takes.
     fn pids(&self) -> String {
         let pids: Vec<String> = self.0.iter().map(|child| child.id().to_string()).collect();
         pids.join(",")

@@ -1,5 +1,5 @@
-//! The cost of an event for a program while it is recorded with its stack, beside perf: a tracepoint, a probe
-//! of a function, page faults.
+//! The cost of an event to a program while the event is recorded with its stack: a tracepoint, a probe of a
+//! function, page faults. perf is measured too.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,14 +16,14 @@ use super::spread::cell;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
-/// The function that is called, and perf's name for the probe in it.
+/// The called function, and perf's name for the probe in it.
 const FUNCTION: &str = "called_by_name";
 const PROBE: &str = "probe_occurs:called_by_name";
 
-/// Where to work, and how long.
+/// The folder, and the amount of work.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// For what is recorded
+    /// The folder for recordings
     #[arg(long, default_value = "target/bench-events")]
     folder: PathBuf,
     /// Measures this program and does not build one
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     rounds: u32,
 }
 
-/// A kind of event: its names for the recorders, and the program's work.
+/// A kind of event: its names in the recorders, and the work of the program.
 struct Kind {
     name: &'static str,
     nyquist: String,
@@ -107,7 +107,7 @@ fn kinds(program: &Path, events: u64) -> [Kind; 3] {
     ]
 }
 
-/// The recorders with their words, before those of the program.
+/// The recorders with their arguments, which stand before those of the program.
 fn ways(nyquist: &Path, folder: &Path, kind: &Kind) -> [(&'static str, Vec<OsString>); 5] {
     let output = |name: &str| folder.join(name).into_os_string();
     let record = |options: &[&str]| {
@@ -128,7 +128,7 @@ fn ways(nyquist: &Path, folder: &Path, kind: &Kind) -> [(&'static str, Vec<OsStr
     ]
 }
 
-/// perf's probe in the program, which the kernel keeps until it is removed.
+/// perf's probe in the program. The kernel keeps it until it is removed.
 struct Probe;
 
 impl Probe {

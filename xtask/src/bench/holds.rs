@@ -1,17 +1,17 @@
-//! For how long the ptrace backend holds the threads that it looks at.
+//! For how long the ptrace backend holds threads while it reads their stacks.
 
 use std::fs;
 
 use anyhow::{Context as _, Result};
 
 use super::measure::Bench;
-use super::program::{self, Program};
-use super::record::CROWD;
+use super::program::{self, CROWD, Program};
 use super::recorder::Recorder;
 use super::spread::cell;
 use crate::holds::Holds;
 
-/// Measures and prints the table; `seconds` are those of CPU time of each thread, and of two hundred threads less (`CROWD`).
+/// Measures and prints the table. `seconds` is the CPU time of each thread; each of two hundred threads gets
+/// less ([`CROWD`]).
 pub(crate) fn measure(rounds: u32, seconds: f64, bench: &Bench<'_>, by_ptrace: &Recorder) -> Result<()> {
     println!("\n## Holds by ptrace\n");
     println!(
@@ -32,11 +32,11 @@ pub(crate) fn measure(rounds: u32, seconds: f64, bench: &Bench<'_>, by_ptrace: &
     Ok(())
 }
 
-/// A recording's holds, and their share of the command's time.
+/// The holds of a recording, and their share of the command's time.
 fn held(bench: &Bench<'_>, by_ptrace: &Recorder, rate: u32, program: &Program) -> Result<(Holds, f64)> {
     let run = bench.recorded(by_ptrace, rate, &program.command)?;
-    let told = fs::read_to_string(bench.said()).context("the recorder left no words")?;
-    let holds = Holds::told(&told)?;
+    let messages = fs::read_to_string(bench.said()).context("the recorder left no messages")?;
+    let holds = Holds::parse(&messages)?;
     Ok((holds, holds.total_ms / 10.0 / run.command_wall))
 }
 

@@ -1,7 +1,7 @@
 //! One run of a program, recorded or not, and its cost.
 //!
-//! The workload `measured` stands twice: around the recorder, and between the recorder and its command. So the command's CPU
-//! time and its end are known exactly, and the recorder's share is the rest.
+//! The workload `measured` runs in two places: around the recorder, and between the recorder and its command.
+//! So the CPU time and the end of the command are known exactly, and the rest is the recorder's.
 
 use std::ffi::OsString;
 use std::fs;
@@ -30,7 +30,7 @@ pub(crate) struct Run {
     pub(crate) saving: f64,
     /// The samples.
     pub(crate) samples: Samples,
-    /// The cost of naming the functions, if that is a second step.
+    /// The cost of naming the functions, if that is a separate step.
     pub(crate) naming: Option<Step>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Step {
     pub(crate) cpu: f64,
 }
 
-/// The two places of `measured`, and its measurements there.
+/// The measurements that one instance of `measured` has written.
 struct Figures(Value);
 
 impl Figures {
@@ -90,8 +90,7 @@ impl Bench<'_> {
         Ok(Run { samples, naming, ..cost(&around, &inside)? })
     }
 
-    /// The file of the last program's messages: the recorder's, or those of the program that names its
-    /// recording.
+    /// The file with the messages of the last program: the recorder, or the program that names its recording.
     pub(crate) fn said(&self) -> PathBuf {
         self.folder.join("errors.log")
     }
@@ -101,7 +100,7 @@ impl Bench<'_> {
         Ok(Step { wall: figures.wall(), cpu: figures.seconds("cpu_ns") })
     }
 
-    /// The words before a command that make it measured.
+    /// The arguments before a command that run it under `measured`.
     fn measuring(&self, name: &str) -> Vec<OsString> {
         vec![self.measured.into(), self.folder.join(format!("{name}.json")).into()]
     }
@@ -121,12 +120,12 @@ impl Bench<'_> {
     }
 }
 
-/// Separates the recorder's share from the command's.
+/// Separates the recorder's cost from the command's.
 fn cost(around: &Figures, inside: &Figures) -> Result<Run> {
     let own = around.seconds("own_cpu_ns");
     let command_cpu = inside.seconds("cpu_ns");
-    // The CPU time of the recorder's descendants, if it has waited for them: the command, and `measured`
-    // itself.
+    // The CPU time of the recorder's descendants, if the recorder has waited for them. These are the command
+    // and `measured` itself.
     let descendants = around.seconds("cpu_ns") - own;
     ensure!(
         (descendants - command_cpu).abs() < 0.02 + 0.02 * command_cpu,

@@ -1,23 +1,25 @@
-//! The programs that are recorded, made as long as this machine needs.
+//! The recorded programs, with run times that are adapted to this machine.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use anyhow::Result;
 
 use super::measure::Bench;
+use crate::many_functions::write_functions;
 
-/// Work that is recorded.
+/// The ratio of the work of each thread in a small program to that of each of two hundred threads.
+pub(super) const CROWD: f64 = 30.0;
+
+/// A program to record.
 pub(crate) struct Program {
     /// Its name in the tables.
     pub(crate) name: String,
-    /// The words that run it.
+    /// Its command line.
     pub(crate) command: Vec<OsString>,
 }
 
-/// The workload `fixed_work` in one of its builds, with as many passes as one thread makes in so many seconds.
+/// The workload `fixed_work` in one of its builds, with as many passes as one thread makes in this many
+/// seconds.
 pub(crate) fn fixed_work(bench: &Bench<'_>, build: &str, threads: u32, seconds: f64) -> Result<Program> {
     const TRIAL: f64 = 10_000.0;
     let workload = bench.measured.with_file_name(format!("fixed_work-{build}"));
@@ -30,17 +32,17 @@ pub(crate) fn fixed_work(bench: &Bench<'_>, build: &str, threads: u32, seconds: 
     Ok(Program { name, command: command(passes, threads) })
 }
 
-/// The workload `ticks`, which timers switch on a thousand times a second, for so many seconds of the clock.
+/// The workload `ticks`, which timers start a thousand times a second, for this many seconds of wall time.
 pub(crate) fn ticks(bench: &Bench<'_>, seconds: f64) -> Program {
-    /// Its work in each millisecond.
+    /// Its work in each millisecond, in milliseconds.
     const PART: f64 = 0.3;
     let workload = bench.measured.with_file_name("ticks");
     let name = "C, 0.3 ms of work at the beginning of each millisecond".to_owned();
     Program { name, command: vec![workload.into(), format!("{:.0}", 1000.0 * PART * seconds).into()] }
 }
 
-/// The Rust compiler at work for about so many seconds: a large program with hundreds of thousands of symbols,
-/// and with deep stacks.
+/// The Rust compiler, running for about this many seconds. It is a large program with hundreds of thousands
+/// of symbols and with deep stacks.
 pub(crate) fn rustc(bench: &Bench<'_>, seconds: f64) -> Result<Program> {
     const TRIAL: u32 = 200;
     let source = bench.folder.join("generated.rs");
@@ -51,19 +53,4 @@ pub(crate) fn rustc(bench: &Bench<'_>, seconds: f64) -> Result<Program> {
     let trial = bench.unrecorded(&compile)?;
     write_functions(&source, (f64::from(TRIAL) * seconds / trial.command_wall.max(1e-3)) as u32)?;
     Ok(Program { name: "rustc".into(), command: compile })
-}
-
-/// Functions that take the compiler some work, all of them different.
-pub(crate) fn write_functions(path: &Path, count: u32) -> Result<()> {
-    let mut text = String::from("use std::collections::BTreeMap;\n");
-    for number in 2..count + 2 {
-        writeln!(
-            text,
-            "pub fn f{number}(values: &[u64]) -> BTreeMap<String, [u64; {number}]> {{
-                 let kept = values.iter().filter(|value| **value % {number} != 0);
-                 kept.map(|value| (format!(\"{{value:>{number}}}\"), [value * {number}; {number}])).collect()
-             }}"
-        )?;
-    }
-    Ok(fs::write(path, text)?)
 }

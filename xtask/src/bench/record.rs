@@ -1,4 +1,5 @@
-//! `cargo xtask bench record`: all recorders on the same programs, round after round, and the tables of it.
+//! `cargo xtask bench record`: measures all recorders on the same programs, round after round, and prints the
+//! tables.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,22 +7,24 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, ensure};
 
 use super::measure::{Bench, Run};
-use super::program::{self, Program};
+use super::program::{self, CROWD, Program};
 use super::recorder::{self, Recorder};
+use super::rows::{Row, take_turns};
 use super::spread::cell;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
-/// How long and how often.
+/// The duration and the number of measurements.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How often every recorder has its turn
+    /// How often every recorder is measured
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// CPU seconds of each thread where the slowdown is measured; of two hundred threads, of seven together
+    /// CPU seconds of each thread where the slowdown is measured; two hundred threads use as much together as
+    /// seven
     #[arg(long, default_value_t = 5.0)]
     short: f64,
-    /// Seconds of the recordings that are timed until they are saved
+    /// Seconds of the recordings whose time to save is measured
     #[arg(long, default_value_t = 10.0)]
     long: f64,
     /// Measures this program and builds none
@@ -71,21 +74,10 @@ impl Table {
     }
 }
 
-/// How many times as long each of a few threads works as each of two hundred.
-pub(super) const CROWD: f64 = 30.0;
-
-/// One row: a recorder (or none) at a rate, and the result of each round, or why there is none.
-pub(crate) struct Row<'a> {
-    recorder: Option<&'a Recorder>,
-    rate: u32,
-    pub(crate) runs: Vec<Run>,
-    failure: Option<String>,
-}
-
 /// Measures and prints the tables.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
-        // Programs are run in folders of their own.
+        // Programs run in folders of their own, so the path must be absolute.
         Some(path) => fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?,
         None => {
             ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
@@ -102,7 +94,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Table::ALL.into_iter().filter(wanted).try_for_each(|table| table.measure(options, &bench, &recorders))
 }
 
-/// Prints the machine, and the versions of the others.
+/// Prints the machine, and the versions of the other recorders.
 pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
     let cpus = fs::read_to_string("/proc/cpuinfo")?;
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -124,7 +116,7 @@ pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
 /// How much slower a busy program gets, and the recorder's CPU time.
 fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     println!("\n## Slowdown and the recorder's CPU time\n");
-    // Built with frame pointers and with unwind tables, so that every mode works.
+    // The program is built with frame pointers and with unwind tables, so that every mode works.
     for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / CROWD)] {
         let program = program::fixed_work(bench, "fp", threads, seconds)?;
         let rates = [1000, 10_000];
@@ -162,7 +154,8 @@ fn print_slowdown(program: &Program, rows: &[Row<'_>]) {
     println!();
 }
 
-/// How long the profile takes from the command's end on, and how many samples there are for its CPU time.
+/// How long saving the profile takes after the command's end, and how many samples there are for its CPU
+/// time.
 fn saving(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     const RATE: u32 = 1000;
     println!("\n## From the command's end to the profile, and samples against CPU time\n");
@@ -204,60 +197,4 @@ fn print_saving(program: &Program, rows: &[Row<'_>]) {
         ]);
     }
     println!();
-}
-
-/// Gives every row its turn, round after round, so that a busy moment of the machine affects all.
-pub(crate) fn take_turns(rounds: u32, bench: &Bench<'_>, program: &Program, rows: &mut [Row<'_>]) {
-    for round in 1..=rounds {
-        for row in rows.iter_mut() {
-            eprintln!("{}, round {round}: {} {}", program.name, row.name(), row.rate);
-            row.measure(bench, program);
-        }
-    }
-}
-
-impl<'a> Row<'a> {
-    pub(crate) fn new(recorder: Option<&'a Recorder>, rate: u32) -> Self {
-        Self { recorder, rate, runs: Vec::new(), failure: None }
-    }
-
-    fn name(&self) -> &str {
-        self.recorder.map_or("unrecorded", |recorder| recorder.name)
-    }
-
-    /// One run; after a failure none any more.
-    fn measure(&mut self, bench: &Bench<'_>, program: &Program) {
-        if self.failure.is_some() {
-            return;
-        }
-        let run = match self.recorder {
-            None => bench.unrecorded(&program.command),
-            Some(recorder) if recorder.program.is_none() => Err(anyhow::anyhow!("not on this machine")),
-            Some(recorder) => bench.recorded(recorder, self.rate, &program.command),
-        };
-        match run {
-            Ok(run) => self.runs.push(run),
-            Err(error) => self.failure = Some(format!("{error:#}")),
-        }
-    }
-
-    pub(crate) fn cell(&self, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
-        cell(digits, self.runs.iter().map(figure))
-    }
-
-    /// A cell that only a recorder has.
-    fn recorded(&self, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
-        self.recorder.map_or_else(String::new, |_| self.cell(digits, figure))
-    }
-
-    pub(crate) fn print(&self, cells: &[String]) {
-        let mode = self.recorder.map_or("", |recorder| recorder.mode);
-        let rate = if self.rate == 0 { String::new() } else { self.rate.to_string() };
-        match &self.failure {
-            Some(failure) => {
-                println!("| {} | {mode} | {rate} | {failure} |{}", self.name(), " |".repeat(cells.len() - 1));
-            }
-            None => println!("| {} | {mode} | {rate} | {} |", self.name(), cells.join(" | ")),
-        }
-    }
 }

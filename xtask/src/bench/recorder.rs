@@ -1,4 +1,4 @@
-//! The recorders that are compared: their command lines, and the queries to their recordings.
+//! The compared recorders: their command lines, and how their recordings are read.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use super::samples::{self, Samples};
 pub(crate) struct Recorder {
     /// Its name in the tables.
     pub(crate) name: &'static str,
-    /// How it comes by stacks, and whether names are looked up: only equal tasks are compared.
+    /// How it gets stacks, and whether it looks up names, because only equal tasks are compared.
     pub(crate) mode: &'static str,
-    /// The program; `None` where this machine has none.
+    /// The program; `None` if this machine has none.
     pub(crate) program: Option<PathBuf>,
     /// Its arguments before the rate, the output and the command.
     arguments: &'static [&'static str],
@@ -23,18 +23,18 @@ pub(crate) struct Recorder {
     rate_option: &'static str,
     /// The ending of its recordings' names.
     pub(crate) extension: &'static str,
-    /// Whether it looks up symbols after the recording by an option of its own.
+    /// Whether it has an option that looks up symbols after the recording.
     pub(crate) presymbolicates: bool,
-    /// The perf_event_paranoid that it needs.
+    /// The value of perf_event_paranoid that it needs.
     pub(crate) paranoid: Option<i32>,
     /// Counts the samples of a recording.
     pub(crate) samples: fn(&Path) -> Result<Samples>,
-    /// The command that names the functions of a recording, where that is a second step.
+    /// The command that names the functions of a recording, if that is a separate step.
     pub(crate) naming: Option<fn(&Path) -> Vec<OsString>>,
 }
 
 impl Recorder {
-    /// The words that record a command.
+    /// The command line that records a command.
     pub(crate) fn words(&self, rate: u32, output: &Path, command: &[OsString]) -> Vec<OsString> {
         let mut words = self.words_to(rate, output);
         words.push("--".into());
@@ -42,19 +42,19 @@ impl Recorder {
         words
     }
 
-    /// The words that attach to a process.
+    /// The command line that attaches to a process.
     pub(crate) fn attaching(&self, rate: u32, output: &Path, pid: u32) -> Vec<OsString> {
         let mut words = self.words_to(rate, output);
         words.extend(["-p".into(), pid.to_string().into()]);
         words
     }
 
-    /// nyquist, as it records by ptrace and says for how long it held threads.
+    /// nyquist with ptrace, printing for how long it held threads.
     pub(crate) fn saying_holds(&self) -> Self {
         Self { arguments: &["record", "-v", "--save-only", "--backend", "ptrace"], ..self.clone() }
     }
 
-    /// nyquist, as it records the first time on a machine: with nothing that earlier recordings have kept.
+    /// nyquist as on its first run on a machine, without anything that earlier recordings have kept.
     pub(crate) fn for_the_first_time(&self) -> Self {
         let arguments = &["record", "--quiet", "--save-only", "--no-cache"];
         Self { name: "nyquist, first time", arguments, ..self.clone() }
@@ -73,7 +73,7 @@ impl Recorder {
 /// How many bytes of each stack samply copies.
 const SAMPLYS_COPIES: &str = "32768";
 
-/// All recorders. One that this machine lacks has no program.
+/// All recorders. A recorder that this machine lacks has no program.
 pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
     let nyquist = Recorder {
         name: "nyquist",
@@ -134,7 +134,7 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
         mode: "copies",
         program: samply(),
         arguments: &["record", "--save-only", "--no-open"],
-        // It refuses to start if the setting is higher, for all users.
+        // It refuses to start if the setting is higher, for any user.
         paranoid: Some(1),
         ..nyquist.clone()
     };
@@ -155,13 +155,13 @@ fn perf_script(recording: &Path) -> Vec<OsString> {
     words.iter().map(OsString::from).chain([recording.into()]).collect()
 }
 
-/// samply, where `PEERS_DIR` has it.
+/// The path of samply, if `PEERS_DIR` has it.
 pub(super) fn samply() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("PEERS_DIR")?);
     ["samply", "bin/samply"].map(|path| folder.join(path)).into_iter().find(|path| path.is_file())
 }
 
-/// samply's arguments for looking up symbols itself. The option was once called unstable.
+/// samply's option for looking up symbols itself. Older versions call it unstable.
 fn presymbolicating(samply: &Recorder) -> &'static [&'static str] {
     let help = samply.program.as_ref().and_then(|samply| said(samply, &["record", "--help"]));
     if help.is_some_and(|help| help.contains("--unstable-presymbolicate")) {
@@ -171,7 +171,7 @@ fn presymbolicating(samply: &Recorder) -> &'static [&'static str] {
     }
 }
 
-/// The version that a recorder says it has.
+/// The version that a recorder prints.
 pub(crate) fn version(recorder: &Recorder) -> Option<String> {
     said(recorder.program.as_ref()?, &["--version"]).map(|text| text.trim().to_owned())
 }
@@ -187,7 +187,7 @@ pub(super) fn in_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// The words before a recording's path that print its samples with names.
+/// The command line, without the recording's path, that prints its samples with names.
 pub(crate) fn script(recorder: &Recorder, nyquist: &Path) -> Vec<OsString> {
     if recorder.extension == ".data" {
         let words = ["timeout", "60", "perf", "script", "-F", "comm,tid,time,event,ip,sym,dso", "-i"];

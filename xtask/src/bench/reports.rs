@@ -8,14 +8,15 @@ use anyhow::Result;
 use super::measure::{Bench, Run};
 use crate::workloads;
 
-/// The name of the profile that the benchmark has left in the folder.
+/// The name of the profile that the benchmark writes into the folder.
 pub(super) const PROFILE: &str = "large-profile.json.gz";
 
-/// How long perf records, in ms of CPU time, and how often it looks: as many samples as `perf report` reads in some seconds.
+/// The CPU time that perf records, in ms, and its rate. The number of samples takes `perf report` some
+/// seconds.
 const RECORDED_MS: &str = "20000";
 const RATE: &str = "20000";
 
-/// Exports and reports the profile, and has the peers report it; prints a table.
+/// Exports and reports the profile with nyquist and with the peers, and prints a table.
 pub(super) fn run(folder: &Path, nyquist: &Path) -> Result<()> {
     let workloads = workloads::build_all()?;
     let (folder, nyquist) = (std::path::absolute(folder)?, std::path::absolute(nyquist)?);
@@ -34,7 +35,7 @@ pub(super) fn run(folder: &Path, nyquist: &Path) -> Result<()> {
     row(&bench, "perf.data", &[&nyquist, "report", "perf.data"]);
     row(&bench, "perf.data", &["perf", "report", "--stdio", "-i", "perf.data"]);
     for file in [PROFILE, pprof, "perf.data"] {
-        // One that could not be made is not there.
+        // A file that could not be made does not exist.
         let _ = std::fs::remove_file(folder.join(file));
     }
     Ok(())

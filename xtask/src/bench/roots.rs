@@ -1,4 +1,4 @@
-//! How many stacks go to their roots, of programs in several languages, by every recorder.
+//! How many stacks reach their roots, for programs in several languages and for every recorder.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,9 +15,9 @@ const RATE: u32 = 1000;
 /// About how long each program runs, in seconds.
 const SECONDS: f64 = 2.0;
 
-/// Where a thread's stack begins: C, C++, Rust and programs that are written in them, and the dynamic linker,
-/// which initializes libraries before the program's `_start`. Then Go, whose goroutines and scheduler have
-/// stacks of their own.
+/// The functions in which a thread's stack begins. They belong to C, C++, Rust, programs written in these,
+/// and the dynamic linker, which initializes libraries before the program's `_start`. Go's goroutines and its
+/// scheduler have separate stacks.
 const ROOTS: &[&str] = &[
     "_start",
     "_dl_start_user",
@@ -40,7 +40,7 @@ const ROOTS: &[&str] = &[
 /// Measures and prints the table.
 pub(crate) fn measure(bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     println!("\n## Stacks that go to their roots, %\n");
-    // Without names the root of a stack is not known. Nyquist looks names up in the profiles of others.
+    // Without names, the root of a stack is not known. nyquist looks up names in the profiles of the others.
     let recorders: Vec<&Recorder> = recorders.iter().filter(|recorder| !recorder.presymbolicates).collect();
     let names: Vec<&str> = recorders.iter().map(|recorder| recorder.name).collect();
     println!("| program | {} |", names.join(" | "));
@@ -58,7 +58,7 @@ pub(crate) fn measure(bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     Ok(())
 }
 
-/// The programs, or why there are none.
+/// The programs, or the reason why one is missing.
 fn programs(bench: &Bench<'_>) -> Vec<(&'static str, Result<Program>)> {
     vec![
         ("rustc", program::rustc(bench, SECONDS)),
@@ -97,7 +97,7 @@ fn node() -> Result<Program> {
     Ok(words("node", &["node", &script, "2000"]))
 }
 
-/// Reads all of nyquist's own debug information.
+/// gdb, which reads all debug information of xtask.
 fn gdb() -> Result<Program> {
     found("gdb", "--version")?;
     let read = std::env::current_exe()?.display().to_string();
@@ -127,13 +127,13 @@ fn go(bench: &Bench<'_>) -> Result<Program> {
     Ok(words("Go", &[&folder.join("program").display().to_string()]))
 }
 
-/// The workload `recursion`, of so many calls with a stack of 270 bytes each.
+/// The workload `recursion` with this many calls, each of which uses 270 bytes of stack.
 fn recursion(bench: &Bench<'_>, depth: u32) -> Program {
     let program = bench.measured.with_file_name("recursion").display().to_string();
     words("recursion", &[&program, &format!("{:.0}", 1000.0 * SECONDS), &depth.to_string()])
 }
 
-/// A program of a C library that has no unwind information.
+/// A program whose C library has no unwind information.
 fn musl(bench: &Bench<'_>) -> Result<Program> {
     found("musl-gcc", "--version")?;
     let (sources, program) = (crate::root().join("workloads"), bench.folder.join("musl"));
@@ -143,7 +143,7 @@ fn musl(bench: &Bench<'_>) -> Result<Program> {
     Ok(words("C, musl", &[&program.display().to_string(), &format!("{}", 1000.0 * SECONDS)]))
 }
 
-/// The share of the samples whose stack goes to its root.
+/// The share of the samples whose stack reaches its root.
 fn whole_share(bench: &Bench<'_>, recorder: &Recorder, nyquist: &Path, program: &Program) -> Result<f64> {
     recorder.program.as_ref().context("not on this machine")?;
     let mut unnamed = recorder.clone();
@@ -159,8 +159,8 @@ fn whole_share(bench: &Bench<'_>, recorder: &Recorder, nyquist: &Path, program: 
     share_in_script(&String::from_utf8_lossy(&output.stdout)).context("there are no samples")
 }
 
-/// The share of the samples in a script's text whose user stack has a known root. Those that are in the
-/// kernel alone have none to show.
+/// The share of the samples in a script's text whose user stack has a known root. Samples with kernel frames
+/// alone are left out, because they have no user stack.
 fn share_in_script(text: &str) -> Option<f64> {
     let roots = text.split("\n\n").filter_map(|sample| {
         let mut frames =

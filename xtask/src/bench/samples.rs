@@ -7,12 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::live::profile::Profile;
 
-/// The samples of a recording. Entries of a profile for time without samples are not counted.
+/// The samples of a recording. Profile entries for time without samples are not counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Samples {
     /// How many were taken.
     pub(crate) taken: f64,
-    /// How many intervals of CPU time they stand for.
+    /// How many intervals of CPU time they represent.
     pub(crate) intervals: f64,
 }
 
@@ -22,12 +22,12 @@ pub(crate) fn in_profile(path: &Path) -> Result<Samples> {
     Ok(Samples { taken: profile.taken(), intervals: profile.sampled() })
 }
 
-/// The sample records of a `perf.data`, as `perf report --stats` counts them: each stands for an interval.
+/// The sample records of a `perf.data`, as `perf report --stats` counts them. Each represents an interval.
 pub(crate) fn in_perf_data(path: &Path) -> Result<Samples> {
     let output = Command::new("perf").args(["report", "--stats", "-i"]).arg(path).output()?;
     ensure!(output.status.success(), "perf report --stats failed ({})", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
-    // "SAMPLE events:       1503  (98.7%)": first of all events together.
+    // "SAMPLE events:       1503  (98.7%)": the first such line counts all events together.
     let line = text.lines().find_map(|line| line.trim().strip_prefix("SAMPLE events:"));
     let count = line.and_then(|line| line.split_whitespace().next()).context("perf counts no samples")?;
     let taken = count.parse()?;

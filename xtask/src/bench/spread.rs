@@ -11,7 +11,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// The spread of figures; `None` of none.
+    /// The spread of figures; `None` if there are none.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = figures.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -29,7 +29,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// A table's cell: the spread with so many digits, or a dash.
+/// A table cell: the spread with this many digits, or a dash.
 pub(crate) fn cell(digits: usize, figures: impl IntoIterator<Item = f64>) -> String {
     Spread::of(figures).map_or_else(|| "–".to_owned(), |spread| format!("{spread:.digits$}"))
 }

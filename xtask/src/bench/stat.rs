@@ -1,4 +1,4 @@
-//! The cost of counting a command's runs beyond the command: `nyquist stat -r`, `perf stat -r`, hyperfine.
+//! The overhead of counting the runs of a command: `nyquist stat -r`, `perf stat -r`, hyperfine.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,16 +14,16 @@ use super::spread::cell;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
-/// Where to work, and how often.
+/// The folder, and the number of runs.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// For figures
+    /// The folder for figures
     #[arg(long, default_value = "target/bench-stat")]
     folder: PathBuf,
     /// Measures this program and does not build one
     #[arg(long, value_name = "PATH")]
     nyquist: Option<PathBuf>,
-    /// How often the command is run by each
+    /// How often each program runs the command
     #[arg(long, default_value_t = 1000)]
     runs: u32,
     /// How often each is measured, in turn
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     rounds: u32,
 }
 
-/// Measures and prints a table. A program that is not installed has the error in place of figures.
+/// Measures and prints a table. A program that is not installed has an error message instead of figures.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().context("no such program")?,

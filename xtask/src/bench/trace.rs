@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::cost::Measuring;
-use crate::test::build_nyquist;
+use crate::release::build_nyquist;
 use crate::workloads;
 
 /// The threads of the trace.
@@ -74,8 +74,8 @@ fn print_row(name: &str, measured: &[(f64, f64)]) {
     println!("| {name} | {} | {memory:.0} |", seconds.join(", "));
 }
 
-/// Writes a trace of about so many bytes, with the fields of Chromium's own events. Calls follow each other
-/// on several threads, one in four within the last one.
+/// Writes a trace of about this many bytes, with the fields of Chromium's own events. Calls follow each other
+/// on several threads, and one in four lies within the previous one.
 fn make(path: &Path, bytes: u64) -> Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     let mut state = 1_u64;
@@ -113,7 +113,7 @@ fn make(path: &Path, bytes: u64) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// How many seconds speedscope takes to show a file, and the growth of the browser's memory.
+/// How many seconds speedscope takes to show a file, and by how much the browser's memory grows.
 fn speedscope(package: &Path, trace: &Path) -> Result<(f64, f64)> {
     let playwright = crate::target().join("front-end");
     ensure!(

@@ -1,4 +1,4 @@
-//! The cost of a span: each layer over a bare registry, each measured in a process of its own.
+//! The cost of a span: each layer compared with a bare registry, each in a separate process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,11 +52,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 #[derive(Clone, Copy)]
 enum Mode {
-    /// The benchmark's own word for the layer.
+    /// The benchmark's own name for the layer.
     Plain(&'static str),
-    /// nyquist's layer, whose markers the benchmark itself takes.
+    /// nyquist's layer, whose markers the benchmark itself receives.
     Alone,
-    /// nyquist's layer under nyquist.
+    /// nyquist's layer in a program that nyquist records.
     Recorded,
 }
 

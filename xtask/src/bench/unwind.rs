@@ -1,5 +1,5 @@
-//! The instructions that unwinding takes, which do not depend on the load of the machine. They are those of a
-//! released build, on the stacks of a compiler that is recorded here.
+//! The instructions that unwinding takes, which do not depend on the load of the machine. They are counted in
+//! a release build, on the stacks of a compiler that is recorded here.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use anyhow::{Context as _, Result, ensure};
 use crate::instructions::collected;
 use crate::steps::{cargo, succeeds};
 
-/// Where to work.
+/// The folder.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// For the recording (some 30 MB) and what is compiled while it is made
+    /// For the recording (some 30 MB) and for what the compiler writes meanwhile
     #[arg(long, default_value = "target/bench-unwind")]
     folder: PathBuf,
 }
 
-/// The passes of two runs over all stacks: the difference is warm.
+/// The passes over all stacks in two runs. The difference contains only warm passes.
 const PASSES: (u32, u32) = (2, 12);
 
-/// How many functions the compiler is given, for some hundreds of samples.
+/// How many functions the compiler compiles, which gives some hundreds of samples.
 const FUNCTIONS: u32 = 150;
 
 /// Records, counts, and prints.
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The stacks of the compiler at work, with copies as large as perf makes them.
+/// Records the stacks of the running compiler, with copies as large as perf can make them.
 fn record(folder: &Path) -> Result<PathBuf> {
     let (source, recording) = (folder.join("source.rs"), folder.join("compiler.data"));
     let mut text = String::new();

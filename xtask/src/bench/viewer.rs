@@ -1,5 +1,5 @@
-//! `cargo xtask bench viewer`: how long the built-in viewer takes to be drawn and to follow a click, and its
-//! tab's memory.
+//! `cargo xtask bench viewer`: how long the built-in viewer takes to draw and to react to a click, and the
+//! memory of its tab.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
-/// The name of the made profile that the benchmark of the analysis leaves in the folder.
+/// The name of the generated profile that the benchmark of the analysis writes into the folder.
 const MADE: &str = "large-profile.json.gz";
 
-/// A question of that benchmark's which there is not: it makes the profile only.
+/// A name that no query of that benchmark has, so that it only makes the profile.
 const NO_QUESTION: &str = "(none)";
 
 /// The measurement.
@@ -23,13 +23,13 @@ pub(crate) struct Options {
     /// A release build of nyquist
     #[arg(long)]
     nyquist: PathBuf,
-    /// Where profiles are recorded or made
+    /// The folder in which profiles are recorded or made
     #[arg(long)]
     folder: PathBuf,
-    /// How many samples made profiles have, beside a recording of 10,000
+    /// How many samples the generated profiles have; a recording of 10,000 samples is measured too
     #[arg(long, value_delimiter = ',')]
     samples: Vec<usize>,
-    /// How often the page is opened, and each thing is done
+    /// How often the page is opened, and each interaction is done
     #[arg(long, default_value_t = 9)]
     rounds: usize,
     /// How long the recording is, in ms of CPU time: at 1,000 samples a second
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Records the workload with three functions.
+/// Records the workload that has three functions.
 fn record(options: &Options, folder: &Path) -> Result<PathBuf> {
     let shares = workloads::build_all()?.join("shares");
     let profile = folder.join("viewer.json.gz");
@@ -68,7 +68,7 @@ fn record(options: &Options, folder: &Path) -> Result<PathBuf> {
     Ok(profile)
 }
 
-/// Makes a profile of so many samples.
+/// Generates a profile of this many samples.
 fn make(samples: usize, folder: &Path) -> Result<PathBuf> {
     let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path"]);
     command.arg(crate::root().join("benches/analysis/Cargo.toml")).arg("--");
@@ -78,7 +78,7 @@ fn make(samples: usize, folder: &Path) -> Result<PathBuf> {
     Ok(folder.join(MADE))
 }
 
-/// A server that ends with this.
+/// A server that is killed when this is dropped.
 struct Served(Child);
 
 impl Drop for Served {

@@ -1,4 +1,4 @@
-//! The cost of a context switch for a program while its waits are recorded, beside perf.
+//! The cost of a context switch to a program while its waits are recorded, beside perf.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,10 +14,10 @@ use super::spread::cell;
 use crate::steps::{cargo, succeeds};
 use crate::workloads;
 
-/// Where to work, and how long.
+/// The folder, and the amount of work.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// For what is recorded
+    /// The folder for recordings
     #[arg(long, default_value = "target/bench-waits")]
     folder: PathBuf,
     /// Measures this program and does not build one
@@ -37,11 +37,11 @@ struct Way {
     words: Vec<OsString>,
 }
 
-/// The cost of a run, in nanoseconds a switch.
+/// The cost of a run, in nanoseconds for each switch.
 struct Figures {
     /// How long the program took.
     wall: f64,
-    /// All CPU time, the program's and the recorder's.
+    /// All CPU time: the program's and the recorder's.
     cpu: f64,
 }
 

@@ -1,5 +1,5 @@
 //! Recordings of 64-bit ARM: a program samples itself in an emulator. The stacks of `nyquist import` are
-//! compared with those of libgcc's unwinder in the program, frame by frame. Needs Debian's
+//! compared with those of libgcc's unwinder in the program, frame by frame. This needs Debian's
 //! `gcc-aarch64-linux-gnu` and `qemu-user-static`.
 
 use std::ops::Range;
@@ -24,13 +24,13 @@ pub(super) const TESTS: &[Test] = &[
     .parallel(),
 ];
 
-/// Where a program that is not position-independent is.
+/// The address at which a program is loaded that is not position-independent.
 const IMAGE_BASE: u64 = 0x40_0000;
 
-/// Words of a call chain from here on state the context of the addresses behind them.
+/// Words of a call chain that are not below this value name the context of the addresses that follow.
 const CONTEXT: u64 = -4095_i64 as u64;
 
-/// Builds the workload and lets it sample itself, at every instruction. Returns the program and the
+/// Builds the workload and runs it, and it samples itself at every instruction. Returns the program and the
 /// recording.
 fn record(test: &Context<'_>, flags: &[&str]) -> Result<(PathBuf, PathBuf), Stop> {
     let (program, recording) = (test.fresh("samples_itself"), test.fresh("arm.data"));
@@ -48,7 +48,8 @@ fn record(test: &Context<'_>, flags: &[&str]) -> Result<(PathBuf, PathBuf), Stop
 
 /// The call chains of a recording's samples, innermost first, as addresses to look up.
 fn chains(recording: &Path) -> Result<Vec<Vec<u64>>, Stop> {
-    /// Where a sample's chain begins: behind the record's head, the instruction pointer, the thread, the time and the period.
+    /// The offset of a sample's chain. Before it are the record's head, the instruction pointer, the thread,
+    /// the time and the period.
     const CHAIN: usize = 40;
     const SAMPLE: u32 = 9;
     let bytes = std::fs::read(recording)?;
@@ -62,8 +63,8 @@ fn chains(recording: &Path) -> Result<Vec<Vec<u64>>, Stop> {
         if kind == SAMPLE {
             let words = (1..=word(at + CHAIN) as usize).map(|number| word(at + CHAIN + 8 * number));
             let words: Vec<_> = words.filter(|word| *word < CONTEXT).collect();
-            // Behind the emulator's own code is the address that a signal has interrupted, which is no return
-            // address.
+            // The address after the emulator's own code is where a signal interrupted the program. It is not
+            // a return address.
             let is_call = |depth: usize| depth > 0 && words[depth - 1] < 1 << 32;
             let addresses = words.iter().enumerate();
             chains.push(addresses.map(|(depth, address)| address - u64::from(is_call(depth))).collect());
@@ -74,7 +75,7 @@ fn chains(recording: &Path) -> Result<Vec<Vec<u64>>, Stop> {
     Ok(chains)
 }
 
-/// Where the linker's stubs are in a program.
+/// The address range of the linker's stubs in a program.
 fn stubs(program: &Path) -> Result<Range<u64>, Stop> {
     let sections = Command::new("aarch64-linux-gnu-readelf").arg("-SW").arg(program).output()?;
     let sections = String::from_utf8_lossy(&sections.stdout).into_owned();
@@ -97,12 +98,12 @@ fn stacks(test: &Context<'_>, flags: &[&str]) -> Verdict {
     for (number, (stack, chain)) in stacks.iter().zip(&chains).enumerate() {
         let frames = stack.iter().rev().filter(|frame| frame.inline_depth == 0 && frame.lib.is_some());
         let addresses: Vec<_> = frames.map(|frame| frame.address as u64 + IMAGE_BASE).collect();
-        // The emulator's own code, which a signal's handler returns to, is in no file.
+        // The emulator's own code, to which a signal handler returns, is in no file.
         let in_program = |all: &[u64]| all.iter().copied().filter(|at| *at < 1 << 32).collect::<Vec<_>>();
         let root = stack.first().map(|frame| frame.function.as_str());
         expect(root == Some("_start"), format_args!("the root of sample {number} is {root:?}"))?;
         let (found, mut wanted) = (in_program(&addresses), in_program(chain));
-        // libgcc ends in the stubs of the linker, which have no unwind information: frames behind them are
+        // libgcc stops in the linker's stubs, which have no unwind information. The frames beyond them are
         // not compared.
         if wanted.last().is_some_and(|last| stubs.contains(last)) {
             let behind = found.get(wanted.len()..).unwrap_or_default();

@@ -1,13 +1,13 @@
-//! The topics whose tests run alone, each for a reason. All others run beside each other.
+//! The topics whose tests run alone, with the reason for each. The tests of all other topics run in parallel.
 
-/// They measure times or shares of time, which others would disturb.
+/// The tests measure times or shares of time, which other tests would disturb.
 const MEASURES: &str = "measures times or shares";
-/// They change settings or groups that all processes of the machine have.
+/// The tests change settings or groups that all processes of the machine share.
 const GLOBAL: &str = "changes what the whole machine has";
-/// They make the machine so busy that others would be late.
+/// The tests load the machine so much that other tests would be late.
 const HEAVY: &str = "takes the whole machine";
 
-/// The topics, and why.
+/// The topics, with their reasons.
 const ALONE: &[(&str, &str)] = &[
     ("annotate", MEASURES),
     ("attach", MEASURES),
@@ -60,7 +60,7 @@ const ALONE: &[(&str, &str)] = &[
     ("walkthrough", HEAVY),
 ];
 
-/// Why the tests of a topic run alone, where they do.
+/// Why the tests of a topic run alone, if they do.
 pub(super) fn reason(topic: &str) -> Option<&'static str> {
     ALONE.iter().find(|(name, _)| *name == topic).map(|(_, why)| *why)
 }

@@ -1,4 +1,4 @@
-//! `nyquist annotate`: where in a function the time is.
+//! `nyquist annotate`: which lines and instructions of a function take the time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +26,7 @@ fn annotate(test: &Context<'_>, words: &[&str], path: &Path) -> Result<String, a
     Ok(test.nyquist(&["annotate"]).args(words).path(path).run()?.succeeded()?.stdout_text())
 }
 
-/// The line of a file with this mark in it, counted from 1.
+/// The number of the line with this mark in a file, counted from 1.
 fn marked(file: &str, mark: &str) -> Result<usize, anyhow::Error> {
     let text = fs::read_to_string(crate::root().join("workloads").join(file))?;
     let found = text.lines().position(|line| line.ends_with(mark));
@@ -69,7 +69,7 @@ fn inlined(test: &Context<'_>) -> Verdict {
     expect_eq("the call of deepest_inline", total("// line: deepest_inline")?, whole)?;
     let spin = total("// line: spin")?;
     expect(spin * 10 > whole * 9 && spin <= whole, format_args!("the loop has {spin} of {whole}"))?;
-    // The code of the loop itself is in the standard library's files, and has the time.
+    // The code of the loop itself is in the standard library's files, and takes the time.
     let own: u64 = json["files"]
         .as_array()
         .into_iter()
@@ -92,7 +92,8 @@ fn instructions(test: &Context<'_>) -> Verdict {
     let json: Value = serde_json::from_str(&annotate(test, &["alpha", "--json"], &recorded.path)?)?;
     let instructions = json["code"][0]["instructions"].as_array().cloned().unwrap_or_default();
     let own: u64 = instructions.iter().filter_map(|one| one["self"].as_u64()).sum();
-    // Code that is inlined into a function counts for its lines and its instructions, and not as its own.
+    // Code that is inlined into a function counts for the function's lines and instructions, but not for its
+    // self weight.
     let files = json["files"].as_array().cloned().unwrap_or_default();
     let lines = files.iter().filter_map(|file| file["lines"].as_array()).flatten();
     let of_lines: u64 = lines.filter_map(|line| line["self"].as_u64()).sum();
@@ -125,7 +126,8 @@ fn missing(test: &Context<'_>) -> Verdict {
     expect(text.contains('%'), format_args!("no shares:\n{text}"))
 }
 
-/// The standard library's files are where it was built, and not on this machine, or in a toolchain that is not looked at.
+/// The paths of the standard library's files are those of the machine that built it. They do not exist here,
+/// and the toolchain is hidden.
 fn folded(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["inlines-v0", "300"]).run_well()?;
     let annotate = |words: &[&str]| -> Result<String, anyhow::Error> {
@@ -148,7 +150,7 @@ fn folded(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The source of the standard library is that of the toolchain whose compiler has built the program.
+/// The source of the standard library comes from the toolchain whose compiler has built the program.
 fn library_source(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["inlines-v0", "300"]).run_well()?;
     let lib = test.path("rustup/toolchains/built/lib/rustlib");

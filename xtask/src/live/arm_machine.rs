@@ -1,5 +1,5 @@
-//! Recordings on 64-bit ARM, by the real program in a virtual machine: its clocks count instructions and not the time of this machine, so
-//! that what is measured does not depend on what else runs here.
+//! Recordings on 64-bit ARM by the real program in a virtual machine. The machine's clocks count
+//! instructions, so the measured values do not depend on the load of this machine.
 
 use super::context::Context;
 use super::expect::{
@@ -28,20 +28,20 @@ const fn test(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Test {
 /// Each instruction takes four nanoseconds.
 const STEADY: &[&str] = &["-icount", "shift=2"];
 
-/// How `shares` divides its time.
+/// The shares of the functions of `shares`.
 const SHARES: [(&str, f64); 3] = [("alpha", 0.5), ("beta", 0.3), ("gamma_", 0.2)];
 
-/// A machine with `shares`, built with these flags.
+/// A machine that contains `shares`, built with these flags.
 fn with_shares<'a>(test: &'a Context<'a>, flags: &[&str]) -> Result<VirtualMachine<'a>, Stop> {
     Ok(VirtualMachine::new(test)?.with_options(STEADY).with_workload("shares", flags)?)
 }
 
-/// A profile that was left behind.
+/// A profile that the machine has written.
 fn profile(left: &Left, name: &str) -> Result<Profile, Stop> {
     Ok(Profile::read(&left.path(name))?)
 }
 
-/// Expects the shares of the functions of `shares`, and stacks that go to the root.
+/// Checks the shares of the functions of `shares`, and that stacks reach the root.
 fn expect_shares(what: &str, profile: &Profile) -> Verdict {
     let root = profile.share_of_stacks(|stack| stack.first().is_some_and(|frame| frame.function == "_start"));
     let root = profile.of_taken(root);
@@ -57,11 +57,11 @@ fn expect_shares(what: &str, profile: &Profile) -> Verdict {
 fn by_cycles(test: &Context<'_>) -> Verdict {
     let machine = with_shares(test, &[])?;
     let left = machine.run(
-        "nyquist record -s -o shares.json.gz -- shares 2000 2> told || exit 1
+        "nyquist record -s -o shares.json.gz -- shares 2000 2> messages || exit 1
 nyquist record -s --call-graph fp -o fp.json.gz -- shares 1000 || exit 1
 nyquist report shares.json.gz > report",
     )?;
-    expect_contains("the recorder", &left.text("told")?, "by the CPU's cycle counter")?;
+    expect_contains("the recorder", &left.text("messages")?, "by the CPU's cycle counter")?;
     expect_contains("the report", &left.text("report")?, "alpha")?;
     let shares = profile(&left, "shares.json.gz")?;
     expect_shares("by unwind information", &shares)?;
@@ -180,24 +180,25 @@ fn no_interrupted_calls(test: &Context<'_>) -> Verdict {
 
 fn counters(test: &Context<'_>) -> Verdict {
     let left = with_shares(test, &[])?.run(
-        "nyquist stat -e cycles,instructions -- shares 500 > told 2>&1 || exit 1
+        "nyquist stat -e cycles,instructions -- shares 500 > counts 2>&1 || exit 1
 nyquist record -s -e instructions -o shares.json.gz -- shares 1000 2> recorded",
     )?;
-    let told = left.text("told")?;
+    let counts = left.text("counts")?;
     let count = |event: &str| -> Result<f64, Stop> {
-        let line = told.lines().find(|line| line.split_whitespace().nth(1) == Some(event));
+        let line = counts.lines().find(|line| line.split_whitespace().nth(1) == Some(event));
         let digits =
             line.and_then(|line| line.split_whitespace().next()).map(|digits| digits.replace(',', ""));
-        digits.and_then(|digits| digits.parse().ok()).ok_or(Stop::Failed(format!("no {event} in {told}")))
+        digits.and_then(|digits| digits.parse().ok()).ok_or(Stop::Failed(format!("no {event} in {counts}")))
     };
-    // The emulator's cycles are its nanoseconds.
+    // The emulator counts nanoseconds as cycles.
     expect_within("cycles an instruction", count("cycles")? / count("instructions")?, 4.0, 0.02)?;
     expect_contains("the recorder", &left.text("recorded")?, "Events: instructions")?;
     expect_shares("beside instructions", &profile(&left, "shares.json.gz")?)
 }
 
 fn deep_stacks(test: &Context<'_>) -> Verdict {
-    // Faster than the others, because the memory of a running program is read within limits of time.
+    // This machine is faster than the others, because reading the memory of a running program has a time
+    // limit.
     let machine = VirtualMachine::new(test)?.with_options(&["-icount", "shift=0"]);
     let left = machine
         .with_workload("recursion", &[])?

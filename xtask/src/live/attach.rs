@@ -91,8 +91,8 @@ fn all_threads(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Of a process that used so many seconds of CPU time from before the recording until after it, there are samples, and
-/// no more than it is due.
+/// Checks that a process has samples, but not more than its CPU time allows. `used` is its CPU time in
+/// seconds, from before the recording until after it.
 fn expect_within_due(profile: &Profile, used: f64) -> Verdict {
     let total = profile.total();
     expect_measured(
@@ -101,17 +101,17 @@ fn expect_within_due(profile: &Profile, used: f64) -> Verdict {
     )
 }
 
-/// That the recorder says that it recorded for about so many seconds: how long it took to begin and to save is the
-/// machine's business.
+/// Checks that the recorder reports about this duration in seconds. The time to start and to save is not
+/// checked.
 fn expect_recorded_for(stderr: &str, seconds: f64) -> Verdict {
-    let told =
+    let recorded =
         stderr.lines().find_map(|line| line.strip_prefix("Recorded ")?.split_once(" s")?.0.parse().ok());
-    let told: f64 = told.unwrap_or_default();
-    let is_near = (0.9 * seconds..1.3 * seconds).contains(&told);
-    expect_measured(is_near, format_args!("recorded for {told} s: {stderr}"))
+    let recorded: f64 = recorded.unwrap_or_default();
+    let is_near = (0.9 * seconds..1.3 * seconds).contains(&recorded);
+    expect_measured(is_near, format_args!("recorded for {recorded} s: {stderr}"))
 }
 
-/// CPU seconds of a process so far, by the scheduler's own sum.
+/// The CPU seconds of a process so far, from the scheduler's own sum.
 fn process_cpu(pid: u32) -> Result<f64, anyhow::Error> {
     let mut sum = 0.0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -137,7 +137,7 @@ fn attached_stacks(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// The outer frames are the same at any time, so another program's view of them is comparable.
+/// The outer frames never change, so they can be compared with another program's view.
 fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
     let target = endless(test, "2", |call| call)?;
     let output = test.path("attached.json.gz");
@@ -187,7 +187,7 @@ fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
 
 /// The function and its callers, innermost first, as gdb shows them.
 fn gdb_callers(text: &str, function: &str) -> Vec<String> {
-    // Where gdb has stopped the program it says before, too, and not as a frame.
+    // gdb also prints where it has stopped the program before, but not as a frame.
     let is_frame = |line: &str| line.starts_with('#') && line.contains(&format!("{function} ("));
     let thread = text.split("Thread ").find(|part| part.lines().any(is_frame));
     let frames = thread.unwrap_or_default().lines().filter(|line| line.starts_with('#'));
@@ -201,7 +201,7 @@ fn gdb_callers(text: &str, function: &str) -> Vec<String> {
     names.into_iter().skip_while(|name| name != function).collect()
 }
 
-/// A C function's name without suffixes that only one of two symbol tables adds: `@version` and glibc's
+/// A C function's name without the suffixes that only one of two symbol tables adds: `@version` and glibc's
 /// `_impl`.
 fn plain(name: &str) -> &str {
     let name = name.split('@').next().unwrap_or(name);
@@ -241,7 +241,8 @@ fn signalled(test: &Context<'_>, signal: i32) -> Verdict {
     expect_measured(Profile::read(&output)?.total() > 150.0, "there are hardly any samples")
 }
 
-/// The signal comes while the recorder still opens its events: it must end then, or right afterwards.
+/// The signal arrives while the recorder still opens its events. The recorder must end then, or right
+/// afterwards.
 fn signal_at_start(test: &Context<'_>) -> Verdict {
     let target = endless(test, "1", |call| call)?;
     let recorder = attach(test, &target, &test.path("attached.json.gz"), &[]).start()?;
@@ -253,7 +254,7 @@ fn signal_at_start(test: &Context<'_>) -> Verdict {
     end(target)
 }
 
-/// The process ends when it has been recorded for a while, however late the recording began.
+/// The process ends after it has been recorded for a while, however late the recording began.
 fn process_ends(test: &Context<'_>) -> Verdict {
     let target = endless(test, "1", |call| call)?;
     let output = test.path("attached.json.gz");
@@ -270,7 +271,7 @@ fn process_ends(test: &Context<'_>) -> Verdict {
 fn duration(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["endless", "1"]).options(&["-d", "1"]).run()?;
     expect_recorded_for(&recorded.finished.stderr, 1.0)?;
-    // It has no event after its first milliseconds.
+    // It has no events after its first milliseconds.
     let asleep = test.record_command(&["sleep", "30"]).options(&["-d", "1"]).run()?;
     expect_recorded_for(&asleep.finished.stderr, 1.0)?;
     let used = recorded.profile.total() / 1000.0;
@@ -286,14 +287,15 @@ fn no_such_pid(test: &Context<'_>) -> Verdict {
     expect(!finished.status.success(), "it was accepted")?;
     expect_contains("stderr", &finished.stderr, &pid)?;
     let text = finished.stderr.to_lowercase();
-    let told =
+    let says_why =
         ["no such process", "no process", "not exist", "not running"].iter().any(|part| text.contains(part));
-    expect(told, format_args!("stderr does not say why: {text:?}"))?;
+    expect(says_why, format_args!("stderr does not say why: {text:?}"))?;
     expect(!output.exists(), "a profile of nothing was left behind")
 }
 
-/// The process has many threads, so that attaching takes a while, and is killed when it has begun. Threads that are traced are
-/// recorded to their end, so that ptrace has nothing to refuse but a process that is killed before: every other one is.
+/// The process has many threads, so attaching takes a while. It is killed after attaching has begun. Traced
+/// threads are recorded to their end, so ptrace refuses only a process that is killed before that. With
+/// ptrace, every other process is.
 fn ending(test: &Context<'_>) -> Verdict {
     for backend in ["perf", "ptrace"] {
         let mut refused = 0;
@@ -305,7 +307,8 @@ fn ending(test: &Context<'_>) -> Verdict {
             match backend {
                 "perf" => recorder.wait_until_sampling()?,
                 _ if round % 2 == 0 => {}
-                // That takes a few milliseconds in all, so it is looked at without a pause, up to the recorder's first word.
+                // Attaching takes only a few milliseconds. So the state is polled without a pause, until the
+                // recorder's first message.
                 _ => while !is_traced(pid) && recorder.stderr_so_far().is_empty() {},
             }
             target.signal(libc::SIGKILL)?;
@@ -329,7 +332,7 @@ fn ending(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Starts a program with many threads that all sleep.
+/// Starts a program with many threads, all of which sleep.
 pub(super) fn sleepers<'a>(test: &'a Context<'a>, threads: usize) -> Result<Running<'a>, anyhow::Error> {
     let script = "import sys, threading, time\n\
                   for i in range(int(sys.argv[1])): threading.Thread(target=time.sleep, args=(1000,)).start()\n\
@@ -372,7 +375,7 @@ fn own_as_plain_user(test: &Context<'_>) -> Verdict {
     recorder.wait()?.succeeded()?;
     end(target)?;
     let profile = Profile::read(&output)?;
-    // The kernel's part of its time is large if many others want the CPU.
+    // The kernel's share of its time is large if many other processes want the CPU.
     let share = profile.total_share("main_loop") / (1.0 - profile.total_share("[kernel: not permitted]"));
     expect_measured(share > 0.9, format_args!("main_loop has {share:.3} of {} samples", profile.total()))
 }
@@ -384,10 +387,12 @@ fn hard_limit_of_descriptors() -> Result<u64, anyhow::Error> {
     Ok(hard.parse()?)
 }
 
-/// Each of many threads has its events where the limit can be raised that the shell has set, which is lower than they need.
+/// All threads have their events although the shell's limit of descriptors is lower than they need, because
+/// the recorder can raise it.
 fn raised_descriptors(test: &Context<'_>) -> Verdict {
     need_root()?;
-    // One that samples, perhaps one for deeper stacks, one that counts, one for mappings and names; and some files.
+    // Each thread and CPU has one event that samples, perhaps one for deeper stacks, one that counts, and one
+    // for mappings and names. Some files are open, too.
     if hard_limit_of_descriptors()? < (4 * 201 * sys::cpu_count() + 1000) as u64 {
         return skip("the limit of descriptors cannot be raised so far");
     }
@@ -401,7 +406,7 @@ fn raised_descriptors(test: &Context<'_>) -> Verdict {
         let call = test.nyquist(&["record", "-v", "-s", "-p", &pid, "-o"]).path(&output);
         let recorder = adapt(call.under(&["prlimit", "--nofile=256:"])).start()?;
         recorder.wait_until_recording()?;
-        recorder.wait_until("the rings to be told of", || recorder.stderr_so_far().contains("Copying"))?;
+        recorder.wait_until("the report of the rings", || recorder.stderr_so_far().contains("Copying"))?;
         let entries = fs::read_dir(format!("/proc/{}/fd", recorder.pid()))?.flatten();
         let is_event = |entry: &fs::DirEntry| {
             fs::read_link(entry.path()).is_ok_and(|link| link.to_string_lossy().contains("[perf_event]"))
@@ -418,7 +423,7 @@ fn raised_descriptors(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// A waiting thread goes on waiting while it is attached to, and released.
+/// A waiting thread keeps waiting while the recorder attaches to it and releases it.
 fn interrupts_nobody(test: &Context<'_>) -> Verdict {
     for options in [&[][..], &["--backend", "ptrace"]] {
         let target = super::running_targets::working(test, &["interrupts", "1500"])?;
@@ -426,11 +431,11 @@ fn interrupts_nobody(test: &Context<'_>) -> Verdict {
         while is_alive(target.pid()) {
             let output = test.fresh("profile.json.gz");
             let call = test.nyquist(&["record", "-s", "-d", "0.05", "-p", &pid, "-o"]).path(&output);
-            // It may have ended when the next one comes.
+            // The process may have ended when the next recorder attaches.
             call.args(options).run()?;
         }
-        let told = target.wait()?.succeeded()?.stdout_text();
-        expect_contains("what the program says", &told, " 0 interrupted, 0 early")?;
+        let output = target.wait()?.succeeded()?.stdout_text();
+        expect_contains("what the program says", &output, " 0 interrupted, 0 early")?;
     }
     Ok(())
 }

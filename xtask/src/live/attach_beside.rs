@@ -1,4 +1,4 @@
-//! Processes that end, or that may not be recorded, beside others and beside a command.
+//! Processes that end or may not be recorded, beside other processes and beside a command.
 
 use std::fs;
 
@@ -20,14 +20,15 @@ pub(super) const TESTS: &[Test] = &[
 
 const BACKENDS: [&str; 2] = ["perf", "ptrace"];
 
-/// Waits until a process has worked for [`WORK`] from now on.
+/// Waits until a process has worked for another [`WORK`].
 fn let_work(recorder: &Running<'_>, pid: u32) -> Verdict {
     let begun = process_cpu_ms(pid)?;
     let has_worked = || process_cpu_ms(pid).is_ok_and(|now| now > begun + WORK);
     Ok(recorder.wait_until("the process to work", has_worked)?)
 }
 
-/// Ends a process and returns its whole CPU time in milliseconds, which is known until it is waited for.
+/// Ends a process and returns its total CPU time in milliseconds. The time can be read until the process is
+/// waited for.
 fn end_after(target: Running<'_>) -> Result<f64, Stop> {
     target.signal(libc::SIGKILL)?;
     let state = || fs::read_to_string(format!("/proc/{}/stat", target.pid())).unwrap_or_default();
@@ -37,7 +38,8 @@ fn end_after(target: Running<'_>) -> Result<f64, Stop> {
     Ok(used)
 }
 
-/// The recording ends by itself when the second one has ended, too, and has the CPU time of each.
+/// The recording ends by itself when the second process has ended, too. It contains the CPU time of each
+/// process.
 fn one_of_two(test: &Context<'_>) -> Verdict {
     for backend in BACKENDS {
         let targets = [working(test, &["endless", "1"])?, working(test, &["endless", "1"])?];
@@ -69,7 +71,7 @@ fn one_of_two(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The samples of a process after the last one of another.
+/// The weight of the samples of a process that come after the last sample of another process.
 fn weight_after_end(profile: &Profile, ended: u32, pid: u32) -> f64 {
     let samples = |pid: u32| {
         let of = move |thread: &&super::profile::Thread| thread.pid == pid.to_string();
@@ -79,14 +81,15 @@ fn weight_after_end(profile: &Profile, ended: u32, pid: u32) -> f64 {
     samples(pid).filter(|sample| sample.time > last).map(|sample| sample.weight).sum()
 }
 
-/// The command gets SIGTERM, and its status is not the recorder's then.
+/// The command gets SIGTERM. In this case, the recorder's status is not the command's.
 fn ends_command(test: &Context<'_>) -> Verdict {
     for backend in BACKENDS {
         let target = working(test, &["endless", "1"])?;
-        let (output, told, ready) = (test.fresh("profile.json.gz"), test.fresh("told"), test.fresh("ready"));
+        let (signal_file, ready) = (test.fresh("signal"), test.fresh("ready"));
+        let output = test.fresh("profile.json.gz");
         let script = format!(
             "trap 'echo TERM > {}; exit 9' TERM; echo > {}; while :; do sleep 0.01; done",
-            told.display(),
+            signal_file.display(),
             ready.display()
         );
         let pid = target.pid().to_string();
@@ -99,7 +102,7 @@ fn ends_command(test: &Context<'_>) -> Verdict {
         let pid = target.pid();
         let used = end_after(target)? - begun;
         recorder.wait()?.succeeded()?;
-        expect_eq("what the command was told", fs::read_to_string(&told)?.as_str(), "TERM\n")?;
+        expect_eq("what the command received", fs::read_to_string(&signal_file)?.as_str(), "TERM\n")?;
         let profile = Profile::read(&output)?;
         let weight = weight_of(&profile, pid);
         expect_measured(weight > 0.9 * used, format_args!("{backend}: {weight} samples of {used} ms"))?;
@@ -109,7 +112,8 @@ fn ends_command(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The process is killed when attaching to it has begun, or before; a command that was not to be recorded then is not started either.
+/// The process is killed after attaching has begun, or before. If it cannot be recorded, the command is not
+/// started either.
 fn ends_while_attached(test: &Context<'_>) -> Verdict {
     for backend in BACKENDS {
         let mut refused = 0;
@@ -138,7 +142,7 @@ fn ends_while_attached(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Also where another one of the processes is the user's own.
+/// Tests one foreign process alone, and together with a process of the user's own.
 fn foreign(test: &Context<'_>) -> Verdict {
     need_root()?;
     let theirs = test.program("sleep").args(&["1000"]).start()?;

@@ -1,4 +1,4 @@
-//! Files of Austin, as its own reader in Python has them.
+//! Files of Austin, compared with what its own reader in Python returns.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("austin_s_text_is_read_as_its_binary_form", text).parallel(),
 ];
 
-/// The last version whose programs run with Debian 12's libc.
+/// The last version whose programs run with the libc of Debian 12.
 const AUSTIN: Package = Package { name: "austin-dist", version: "3.7.0" };
-/// The reader of its files by its author.
+/// The reader of Austin's files, by Austin's author.
 const READER: Package = Package { name: "austin-python", version: "2.4.0" };
 
-/// How often Austin may end without samples, and what a file with samples has at least.
+/// How often Austin may end without samples, and the minimum size of a file with samples.
 const TRIES: u32 = 5;
 const LEAST_BYTES: u64 = 1000;
 
@@ -48,7 +48,7 @@ if child:
     os.waitpid(child, 0)
 ";
 
-/// Lets the reader keep the frames that Austin could not read, which Austin's own text has as `:INVALID:`.
+/// Makes the reader keep the frames that Austin could not read. Austin's own text shows them as `:INVALID:`.
 const WITH_INVALID: &str = "from austin.format.mojo import *
 def invalid(self):
     self._running_sample.frames.append(MojoFrame(0, EMPTY, MojoString(0, 'INVALID'), 0))
@@ -56,7 +56,8 @@ def invalid(self):
 MojoStreamReader.get_invalid_frame = invalid
 ";
 
-/// Prints what each function has itself, in µs or bytes: of samples on the CPU, of all time, or of memory that grew.
+/// Prints the self value of each function in µs or bytes, for samples on the CPU, for all time, or for memory
+/// that grew.
 const SUMS: &str = "import collections, json, sys
 from austin.events import AustinSample
 sums = collections.Counter()
@@ -68,20 +69,20 @@ for event in MojoStreamReader(open(sys.argv[1], 'rb')):
             sums[name] += amount
 print(json.dumps(sums))";
 
-/// Sums by function.
+/// The sums of the functions.
 type Sums = BTreeMap<String, u64>;
 
-/// Runs the program below Austin, which writes a file.
+/// Runs the program under Austin, which writes a file.
 fn run_austin(test: &Context<'_>, options: &[&str], name: &str) -> Result<String, Stop> {
     let austin = pypi::folder_of(AUSTIN)?.join("bin/austin");
     let (source, file) = (test.path("program.py"), test.path(name).display().to_string());
     std::fs::write(&source, PROGRAM)?;
     let source = source.display().to_string();
-    // What is called python3 may be a script, which Austin takes for no program of Python.
+    // `python3` may be a script, which Austin does not accept as a Python program.
     let program = "import sys; print(sys.executable)";
     let python = test.program("python3").args(&["-c", program]).run()?.succeeded()?.stdout_text();
     let words = [&["-t", "30s", "-i", "1ms", "-o", &file][..], options, &[python.trim(), &source]].concat();
-    // Austin ends without a sample where it looks at a process that is just beginning.
+    // Austin ends without a sample if it inspects a process that is just starting.
     for _ in 0..TRIES {
         let is_done = test.program(&austin).args(&words).run()?.status.success();
         if is_done && std::fs::metadata(&file)?.len() > LEAST_BYTES {
@@ -91,7 +92,7 @@ fn run_austin(test: &Context<'_>, options: &[&str], name: &str) -> Result<String
     Err(Stop::Failed(format!("Austin has ended without samples {TRIES} times")))
 }
 
-/// What Austin's own reader says of a file.
+/// The sums of a file that Austin's own reader returns.
 fn theirs(test: &Context<'_>, file: &str, value: &str) -> Result<Sums, Stop> {
     let modules = pypi::folder_of(READER)?.display().to_string();
     let script = [WITH_INVALID, SUMS].concat();
@@ -99,7 +100,7 @@ fn theirs(test: &Context<'_>, file: &str, value: &str) -> Result<Sums, Stop> {
     Ok(serde_json::from_str(&program.run()?.succeeded()?.stdout_text())?)
 }
 
-/// What the report says, in µs or bytes. Samples without a stack are what the functions leave of the whole.
+/// The sums in the report, in µs or bytes. Samples without a stack are the rest of the total weight.
 fn ours(test: &Context<'_>, file: &str, value: &str) -> Result<Sums, Stop> {
     let words = ["report", "--json", "--limit", "0", "--event", value, file];
     let text = test.nyquist(&words).run()?.succeeded()?.stdout_text();
@@ -140,12 +141,12 @@ fn text(test: &Context<'_>) -> Verdict {
     let file = run_austin(test, &["-b", "-C", "-s"], "x.mojo")?;
     let converted = test.path("x.austin").display().to_string();
     let modules = pypi::folder_of(READER)?.display().to_string();
-    // As `mojo2austin` does.
+    // `mojo2austin` does the same.
     let script = [WITH_INVALID, "from austin.format.collapsed_stack import main\nmain()"].concat();
     let words = ["-c", &script, &file, &converted];
     test.program("python3").env("PYTHONPATH", &modules).args(&words).run()?.succeeded()?;
     expect_eq("the text", ours(test, &converted, "cpu")?, ours(test, &file, "cpu")?)?;
-    // What Austin writes itself is another run.
+    // Austin's own text comes from a separate run.
     let full = run_austin(test, &["-f", "-g"], "x.text")?;
     for value in ["cpu", "wall", "memory"] {
         let ours = ours(test, &full, value)?;

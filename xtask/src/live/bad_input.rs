@@ -1,4 +1,4 @@
-//! Bad input gets one clear sentence and a non-zero status.
+//! Bad input leads to one clear sentence and a non-zero status.
 
 use std::fs;
 use std::io::Write as _;
@@ -57,7 +57,7 @@ fn gzipped(test: &Context<'_>, bytes: &[u8]) -> Result<PathBuf, anyhow::Error> {
     written(test, &encoder.finish()?)
 }
 
-/// Both reading commands refuse the file, with a sentence that names it and says why.
+/// Both reading commands refuse the file, with a sentence that names the file and the reason.
 fn refused(test: &Context<'_>, path: &Path, why: &str) -> Verdict {
     for command in [&["report"][..], &["load", "--no-open"]] {
         let finished = test.nyquist(command).path(path).run()?;
@@ -74,7 +74,7 @@ fn refused(test: &Context<'_>, path: &Path, why: &str) -> Verdict {
     Ok(())
 }
 
-/// Files of some kilobytes, whose profiles would take gigabytes. The limit is low so that this is seen soon.
+/// Files of some kilobytes whose profiles would need gigabytes. The limit is low so that it is reached soon.
 fn beyond_memory(test: &Context<'_>) -> Verdict {
     let meta = r#"{"meta":{"preprocessedProfileVersion":49},"#;
     let files: [(&str, Vec<u8>); 5] = [
@@ -82,7 +82,7 @@ fn beyond_memory(test: &Context<'_>) -> Verdict {
         ("one string", format!("{meta}\"libs\":[{{\"name\":\"{}\"}}]}}", "a".repeat(200_000_000)).into()),
         ("speedscope", speedscope(2_000_000).into()),
         ("folded stacks", [&b"a;b 1\n"[..], &vec![b'x'; 200_000_000], b" 2\n"].concat()),
-        // Empty strings in the table of strings.
+        // The table of strings contains empty strings.
         ("pprof", [&b"\x0a\x04\x08\x01\x10\x01"[..], &b"\x32\x00".repeat(10_000_000)].concat()),
     ];
     for (what, bytes) in files {
@@ -98,13 +98,13 @@ fn beyond_memory(test: &Context<'_>) -> Verdict {
             expect_contains(what, &finished.stderr, &wanted)?;
             expect_contains(what, &finished.stderr, "hint: --max-memory")?;
         }
-        // The output of each call is in two files.
+        // Each call writes its output to two files.
         expect_eq(&format!("files left by {what}"), folder()?, before + 6)?;
     }
     Ok(())
 }
 
-/// A profile of speedscope with so many frames.
+/// A profile in speedscope's format with this many frames.
 fn speedscope(frames: usize) -> String {
     format!(
         r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{{"frames":[{}{{"name":"a"}}]}},"profiles":[]}}"#,
@@ -123,7 +123,7 @@ fn behind_an_option(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Words that nyquist does not take, the sentence about them, and the hints but for the last one.
+/// Words that nyquist does not accept, the sentence about them, and the hints except the last one.
 const WORDS: &[(&str, &str, &[&str])] = &[
     (
         "record --backend nonsense",
@@ -179,7 +179,8 @@ const WORDS: &[(&str, &str, &[&str])] = &[
 const RATE_0: &str =
     "invalid value '0' for '--rate <HZ>': a rate is a whole number from 1 to 1000000, such as 1000";
 
-/// One sentence, hints of which the last one says where to read on, and the status of words that are not understood.
+/// Checks for one sentence, hints whose last one names the help, and the status for words that are not
+/// understood.
 fn expect_not_understood(call: Invocation<'_>, sentence: &str, hints: &[&str], help: &str) -> Verdict {
     let finished = call.run()?;
     let help = format!("`{help} --help` lists ");
@@ -191,7 +192,7 @@ fn expect_not_understood(call: Invocation<'_>, sentence: &str, hints: &[&str], h
     expect(finished.stdout.is_empty(), "something was printed on the standard output")
 }
 
-/// The command beside them is not started.
+/// The command that is given with wrong words is not started.
 fn words(test: &Context<'_>) -> Verdict {
     for (line, sentence, hints) in WORDS {
         let (words, started) = (line.split(' ').collect::<Vec<_>>(), test.fresh("started"));
@@ -243,7 +244,7 @@ fn words(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Each name that nyquist is called by has its own words.
+/// Each name by which nyquist is called accepts its own set of words.
 fn words_under_other_names(test: &Context<'_>) -> Verdict {
     let cargo = || test.program(test.nyquist_path().with_file_name("cargo-nyquist"));
     let not_an_option = ["to pass '--nonsense' as a value, use '-- --nonsense'"];
@@ -266,7 +267,7 @@ fn words_under_other_names(test: &Context<'_>) -> Verdict {
     expect_not_understood(samply()?.args(&["record"]), "'<COMMAND>...' is missing", &[], "samply record")
 }
 
-/// Output that was asked for, and is no error, goes to the standard output.
+/// Output that the user requested is no error, and goes to the standard output.
 fn help(test: &Context<'_>) -> Verdict {
     for (words, part) in [
         (&["--help"][..], "Usage: nyquist <COMMAND>"),

@@ -1,4 +1,4 @@
-//! A headless Chromium that is controlled over a pipe, by the DevTools protocol
+//! A headless Chromium that is controlled over a pipe, with the DevTools protocol
 //! (<https://chromedevtools.github.io/devtools-protocol/>).
 
 use std::fs;
@@ -19,10 +19,10 @@ use super::expect::{Stop, skip};
 /// How long an answer may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The names that the program has.
+/// The possible names of the program.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// A browser's program, or a skip if there is none.
+/// The name of the browser's program. Skips the test if there is none.
 pub(super) fn program() -> Result<&'static str, Stop> {
     match PROGRAMS.into_iter().find(|program| Command::new(program).arg("--version").output().is_ok()) {
         Some(program) => Ok(program),
@@ -30,7 +30,7 @@ pub(super) fn program() -> Result<&'static str, Stop> {
     }
 }
 
-/// A program for `BROWSER` that opens nothing, and the file into which it writes the address that it is given.
+/// A program for `BROWSER` that opens nothing, and the file to which it writes the address that it receives.
 pub(super) fn stand_in(test: &Context<'_>, name: &str) -> Result<(PathBuf, PathBuf), Stop> {
     let (opened, program) = (test.path(&format!("opened-{name}")), test.path(&format!("browser-{name}")));
     let script = format!("#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n", opened.display());
@@ -39,7 +39,7 @@ pub(super) fn stand_in(test: &Context<'_>, name: &str) -> Result<(PathBuf, PathB
     Ok((program, opened))
 }
 
-/// A page in a browser of its own, which ends with this.
+/// A page in a separate browser, which is killed when this is dropped.
 pub(super) struct Page {
     browser: Child,
     input: ChildStdin,
@@ -49,10 +49,10 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Opens a file in a window of that size; a skip where there is no browser.
+    /// Opens a file in a window of this size. Skips the test if there is no browser.
     pub(super) fn open(test: &Context<'_>, file: &Path, width: u32, height: u32) -> Result<Self, Stop> {
         let program = program()?;
-        // The protocol is spoken over descriptors 3 and 4, which a shell makes of the usual ones.
+        // The protocol uses descriptors 3 and 4. A shell makes them from the standard ones.
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh", program]);
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]);
@@ -62,7 +62,7 @@ impl Page {
         let input = browser.stdin.take().context("its input is piped")?;
         let output = browser.stdout.take().context("its output is piped")?;
         let (sender, messages) = mpsc::channel();
-        // Ends with the browser.
+        // This thread ends with the browser.
         thread::spawn(move || {
             for message in BufReader::new(output).split(0).map_while(Result::ok) {
                 let parsed = serde_json::from_slice(&message).unwrap_or(Value::Null);
@@ -81,7 +81,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Gives the window another size.
+    /// Changes the size of the window.
     pub(super) fn resize(&mut self, width: u32, height: u32) -> Result<(), Stop> {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", &size).map(drop)
@@ -109,8 +109,8 @@ impl Page {
         Ok(())
     }
 
-    /// Moves the mouse to the middle of the element that an expression returns, and clicks there if asked to.
-    /// An element out of sight is scrolled to first, because the height of a picture depends on the sampled
+    /// Moves the mouse to the middle of the element that an expression returns, and optionally clicks there.
+    /// The element is scrolled into view first, because the height of a picture depends on the sampled
     /// stacks.
     pub(super) fn point(&mut self, element: &str, clicks: bool) -> Result<(), Stop> {
         let middle = format!(
@@ -163,7 +163,7 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // Where it has ended already, nothing is left to do.
+        // If it has ended already, there is nothing to do.
         let _ = self.browser.kill();
         let _ = self.browser.wait();
     }

@@ -1,8 +1,8 @@
-//! How a test has programs sampled: as well as the machine can, or by ptrace where `perf_event_open` is refused.
+//! How a test samples programs: by the best method on this machine, or by ptrace where `perf_event_open` is
+//! refused.
 
 use super::context::Context;
 use super::invocation::Invocation;
-use super::ptrace::refused;
 
 /// A way to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) enum By {
     Ptrace,
 }
 
-/// The check, which must hold either way.
+/// Both ways. A test must pass with each of them.
 pub(crate) const BOTH: [By; 2] = [By::Best, By::Ptrace];
 
 impl By {
@@ -22,4 +22,9 @@ impl By {
             Self::Ptrace => refused(test, call),
         }
     }
+}
+
+/// A call under a filter that refuses `perf_event_open`.
+pub(super) fn refused<'a>(test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {
+    call.under(&[&test.workload("deny_perf").display().to_string()])
 }

@@ -1,4 +1,4 @@
-//! `cargo nyquist`: the build, the chosen target and the recorded program, compared with `cargo` itself.
+//! `cargo nyquist`: the build, the chosen target and the recorded program are compared with those of `cargo`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("builds_that_give_poor_profiles_are_warned_of", warnings).parallel(),
 ];
 
-/// A program that computes, with an inlined function.
+/// The source of a program that computes, with an inlined function.
 pub(super) const BUSY: &str = r"
 #[inline(always)]
 fn scramble(number: u64) -> u64 {
@@ -57,14 +57,14 @@ pub(super) fn manifest(name: &str, rest: &str) -> String {
     )
 }
 
-/// A `main` with `body` behind [`BUSY`].
+/// A `main` function with `body`, after [`BUSY`].
 fn main_with(body: &str) -> String {
     format!("{BUSY}\nfn main() {{\n{body}\n}}\n")
 }
 
 const COMPUTE: &str = r#"let words: Vec<String> = std::env::args().skip(1).collect(); println!("{words:?} {}", compute(600_000));"#;
 
-/// Writes files into the test's own folder, which is the one that programs run in.
+/// Writes files into the test's own folder, in which programs run.
 fn write(test: &Context<'_>, files: &[(&str, &str)]) -> Result<()> {
     for (name, text) in files {
         let path = test.path(name);
@@ -74,13 +74,14 @@ fn write(test: &Context<'_>, files: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// cargo, building into the test's own folder.
+/// A call of cargo that builds into the test's own folder.
 fn cargo<'a>(test: &'a Context<'a>, words: &[&str]) -> Invocation<'a> {
     let target = test.path("target").display().to_string();
     with_tool_chain(test, test.program("cargo").args(words)).env("CARGO_TARGET_DIR", target)
 }
 
-/// With the tool chain and the packages of the user who runs the tests, and with the tested `nyquist` first in PATH.
+/// Uses the toolchain and the packages of the user who runs the tests, and puts the tested `nyquist` first in
+/// PATH.
 pub(super) fn with_tool_chain<'a>(test: &'a Context<'a>, call: Invocation<'a>) -> Invocation<'a> {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let folder = |name: &str, default: &str| {
@@ -115,7 +116,7 @@ fn run(test: &Context<'_>) -> Verdict {
     expect_contains("the file", frame.file.as_deref().unwrap_or_default(), "src/main.rs")
 }
 
-/// Prints the folder and all variables.
+/// Prints the working directory and all variables.
 const SHOW: &str = r#"println!("in {}", std::env::current_dir().unwrap().display());
     let mut all: Vec<_> = std::env::vars().filter(|(name, _)| name != "_" && name != "SHLVL").collect();
     all.sort();
@@ -160,7 +161,8 @@ fn test_surroundings(test: &Context<'_>) -> Verdict {
     same_lines(&own_lines(&found), &own_lines(&wanted))
 }
 
-/// The test's own output, without libtest's output around it and without names that change by build.
+/// The lines that the program itself prints, without libtest's output and without names that change with each
+/// build.
 fn own_lines(finished: &Finished) -> String {
     let text = finished.stdout_text();
     let own =
@@ -169,7 +171,7 @@ fn own_lines(finished: &Finished) -> String {
 }
 
 fn same_lines(found: &str, wanted: &str) -> Verdict {
-    // Under the recorder a program also hears where its markers are wanted.
+    // Under the recorder, a program also gets a variable that says where its markers go.
     let differs = ["LD_LIBRARY_PATH=", "OUT_DIR=", "NYQUIST_MARKER_DIR="];
     let of_build = |line: &&str| differs.iter().any(|name| line.starts_with(name));
     let without_hashes = |text: &str| -> Vec<String> {
@@ -221,7 +223,7 @@ fn statuses(test: &Context<'_>) -> Verdict {
     expect_eq("wrong words", cargo_nyquist(test, &["benhc"]).run()?.code(), 2)
 }
 
-/// A workspace with two packages and three programs.
+/// Makes a workspace with two packages and three programs.
 fn workspace(test: &Context<'_>) -> Result<()> {
     let says = |name: &str| format!("fn main() {{ println!(\"this is {name}\"); }}");
     write(
@@ -361,7 +363,7 @@ fn criterion(test: &Context<'_>) -> Verdict {
     expect(!all.contains("small"), "the other benchmark ran")?;
     let profile = Profile::read(&test.path("profile.json.gz"))?;
     let (share, total) = (profile.total_share("sums::compute"), profile.total());
-    // A busy machine gives it less than the two seconds.
+    // On a busy machine, the program gets less than two seconds of CPU time.
     expect_measured(share > 0.9 && total > 200.0, format_args!("compute has {share:.3} of {total} samples"))
 }
 

@@ -1,4 +1,4 @@
-//! `--cpu LIST` for running targets: only these CPUs of the machine, of processes or of a control group are
+//! `--cpu LIST` for running targets: of processes or of a control group, only the time on these CPUs is
 //! sampled.
 
 use super::context::Context;
@@ -15,7 +15,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("of_a_control_group", of_group),
 ];
 
-/// A program on each of the first two CPUs, which it cannot leave.
+/// Starts a program on each of the first two CPUs, to which it is bound.
 fn pinned<'a>(test: &'a Context<'a>) -> Result<[Running<'a>; 2], anyhow::Error> {
     let start = |cpu: &str| {
         let ready = test.fresh("ready");
@@ -26,7 +26,7 @@ fn pinned<'a>(test: &'a Context<'a>) -> Result<[Running<'a>; 2], anyhow::Error> 
     Ok([start("0")?, start("1")?])
 }
 
-/// Records two programs by each of two lists of CPUs: a program on a CPU that is not in the list has no
+/// Records two programs with each of two lists of CPUs. A program on a CPU that is not in the list has no
 /// samples.
 fn expect_sampled(test: &Context<'_>, options: &[&str], targets: &[Running<'_>; 2]) -> Verdict {
     let pids = targets.each_ref().map(Running::pid);

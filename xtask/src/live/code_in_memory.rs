@@ -1,4 +1,5 @@
-//! Code of files that is in no file any more: programs and libraries in memory files, and text that was moved to other memory.
+//! Code that is no longer in a file on disk: programs and libraries in memory files, and text that was moved
+//! to other memory.
 
 use super::by::{BOTH, By};
 use super::context::Context;
@@ -22,7 +23,8 @@ fn program(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The function of the library, below that of the program which has loaded it.
+/// Checks that the library's function has samples, below a function of the program that has loaded the
+/// library.
 fn expect_library(test: &Context<'_>, by: By, as_user: bool) -> Verdict {
     let [library, host] =
         ["libplugin.so", "plugin_host"].map(|name| test.workload(name).display().to_string());
@@ -42,7 +44,7 @@ fn library(test: &Context<'_>) -> Verdict {
     BOTH.into_iter().try_for_each(|by| expect_library(test, by, false))
 }
 
-/// Users who may not follow the links of `/proc` to mappings.
+/// Plain users may not follow the links of `/proc` to mappings.
 fn plain_user(test: &Context<'_>) -> Verdict {
     let program = test.workload("shares").display().to_string();
     let recording = test.record(&["from_memory", "program", &program, "500"]).by_plain_user();

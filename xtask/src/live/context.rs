@@ -1,4 +1,4 @@
-//! The context of every test: a folder of its own, the programs, and functions to run and to end them.
+//! The context of a test: a folder of its own, the programs, and functions to run and to end them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,26 +11,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::harness::Plan;
-use super::invocation::{Finished, Invocation};
-use super::recorded::Recording;
+use super::plan::Plan;
 use crate::sys;
 
 /// An environment variable that marks every process of a test, so that none is left behind.
 const MARK: &str = "NYQUIST_LIVE_TEST";
 
-/// So long it is waited for the end of processes that were killed. One that the kernel holds for ever is no test's business.
+/// How long the test waits for the end of killed processes. It gives up on a process that the kernel never
+/// ends.
 const LONGEST_END: Duration = Duration::from_secs(10);
 
-/// Shared by all tests: copies of the programs that any user may run.
+/// What all tests share: copies of the programs that any user may run.
 pub(crate) struct Ground {
-    /// A folder outside the repository, which a plain user may enter.
+    /// A folder outside of the repository, which a plain user may enter.
     folder: PathBuf,
     /// The program under test.
     nyquist: PathBuf,
-    /// Numbers the tests.
+    /// The number of tests so far, which numbers them.
     count: AtomicU32,
-    /// Whether a test failed, whose files are to be kept.
+    /// Whether a test has failed, so that its files are kept.
     kept: AtomicBool,
 }
 
@@ -42,7 +41,7 @@ impl Ground {
         let nyquist = folder.join("nyquist");
         fs::copy(&plan.nyquist, &nyquist)
             .with_context(|| format!("cannot copy {}", plan.nyquist.display()))?;
-        // The program that cargo runs for `cargo nyquist` is installed beside it.
+        // `cargo nyquist` needs this program, which is installed beside nyquist.
         let cargo_nyquist = plan.nyquist.with_file_name("cargo-nyquist");
         fs::copy(&cargo_nyquist, folder.join("cargo-nyquist"))
             .with_context(|| format!("cannot copy {}", cargo_nyquist.display()))?;
@@ -57,7 +56,7 @@ impl Ground {
 }
 
 impl Drop for Ground {
-    /// A failed test's files are kept, and with them the programs that made them.
+    /// Keeps the files if a test has failed, together with the programs that made them.
     fn drop(&mut self) {
         if !self.kept.load(Ordering::Relaxed) {
             drop(fs::remove_dir_all(&self.folder));
@@ -65,16 +64,16 @@ impl Drop for Ground {
     }
 }
 
-/// One test's surroundings.
+/// The context of one test.
 pub(crate) struct Context<'a> {
     ground: &'a Ground,
     /// The test's own folder, which any user may write to.
     folder: PathBuf,
-    /// The value of `MARK` in all its processes.
+    /// The value of `MARK` in all processes of the test.
     mark: String,
     /// The commands that were run and how they ended, for the report of a failure.
     history: Mutex<Vec<String>>,
-    /// Numbers the files.
+    /// The number of files so far, which numbers them.
     files: AtomicU32,
 }
 
@@ -82,7 +81,7 @@ impl<'a> Context<'a> {
     pub(crate) fn new(ground: &'a Ground, name: &str) -> Result<Self> {
         let number = ground.count.fetch_add(1, Ordering::Relaxed);
         let first = ground.folder.join(name.replace("::", "-"));
-        // The files of earlier attempts are kept.
+        // The folders of earlier attempts are kept.
         let again = (2..).map(|attempt| first.with_extension(format!("attempt-{attempt}")));
         let folder = std::iter::once(first.clone()).chain(again).find(|folder| !folder.exists());
         let folder = folder.context("a folder is free")?;
@@ -97,50 +96,30 @@ impl<'a> Context<'a> {
         self.folder.join(name)
     }
 
-    /// A path in the test's own folder that nothing has used yet.
+    /// A path in the test's own folder that was not used before.
     pub(crate) fn fresh(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{}-{name}", self.files.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// A built workload.
+    /// The path of a built workload.
     pub(crate) fn workload(&self, name: &str) -> PathBuf {
         self.ground.folder.join("workloads").join(name)
     }
 
-    /// The program under test, for words of other programs.
+    /// The path of the program under test, for command lines of other programs.
     pub(crate) fn nyquist_path(&self) -> &Path {
         &self.ground.nyquist
     }
 
-    /// A call of nyquist.
-    pub(crate) fn nyquist(&self, arguments: &[&str]) -> Invocation<'_> {
-        Invocation::new(self, &self.ground.nyquist).args(arguments)
-    }
-
-    /// A call of another program.
-    pub(crate) fn program(&self, program: impl AsRef<Path>) -> Invocation<'_> {
-        Invocation::new(self, program.as_ref())
-    }
-
-    /// A recording of a workload, named first among its words.
-    pub(crate) fn record(&self, words: &[&str]) -> Recording<'_> {
-        Recording::of_workload(self, words)
-    }
-
-    /// A recording of any command.
-    pub(crate) fn record_command(&self, words: &[&str]) -> Recording<'_> {
-        Recording::of_command(self, words)
-    }
-
-    /// Marks a command as this test's.
+    /// Marks a command as part of this test.
     pub(crate) fn mark(&self, command: &mut Command) {
         command.env(MARK, &self.mark);
     }
 
-    /// Remembers a command for the report of a failure.
-    pub(crate) fn remember(&self, finished: &Finished) {
+    /// Remembers the summary of a command for the report of a failure.
+    pub(crate) fn remember(&self, summary: String) {
         if let Ok(mut history) = self.history.lock() {
-            history.push(finished.summary());
+            history.push(summary);
         }
     }
 
@@ -150,12 +129,13 @@ impl<'a> Context<'a> {
         history[history.len().saturating_sub(4)..].concat()
     }
 
-    /// Keeps the test's files when all is over.
+    /// Keeps the files of the test after the run.
     pub(crate) fn keep(&self) {
         self.ground.kept.store(true, Ordering::Relaxed);
     }
 
-    /// A text in which the long folders are variables, set in its last line so that its commands can be pasted.
+    /// A text in which variables replace the long folder names. Its last line sets them, so that its commands
+    /// can be pasted.
     pub(crate) fn shortened(&self, text: &str) -> String {
         let own = self.folder.display().to_string();
         let all = self.ground.folder.display().to_string();
@@ -166,13 +146,13 @@ impl<'a> Context<'a> {
         )
     }
 
-    /// Removes the files of a test that did not fail.
+    /// Removes the files of a test that has not failed.
     pub(crate) fn clear(&self) {
         drop(fs::remove_dir_all(&self.folder));
     }
 
-    /// Ends whatever the test has started, wherever it put itself, and waits until it has ended: the next test looks for
-    /// processes, too.
+    /// Kills all processes that the test has started, in any group or session, and waits for their end. The
+    /// next test also searches for processes.
     pub(crate) fn kill_all(&self) {
         let wanted = format!("{MARK}={}", self.mark);
         let is_own = |pid: &u32| {
@@ -184,7 +164,7 @@ impl<'a> Context<'a> {
             if left.is_empty() || Instant::now() > late {
                 return;
             }
-            // A process that has ended by now is not there, which is equally good.
+            // If a process has ended meanwhile, the signal fails, which does no harm.
             for pid in left {
                 drop(sys::signal_process(pid, libc::SIGKILL));
             }
@@ -193,7 +173,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The environment of a process, as one of its threads has it that has not ended: the first one may have.
+/// The environment of a process. It is read from a thread that has not ended, because the first thread may
+/// have.
 fn environment_of(pid: u32) -> Vec<u8> {
     let of_thread = |tid| fs::read(format!("/proc/{pid}/task/{tid}/environ")).unwrap_or_default();
     let first = of_thread(pid);
@@ -204,7 +185,7 @@ fn environment_of(pid: u32) -> Vec<u8> {
     others.map(of_thread).find(|environment| !environment.is_empty()).unwrap_or_default()
 }
 
-/// The numbers of the processes, or threads, that a folder of `/proc` lists.
+/// The numbers of the processes or threads in a folder of `/proc`.
 fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

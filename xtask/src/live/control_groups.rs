@@ -1,4 +1,4 @@
-//! `--cgroup PATH`: groups below it, groups that are made later, those of a plain user, and paths without a
+//! `--cgroup PATH`: nested groups, groups that are made later, groups of a plain user, and paths without a
 //! group.
 
 use std::fs;
@@ -24,7 +24,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("what_is_no_group_is_said", no_group).parallel(),
 ];
 
-/// A control group for a test, beside those of recorders; it is removed in the end, with those below it.
+/// A control group for a test, beside those of recorders. It is removed at the end, with the groups below it.
 pub(super) struct Group(PathBuf);
 
 impl Group {
@@ -54,7 +54,8 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// Processes that a failed test has left in it keep the group, and go up.
+    /// Moves processes that a failed test has left in the group to its parent, because they would keep it
+    /// from being removed.
     fn drop(&mut self) {
         let list = fs::read_to_string(self.processes()).unwrap_or_default();
         for pid in list.lines() {
@@ -64,7 +65,7 @@ impl Drop for Group {
     }
 }
 
-/// Two levels down, and not a process that is in the group above.
+/// Processes up to two levels below the group are recorded. A process in the parent group is not.
 fn nested(test: &Context<'_>) -> Verdict {
     need_root()?;
     let above = Group::create("nested")?;
@@ -87,7 +88,8 @@ fn nested(test: &Context<'_>) -> Verdict {
     targets.into_iter().chain([outside]).try_for_each(end)
 }
 
-/// The group and the process in it come when the recording has begun, so that it begins with an empty group.
+/// The process and its group are created after the recording has begun, so the recording begins with an empty
+/// group.
 fn born_later(test: &Context<'_>) -> Verdict {
     need_root()?;
     let group = Group::create("later")?;
@@ -116,7 +118,8 @@ fn born_later(test: &Context<'_>) -> Verdict {
     expect_measured(share > 0.3, format_args!("alpha has a share of {share:.3}"))
 }
 
-/// A group of the user's own does not make its processes observable, unless everybody may sample whole CPUs.
+/// If a group belongs to the user, the user may still not observe its processes, unless everybody may sample
+/// whole CPUs.
 fn delegated(test: &Context<'_>) -> Verdict {
     let held = at_paranoid(2)?;
     let group = Group::create("delegated")?;
@@ -153,7 +156,7 @@ fn delegated(test: &Context<'_>) -> Verdict {
     end(target)
 }
 
-/// Any folder or file could be named.
+/// The user may name any folder or file.
 fn no_group(test: &Context<'_>) -> Verdict {
     need_root()?;
     let own = own_group()?;

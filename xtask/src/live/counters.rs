@@ -1,4 +1,4 @@
-//! Counters: a program's use of memory, files, threads and the CPU is in its profile.
+//! Counters: the profile contains a program's use of memory, files, threads and the CPU.
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured};
@@ -14,10 +14,10 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("without_counters_there_are_none", left_out),
 ];
 
-/// A megabyte, as programs count them.
+/// A megabyte, as programs count it.
 const MB: f64 = 1_048_576.0;
 
-/// The name of the workload's work.
+/// The name of the workload's part that works.
 const WORK: &str = "work_with_all";
 
 /// Records the workload, which uses 100 MB, writes 50 MB, reads 20, opens 40 files and makes 5 threads.
@@ -26,7 +26,8 @@ fn recording<'a>(test: &'a Context<'a>) -> Recording<'a> {
     test.record(&["uses", &folder, "1000"])
 }
 
-/// The values of a counter of a process: each the sum of the changes so far. `None` where there is no such counter.
+/// The values of a process's counter, each as the sum of the changes so far. `None` if there is no such
+/// counter.
 fn values(profile: &Profile, pid: u64, name: &str) -> Option<Vec<f64>> {
     let counters = profile.json["counters"].as_array()?;
     let pid = pid.to_string();
@@ -62,7 +63,7 @@ fn expect_used(recorded: &Recorded) -> Verdict {
         expect((least..=most).contains(&found), format_args!("{name} is {found}, not {least} to {most}"))?;
     }
     let cpu = highest(profile, truth.pid, "CPU")? / 1e3;
-    // The last look is up to 50 ms before the end, and later on a busy machine.
+    // The last reading is up to 50 ms before the end, and earlier on a busy machine.
     let (least, most) = (truth.part(WORK)? * 0.8, truth.cpu * 1.05);
     expect_measured((least..=most).contains(&cpu), format_args!("{cpu} s of CPU, not {least} to {most}"))?;
     let pids: Vec<u64> = profile
@@ -74,7 +75,7 @@ fn expect_used(recorded: &Recorded) -> Verdict {
     let child = pids.first().copied().unwrap_or_default();
     let memory = highest(profile, child, "Memory")?;
     expect((30.0 * MB..60.0 * MB).contains(&memory), format_args!("the child has {memory} bytes"))?;
-    // It has one thread all the time.
+    // It always has one thread.
     expect_eq("threads of the child", values(profile, child, "Threads"), None)
 }
 
@@ -104,7 +105,7 @@ fn reported(test: &Context<'_>) -> Verdict {
     expect(written["value"].as_f64() >= Some(50.0 * MB), format_args!("{written} was written"))
 }
 
-/// Earlier use of a process is not part of the recording, but its present memory is.
+/// The recording does not contain earlier use of a process, except for its present memory.
 fn attached(test: &Context<'_>) -> Verdict {
     let (ready, output) = (test.fresh("ready"), test.fresh("profile.json.gz"));
     let program = test.program(test.workload("uses")).path(&test.path("")).args(&["60000"]);

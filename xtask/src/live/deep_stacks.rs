@@ -1,5 +1,5 @@
 //! Stacks that are deeper than their copies: larger copies, outer frames from the running program's memory,
-//! and the options for finding callers.
+//! and the options that choose how callers are found.
 
 use super::context::Context;
 use super::expect::{
@@ -13,7 +13,7 @@ use super::recorded::Recorded;
 use super::running_targets::{end, process_cpu_ms, working};
 use super::spare::{Watched, watched, with_spare_time};
 use super::stacks::{begins_at_start, in_order, is_truncated};
-use crate::bench::write_functions;
+use crate::many_functions::write_functions;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("more_of_deeper_stacks_is_copied", deepened).quick(),
@@ -38,12 +38,12 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("stack_options_that_make_no_sense_are_refused", refused).quick().parallel(),
 ];
 
-/// The message with -v when larger copies are made.
+/// The message of -v about larger copies.
 const DEEPENED: &str = "More of each stack was copied";
 /// The message about stacks that were completed.
 const COMPLETED: &str = "completed from the running program's memory";
 
-/// Whether a stack of the workload `recursion` has all levels.
+/// Whether a stack of the workload `recursion` contains all levels.
 fn is_whole(stack: &[&Frame], depth: usize) -> bool {
     begins_at_start(stack) && stack.iter().filter(|frame| frame.function == "descend").count() == depth
 }
@@ -52,8 +52,8 @@ fn share_whole(profile: &Profile, depth: usize) -> f64 {
     profile.share_of_stacks(|stack| is_whole(stack, depth))
 }
 
-/// The samples of a recursion that is 40 kB deep: none lost and none doubled when the events were switched, and complete
-/// stacks from then on.
+/// Checks the samples of a recursion that is 40 kB deep. No sample is lost or doubled when the events are
+/// switched, and later stacks are complete.
 fn expect_deepened(watched: &Watched<Recorded>, rate: f64) -> Verdict {
     let Recorded { profile, finished, truths, .. } = &watched.result;
     expect_contains("stderr", &finished.stderr, DEEPENED)?;
@@ -73,7 +73,7 @@ fn deepened(test: &Context<'_>) -> Verdict {
     expect_deepened(&watched(|| recording.run_well())?, 1000.0)
 }
 
-/// A reader that gets a CPU at once keeps up with twice as much of each stack.
+/// A reader that gets a CPU at once can process twice as much of each stack.
 fn deepened_at_high_rate(test: &Context<'_>) -> Verdict {
     need_root()?;
     let options = ["-v", "--call-graph", "dwarf", "-r", "10000"];
@@ -84,8 +84,8 @@ fn deepened_at_high_rate(test: &Context<'_>) -> Verdict {
     expect_deepened(&watched, 10_000.0)
 }
 
-/// Two processes, whose events are inherited. A plain user's rings are large enough for larger copies at a
-/// low rate only.
+/// Two processes inherit the events. A plain user's rings are large enough for larger copies only at a low
+/// rate.
 fn deepened_for_plain_user(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
     let program = test.workload("recursion").display().to_string();
@@ -93,14 +93,15 @@ fn deepened_for_plain_user(test: &Context<'_>) -> Verdict {
     let options = ["-v", "--call-graph", "dwarf", "-r", "100"];
     let recording = test.record_command(&["sh", "-c", &script]).options(&options).by_plain_user();
     let watched = watched(|| recording.run_well())?;
-    expect_eq("processes that told their truth", watched.result.truths.len(), 2)?;
+    expect_eq("processes that wrote their truth", watched.result.truths.len(), 2)?;
     expect_deepened(&watched, 100.0)
 }
 
-/// How long a recursion that runs already is recorded, in milliseconds of its CPU time.
+/// The CPU time for which a running recursion is recorded, in milliseconds.
 const RECORDED_MS: f64 = 2500.0;
 
-/// Records a recursion that runs already, until it has worked for so long: when the recorder begins is the machine's business.
+/// Records a running recursion until it has worked for this time. It does not matter when the recorder
+/// begins.
 fn deepened_while_it_runs(test: &Context<'_>, system: bool) -> Verdict {
     if system {
         need_root()?;
@@ -121,12 +122,12 @@ fn deepened_while_it_runs(test: &Context<'_>, system: bool) -> Verdict {
         recorder.signal(libc::SIGINT)?;
         recorder.wait()?.succeeded()
     })?;
-    // Clocks run on while a hypervisor holds the CPU.
+    // The sampling clocks go on while a hypervisor holds the CPU.
     let most = used()? - before + 1000.0 * stolen;
     end(target)?;
     let profile = Profile::read(&output)?;
     expect_contains("stderr", &finished.stderr, DEEPENED)?;
-    // When whole CPUs are recorded, intervals across a switch count for the thread at their end.
+    // When whole CPUs are recorded, an interval across a context switch counts for the thread at its end.
     let tolerance = if system { 0.15 } else { 0.02 };
     let due = RECORDED_MS * (1.0 - tolerance) - 5.0..most * (1.0 + tolerance) + 5.0;
     let total = profile.total();
@@ -138,13 +139,13 @@ fn deepened_while_it_runs(test: &Context<'_>, system: bool) -> Verdict {
     )
 }
 
-/// The share of stacks that must be whole. It is nearly all if the reader gets a CPU at once, but late
-/// readings on a busy machine are not trusted.
+/// The minimum share of whole stacks. It is nearly all if the reader gets a CPU at once. Late readings on a
+/// busy machine are not trusted.
 fn least_from_memory(had_spare_time: bool, of_idle: f64) -> f64 {
     if had_spare_time { of_idle } else { 0.05 }
 }
 
-/// 80 kB of stack: whole, or said to be cut.
+/// 80 kB of stack: each stack is whole, or is marked as truncated.
 fn from_memory(test: &Context<'_>) -> Verdict {
     expect_from_memory(test, 300, 0.8)
 }
@@ -154,8 +155,8 @@ fn from_memory_far(test: &Context<'_>) -> Verdict {
     expect_from_memory(test, 1500, 0.5)
 }
 
-/// 1.1 MB of stack: a stack that takes so long to read is read less often. How often depends on the machine:
-/// of 1.6 MB a tenth of the stacks were whole on one where it was half on another.
+/// 1.1 MB of stack: a stack that takes so long to read is read less often. How often depends on the machine.
+/// Of stacks of 1.6 MB, half were whole on one machine, and a tenth on another.
 fn from_memory_farthest(test: &Context<'_>) -> Verdict {
     expect_from_memory(test, 4200, 0.15)
 }
@@ -168,7 +169,7 @@ fn expect_from_memory(test: &Context<'_>, depth: usize, of_idle: f64) -> Verdict
     println!("        {whole:.3} of the stacks are whole, of at least {least}");
     expect_measured(whole > least, format_args!("only {whole:.3} of the stacks are whole, not {least}"))?;
     expect_contains("stderr", stderr, COMPLETED)?;
-    // Whatever has this recursion has all of it, or says that it was cut.
+    // A stack with this recursion has all of it, or is marked as truncated.
     let halves = profile.share_of_stacks(|stack| {
         let has_bottom = stack.iter().any(|frame| frame.function == "bottom");
         has_bottom && !is_whole(stack, depth) && !is_truncated(stack)
@@ -179,7 +180,8 @@ fn expect_from_memory(test: &Context<'_>, depth: usize, of_idle: f64) -> Verdict
     expect_contains("the profile's information", &info, "Stacks completed")
 }
 
-/// As many stacks as are said to be completed have frames that are marked so: from the root on, and not up to the innermost one.
+/// As many stacks have marked frames as the message says were completed. The marks begin at the root, and do
+/// not reach the innermost frame.
 fn expect_marked(profile: &Profile, stderr: &str) -> Verdict {
     let said = stderr.lines().find(|line| line.contains(COMPLETED)).unwrap_or_default();
     let digits: String = said.split(" stack").next().unwrap_or_default().replace(',', "");
@@ -197,18 +199,19 @@ fn expect_marked(profile: &Profile, stderr: &str) -> Verdict {
     expect_eq("the number of stacks with marked frames", marked.to_string(), digits)
 }
 
-/// The functions of the source that a compiler is recorded over: some seconds of work.
+/// The number of functions that the compiler compiles while it is recorded. They take some seconds.
 const COMPILED_FUNCTIONS: u32 = 10;
-/// Where a thread's stack begins: the program's first one, and others.
+/// The functions in which a thread's stack begins: the program's first thread, and others.
 const ROOTS: [&str; 3] = ["_start", "clone3", "__clone3"];
 
-/// Half a megabyte of stack in hundreds of thousands of functions: readings of the running program are added
-/// to the copies.
+/// Stacks of half a megabyte, with hundreds of thousands of functions. Readings of the running program are
+/// added to the copies.
 fn compiler(test: &Context<'_>) -> Verdict {
     let source = test.path("generated.rs");
     write_functions(&source, COMPILED_FUNCTIONS)?;
     let (source, output) = (source.display().to_string(), test.path("generated.rlib").display().to_string());
-    // The path in cargo's own variable, because a proxy of it may look for its settings in the home folder.
+    // The path comes from cargo's own variable, because a proxy of cargo may read settings from the home
+    // folder.
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let rustc = std::path::Path::new(&cargo).with_file_name("rustc").display().to_string();
     let words = [&rustc, "--crate-type=lib", "-O", "-Cdebuginfo=2", "-o", &output, &source];
@@ -223,8 +226,8 @@ fn compiler(test: &Context<'_>) -> Verdict {
     println!("        {whole:.3} of {samples} stacks reach their roots, {copied:.3} of what is only copied");
     expect_measured(samples > 1000.0, format_args!("there are only {samples} samples"))?;
     expect_measured(whole > 0.75, format_args!("only {whole:.3} of the stacks reach their roots"))?;
-    // Readings complete at least a quarter of the stacks that copies leave truncated, and most of them if the
-    // machine has time.
+    // Readings complete at least a quarter of the stacks that are truncated in copies. If the machine has
+    // spare time, they complete most of them.
     let least = copied + 0.25 * (1.0 - copied) - tolerance(copied, samples);
     expect_measured(
         whole >= least,
@@ -232,7 +235,7 @@ fn compiler(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// Pages that the recorder reads are in memory: from then on the kernel can copy them.
+/// The recorder reads pages into memory, and then the kernel can copy them.
 fn skipped_page(test: &Context<'_>) -> Verdict {
     let by = |how: &str| test.record(&["skipped_page", "800"]).options(&["--call-graph", how]).run_well();
     let is_whole = |stack: &[&Frame]| {
@@ -250,12 +253,13 @@ fn skipped_page(test: &Context<'_>) -> Verdict {
     expect_measured(read > 0.5, format_args!("only {read:.3} of the stacks are whole"))
 }
 
-/// How long the turns are that last longer than it takes to look at them, in µs.
+/// The duration of turns that last longer than reading their stacks takes, in µs.
 const SLOW_TURN: &str = "20000";
 /// The depth of the alternating recursions.
 const ALTERNATING: usize = 300;
 
-/// Two deep recursions in turn: each stack that is not said to be cut is one that the program can have had.
+/// Two deep recursions alternate. Each stack that is not marked as truncated is one that the program can have
+/// had.
 fn alternating(test: &Context<'_>, turn_us: &str, common: usize) -> Verdict {
     let words = ["alternating", "3000", turn_us, &ALTERNATING.to_string(), &common.to_string()];
     let Watched { result: recorded, had_spare_time, .. } =
@@ -278,7 +282,7 @@ fn alternating(test: &Context<'_>, turn_us: &str, common: usize) -> Verdict {
         whole + cut > 0.9 * profile.total(),
         format_args!("only {whole} are whole, and {cut} cut"),
     )?;
-    // Where turns are short, or the inner 64 kB look alike in both, most are not believed.
+    // If turns are short, or if the inner 64 kB are equal in both, most readings are not trusted.
     if common == 0 && turn_us == SLOW_TURN {
         let least = least_from_memory(had_spare_time, 0.5) * profile.total();
         expect_measured(whole > least, format_args!("only {whole} of {} are whole", profile.total()))?;
@@ -286,8 +290,8 @@ fn alternating(test: &Context<'_>, turn_us: &str, common: usize) -> Verdict {
     Ok(())
 }
 
-/// Whether a function of the workload `alternating` is one that makes up its turns. The kernel, too, has functions whose names
-/// begin like theirs (`second_overflow`).
+/// Whether a function is one of those that make up the turns of the workload `alternating`. Some functions of
+/// the kernel have similar names (`second_overflow`).
 fn is_turns(name: &str) -> bool {
     matches!(
         name.split_once('_'),
@@ -295,7 +299,7 @@ fn is_turns(name: &str) -> bool {
     )
 }
 
-/// Whether the workload can have had these functions on its stack, outermost first.
+/// Whether the workload can have had these functions on its stack. They are given outermost first.
 fn is_possible(turn: &[&str], common: usize) -> bool {
     let of = |prefix: &str| turn.iter().position(|name| !name.starts_with(prefix)).unwrap_or(turn.len());
     let which = if turn.first().is_some_and(|name| name.starts_with("second")) { "second" } else { "first" };
@@ -319,7 +323,7 @@ fn is_possible(turn: &[&str], common: usize) -> bool {
         && above.len() <= common
 }
 
-/// A stack with each run of the same recursion as a number.
+/// A short form of a stack: a number for each run of the same recursion.
 fn in_short(turn: &[&str]) -> String {
     let runs = turn.chunk_by(|one, next| one.split('_').next() == next.split('_').next());
     let run = |run: &[&str]| format!("{} x {}", run.first().copied().unwrap_or_default(), run.len());
@@ -339,7 +343,7 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
         .profile
         .share_of_stacks(|stack| stack.iter().filter(|frame| frame.function == "descend").count() == 60);
     expect_measured(levels > 0.9, format_args!("only {levels:.3} of the stacks have all levels"))?;
-    // Without frame pointers the kernel cannot follow them.
+    // If the program has no frame pointers, the kernel cannot follow them.
     let recorded = test.record(&["recursion", "600", "60"]).options(&options).run_well()?;
     expect_eq("complete stacks of a program without them", share_whole(&recorded.profile, 60), 0.0)
 }
@@ -347,7 +351,8 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
 fn no_callers(test: &Context<'_>) -> Verdict {
     let options = ["-v", "--call-graph", "none"];
     let recorded = test.record(&["shares", "600"]).options(&options).run_well()?;
-    // An inlined function stands on the one that it is inlined into, which is known without any callers.
+    // An inlined function lies on the function that it is inlined into. That one is known without any
+    // callers.
     let is_own = |frame: &&&Frame| frame.address >= 0 && frame.inline_depth == 0;
     let functions = |stack: &[&Frame]| stack.iter().filter(is_own).count();
     let deeper = recorded.profile.share_of_stacks(|stack| functions(stack) > 1);

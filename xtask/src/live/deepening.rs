@@ -1,4 +1,5 @@
-//! The moment at which more of each stack is copied: no sample is lost when the events are switched, and none comes twice.
+//! The moment at which larger parts of each stack are copied: switching the events loses no sample and
+//! doubles none.
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
@@ -13,19 +14,20 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_process_loses_no_samples_by_larger_copies", attached),
 ];
 
-/// The depth of the recursion: 40 kB of stack, which the first copies cut and the larger ones hold.
+/// The depth of the recursion. Its stack of 40 kB is cut in the first copies and whole in the larger ones.
 const DEPTH: usize = 150;
 
-/// Markers say when a thread was on a CPU, and they come from other records than its samples.
+/// Markers say when a thread was on a CPU. They come from other records than the samples.
 const OPTIONS: [&str; 6] = ["-v", "-r", "1000", "--call-graph", "dwarf", "--cswitch-markers"];
 
 /// The time between two samples of a thread that has the CPU, in milliseconds.
 const PERIOD: f64 = 1.0;
 
-/// How long before the switch and after it samples are looked at, in milliseconds. The events are switched once more after 50.
+/// The time before and after the switch in which samples are checked, in milliseconds. The events are
+/// switched again after 50.
 const NEAR: f64 = 100.0;
 
-/// The clocks of the command's control group, one on each CPU.
+/// Tests the clocks of the command's control group, one on each CPU.
 fn launched(test: &Context<'_>) -> Verdict {
     need_root()?;
     let recursion = test.workload("recursion").display().to_string();
@@ -34,7 +36,7 @@ fn launched(test: &Context<'_>) -> Verdict {
     expect_none_lost(&recorded.profile, &recorded.finished.stderr)
 }
 
-/// The clocks of the thread itself.
+/// Tests the clocks of the thread itself.
 fn attached(test: &Context<'_>) -> Verdict {
     need_root()?;
     let ready = test.fresh("ready");
@@ -64,7 +66,7 @@ fn expect_none_lost(profile: &Profile, stderr: &str) -> Verdict {
     let is_whole = |stack: &[&super::profile::Frame]| {
         stack.iter().filter(|frame| frame.function == "descend").count() == DEPTH
     };
-    // The first copies hold 120 levels, so the first whole stack that comes out of all of them is a larger copy's.
+    // The first copies hold 120 levels, so the first whole stack comes from a larger copy.
     let first_whole = threads[0].stacks().position(|(stack, _)| is_whole(&stack));
     let Some(first_whole) = first_whole else { return expect(false, "no stack is whole") };
     let stays = markers(profile)?.into_iter().filter(|marker| marker.name == "Running on CPU");
@@ -72,14 +74,14 @@ fn expect_none_lost(profile: &Profile, stderr: &str) -> Verdict {
     expect_even(&times, &stays, first_whole)
 }
 
-/// For how much of the time from one moment to another a thread was on a CPU.
+/// How long a thread was on a CPU between two times.
 fn on_cpu(stays: &[[f64; 2]], from: f64, to: f64) -> f64 {
     stays.iter().map(|[start, end]| (end.min(to) - start.max(from)).max(0.0)).sum()
 }
 
-/// That samples are about a period of time on a CPU apart, from [`NEAR`] before the switch, which comes before the sample at
-/// `first_whole`, to as long after it. The clock that is switched on then has its own first period, so that the two samples around
-/// the switch can be nearly two periods apart.
+/// Checks that samples are about one period of CPU time apart, from [`NEAR`] before the switch to [`NEAR`]
+/// after it. The switch comes before the sample at `first_whole`. The new clock starts with a period of its
+/// own, so the two samples around the switch can be nearly two periods apart.
 fn expect_even(times: &[f64], stays: &[[f64; 2]], first_whole: usize) -> Verdict {
     let switch = times[first_whole];
     let near: Vec<f64> = times.iter().copied().filter(|time| (time - switch).abs() < NEAR).collect();
@@ -90,12 +92,15 @@ fn expect_even(times: &[f64], stays: &[[f64; 2]], first_whole: usize) -> Verdict
         time > 0.5 * NEAR,
         format_args!("the thread was on a CPU for only {time:.1} ms around the switch"),
     )?;
-    let told =
+    let description =
         |what: &str, gap: Option<&(f64, f64)>| format!("{what} of {gap:?}, the switch at {switch:.1} ms");
     let longest = gaps.iter().max_by(|one, other| one.0.total_cmp(&other.0));
     let shortest = gaps.iter().min_by(|one, other| one.0.total_cmp(&other.0));
-    expect_measured(longest.is_some_and(|gap| gap.0 < 2.5 * PERIOD), told("a gap", longest))?;
-    expect_measured(shortest.is_some_and(|gap| gap.0 > 0.25 * PERIOD), told("two samples within", shortest))?;
+    expect_measured(longest.is_some_and(|gap| gap.0 < 2.5 * PERIOD), description("a gap", longest))?;
+    expect_measured(
+        shortest.is_some_and(|gap| gap.0 > 0.25 * PERIOD),
+        description("two samples within", shortest),
+    )?;
     let (count, due) = (gaps.len() as f64, time / PERIOD);
     let range = 0.97 * due - 2.0..1.03 * due + 2.0;
     expect_measured(range.contains(&count), format_args!("{count} samples around the switch, not {range:?}"))
@@ -105,7 +110,7 @@ fn expect_even(times: &[f64], stays: &[[f64; 2]], first_whole: usize) -> Verdict
 mod tests {
     use super::expect_even;
 
-    /// 400 samples of which some are left out or doubled, of a thread that always has the CPU.
+    /// Checks 400 samples of a thread that always has the CPU. Some of them are left out or doubled.
     fn judged(times: impl Iterator<Item = f64>) -> bool {
         let times: Vec<f64> = times.collect();
         expect_even(&times, &[[0.0, 400.0]], times.partition_point(|time| *time < 200.5)).is_ok()
@@ -118,7 +123,7 @@ mod tests {
     #[test]
     fn losses_and_doubles_around_the_switch_are_seen() {
         assert!(judged(each_ms()));
-        // The period of the clock that takes over begins with it.
+        // The first period of the new clock begins with the switch.
         assert!(judged(each_ms().map(|time| if time > 200.0 { time + 0.9 } else { time })));
         assert!(!judged(each_ms().filter(|time| !(199.0..=200.0).contains(time))));
         let doubled = (0..201).map(f64::from).chain([200.1]).chain((201..400).map(f64::from));

@@ -1,4 +1,4 @@
-//! `nyquist diff`: real changes and noise.
+//! `nyquist diff`: real changes are distinguished from noise.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("what_cannot_be_compared_is_refused", refused).parallel(),
 ];
 
-/// Records the program of three parts, which take so many milliseconds.
+/// Records the program of three parts, each of which takes this many milliseconds.
 fn parts(test: &Context<'_>, ms: [&str; 3]) -> Result<PathBuf, anyhow::Error> {
     let recording = test.record(&["parts", ms[0], ms[1], ms[2]]).options(&["--rate", "5000"]);
     Ok(recording.run_well()?.path)
@@ -28,7 +28,7 @@ fn diff(test: &Context<'_>, words: &[&str], files: &[&PathBuf]) -> Result<Value,
     Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
 }
 
-/// The functions that differ by more than noise, with how much slower each got.
+/// The functions that differ by more than noise, and by how much each became slower.
 fn changed(json: &Value) -> Vec<(String, f64)> {
     let functions = json["functions"].as_array().into_iter().flatten();
     let changed = functions.filter(|row| row["self"]["is_noise"] == false);
@@ -66,12 +66,12 @@ fn slowdown(test: &Context<'_>) -> Verdict {
     let found = changed.iter().find(|(name, _)| name == "second_part").map(|(_, change)| *change);
     let holds = found.is_some_and(|change| (change - 0.1).abs() < 0.05);
     expect_measured(holds, format_args!("second_part: {found:?} in {changed:?}"))?;
-    // One in a hundred unchanged functions is reported as changed, because changes need no more certainty
-    // than that.
+    // One in a hundred unchanged functions is reported as changed, because that is the certainty that is
+    // required.
     let parts = changed.iter().filter(|(name, _)| name.ends_with("_part")).count();
     expect_measured(parts == 1, format_args!("{parts} parts are said to have changed: {changed:?}"))?;
     let call = |above: &str| {
-        // The kernel's work for a program differs from run to run.
+        // The kernel's work for a program differs between runs.
         let call = test.nyquist(&["diff", "--lib", "parts", "--fail-above", above]);
         call.path(&before).path(&after).run()
     };

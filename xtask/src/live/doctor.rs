@@ -1,5 +1,5 @@
-//! `nyquist doctor` and `nyquist setup`: deficiencies of the machine, a program or a process are found, and
-//! only confirmed changes are made.
+//! `nyquist doctor` and `nyquist setup`: they find deficiencies of the machine, a program or a process. Only
+//! confirmed changes are made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_refused_perf_event_open_is_found_out", refused).parallel(),
     Test::new("a_programs_names_have_their_source", names).quick().parallel(),
     Test::new("frame_pointers_are_counted", frame_pointers).parallel(),
-    Test::new("a_debug_file_is_found_and_its_search_told", debug_file).parallel(),
+    Test::new("a_debug_file_is_found_and_its_search_shown", debug_file).parallel(),
     Test::new("a_running_process_is_looked_at", process).quick().parallel(),
     Test::new("a_process_in_another_root_has_its_own_files", own_root).parallel(),
     Test::new("another_users_process_cannot_be_recorded", foreign).parallel(),
@@ -35,7 +35,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("setup_gives_capabilities_when_asked", capabilities).quick(),
 ];
 
-/// A look that finds that recording is possible.
+/// The output of a check that finds that recording is possible.
 fn doctor(call: Invocation<'_>, options: &[&str]) -> Result<String, anyhow::Error> {
     Ok(call.args(options).run()?.succeeded()?.stdout_text())
 }
@@ -46,81 +46,85 @@ fn of_file(test: &Context<'_>, path: &Path, options: &[&str]) -> Result<String, 
 
 fn root(test: &Context<'_>) -> Verdict {
     need_root()?;
-    let told = doctor(test.nyquist(&["doctor"]), &[])?;
+    let output = doctor(test.nyquist(&["doctor"]), &[])?;
     for part in ["user and kernel code", "every process can be recorded", "ptrace: works"] {
-        expect_contains("what is told", &told, part)?;
+        expect_contains("messages", &output, part)?;
     }
-    expect(!told.contains("problem"), format_args!("root has a problem: {told}"))
+    expect(!output.contains("problem"), format_args!("root has a problem: {output}"))
 }
 
 fn plain_user(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
-    let told = doctor(test.nyquist(&["doctor"]).by_plain_user(), &[])?;
+    let output = doctor(test.nyquist(&["doctor"]).by_plain_user(), &[])?;
     for part in ["user code only", "neither root nor", "hint: sudo sysctl kernel.perf_event_paranoid=1"] {
-        expect_contains("what is told", &told, part)?;
+        expect_contains("messages", &output, part)?;
     }
     Ok(())
 }
 
 fn at_1(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(1)?;
-    let told = doctor(test.nyquist(&["doctor"]).by_plain_user(), &[])?;
-    expect_contains("what is told", &told, "ok       kernel.perf_event_paranoid is 1")?;
-    expect_contains("what is told", &told, "user and kernel code")
+    let output = doctor(test.nyquist(&["doctor"]).by_plain_user(), &[])?;
+    expect_contains("messages", &output, "ok       kernel.perf_event_paranoid is 1")?;
+    expect_contains("messages", &output, "user and kernel code")
 }
 
 fn refused(test: &Context<'_>) -> Verdict {
     let filter = test.workload("deny_perf").display().to_string();
-    let told = doctor(test.nyquist(&["doctor"]).under(&[&filter]), &[])?;
+    let output = doctor(test.nyquist(&["doctor"]).under(&[&filter]), &[])?;
     for part in ["traces programs", "problem  perf: perf_event_open is refused", "--cap-add=PERFMON"] {
-        expect_contains("what is told", &told, part)?;
+        expect_contains("messages", &output, part)?;
     }
     Ok(())
 }
 
 fn names(test: &Context<'_>) -> Verdict {
-    let told = of_file(test, &test.workload("shares"), &[])?;
+    let output = of_file(test, &test.workload("shares"), &[])?;
     expect_contains(
         "of the whole program",
-        &told,
+        &output,
         "ok       names, lines and inlined calls from its debug info",
     )?;
-    expect_contains("of the whole program", &told, "(.eh_frame of ")?;
-    expect_contains("of its libraries", &told, "libc.so.6")?;
-    let told = of_file(test, &test.workload("shares-stripped"), &[])?;
-    expect_contains("of the stripped program", &told, "better   stripped: only exported functions")?;
-    expect_contains("of the stripped program", &told, "hint: ")?;
-    let told = of_file(test, &test.workload("shares-fp-no-cfi"), &[])?;
-    expect_contains("of the one without unwind information", &told, "better   unwind information for ")?;
-    let told = of_file(test, &test.workload("inlines-v0"), &[])?;
-    expect_contains("of the Rust program", &told, "names, lines")
+    expect_contains("of the whole program", &output, "(.eh_frame of ")?;
+    expect_contains("of its libraries", &output, "libc.so.6")?;
+    let output = of_file(test, &test.workload("shares-stripped"), &[])?;
+    expect_contains("of the stripped program", &output, "better   stripped: only exported functions")?;
+    expect_contains("of the stripped program", &output, "hint: ")?;
+    let output = of_file(test, &test.workload("shares-fp-no-cfi"), &[])?;
+    expect_contains("of the one without unwind information", &output, "better   unwind information for ")?;
+    let output = of_file(test, &test.workload("inlines-v0"), &[])?;
+    expect_contains("of the Rust program", &output, "names, lines")
 }
 
-/// The same program, built in both ways.
+/// The same program is built with frame pointers and without them.
 fn frame_pointers(test: &Context<'_>) -> Verdict {
     const LOSES: &str = "--call-graph fp loses callers of the others";
-    let told = of_file(test, &test.workload("fixed_work-fp"), &[])?;
+    let output = of_file(test, &test.workload("fixed_work-fp"), &[])?;
     expect_contains(
         "of the one that keeps them",
-        &told,
+        &output,
         "ok       100 % of its functions keep frame pointers",
     )?;
-    expect_contains("of the one that keeps them", &told, "--call-graph fp finds their callers")?;
-    let told = of_file(test, &test.workload("fixed_work-cfi"), &[])?;
-    expect_contains("of the one that does not", &told, "ok       0 % of its functions keep frame pointers")?;
-    expect_contains("of the one that does not", &told, LOSES)?;
-    expect_contains("of the one that does not", &told, "build with -fno-omit-frame-pointer")?;
-    // Where stacks depend on them, by the first instructions of its functions.
-    let told = of_file(test, &test.workload("shares-fp-no-cfi"), &[])?;
+    expect_contains("of the one that keeps them", &output, "--call-graph fp finds their callers")?;
+    let output = of_file(test, &test.workload("fixed_work-cfi"), &[])?;
+    expect_contains(
+        "of the one that does not",
+        &output,
+        "ok       0 % of its functions keep frame pointers",
+    )?;
+    expect_contains("of the one that does not", &output, LOSES)?;
+    expect_contains("of the one that does not", &output, "build with -fno-omit-frame-pointer")?;
+    // If stacks depend on frame pointers, the first instructions of the functions are checked.
+    let output = of_file(test, &test.workload("shares-fp-no-cfi"), &[])?;
     expect_contains(
         "without unwind information",
-        &told,
+        &output,
         "ok       100 % of its functions keep frame pointers",
     )?;
-    let told = of_file(test, &test.workload("shares-no-cfi"), &[])?;
-    expect_contains("without either", &told, "better   0 % of its functions keep frame pointers")?;
-    let told: Value = serde_json::from_str(&of_file(test, &test.workload("fixed_work-cfi"), &["--json"])?)?;
-    let all = told["sections"].as_array().into_iter().flatten().filter_map(|it| it["findings"].as_array());
+    let output = of_file(test, &test.workload("shares-no-cfi"), &[])?;
+    expect_contains("without either", &output, "better   0 % of its functions keep frame pointers")?;
+    let json: Value = serde_json::from_str(&of_file(test, &test.workload("fixed_work-cfi"), &["--json"])?)?;
+    let all = json["sections"].as_array().into_iter().flatten().filter_map(|it| it["findings"].as_array());
     let found = all.flatten().find(|finding| finding["topic"] == "frame_pointers").unwrap_or(&Value::Null);
     expect_eq("the level in JSON", found["level"].as_str(), Some("ok"))?;
     expect_contains("the text in JSON", found["text"].as_str().unwrap_or_default(), LOSES)?;
@@ -129,12 +133,12 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
 
 fn debug_file(test: &Context<'_>) -> Verdict {
     let program = test.workload("shares-build-id");
-    let told = of_file(test, &program, &[])?;
-    expect_contains("without the folder", &told, ".debug: no such file")?;
+    let output = of_file(test, &program, &[])?;
+    expect_contains("without the folder", &output, ".debug: no such file")?;
     let folder = program.parent().unwrap_or(&program).display().to_string();
-    let told = of_file(test, &program, &["--symbol-dir", &folder, "-v"])?;
-    expect_contains("with the folder", &told, "names, lines and inlined calls from ")?;
-    expect_contains("with the folder", &told, ".debug: used")
+    let output = of_file(test, &program, &["--symbol-dir", &folder, "-v"])?;
+    expect_contains("with the folder", &output, "names, lines and inlined calls from ")?;
+    expect_contains("with the folder", &output, ".debug: used")
 }
 
 /// Starts a program that runs until it is killed.
@@ -157,10 +161,10 @@ fn end(target: Running<'_>) -> Verdict {
 
 fn process(test: &Context<'_>) -> Verdict {
     let target = endless(test, |call| call)?;
-    let told = doctor(test.nyquist(&["doctor", &target.pid().to_string()]), &[])?;
+    let output = doctor(test.nyquist(&["doctor", &target.pid().to_string()]), &[])?;
     end(target)?;
     for part in ["(endless, ", "it can be attached to", "names, lines and inlined calls", "libc"] {
-        expect_contains("what is told", &told, part)?;
+        expect_contains("messages", &output, part)?;
     }
     Ok(())
 }
@@ -168,10 +172,10 @@ fn process(test: &Context<'_>) -> Verdict {
 fn own_root(test: &Context<'_>) -> Verdict {
     need_root()?;
     let target = endless(test, |call| call.under(&["unshare", "--mount", "--"]))?;
-    let told = doctor(test.nyquist(&["doctor", &target.pid().to_string()]), &[])?;
+    let output = doctor(test.nyquist(&["doctor", &target.pid().to_string()]), &[])?;
     end(target)?;
-    expect_contains("what is told", &told, "it has a root of its own")?;
-    expect_contains("what is told", &told, "names, lines and inlined calls")
+    expect_contains("messages", &output, "it has a root of its own")?;
+    expect_contains("messages", &output, "names, lines and inlined calls")
 }
 
 fn foreign(test: &Context<'_>) -> Verdict {
@@ -180,7 +184,7 @@ fn foreign(test: &Context<'_>) -> Verdict {
     let finished = test.nyquist(&["doctor", &target.pid().to_string()]).by_plain_user().run()?;
     end(target)?;
     expect_eq("the status", finished.status.code(), Some(1))?;
-    expect_contains("what is told", &finished.stdout_text(), "problem  it cannot be recorded")
+    expect_contains("messages", &finished.stdout_text(), "problem  it cannot be recorded")
 }
 
 fn missing(test: &Context<'_>) -> Verdict {
@@ -189,7 +193,7 @@ fn missing(test: &Context<'_>) -> Verdict {
         expect_eq("the status", finished.status.code(), Some(1))?;
         expect_contains("stderr", &finished.stderr, part)
     };
-    // Linux has no process of a higher number (PID_MAX_LIMIT).
+    // Linux allows no higher process id (PID_MAX_LIMIT).
     check(&["4194305"], "there is no process 4194305")?;
     check(&["./no-such-file"], "no such file")?;
     check(&["/etc/passwd"], "not an object file")?;
@@ -197,8 +201,8 @@ fn missing(test: &Context<'_>) -> Verdict {
 }
 
 fn json(test: &Context<'_>) -> Verdict {
-    let told = of_file(test, &test.workload("shares"), &["--json"])?;
-    let json: Value = serde_json::from_str(&told)?;
+    let text = of_file(test, &test.workload("shares"), &["--json"])?;
+    let json: Value = serde_json::from_str(&text)?;
     Documents::read()?.hold(&["doctor"], &json)?;
     let kinds: Vec<_> =
         json["sections"].as_array().into_iter().flatten().filter_map(|it| it["kind"].as_str()).collect();
@@ -210,9 +214,9 @@ fn no_leave(test: &Context<'_>) -> Verdict {
     let shown = "kernel.perf_event_paranoid: 2 -> 1";
     let check = |finished: &Finished, status: i32, part: &str| -> Verdict {
         expect_eq("the status", finished.status.code(), Some(status))?;
-        let told = format!("{}{}", finished.stdout_text(), finished.stderr);
-        expect_contains("what is told", &told, shown)?;
-        expect_contains("what is told", &told, part)?;
+        let messages = format!("{}{}", finished.stdout_text(), finished.stderr);
+        expect_contains("messages", &messages, shown)?;
+        expect_contains("messages", &messages, part)?;
         expect_eq("the setting", paranoid::read("perf_event_paranoid")?, "2".to_owned())
     };
     check(&test.nyquist(&["setup", "--dry-run", "--lasting"]).run()?, 0, "/etc/sysctl.d/60-nyquist.conf")?;
@@ -224,10 +228,10 @@ fn no_leave(test: &Context<'_>) -> Verdict {
     expect(!Path::new(LASTING).exists(), "the lasting file was written")
 }
 
-/// The file of lasting settings.
+/// The file with the lasting settings.
 const LASTING: &str = "/etc/sysctl.d/60-nyquist.conf";
 
-/// The settings as a machine is delivered with, all of which `setup` changes.
+/// Sets the values that a machine is delivered with, all of which `setup` changes.
 fn as_delivered() -> Result<Paranoid, Stop> {
     let mut held = at_paranoid(2)?;
     held.set("kptr_restrict", 1)?;
@@ -235,7 +239,7 @@ fn as_delivered() -> Result<Paranoid, Stop> {
     Ok(held)
 }
 
-/// That the settings were changed as was shown, and that it was said for how long.
+/// Checks that the settings were changed as shown, and that the output says for how long.
 fn expect_set_up(shown: &str, until: &str) -> Result<String, Stop> {
     expect_contains("what is shown", shown, &format!("These settings are changed, {until}:"))?;
     let buffers = shown.lines().find_map(|line| line.strip_prefix("  kernel.perf_event_mlock_kb: 516 -> "));
@@ -255,19 +259,19 @@ fn set_up(test: &Context<'_>) -> Verdict {
     let shown = test.nyquist(&["setup", "-y"]).run()?.succeeded()?.stdout_text();
     expect_set_up(&shown, "until the machine is started again")?;
     expect(!Path::new(LASTING).exists(), "they were made to last")?;
-    let told = doctor(test.nyquist(&["doctor"]).by_plain_user(), &[])?;
+    let output = doctor(test.nyquist(&["doctor"]).by_plain_user(), &[])?;
     for part in [
         "user and kernel code",
         "ok       kernel functions have names",
         "ok       kernel.perf_event_mlock_kb",
     ] {
-        expect_contains("what a plain user has by that", &told, part)?;
+        expect_contains("what a plain user has by that", &output, part)?;
     }
     let again = test.nyquist(&["setup", "-y"]).run()?.succeeded()?.stdout_text();
     expect_contains("once more", &again, "Nothing is to be changed")
 }
 
-/// Nothing is done before the answer, nor after any but a clear yes.
+/// Nothing is changed before the answer, and only a clear yes allows the change.
 fn asked(test: &Context<'_>) -> Verdict {
     let _held = as_delivered()?;
     let settings = || -> Result<Vec<String>, anyhow::Error> {
@@ -296,14 +300,14 @@ fn asked(test: &Context<'_>) -> Verdict {
     expect(!Path::new(LASTING).exists(), "they were made to last")
 }
 
-/// The file goes to a file system of its own, which ends with the command.
+/// The file is written to a separate file system, which exists only during the command.
 fn lasting(test: &Context<'_>) -> Verdict {
     let _held = as_delivered()?;
     let script = format!("mount -t tmpfs none /etc/sysctl.d && \"$@\" && echo --- && cat {LASTING}");
     let call =
         test.nyquist(&["setup", "--lasting", "-y"]).under(&["unshare", "-m", "sh", "-c", &script, "sh"]);
-    let told = call.run()?.succeeded()?.stdout_text();
-    let Some((shown, file)) = told.split_once("---\n") else { return expect(false, told) };
+    let output = call.run()?.succeeded()?.stdout_text();
+    let Some((shown, file)) = output.split_once("---\n") else { return expect(false, output) };
     let buffers = expect_set_up(shown, "for good")?;
     expect_contains("what is shown", shown, &format!("  {LASTING} is written:\n"))?;
     let settings: Vec<_> = file.lines().filter(|line| !line.starts_with('#')).collect();
@@ -319,7 +323,7 @@ fn lasting(test: &Context<'_>) -> Verdict {
     expect(!Path::new(LASTING).exists(), "the file was written outside")
 }
 
-/// A copy of the program under test, to be given capabilities.
+/// A copy of the program under test, which will get capabilities.
 fn copied(test: &Context<'_>) -> Result<PathBuf, anyhow::Error> {
     let copy = test.path("nyquist");
     fs::copy(test.nyquist_path(), &copy)?;
@@ -338,13 +342,13 @@ fn capabilities(test: &Context<'_>) -> Verdict {
     asked.wait()?.succeeded()?;
     expect_contains("after a no", &look()?, "neither root nor")?;
     test.program(&copy).args(&["setup", "--capabilities", "-y"]).run()?.succeeded()?;
-    let told = look()?;
-    expect_contains("after a yes", &told, "you have CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYSLOG")?;
-    expect_contains("after a yes", &told, "user and kernel code")?;
+    let output = look()?;
+    expect_contains("after a yes", &output, "you have CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYSLOG")?;
+    expect_contains("after a yes", &output, "user and kernel code")?;
     records_kernel_code(test, &copy)
 }
 
-/// That a plain user gets kernel code, and short processes, by this copy of the program.
+/// Checks that a plain user can record kernel code and short processes with this copy of the program.
 fn records_kernel_code(test: &Context<'_>, program: &Path) -> Verdict {
     let (profile, truth) = (test.fresh("profile.json.gz"), test.fresh("truth.jsonl"));
     let call = test.program(program).args(&["record", "-s", "-o"]).path(&profile).args(&["--"]);

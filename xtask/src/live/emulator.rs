@@ -1,12 +1,13 @@
-//! The screen of a terminal after output: the part of ECMA-48 that programs which draw by cells use.
+//! Computes the screen of a terminal from a program's output. It supports the part of ECMA-48 that
+//! full-screen programs use.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The size that terminals of tests have.
+/// The size of the terminals in tests, in rows and columns.
 const SIZE: (usize, usize) = (24, 80);
 
-/// The lines that are on the screen, without blanks at their ends.
+/// The lines on the screen, without trailing blanks.
 pub(super) fn screen(written: &str) -> Vec<String> {
     let mut cells = vec![vec![' '; SIZE.1]; SIZE.0];
     let (mut row, mut column) = (0, 0);
@@ -31,8 +32,8 @@ pub(super) fn screen(written: &str) -> Vec<String> {
     cells.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned()).collect()
 }
 
-/// Goes over a control sequence behind its ESC. Returns the target of "cursor position". Others change no
-/// text.
+/// Skips a control sequence, whose ESC was read before. Returns the target of "cursor position". Other
+/// sequences change no text.
 fn sequence(chars: &mut Peekable<Chars<'_>>) -> Option<(usize, usize)> {
     chars.next_if_eq(&'[')?;
     let mut parameters = String::new();

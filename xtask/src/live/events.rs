@@ -1,4 +1,5 @@
-//! `record -e`: events beside the samples. Their numbers are those of the program, of the kernel's account and of perf.
+//! `record -e`: events beside the samples. Their counts are compared with those of the program, the kernel
+//! and perf.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +43,7 @@ fn need_tracepoints() -> Verdict {
     Ok(())
 }
 
-/// The markers of a recording by their event: the values of their fields, and whether they have a stack.
+/// The markers of a recording, by event: the values of their fields, and whether they have a stack.
 fn markers(recorded: &Recorded) -> anyhow::Result<BTreeMap<String, Vec<(Value, bool)>>> {
     let json = &recorded.profile.json;
     let mut found: BTreeMap<String, Vec<(Value, bool)>> = BTreeMap::new();
@@ -63,8 +64,8 @@ fn count(markers: &[(Value, bool)]) -> u64 {
     markers.iter().filter_map(|(data, _)| data["event_count"].as_u64()).sum()
 }
 
-/// The number behind an event's name in the summary.
-fn told(recorded: &Recorded, event: &str) -> anyhow::Result<u64> {
+/// The count after an event's name in the summary.
+fn count_in_summary(recorded: &Recorded, event: &str) -> anyhow::Result<u64> {
     let stderr = &recorded.finished.stderr;
     let line = stderr.lines().find_map(|line| line.strip_prefix("Events: ")).context("no line of events")?;
     let part = line.split(" · ").find_map(|part| part.strip_prefix(event)).context("no such event")?;
@@ -91,8 +92,8 @@ fn faults(test: &Context<'_>) -> Verdict {
     let found = markers(&recorded)?;
     let faults = found.get("page-faults").context("no page faults")?;
     let counted = count(faults);
-    expect_eq("the summary's number", told(&recorded, "page-faults")?, counted)?;
-    // The kernel's account also has the faults of exec, which come before the recording begins.
+    expect_eq("the summary's number", count_in_summary(&recorded, "page-faults")?, counted)?;
+    // The kernel's own count includes the faults of exec, which occur before the recording begins.
     expect_measured(
         counted.abs_diff(own) <= 60 + own / 50,
         format_args!("{counted} faults beside {own} of the kernel's account"),
@@ -131,7 +132,7 @@ fn tracepoints(test: &Context<'_>) -> Verdict {
     expect_eq("a text", name.as_deref(), Some("occurs"))
 }
 
-/// Each CPU and each thread counts for itself, so some may be missing at the end of each.
+/// Each CPU and each thread counts separately, so each may lack a marker for its last events.
 fn one_of_many(test: &Context<'_>) -> Verdict {
     need_tracepoints()?;
     let options = ["-c", "50", "-e", "syscalls:sys_enter_write", "-e", "page-faults"];
@@ -146,15 +147,16 @@ fn one_of_many(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Most faults of a burst have no record of their own. The numbers of the records add up to what the kernel counts.
+/// Most faults of a burst have no record of their own. The counts in the records add up to the kernel's
+/// count.
 fn counted_by_frequency(test: &Context<'_>) -> Verdict {
     for adapt in [|call| call, Invocation::by_plain_user] {
         let _held = at_paranoid(2)?;
         let recording = test.record(&["occurs", "1", "1", "30000"]).options(&["-e", "page-faults"]);
         let recorded = recording.with(adapt).run_well()?;
         let own: u64 = recorded.finished.stdout_text().trim().parse().map_err(anyhow::Error::from)?;
-        let counted = told(&recorded, "page-faults")?;
-        // What came after the last record is not counted.
+        let counted = count_in_summary(&recorded, "page-faults")?;
+        // Events after the last record are not counted.
         expect_measured(
             counted.abs_diff(own) <= own / 20 && own > 30_000,
             format_args!("{counted} faults beside {own} of the kernel's account"),
@@ -178,13 +180,13 @@ fn calls(test: &Context<'_>) -> Verdict {
     let found = markers(&recorded)?;
     let calls = found.get(&probe).context("no calls")?;
     expect_eq("calls of a process, its thread and its child", calls.len(), 1500)?;
-    expect_eq("the summary's number", told(&recorded, &probe)?, 1500)?;
+    expect_eq("the summary's number", count_in_summary(&recorded, &probe)?, 1500)?;
     let report = report(test, &recorded, &["--event", &probe])?;
     expect_eq("calls by their caller", total(&report, "calls"), 1500.0)
 }
 
-/// A probe is there for all processes, because an inherited one makes forks fail. Those of other processes
-/// are left out.
+/// A probe is opened for all processes, because an inherited probe makes forks fail. Events of other
+/// processes are left out.
 fn attached(test: &Context<'_>) -> Verdict {
     need_probes()?;
     let (program, other) = (test.workload("occurs"), test.path("other"));
@@ -229,14 +231,14 @@ fn in_place_of_time(test: &Context<'_>) -> Verdict {
         test.nyquist(&["script", "--event", "page-faults"]).path(&recorded.path).run()?.succeeded()?;
     expect_contains("the script", &script.stdout_text(), "touches")?;
     for command in ["report", "query", "script"] {
-        let told = test.nyquist(&[command, "--event", "page-fautls"]).path(&recorded.path).run()?;
-        expect(told.code() != 0, format_args!("{command} of an unknown event"))?;
+        let finished = test.nyquist(&[command, "--event", "page-fautls"]).path(&recorded.path).run()?;
+        expect(finished.code() != 0, format_args!("{command} of an unknown event"))?;
     }
-    let told = test.nyquist(&["report", "--event", "page-fautls"]).path(&recorded.path).run()?;
-    expect_contains("stderr", &told.stderr, "its events are page-faults")
+    let finished = test.nyquist(&["report", "--event", "page-fautls"]).path(&recorded.path).run()?;
+    expect_contains("stderr", &finished.stderr, "its events are page-faults")
 }
 
-/// The ratio of a function, in its own code or with what it calls.
+/// The ratio of a function, either for its own code or including its callees.
 fn ratio(json: &Value, function: &str, which: &str) -> anyhow::Result<Value> {
     let rows = json["functions"].as_array().into_iter().flatten();
     let row = rows.into_iter().find(|row| row["function"].as_str() == Some(function));
@@ -248,7 +250,7 @@ fn ratios(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["occurs", "30000000", "1", "8000"]).options(&options).run_well()?;
     let found = report(test, &recorded, &["--ratio", "page-faults/cpu-time"])?;
     Documents::read()?.hold(&["report", "ratio"], &found)?;
-    // Its parts are those that the reports of both events have.
+    // The parts of the ratio are equal to the values in the reports of both events.
     let faults = report(test, &recorded, &["--event", "page-faults"])?;
     let time = report(test, &recorded, &[])?;
     let interval = time["interval_ns"].as_f64().context("no interval")?;
@@ -282,8 +284,8 @@ fn ratios(test: &Context<'_>) -> Verdict {
         format_args!("{counted} faults of the line that touches memory: {lines}"),
     )?;
     for wrong in ["page-faults", "page-faults/", "page-fautls/cpu-time"] {
-        let told = test.nyquist(&["report", "--ratio", wrong]).path(&recorded.path).run()?;
-        expect(told.code() != 0, format_args!("the ratio `{wrong}`"))?;
+        let finished = test.nyquist(&["report", "--ratio", wrong]).path(&recorded.path).run()?;
+        expect(finished.code() != 0, format_args!("the ratio `{wrong}`"))?;
     }
     Ok(())
 }
@@ -294,7 +296,7 @@ fn plain_user(test: &Context<'_>) -> Verdict {
     let recorded = recording.by_plain_user().run_well()?;
     let found = markers(&recorded)?;
     let counted = found.get("page-faults").map_or(0, |faults| count(faults));
-    // A plain user's locked memory holds few copies of stacks, and faults come fast.
+    // The locked memory of a plain user holds few copies of stacks, and faults occur at a high rate.
     let stderr = &recorded.finished.stderr;
     let dropped = stderr.lines().find_map(|line| line.strip_prefix("warning: ")?.split_once(" event record"));
     let dropped = dropped.map_or(Ok(0), |(number, _)| number.replace(',', "").parse::<u64>());
@@ -306,8 +308,8 @@ fn plain_user(test: &Context<'_>) -> Verdict {
     let ratio = test.nyquist(&["report", "--ratio", "page-faults/cpu-time"]).path(&recorded.path);
     let ratio = ratio.run()?.succeeded()?.stdout_text();
     expect_contains("the ratio", &ratio, "of CPU time is the kernel's, which may not be sampled")?;
-    let told = test.nyquist(&["record", "-s", "-e", "sched:sched_switch", "true"]).by_plain_user().run()?;
-    expect(told.code() != 0 && told.stderr.contains("hint:"), told.stderr)
+    let finished = test.nyquist(&["record", "-s", "-e", "sched:sched_switch", "true"]).by_plain_user().run()?;
+    expect(finished.code() != 0 && finished.stderr.contains("hint:"), finished.stderr)
 }
 
 fn refusals(test: &Context<'_>) -> Verdict {
@@ -319,18 +321,18 @@ fn refusals(test: &Context<'_>) -> Verdict {
         (&["-c", "7"], "--event"),
         (&["--filter", "x"], "--event"),
     ] {
-        let told = test.nyquist(&["record", "-s"]).args(options).args(&["--", "true"]).run()?;
-        expect(told.code() != 0, format_args!("{options:?}"))?;
-        expect_contains("stderr", &told.stderr, part)?;
+        let finished = test.nyquist(&["record", "-s"]).args(options).args(&["--", "true"]).run()?;
+        expect(finished.code() != 0, format_args!("{options:?}"))?;
+        expect_contains("stderr", &finished.stderr, part)?;
     }
     let deny = test.workload("deny_perf").display().to_string();
-    let told = test.nyquist(&["record", "-s", "-e", "page-faults", "true"]).under(&[&deny]).run()?;
-    expect_contains("stderr", &told.stderr, "events (-e) take perf_event_open")?;
+    let finished = test.nyquist(&["record", "-s", "-e", "page-faults", "true"]).under(&[&deny]).run()?;
+    expect_contains("stderr", &finished.stderr, "events (-e) take perf_event_open")?;
     need_tracepoints()?;
     let words = ["record", "-s", "-e", "syscalls:sys_enter_write", "--filter", "size == 1", "true"];
-    let told = test.nyquist(&words).run()?;
-    expect(told.code() != 0, "a filter of a field that is none")?;
-    expect_contains("stderr", &told.stderr, "its fields are")
+    let finished = test.nyquist(&words).run()?;
+    expect(finished.code() != 0, "a filter of a field that is none")?;
+    expect_contains("stderr", &finished.stderr, "its fields are")
 }
 
 fn flood(test: &Context<'_>) -> Verdict {

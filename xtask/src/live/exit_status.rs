@@ -1,4 +1,4 @@
-//! The recorder's exit status is the command's, as a shell shows it.
+//! The recorder's exit status is that of the command, as a shell shows it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -28,8 +28,8 @@ fn signal(test: &Context<'_>) -> Verdict {
     for signal in [libc::SIGSEGV, libc::SIGKILL, libc::SIGTERM, libc::SIGABRT] {
         let recorded = test.record(&["ending", "30", "signal", &signal.to_string()]).run()?;
         expect_eq("the status", recorded.finished.code(), 128 + signal)?;
-        let told = format!("`ending` was ended by signal {signal} (SIG");
-        expect_contains("stderr", &recorded.finished.stderr, &told)?;
+        let message = format!("`ending` was ended by signal {signal} (SIG");
+        expect_contains("stderr", &recorded.finished.stderr, &message)?;
         expect_measured(
             recorded.profile.total_share("last_words") > 0.5,
             "the profile lacks what ran before the signal",

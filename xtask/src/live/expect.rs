@@ -5,19 +5,19 @@ use std::fmt::Display;
 /// Why a test stopped before its end.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Something did not hold.
+    /// A condition did not hold.
     Failed(String),
-    /// A number that was measured once is out of bounds: because of a defect, or because the machine stalled
+    /// A number that was measured once is out of bounds, because of a defect or because the machine stalled
     /// meanwhile.
     Off(String),
-    /// This machine cannot do it.
+    /// This machine cannot run the test.
     Skipped(String),
 }
 
-/// How a test ends.
+/// The result of a test.
 pub(crate) type Verdict = Result<(), Stop>;
 
-/// An error on the way is a failure.
+/// An error in a test is a failure.
 impl<E: Into<anyhow::Error>> From<E> for Stop {
     fn from(error: E) -> Self {
         Self::Failed(format!("{:#}", error.into()))
@@ -54,12 +54,12 @@ pub(crate) fn expect_contains(what: &str, text: &str, part: &str) -> Verdict {
     expect(text.contains(part), format_args!("{what}: no {part:?} in {text:?}"))
 }
 
-/// Says that this machine cannot do the test.
+/// Ends the test, because this machine cannot run it.
 pub(crate) fn skip<T>(why: impl Display) -> Result<T, Stop> {
     Err(Stop::Skipped(why.to_string()))
 }
 
-/// How far a share of `samples` samples may be from the true one. It is four standard deviations of the
+/// How far a share of `samples` samples may be from the true share. It is four standard deviations of the
 /// binomial distribution, and one sample for each end of the interval.
 pub(crate) fn tolerance(share: f64, samples: f64) -> f64 {
     4.0 * (share * (1.0 - share) / samples).sqrt() + 2.0 / samples

@@ -1,4 +1,4 @@
-//! A server on loopback that has a few files, or keeps silent.
+//! A server on the loopback interface that has a few files, or never answers.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::Result;
 
-/// A running server. Its threads end with the tests.
+/// A running server. Its threads end with the process of the tests.
 pub(crate) struct FileServer {
     /// Its address, `http://127.0.0.1:PORT`.
     pub url: String,
@@ -16,19 +16,19 @@ pub(crate) struct FileServer {
 }
 
 impl FileServer {
-    /// A server of these files, by their paths. All others are not there (404).
+    /// A server with these files, by their paths. It answers 404 for any other path.
     pub(crate) fn of(files: HashMap<String, Vec<u8>>) -> Result<Self> {
         Self::start(move |path, stream| {
             let (status, bytes) = files.get(path).map_or((404, &[][..]), |bytes| (200, bytes));
             let length = bytes.len();
             let head =
                 format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-            // A client that closes early does not want the rest.
+            // A client that closes early does not want the rest, so an error is ignored.
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(bytes));
         })
     }
 
-    /// A server that takes every request and answers none.
+    /// A server that accepts every request and answers none.
     pub(crate) fn silent() -> Result<Self> {
         Self::start(|_, stream| drop(BufReader::new(stream).read_line(&mut String::new())))
     }
@@ -51,7 +51,7 @@ impl FileServer {
         Ok(server)
     }
 
-    /// The paths that were asked for until now.
+    /// The paths that were requested so far.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

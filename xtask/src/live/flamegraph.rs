@@ -1,4 +1,4 @@
-//! `nyquist flamegraph`: the boxes of the picture are as wide as their functions took.
+//! `nyquist flamegraph`: the width of each box in the picture corresponds to its function's time.
 
 use std::fs;
 
@@ -19,14 +19,14 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_page_sorts_its_functions", page_in_browser).parallel(),
 ];
 
-/// A box of a picture: its level, its share of the width, and its title.
+/// A box in a picture: its level, its share of the width, and its title.
 struct Drawn {
     level: u64,
     share: f64,
     said: String,
 }
 
-/// The boxes of a picture, whose elements must be closed as they were opened.
+/// The boxes in a picture. Its elements must be closed in the order in which they were opened.
 fn boxes(svg: &str) -> Result<Vec<Drawn>, Stop> {
     for element in ["svg", "g", "style", "script", "title"] {
         let opened =
@@ -58,7 +58,7 @@ fn share_of(boxes: &[Drawn], function: &str) -> f64 {
     boxes.iter().filter(|drawn| drawn.said.starts_with(&name)).map(|drawn| drawn.share).sum()
 }
 
-/// The picture of a file with these options.
+/// The picture of a file, drawn with these options.
 fn draw(test: &Context<'_>, file: &str, options: &[&str]) -> Result<String, Stop> {
     let picture = test.fresh("picture.svg");
     let output = picture.display().to_string();
@@ -112,7 +112,7 @@ fn page(test: &Context<'_>) -> Verdict {
     expect_contains("the picture", &page, "<title>alpha (")
 }
 
-/// Names of the tested elements of the pictures, for the browser.
+/// JavaScript that defines names for the tested elements of a picture.
 const HELPERS: &str = "
     window.svg = document.querySelector('svg.flame');
     window.boxes = Array.from(svg.querySelectorAll('.boxes > g'));
@@ -189,7 +189,7 @@ fn fits(test: &Context<'_>) -> Verdict {
         }
         let axis = page.evaluate("svg.querySelectorAll('.axis text').length")?.as_u64().unwrap_or(0);
         expect_eq("an axis of times", axis > 0, options == ["--chart"])?;
-        // The title of a box is in sight, however far down the box is.
+        // The title of a box is visible, even if the box is far down.
         page.resize(800, 100)?;
         page.evaluate("window.scrollTo(0, 10000)")?;
         page.wait_until("Math.abs(svg.querySelector('.title').getBoundingClientRect().y) < 20")?;

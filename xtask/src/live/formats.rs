@@ -1,4 +1,4 @@
-//! `nyquist export`, read by the tools that the formats are for; and their own files, read by nyquist.
+//! `nyquist export`, read by the tools for these formats; and files of those tools, read by nyquist.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("what_is_no_profile_says_so", no_profile).quick().parallel(),
 ];
 
-/// Profiles, recordings and texts are read through every compression that people use, also by a pipe.
+/// Profiles, recordings and texts can be read with every common compression, and from a pipe.
 fn compressed(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).run_well()?;
     let file = recorded.path.display().to_string();
@@ -59,12 +59,12 @@ fn compressed(test: &Context<'_>) -> Verdict {
     expect_contains("what is said", &said.stderr, "cut.json.xz")
 }
 
-/// The weight of all samples as the report has it.
+/// The weight of all samples in the report.
 fn reported_weight(test: &Context<'_>, file: &str) -> Result<u64, Stop> {
     reported(test, file).map(|(weight, _)| weight)
 }
 
-/// The weight of a file's report, and how many nanoseconds that is.
+/// The weight in a file's report, in samples and in nanoseconds.
 fn reported(test: &Context<'_>, file: &str) -> Result<(u64, u64), Stop> {
     let text = test.nyquist(&["report", "--json", file]).run()?.succeeded()?.stdout_text();
     let json: Value = serde_json::from_str(&text)?;
@@ -110,9 +110,9 @@ fn read_back(test: &Context<'_>) -> Verdict {
         }
         let read = reported(test, &out)?;
         match name {
-            // A trace has no weights, only times from a sample to the next.
+            // A trace has no weights. It has only times from one sample to the next.
             "x.trace.json" => {}
-            // Costs are times, and not samples.
+            // Costs are times, and not numbers of samples.
             "x.callgrind" => expect_eq(name, read.1, time)?,
             _ => expect_eq(name, read.0, weight)?,
         }
@@ -129,7 +129,7 @@ fn read_back(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Whether a program can be run here.
+/// Whether this machine can run a program.
 fn has(test: &Context<'_>, program: &str, argument: &str) -> bool {
     test.program(program).args(&[argument]).run().is_ok_and(|finished| finished.status.success())
 }
@@ -153,7 +153,7 @@ fn go_pprof(test: &Context<'_>) -> Verdict {
     expect_contains("pprof -raw", &raw, "thread:[shares]")
 }
 
-/// The cost of a function by `callgrind_annotate`, by the name behind its file.
+/// The cost of a function in the output of `callgrind_annotate`. The function's name follows its file.
 fn annotated(test: &Context<'_>, file: &str, function: &str, inclusive: &str) -> Result<u64, Stop> {
     let inclusive = format!("--inclusive={inclusive}");
     let words = ["--threshold=100", "--auto=no", &inclusive, file];
@@ -193,7 +193,7 @@ fn callgrind(test: &Context<'_>) -> Verdict {
     expect_eq("the weight that is read again", reported_weight(test, &out)? > 0, true)
 }
 
-/// Files of callgrind itself: the program's functions have the costs that its own tool prints.
+/// Files of callgrind itself: the costs of the functions are those that callgrind's own tool prints.
 fn callgrind_file(test: &Context<'_>) -> Verdict {
     if !has(test, "valgrind", "--version") {
         return skip("valgrind is not installed");
@@ -220,7 +220,7 @@ fn callgrind_file(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The sum that the last line of a file of callgrind has.
+/// The sum in the last line of a callgrind file.
 fn total_of(file: &str) -> Result<u64, Stop> {
     let text = std::fs::read_to_string(file)?;
     let total = text.lines().rev().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok());
@@ -246,7 +246,7 @@ fn perf_script(test: &Context<'_>) -> Verdict {
     expect_contains("the report", &table, "alpha")
 }
 
-/// Names of linkers in texts of perf and in folded stacks.
+/// Mangled names in perf's text and in folded stacks are demangled.
 fn mangled(test: &Context<'_>) -> Verdict {
     let (cpp, rust) = ("_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE");
     let perf = format!("a 7 1.000000: 250000 cpu-clock: \n\t 10 {cpp}+0x1 (/a)\n\t 20 {rust}+0x2 (/a)\n\n");
@@ -333,7 +333,7 @@ fn dhat(test: &Context<'_>) -> Verdict {
     expect_eq("the bytes", bytes, total)
 }
 
-/// The time that a function has by one of its shares.
+/// The time of a function, computed from one of its shares.
 fn reported_ms(test: &Context<'_>, file: &str, function: &str, share: &str) -> Result<u64, Stop> {
     let json = test.nyquist(&["report", "--json", file]).run()?.succeeded()?.stdout_text();
     let json: Value = serde_json::from_str(&json)?;
@@ -343,7 +343,7 @@ fn reported_ms(test: &Context<'_>, file: &str, function: &str, share: &str) -> R
     Ok((time / 1e6).round() as u64)
 }
 
-/// Files of Go's own profiler: pprof of the producer that made the format.
+/// Files of Go's own profiler: pprof, written by the producer that defined the format.
 fn go_profile(test: &Context<'_>) -> Verdict {
     if !has(test, "go", "version") {
         return skip("go is not installed");
@@ -370,7 +370,7 @@ fn go_profile(test: &Context<'_>) -> Verdict {
     expect_eq("main.busy's own time", format!("{self_ms}ms"), of_pprof.to_owned())
 }
 
-/// Go's heap profile as text, beside the same one in the format that has replaced it.
+/// Go's heap profile as text, compared with the same profile in the format that has replaced it.
 fn go_text(test: &Context<'_>) -> Verdict {
     if !has(test, "go", "version") {
         return skip("go is not installed");
@@ -407,8 +407,8 @@ fn go_text(test: &Context<'_>) -> Verdict {
     expect(of_text.abs_diff(of_pprof) <= 20, format_args!("{of_text} and {of_pprof} thousandths"))
 }
 
-/// Files of the JDK's own recorder: as many samples of execution as its tool counts, and its other events by
-/// their names.
+/// Files of the JDK's own recorder. The number of execution samples is the one that its tool counts, and
+/// other events keep their names.
 fn java_recording(test: &Context<'_>) -> Verdict {
     if !has(test, "java", "-version") || !has(test, "jfr", "--version") {
         return skip("java is not installed");
@@ -432,7 +432,8 @@ fn java_recording(test: &Context<'_>) -> Verdict {
     expect_contains("the report of allocations", &table, "jdk.ObjectAllocationSample")
 }
 
-/// A trace with V8's CPU profiles. A page that computes for a second by the clock takes as long by the profile.
+/// A trace with V8's CPU profiles. A page that computes for a second by the clock takes as long in the
+/// profile.
 fn chromium_trace(test: &Context<'_>) -> Verdict {
     if !has(test, "chromium", "--version") {
         return skip("chromium is not installed");
@@ -459,11 +460,12 @@ fn chromium_trace(test: &Context<'_>) -> Verdict {
     expect_measured((800..1300).contains(&total_ms), format_args!("busy_in_the_page took {total_ms} ms"))
 }
 
-/// Computes for a second by the page's clock.
+/// Computes for a second by the clock of the page.
 const BUSY_PAGE: &str = "function busy_in_the_page(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i); return s; } \
     const end = performance.now() + 1000; while (performance.now() < end) busy_in_the_page(100000);";
 
-/// The profile that Firefox writes of itself when it ends: several processes, JavaScript and native code, and markers.
+/// The profile that Firefox writes of itself at its end. It has several processes, JavaScript and native
+/// code, and markers.
 fn firefox(test: &Context<'_>) -> Verdict {
     let Some(program) =
         ["firefox-esr", "firefox"].into_iter().find(|program| has(test, program, "--version"))

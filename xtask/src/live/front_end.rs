@@ -1,5 +1,5 @@
-//! The front end's own code agrees: it shows the profile's data, and gets names, sources and assembly from
-//! our server.
+//! The code of the front end itself agrees: it shows the profile's data, and gets names, sources and assembly
+//! from our server.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,14 +35,14 @@ fn record_version(test: &Context<'_>, words: &[&str], version: &str) -> Result<R
     test.record(words).options(&["--profile-version", version]).run_well()
 }
 
-/// Self and total weight of each function, by its name and library.
+/// Self and total weight of each function, with its name and library as the key.
 type Functions = BTreeMap<(String, String), (f64, f64)>;
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// A list of functions, whose members bear these names.
+/// A list of functions, given the names of its members.
 fn functions_of(list: &Value, [name, lib, own, total]: [&str; 4]) -> Result<Functions> {
     let rows = list.as_array().context("no list of functions")?;
     let row = |row: &Value| {
@@ -63,7 +63,7 @@ fn report_functions(test: &Context<'_>, path: &Path) -> Result<Functions> {
     functions_of(&report["functions"], ["function", "lib", "self", "total"])
 }
 
-/// The result of the tests' own reader for a thread.
+/// What the tests' own reader finds for a thread.
 fn true_functions(thread: &Thread) -> Functions {
     let mut functions = Functions::new();
     for (stack, weight) in thread.stacks() {
@@ -89,7 +89,7 @@ fn expect_same_functions(what: &str, found: &Functions, wanted: &Functions) -> V
     expect(false, format_args!("{what}: {key:?} has (self, total) {found:?}, wanted {wanted:?}"))
 }
 
-/// The busiest thread's handle: the one that is selected when a profile is loaded.
+/// The handle of the busiest thread, which is the selected one when a profile is loaded.
 fn busiest(session: &Session<'_>) -> Result<String> {
     let list = session.ask(&["thread", "list", "--sort", "cpu"])?;
     Ok(text(&list["threads"][0]["threadHandle"]))
@@ -112,7 +112,7 @@ fn functions(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The weight of each category, of innermost frames.
+/// Compares the weight of each category, by innermost frames.
 fn expect_categories(session: &Session<'_>, handle: &str, thread: &Thread) -> Verdict {
     let answer = session.ask(&["thread", "samples", "--thread", handle])?;
     let rows = answer["categoryBreakdown"]["categories"].as_array().context("no categories")?;
@@ -126,7 +126,7 @@ fn expect_categories(session: &Session<'_>, handle: &str, thread: &Thread) -> Ve
     expect_eq("the categories' samples", shown, wanted)
 }
 
-/// The profile's name and platform, and that all its names are there.
+/// Checks the profile's name and platform, and that the profile is marked as symbolicated.
 fn expect_head(session: &Session<'_>, profile: &Profile) -> Verdict {
     let (info, head) = (session.ask(&["profile", "info"])?, session.ask(&["profile", "meta"])?);
     expect_contains("the profile's name", &text(&info["name"]), "shares")?;
@@ -135,7 +135,7 @@ fn expect_head(session: &Session<'_>, profile: &Profile) -> Verdict {
         let value = system.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
         value.trim_matches('"').to_owned()
     };
-    // The title of the page is short: `Debian 12`.
+    // The page shows a short name of the system: `Debian 12`.
     let name = value("NAME=").split(' ').next().unwrap_or_default().to_owned();
     let system = format!("{name} {}", value("VERSION_ID="));
     expect_contains("the platform", &text(&info["platform"]), system.trim_end())?;
@@ -165,7 +165,7 @@ fn expect_threads(session: &Session<'_>, profile: &Profile) -> Verdict {
         let shown = (text(&row["processName"]), text(&row["name"]), text(&row["pid"]));
         let wanted = (thread.process.clone(), text(&written["name"]), thread.pid.clone());
         expect_eq("a thread", shown, wanted)?;
-        // The first delta has no row before it, and does not count.
+        // The first delta does not count, because no row comes before it.
         let cpu = thread.rows.iter().skip(1).filter_map(|sample| sample.cpu_delta).sum::<f64>() / 1e6;
         let shown = row["cpuMs"].as_f64().unwrap_or(0.0);
         expect((shown - cpu).abs() < 0.01, format_args!("{}: {shown} ms of CPU, wanted {cpu}", thread.name))?;
@@ -230,7 +230,8 @@ fn not_permitted(test: &Context<'_>) -> Verdict {
     expect_categories(&session, &handle, thread)
 }
 
-/// The same profile as a recorder without symbols would write it: addresses for names, no lines, no inlined frames.
+/// The profile as a recorder without symbols would write it: addresses instead of names, no lines, no inlined
+/// frames.
 fn without_names(json: &Value) -> Result<Value> {
     let mut json = json.clone();
     json["meta"]["symbolicated"] = json!(false);
@@ -248,7 +249,8 @@ fn without_names(json: &Value) -> Result<Value> {
     Ok(json)
 }
 
-/// Links every stack to the innermost stack above it that is not inlined; says which that is, for each stack.
+/// Links every stack to the innermost stack above it that is not inlined. Returns the index of that stack for
+/// each stack.
 fn leave_inlined_stacks(table: &mut Value, depths: &[Value]) -> Result<Vec<usize>> {
     let frames = table["frame"].as_array().context("no frames")?.clone();
     let mut outer: Vec<usize> = Vec::new();
@@ -262,7 +264,7 @@ fn leave_inlined_stacks(table: &mut Value, depths: &[Value]) -> Result<Vec<usize
     Ok(outer)
 }
 
-/// Gives each frame of a library a function of its own, named by its address.
+/// Gives each frame of a library a separate function, whose name is its address.
 fn forget_names(shared: &mut Value) -> Result<()> {
     let old = shared["funcTable"].clone();
     let count = shared["frameTable"]["func"].as_array().context("no funcs")?.len();
@@ -307,7 +309,7 @@ fn write(path: &Path, json: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Loads a profile from `nyquist load`, and asks its symbol server, while `ask` lasts.
+/// Loads a profile from `nyquist load` and queries its symbol server while `ask` runs.
 fn served(test: &Context<'_>, path: &Path, ask: impl FnOnce(&Session<'_>) -> Verdict) -> Verdict {
     let running = test.nyquist(&["load", "--no-open"]).path(path).start()?;
     let (profile, server) = urls_of(&link_of(&running)?)?;
@@ -316,13 +318,13 @@ fn served(test: &Context<'_>, path: &Path, ask: impl FnOnce(&Session<'_>) -> Ver
     expect_eq("the server's status after Ctrl-C", running.wait()?.code(), 0)
 }
 
-/// The functions of libraries whose files are on the disk: the kernel and the vdso have none.
+/// The functions of libraries that have files on the disk. The kernel and the vdso have none.
 fn of_files(functions: Functions) -> Functions {
     functions.into_iter().filter(|((_, lib), _)| !lib.starts_with('[') && !lib.is_empty()).collect()
 }
 
-/// The functions as the front end shows them after it has asked a symbol server. A function whose only name
-/// is an address is then called unknown.
+/// The functions as the front end shows them after it has queried a symbol server. It then calls a function
+/// unknown whose only name is an address.
 fn asked_for(functions: Functions) -> Functions {
     let shown = |name: String| if name.starts_with("0x") { format!("<unknown at {name}>") } else { name };
     functions.into_iter().map(|((name, lib), time)| ((shown(name), lib), time)).collect()
@@ -335,7 +337,7 @@ fn handle_of(session: &Session<'_>, function: &str) -> Result<String, Stop> {
     Ok(text(&row.with_context(|| format!("no function {function}"))?["functionHandle"]))
 }
 
-/// The source of a function as the front end shows it: file, and each line with its samples.
+/// The source of a function as the front end shows it: the file, and each line with its samples.
 fn annotated(session: &Session<'_>, function: &str) -> Result<Value, Stop> {
     let handle = handle_of(session, function)?;
     let mut answer = session.ask(&["function", "annotate", &handle, "--mode", "src", "--context", "file"])?;
@@ -367,7 +369,7 @@ fn names_from_server(test: &Context<'_>) -> Verdict {
     })
 }
 
-/// The lines that have samples, and how many.
+/// The lines with samples, and how many samples each has.
 fn by_line(annotation: &Value) -> BTreeMap<u64, u64> {
     let lines = annotation["lines"].as_array().into_iter().flatten();
     let numbers =

@@ -1,5 +1,5 @@
-//! Go programs without debug info and symbol table: names, lines and inlined calls from Go's own tables,
-//! compared with Go's own tools.
+//! Go programs without debug info and symbol table. Names, lines and inlined calls come from Go's own tables,
+//! and are compared with Go's own tools.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ import (
 
 type box struct{ turns uint64 }
 
-// Most instructions of the loop are here, and several that are waited for: a CPU is interrupted after those.
+// Most instructions of the loop are here. Several are slow, and a CPU is interrupted after those.
 func mix(value, turn uint64) uint64 {
 	return (value ^ turn) * (value>>29 + turn) * (value>>17 ^ turn) * (value>>7 | 1) // mix
 }
@@ -73,11 +73,11 @@ func main() {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Build {
-    /// Stripped of symbols and debug info by the linker.
+    /// The linker has stripped symbols and debug info.
     Plain,
-    /// That, and position-independent.
+    /// The same, and position-independent.
     Pie,
-    /// The same, without section headers.
+    /// As `Plain`, without section headers.
     NoSections,
     /// With symbols and debug info.
     Whole,
@@ -117,7 +117,7 @@ fn ensure_success(output: &std::process::Output) -> Result<()> {
     Ok(())
 }
 
-/// The line of the source that carries a mark.
+/// The number of the source line with a mark.
 fn marked(mark: &str) -> Option<u64> {
     let line = SOURCE.lines().position(|line| line.ends_with(&format!("// {mark}")));
     line.map(|index| index as u64 + 1)
@@ -155,10 +155,10 @@ fn names(test: &Context<'_>, kind: Build) -> Verdict {
     expect(nameless.is_none(), format_args!("a frame of the program without a name: {nameless:?}"))
 }
 
-/// A function: its name, its address, its size.
+/// A function: its name, its address and its size.
 type Function = (String, u64, u64);
 
-/// The functions of a program, by `go tool nm`.
+/// The functions of a program, as `go tool nm` prints them.
 fn functions(program: &Path) -> Result<Vec<Function>> {
     let output =
         Command::new("go").args(["tool", "nm", "-size", "-sort", "address"]).arg(program).output()?;
@@ -170,14 +170,14 @@ fn functions(program: &Path) -> Result<Vec<Function>> {
         let name = words.collect::<Vec<_>>().join(" ");
         let address = u64::from_str_radix(address, 16).ok()?;
         let size = size.parse().ok().filter(|&size| size > 0)?;
-        // The linker's marks of where the code begins and ends.
+        // `runtime.text` and `runtime.etext` are the linker's marks for the start and the end of the code.
         let is_function = kind.eq_ignore_ascii_case("t") && name != "runtime.etext" && name != "runtime.text";
         is_function.then_some((name, address, size))
     };
     Ok(text.lines().filter_map(read).collect())
 }
 
-/// The answers of `go tool addr2line` for addresses: the function, and the file and the line.
+/// The answers of `go tool addr2line` for addresses: the function, and the file with the line.
 fn addr2line(program: &Path, addresses: &[u64]) -> Result<Vec<(String, String)>> {
     let mut child = Command::new("go")
         .args(["tool", "addr2line"])
@@ -196,7 +196,7 @@ fn addr2line(program: &Path, addresses: &[u64]) -> Result<Vec<(String, String)>>
     Ok(lines.chunks_exact(2).map(|two| (two[0].to_owned(), two[1].to_owned())).collect())
 }
 
-/// The generic arguments of a name, which Go's tables leave out.
+/// A name without its generic arguments, which Go's tables leave out.
 fn without_arguments(name: &str) -> String {
     match (name.find('['), name.rfind(']')) {
         (Some(start), Some(end)) if start < end => format!("{}[...]{}", &name[..start], &name[end + 1..]),
@@ -204,7 +204,7 @@ fn without_arguments(name: &str) -> String {
     }
 }
 
-/// The function that was called, and the innermost place, as `file:line`, of one answered address.
+/// The called function and the innermost place, as `file:line`, in the answer for one address.
 fn answered(frame: &Value) -> (String, String) {
     let innermost = frame["inlines"].as_array().and_then(|inlines| inlines.first()).unwrap_or(frame);
     let file = innermost["file"].as_str().unwrap_or("?");
@@ -237,7 +237,8 @@ fn every_function(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// The answers of the symbol server for addresses of a program, of which a short recording is loaded.
+/// The answers of the symbol server for addresses of a program. The server has loaded a short recording of
+/// that program.
 fn ask(test: &Context<'_>, program: &Path, addresses: &[u64]) -> Result<Vec<(String, String)>, Stop> {
     const BASE: u64 = 0x40_0000;
     let recorded = test.record_command(&[&program.display().to_string(), "50"]).run_well()?;
@@ -264,6 +265,6 @@ fn ask(test: &Context<'_>, program: &Path, addresses: &[u64]) -> Result<Vec<(Str
 
 fn doctor(test: &Context<'_>) -> Verdict {
     let program = build(test, Build::Plain)?;
-    let told = test.nyquist(&["doctor"]).path(&program).run()?.succeeded()?.stdout_text();
-    expect_contains("what is told", &told, "names, lines and inlined calls from Go's own tables (.gopclntab)")
+    let output = test.nyquist(&["doctor"]).path(&program).run()?.succeeded()?.stdout_text();
+    expect_contains("messages", &output, "names, lines and inlined calls from Go's own tables (.gopclntab)")
 }

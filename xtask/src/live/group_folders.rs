@@ -1,4 +1,4 @@
-//! The folders of control groups: this process's, and those of recorders.
+//! The folders of control groups: the group of this process, and those of recorders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) fn own_group() -> Result<PathBuf, Stop> {
     Ok(folder)
 }
 
-/// The groups of recorders, with the recorders' numbers.
+/// The groups of recorders, with the recorders' process ids.
 pub(super) fn groups() -> Result<Vec<(PathBuf, u32)>, Stop> {
     let entries = fs::read_dir(own_group()?)?.flatten();
     let group = |entry: fs::DirEntry| {
@@ -32,7 +32,8 @@ pub(super) fn groups() -> Result<Vec<(PathBuf, u32)>, Stop> {
     Ok(entries.filter_map(group).collect())
 }
 
-/// The groups that recorders have made and not removed. Another recorder may be running, too.
+/// The groups that recorders have created and not removed. The groups of recorders that still run are left
+/// out.
 pub(super) fn leaves() -> Result<Vec<PathBuf>, Stop> {
     let left = groups()?.into_iter().filter(|(_, pid)| !is_alive(*pid));
     Ok(left.map(|(path, _)| path).collect())

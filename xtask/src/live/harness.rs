@@ -1,7 +1,6 @@
-//! The harness: which tests run, each in a thread with a time limit, and their reports.
+//! The harness: it selects the tests, runs each in a thread with a time limit, and reports the outcomes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -12,41 +11,27 @@ use anyhow::Result;
 use super::context::{Context, Ground};
 use super::expect::{Stop, Verdict};
 use super::paranoid;
+use super::plan::Plan;
 use super::tracefs;
 use super::{TOPICS, alone};
 use crate::tally::Tally;
 
-/// The context of a live run.
-pub(crate) struct Plan {
-    /// The program under test.
-    pub nyquist: PathBuf,
-    /// The folder of the built workloads.
-    pub workloads: PathBuf,
-    /// Only the tests that are marked quick.
-    pub quick: bool,
-    /// Words of which one must be in a test's name; empty: all tests but those left out.
-    pub filter: Vec<String>,
-    /// The topics that are left out, unless a word names them.
-    pub left_out: Vec<&'static str>,
-    /// Whether tests run that are part of complete runs alone.
-    pub all: bool,
-}
-
 /// One test.
 pub(crate) struct Test {
-    /// The tested behaviour, in a few words.
+    /// A short description of the tested behaviour.
     pub name: &'static str,
     /// The test itself.
     pub run: fn(&Context<'_>) -> Verdict,
     /// Whether `--quick` runs it.
     pub quick: bool,
-    /// Why the test runs alone, if its topic does not.
+    /// Why the test runs alone although its topic does not.
     pub exclusive: Option<&'static str>,
-    /// Whether it may run beside others although its topic runs alone: it measures no shares and changes nothing global.
+    /// Whether it may run beside others although its topic runs alone, because it measures no shares and
+    /// changes nothing global.
     pub parallel: bool,
-    /// Why it is part of complete runs alone, where it is.
+    /// Why only complete runs contain it, if that is so.
     pub only_in_all: Option<&'static str>,
-    /// When it is killed, with everything it started.
+    /// After this time the test is killed, with everything that it has started.
     pub limit: Duration,
 }
 
@@ -57,22 +42,22 @@ impl Test {
         Self { name, run, quick: false, exclusive: None, parallel: false, only_in_all: None, limit }
     }
 
-    /// Part of `--quick` too.
+    /// Marks the test as part of `--quick`, too.
     pub(crate) const fn quick(self) -> Self {
         Self { quick: true, ..self }
     }
 
-    /// May run beside others although its topic runs alone.
+    /// Allows the test to run beside others although its topic runs alone.
     pub(crate) const fn parallel(self) -> Self {
         Self { parallel: true, ..self }
     }
 
-    /// Runs alone, for this reason, although its topic does not.
+    /// Makes the test run alone, for this reason, although its topic does not.
     pub(crate) const fn exclusive(self, why: &'static str) -> Self {
         Self { exclusive: Some(why), ..self }
     }
 
-    /// Runs only where everything is asked for, or its name, for this reason.
+    /// Makes the test run only with `--all` or if a filter is given, for this reason.
     pub(crate) const fn only_in_all(self, why: &'static str) -> Self {
         Self { only_in_all: Some(why), ..self }
     }
@@ -81,13 +66,13 @@ impl Test {
 /// The outcome of a test.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// All held.
+    /// All checks have passed.
     Passed,
-    /// A check failed. This is the message, with the commands that were run.
+    /// A check has failed. This is the message, with the commands that were run.
     Failed(String),
-    /// All checks held in a new measurement. This is the message of the one before.
+    /// All checks have passed in a new measurement. This is the message of the earlier one.
     PassedAgain(String),
-    /// The machine cannot do it; why.
+    /// The machine cannot run the test. This is the reason.
     Skipped(String),
 }
 
@@ -99,12 +84,12 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// Why it runs alone, where it does.
+    /// Why it runs alone, if it does.
     fn alone(&self) -> Option<&'static str> {
         self.test.exclusive.or_else(|| alone::reason(self.topic).filter(|_| !self.test.parallel))
     }
 
-    /// Whether a run has it.
+    /// Whether a run contains it.
     fn is_in(&self, plan: &Plan) -> bool {
         let is_named = !plan.filter.is_empty();
         let is_left_out =
@@ -113,7 +98,7 @@ impl Chosen {
     }
 }
 
-/// Whether the filter leaves any live test.
+/// Whether any live test passes the filter.
 pub(crate) fn wanted(filter: &[String]) -> bool {
     all().any(|chosen| passes(filter, &chosen.name))
 }
@@ -137,26 +122,26 @@ fn all() -> impl Iterator<Item = Chosen> {
     TOPICS.iter().flat_map(named)
 }
 
-/// A filter that names the whole step, `live`, wants every test.
+/// A filter with the name of the whole step, `live`, selects every test.
 fn passes(filter: &[String], name: &str) -> bool {
     filter.is_empty() || filter.iter().any(|word| word == "live" || name.contains(word.as_str()))
 }
 
-/// Runs the tests, prints a line each, and counts them; says whether none failed.
+/// Runs the tests, prints a line for each, and counts them. Returns whether none failed.
 pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     tracefs::mount();
     paranoid::restore_when_interrupted()?;
     let ground = Ground::prepare(plan)?;
     let chosen = all().filter(|chosen| chosen.is_in(plan));
     let (together, alone): (Vec<Chosen>, Vec<Chosen>) = chosen.partition(|chosen| chosen.alone().is_none());
-    let told = Teller { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
+    let reporter = Reporter { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
     let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
-    run_together(&ground, &together, workers, &told);
-    run_together(&ground, &alone, 1, &told);
-    Ok(told.failures.into_inner() == 0)
+    run_together(&ground, &together, workers, &reporter);
+    run_together(&ground, &alone, 1, &reporter);
+    Ok(reporter.failures.into_inner() == 0)
 }
 
-fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, told: &Teller<'_>) {
+fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, reporter: &Reporter<'_>) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..workers.min(tests.len()) {
@@ -164,7 +149,7 @@ fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, told: &Teller
                 while let Some(chosen) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let began = Instant::now();
                     let outcome = run_one(ground, chosen);
-                    told.tell(&chosen.name, &outcome, began.elapsed());
+                    reporter.report(&chosen.name, &outcome, began.elapsed());
                 }
             });
         }
@@ -180,16 +165,17 @@ fn run_one(ground: &Ground, chosen: &Chosen) -> Outcome {
     })
 }
 
-/// So often a test may measure on a machine whose CPUs are taken away from it.
+/// The maximum number of attempts on a machine whose hypervisor holds CPUs.
 const MOST_ATTEMPTS: usize = 4;
 
-/// The part of the time for which CPUs are taken away that is a disturbance, as a divisor: half of the narrowest tolerance.
+/// The fraction of the time, as a divisor, for which a hypervisor may hold CPUs. More than that is a
+/// disturbance. It is half of the narrowest tolerance.
 const LEAST_DISTURBANCE: u32 = 100;
 
-/// Lets a test measure once more if a measured number was out of bounds. A tolerance cannot distinguish a
-/// machine that stalled from a defect, but a defect is there the second time too. An attempt in which the
-/// hypervisor has held CPUs says nothing about the program. Meanwhile the clocks that sample go on, and those
-/// of threads do not. Such attempts are left out, as long as they are not too many.
+/// Repeats a test if a measured number was out of bounds. A tolerance cannot distinguish a stalled machine
+/// from a defect, but a defect occurs the second time, too. An attempt during which the hypervisor has held
+/// CPUs says nothing about the program: the sampling clocks go on then, and the CPU time of threads does not.
+/// Such attempts are not counted, but their number is limited.
 fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
     let (mut off, mut counted) = (Vec::new(), 0);
     loop {
@@ -208,11 +194,11 @@ fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
     }
 }
 
-/// The message between the attempts.
+/// The message between two attempts.
 const MEASURED_AGAIN: &str = "\nmeasured again:\n";
 
-/// For how long the hypervisor has held CPUs that wanted to run, by the kernel's count in hundredths of a second (`steal` in
-/// `proc_stat(5)`).
+/// How long the hypervisor has held CPUs that wanted to run. The kernel counts this in hundredths of a second
+/// (`steal` in `proc_stat(5)`).
 fn stolen() -> Duration {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks = text.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse().ok());
@@ -222,7 +208,7 @@ fn stolen() -> Duration {
 /// The outcome of one run of a test.
 enum Attempt {
     Ended(Outcome),
-    /// A measured number was off; which, and the commands that were run.
+    /// A measured number was out of bounds. This is the message, with the commands that were run.
     Off(String),
 }
 
@@ -254,20 +240,21 @@ fn attempt(ground: &Ground, chosen: &Chosen) -> Attempt {
     }
 }
 
-/// Keeps the files of a failed test, and prints the failure.
+/// Keeps the files of a failed test, and returns the message about the failure.
 fn report(context: &Context<'_>, what: &str) -> String {
     context.keep();
     context.shortened(&format!("{what}\n{}", context.history()))
 }
 
-/// Runs the test beside a watchdog that ends its processes when the time is over, so that its waits return.
+/// Runs the test beside a watchdog. After the time limit, the watchdog kills the test's processes, so that
+/// the test's waits return.
 fn within_limit(limit: Duration, context: &Context<'_>, test: impl FnOnce() -> Verdict) -> (Verdict, bool) {
-    let (finished, told) = mpsc::channel::<()>();
+    let (finished, has_finished) = mpsc::channel::<()>();
     thread::scope(|scope| {
         let watchdog = scope.spawn(move || {
             let mut wait = limit;
             let mut late = false;
-            while told.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout) {
+            while has_finished.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout) {
                 late = true;
                 context.kill_all();
                 wait = Duration::from_millis(100);
@@ -285,14 +272,14 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
-/// Prints and counts outcomes, of several workers.
-struct Teller<'a> {
+/// Prints and counts the outcomes of several workers.
+struct Reporter<'a> {
     tally: Mutex<&'a mut Tally>,
     failures: AtomicUsize,
 }
 
-impl Teller<'_> {
-    fn tell(&self, name: &str, outcome: &Outcome, took: Duration) {
+impl Reporter<'_> {
+    fn report(&self, name: &str, outcome: &Outcome, took: Duration) {
         let Ok(mut tally) = self.tally.lock() else { return };
         let seconds = took.as_secs_f64();
         match outcome {
@@ -325,8 +312,8 @@ fn indented(text: &str) -> String {
 mod tests {
     use super::{Attempt, MEASURED_AGAIN, Outcome, all, judge, passes};
 
-    /// The outcome of a test by those of its attempts: `p`asses, is `o`ff, is `O`ff while CPUs were held,
-    /// `f`ails; and how many attempts there are.
+    /// The outcome of a test, given those of its attempts, and how many attempts were made. `p` passes, `o`
+    /// is off, `O` is off while CPUs were held, `f` fails.
     fn judged(attempts: &str) -> (Outcome, usize) {
         let (mut letters, mut count) = (attempts.chars(), 0);
         let outcome = judge(|| {

@@ -1,4 +1,4 @@
-//! Programs that abuse the recorder's handling of their markers: the only effect is a warning.
+//! Programs that abuse the recorder's handling of their markers. The only effect is a warning.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,14 +24,14 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("files_that_never_become_rings_cause_no_delay", unready),
 ];
 
-/// The program's status if it lacks the rights.
+/// The program's status if it lacks the necessary rights.
 const NOT_PERMITTED: i32 = 77;
 
-/// Where marker folders are made.
+/// The folders in which marker folders are created.
 const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 
-/// Starts the hostile program as a plain user, and waits until it can be attached to. The program's output is
-/// in the file.
+/// Starts the hostile program as a plain user, and waits until the recorder can attach to it. Returns the
+/// file with the program's output, too.
 fn start<'a>(test: &'a Context<'a>, what: &str, tree: &Path) -> Result<(Running<'a>, PathBuf), Stop> {
     let ready = test.fresh("ready");
     let call = test.program(test.workload("hostile_markers")).args(&[what]).path(&ready).path(tree);
@@ -47,7 +47,7 @@ fn start<'a>(test: &'a Context<'a>, what: &str, tree: &Path) -> Result<(Running<
     Err(error.into())
 }
 
-/// Attaches for a moment; the program goes on, and its samples are in the profile.
+/// Attaches for a second. The program goes on, and its samples are in the profile.
 fn attach(test: &Context<'_>, target: &Running<'_>) -> Result<Finished, Stop> {
     let (output, pid) = (test.fresh("attached.json.gz"), target.pid().to_string());
     let recorder = test.nyquist(&["record", "-s", "-d", "1", "-p", &pid, "-o"]).path(&output).start()?;
@@ -59,7 +59,7 @@ fn attach(test: &Context<'_>, target: &Running<'_>) -> Result<Finished, Stop> {
     Ok(finished)
 }
 
-/// The folders whose names begin so, wherever they may be made.
+/// The folders whose names have this prefix, in all possible places.
 fn folders(prefix: &str) -> Vec<PathBuf> {
     let entries = PLACES.iter().flat_map(|place| fs::read_dir(place).into_iter().flatten().flatten());
     entries
@@ -91,7 +91,7 @@ fn changed(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// A tree that only root may change, with a folder that only root may enter.
+/// A folder tree that only root may change, with a folder that only root may enter.
 fn canary(test: &Context<'_>) -> Result<PathBuf> {
     let tree = test.path("tree");
     for folder in ["private", "files/inner"] {
@@ -167,7 +167,8 @@ fn killed(test: &Context<'_>) -> Verdict {
     expect_eq("folders of one that has ended", folders(&of_second), vec![])
 }
 
-/// Records a shell script with a plain user's rights under root's recorder, and says where its folder was.
+/// Records a shell script with a plain user's rights, under root's recorder. Returns the path of its marker
+/// folder.
 fn record_script(test: &Context<'_>, script: &str) -> Result<PathBuf, Stop> {
     Ok(run_script(test, script)?.stdout_text().trim().into())
 }
@@ -215,7 +216,7 @@ fn moved(test: &Context<'_>) -> Verdict {
 }
 
 fn forged(test: &Context<'_>) -> Verdict {
-    // A ring of 4096 bytes, without any marker so far, of process 1.
+    // The header of a ring of 4096 bytes that has no markers yet, of process 1.
     let script = "{ printf 'nyqmark\\001\\000\\020\\000\\000\\000\\000\\000\\000\\001\\000\\000\\000'; \
                   head -c 4268 /dev/zero; } > $D/1.nyqmark; sleep 0.3";
     let finished = run_script(test, script)?;

@@ -1,4 +1,5 @@
-//! Programs whose own files are made to do harm: to take the recorder's memory, or to name the code of others.
+//! Programs whose files are made to do harm: they exhaust the recorder's memory, or give names to the code of
+//! others.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,7 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_file_with_anothers_build_id_names_itself", forged_id),
 ];
 
-/// The size of each section of debug info in memory. In the file it is a thousandth of that.
+/// The size of each section of debug info in memory. In the file, its size is a thousandth of that.
 const SECTION: u64 = 400 << 20;
 
 fn debug_info_beyond_memory(test: &Context<'_>) -> Verdict {
@@ -32,17 +33,18 @@ fn debug_info_beyond_memory(test: &Context<'_>) -> Verdict {
         .fold(objcopy, |call, name| call.args(&["--add-section", &add(name)]));
     objcopy.path(&test.workload("shares")).path(&program).run()?.succeeded()?;
     let profile = record(test, &program)?;
-    // The names are in its symbol table.
+    // The names come from its symbol table.
     let functions = profile.functions();
     expect(functions.contains_key("alpha"), format_args!("no name: {functions:?}"))
 }
 
-/// A plain user's library has the build id of another one. Whichever is mapped first, each names its own code.
+/// A plain user's library has the build id of another library. Each library gives names only to its own code,
+/// in either order of mapping.
 fn forged_id(test: &Context<'_>) -> Verdict {
     need_root()?;
     let host = test.workload("plugin_host").display().to_string();
     let [own, forged] = ["libnamesake.so", "libforged.so"].map(|name| test.workload(name));
-    // The same name and id, and another owner.
+    // The file has the same name and id, but another owner.
     let folder = test.path("forged");
     fs::create_dir(&folder)?;
     let copy = folder.join("libnamesake.so");
@@ -66,7 +68,7 @@ fn forged_id(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Records a program with less memory than its debug info takes, and expects that to be said.
+/// Records a program with less memory than its debug info needs, and checks that the output says so.
 fn record(test: &Context<'_>, program: &Path) -> Result<Profile, Stop> {
     let output = test.fresh("profile.json.gz");
     let call = test.nyquist(&["record", "-s", "--no-cache", "-o"]).path(&output).args(&["--"]);
@@ -78,7 +80,7 @@ fn record(test: &Context<'_>, program: &Path) -> Result<Profile, Stop> {
     Ok(Profile::read(&output)?)
 }
 
-/// A section of the old compressed form, which decompresses to zeros.
+/// A section in the old compressed format, which decompresses to zeros.
 fn compressed_zeros() -> Result<Vec<u8>, Stop> {
     const PIECE: usize = 1 << 20;
     let head = [b"ZLIB".as_slice(), &SECTION.to_be_bytes()].concat();

@@ -8,19 +8,19 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-/// An answer.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The status code.
     pub status: u16,
     /// The header lines.
     pub headers: Vec<(String, String)>,
-    /// The body, with any chunks put together.
+    /// The body, in which chunks are joined.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// A header's value; names are compared without case.
+    /// The value of a header. Names are compared without regard to case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
@@ -50,7 +50,7 @@ impl Client {
         Self { port, host: format!("127.0.0.1:{port}") }
     }
 
-    /// The same server under another name.
+    /// A client of the same server that uses another host name.
     pub(crate) fn as_host(&self, host: &str) -> Self {
         Self { port: self.port, host: host.to_owned() }
     }
@@ -59,7 +59,7 @@ impl Client {
         self.request("GET", path, &[], "")
     }
 
-    /// As the Firefox Profiler posts: without a JSON content type.
+    /// Posts as the Firefox Profiler does: without a JSON content type.
     pub(crate) fn post(&self, path: &str, body: &str) -> Result<Answer> {
         self.request("POST", path, &[("Content-Type", "text/plain;charset=UTF-8")], body)
     }
@@ -86,17 +86,17 @@ impl Client {
         format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.host)
     }
 
-    /// Sends these bytes, whatever they are.
+    /// Sends these bytes unchanged.
     pub(crate) fn raw(&self, request: &[u8]) -> Result<Answer> {
         ask_on(self.connect()?, request)
     }
 
-    /// A connection on which nothing has been said.
+    /// A connection on which nothing was sent yet.
     pub(crate) fn connect(&self) -> Result<TcpStream> {
         TcpStream::connect(("127.0.0.1", self.port)).context("cannot connect to the server")
     }
 
-    /// Asks on a connection that was made before.
+    /// Sends a request on an existing connection.
     pub(crate) fn get_on(&self, connection: TcpStream, path: &str) -> Result<Answer> {
         ask_on(connection, format!("{}\r\n", self.head("GET", path)).as_bytes())
     }

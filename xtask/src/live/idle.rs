@@ -1,4 +1,4 @@
-//! While no recorded thread runs, nothing wakes the thread that empties the kernel's buffers.
+//! While no recorded thread runs, the thread that empties the kernel's buffers does not wake up.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,9 +22,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("an_idle_machine_does_not_wake_the_recorder", machine),
 ];
 
-/// How long the recorder is looked at.
-const LOOKED_AT: Duration = Duration::from_secs(3);
-/// How often it may wake in that time, for work that it does once.
+/// How long the recorder is observed.
+const OBSERVED: Duration = Duration::from_secs(3);
+/// How often it may wake up in that time, for one-time work.
 const MOST_WAKES: u64 = 5;
 
 fn process(test: &Context<'_>) -> Verdict {
@@ -47,39 +47,40 @@ fn group(test: &Context<'_>) -> Verdict {
     expect_measured(wakes <= MOST_WAKES, format_args!("the recorder woke {wakes} times"))
 }
 
-/// Some thread always runs for a moment, and for this moment the intervals of whole CPUs change: once in it
-/// and once after it.
+/// Some thread always runs for a moment. For each such moment, the intervals of whole CPUs change twice: once
+/// in it and once after it.
 fn machine(test: &Context<'_>) -> Verdict {
-    /// For how long intervals stay as they are, in ms.
+    /// How long the intervals stay unchanged, in ms.
     const ALIKE: f64 = 50.0;
     need_root()?;
-    // Readings of other programs' deep stacks would wake the recorder, too.
+    // Reading deep stacks of other programs would wake the recorder, too.
     let (wakes, profile) = recorded_while_idle(test, &["-a", "--call-graph", "none"])?;
     let samples = profile.threads.iter().flat_map(|thread| &thread.samples);
     let busy: BTreeSet<u64> = samples.map(|sample| (sample.time / ALIKE) as u64).collect();
     let most = MOST_WAKES + 3 * busy.len() as u64;
-    println!("        the recorder woke {wakes} times, and somebody ran in {} moments", busy.len());
-    if busy.len() as f64 * ALIKE > LOOKED_AT.as_millis() as f64 / 2.0 {
+    println!("        the recorder woke {wakes} times, and a thread ran in {} moments", busy.len());
+    if busy.len() as f64 * ALIKE > OBSERVED.as_millis() as f64 / 2.0 {
         return skip("the machine is not idle");
     }
     expect_measured(wakes <= most, format_args!("the recorder woke {wakes} times, not {most}"))
 }
 
-/// Records for a while, and says how often its reader woke meanwhile.
+/// Records for a while, and returns how often the recorder's reader woke up meanwhile.
 fn recorded_while_idle(test: &Context<'_>, options: &[&str]) -> Result<(u64, Profile), Stop> {
     let output = test.fresh("profile.json.gz");
     let recorder = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options).start()?;
     recorder.wait_until_recording()?;
     recorder.wait_until("the kernel's buffers to be read", || wakes(&recorder).is_some())?;
     let before = wakes(&recorder);
-    thread::sleep(LOOKED_AT);
+    thread::sleep(OBSERVED);
     let wakes = wakes(&recorder).zip(before).map(|(now, before)| now - before);
     recorder.signal(libc::SIGINT)?;
     recorder.wait()?.succeeded()?;
-    Ok((wakes.context("nobody reads the kernel's buffers")?, Profile::read(&output)?))
+    Ok((wakes.context("no thread reads the kernel's buffers")?, Profile::read(&output)?))
 }
 
-/// How often the threads that read the kernel's buffers have gone to sleep; `None` where there is no such thread.
+/// How often the threads that read the kernel's buffers have gone to sleep; `None` if there is no such
+/// thread.
 fn wakes(recorder: &Running<'_>) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{}/task", recorder.pid())).ok()?.flatten();
     let counts: Vec<u64> = tasks.filter_map(|task| wakes_of_reader(&task.path())).collect();

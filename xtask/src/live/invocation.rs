@@ -1,4 +1,4 @@
-//! Running programs as a user would: the user, the terminal and the arguments; and their outcome.
+//! Runs programs as a user would, with a user, a terminal and arguments, and returns their outcome.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -16,16 +16,16 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::context::Context;
 use crate::sys;
 
-/// The plain user that root becomes in tests: Debian's `nobody`.
+/// The plain user that root switches to in tests: Debian's `nobody`.
 pub(crate) const PLAIN_USER: u32 = 65534;
 
-/// How long a condition is waited for before that is a failure.
+/// How long a condition may take before that counts as a failure.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How long a process may run: no test takes nearly as long.
+/// How long a process may run. No test takes nearly as long.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// A program with its arguments, about to be run.
+/// A program with its arguments, before it is run.
 pub(crate) struct Invocation<'a> {
     context: &'a Context<'a>,
     words: Vec<String>,
@@ -33,6 +33,18 @@ pub(crate) struct Invocation<'a> {
     user: Option<u32>,
     terminal: bool,
     stdout: Option<PathBuf>,
+}
+
+impl Context<'_> {
+    /// A call of nyquist.
+    pub(crate) fn nyquist(&self, arguments: &[&str]) -> Invocation<'_> {
+        Invocation::new(self, self.nyquist_path()).args(arguments)
+    }
+
+    /// A call of another program.
+    pub(crate) fn program(&self, program: impl AsRef<Path>) -> Invocation<'_> {
+        Invocation::new(self, program.as_ref())
+    }
 }
 
 impl<'a> Invocation<'a> {
@@ -51,7 +63,7 @@ impl<'a> Invocation<'a> {
         self
     }
 
-    /// Puts another program with its words in front: `taskset -c 1 nyquist ...`.
+    /// Puts another program with its arguments in front: `taskset -c 1 nyquist ...`.
     pub(crate) fn under(mut self, words: &[&str]) -> Self {
         self.words.splice(0..0, words.iter().map(|&word| word.to_owned()));
         self
@@ -62,7 +74,7 @@ impl<'a> Invocation<'a> {
         self
     }
 
-    /// Runs as a user without any privilege. A run that has none already keeps its user.
+    /// Runs as a user without any privilege. If the tests run without privileges, the user does not change.
     pub(crate) fn by_plain_user(mut self) -> Self {
         self.user = sys::is_root().then_some(PLAIN_USER);
         self
@@ -74,23 +86,23 @@ impl<'a> Invocation<'a> {
         self
     }
 
-    /// Writes the standard output to this path, which is opened for writing and not created anew.
+    /// Writes the standard output to this path. The file must exist, and is not truncated.
     pub(crate) fn stdout_to(mut self, path: &Path) -> Self {
         self.stdout = Some(path.to_owned());
         self
     }
 
-    /// The words as they are typed to a shell.
+    /// The command line, as it is typed into a shell.
     pub(crate) fn line(&self) -> String {
         self.words.join(" ")
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub(crate) fn run(self) -> Result<Finished> {
         self.start()?.wait()
     }
 
-    /// Starts it.
+    /// Starts the program.
     pub(crate) fn start(self) -> Result<Running<'a>> {
         let line = self.line();
         let (out, err) = (self.context.fresh("stdout"), self.context.fresh("stderr"));
@@ -113,7 +125,7 @@ impl<'a> Invocation<'a> {
         Ok(Running { context: self.context, line, child, began, out, err, terminal })
     }
 
-    /// Environment variables that affect nyquist are not passed on by chance.
+    /// Removes environment variables that affect nyquist, unless the test sets them.
     fn set_environment(&self, command: &mut Command) {
         for name in [
             "SSH_CONNECTION",
@@ -140,7 +152,7 @@ impl<'a> Invocation<'a> {
     }
 }
 
-/// A program that runs.
+/// A running program.
 pub(crate) struct Running<'a> {
     context: &'a Context<'a>,
     line: String,
@@ -156,12 +168,13 @@ impl Running<'_> {
         self.child.id()
     }
 
-    /// Sends a signal to this process alone, as `kill` does.
+    /// Sends a signal to this process only, as `kill` does.
     pub(crate) fn signal(&self, signal: i32) -> Result<()> {
         sys::signal_process(self.child.id(), signal).with_context(|| format!("cannot signal {}", self.line))
     }
 
-    /// Types Ctrl-C at its terminal, and waits until the terminal has shown it, which it does after sending the signal.
+    /// Types Ctrl-C at its terminal, and waits until the terminal has shown it. The terminal shows it after
+    /// sending the signal.
     pub(crate) fn press_ctrl_c(&mut self) -> Result<()> {
         let terminal = self.terminal.as_mut().context("it has no terminal")?;
         let echoes = |screen: &Screen| screen.text().matches("^C").count();
@@ -170,13 +183,13 @@ impl Running<'_> {
         self.wait_until("the terminal to show ^C", || echoes(&screen) > before)
     }
 
-    /// Types a line at its terminal, which keeps it until the program reads it.
+    /// Types a line at its terminal. The terminal keeps the line until the program reads it.
     pub(crate) fn type_line(&mut self, line: &str) -> Result<()> {
         let terminal = self.terminal.as_mut().context("it has no terminal")?;
         terminal.person.write_all(format!("{line}\n").as_bytes()).context("cannot type at the terminal")
     }
 
-    /// Types at its terminal.
+    /// Types keys at its terminal.
     pub(crate) fn press(&mut self, keys: &str) -> Result<()> {
         let terminal = self.terminal.as_mut().context("it has no terminal")?;
         terminal.person.write_all(keys.as_bytes()).context("cannot type at the terminal")
@@ -194,13 +207,13 @@ impl Running<'_> {
         waited.with_context(|| format!("the screen shows:\n{}", screen()))
     }
 
-    /// The settings of its terminal, to be compared.
+    /// The settings of its terminal, for comparisons.
     pub(crate) fn terminal_settings(&self) -> String {
         let settings = self.terminal.as_ref().map(|terminal| sys::terminal_settings(&terminal.person));
         format!("{settings:?}")
     }
 
-    /// The values before it was started.
+    /// The settings before the program was started.
     pub(crate) fn terminal_settings_before(&self) -> String {
         format!("{:?}", self.terminal.as_ref().map(|terminal| &terminal.settings_before))
     }
@@ -215,12 +228,12 @@ impl Running<'_> {
         read_lossy(&self.out)
     }
 
-    /// Waits until a file is there.
+    /// Waits until a file exists.
     pub(crate) fn wait_for_file(&self, path: &Path) -> Result<()> {
         self.wait_until(&format!("{} to appear", path.display()), || path.exists())
     }
 
-    /// Waits until its sampling events are open, which is when a recorder has attached itself.
+    /// Waits until its sampling events are open, which means that a recorder has attached itself.
     pub(crate) fn wait_until_sampling(&self) -> Result<()> {
         let folder = format!("/proc/{}/fd", self.child.id());
         self.wait_until("perf events to be open", || {
@@ -230,7 +243,7 @@ impl Running<'_> {
         })
     }
 
-    /// Waits until it says that it samples: from then on nothing is missed.
+    /// Waits until it prints that it samples. From then on, nothing is missed.
     pub(crate) fn wait_until_recording(&self) -> Result<()> {
         let says = |text: &str| text.contains("Sampling");
         self.wait_until("the recording to begin", || {
@@ -238,7 +251,7 @@ impl Running<'_> {
         })
     }
 
-    /// Waits until a condition holds; an error when patience or the process ends first.
+    /// Waits until a condition holds. It is an error if [`PATIENCE`] or the process ends first.
     pub(crate) fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
         let end = Instant::now() + PATIENCE;
         while !holds() {
@@ -253,7 +266,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Whether all of its threads have ended: the first one may before the others.
+    /// Whether all of its threads have ended. The first thread may end before the others.
     fn has_ended(&self) -> bool {
         let folder = format!("/proc/{}", self.child.id());
         let stat = fs::read_to_string(format!("{folder}/stat")).unwrap_or_default();
@@ -261,7 +274,7 @@ impl Running<'_> {
         first_has_ended && fs::read_dir(format!("{folder}/task")).map_or(0, Iterator::count) <= 1
     }
 
-    /// Waits for its end; one that has not come after [`LONGEST`] is an error, and the process is killed.
+    /// Waits for its end. If it runs longer than [`LONGEST`], it is killed, and that is an error.
     pub(crate) fn wait(mut self) -> Result<Finished> {
         let status = wait_within(&mut self.child, LONGEST);
         let status = status.with_context(|| format!("cannot wait for {}", self.line))?;
@@ -271,12 +284,12 @@ impl Running<'_> {
             None => (fs::read(&self.out).unwrap_or_default(), read_lossy(&self.err)),
         };
         let finished = Finished { line: self.line, status, stdout, stderr, took };
-        self.context.remember(&finished);
+        self.context.remember(finished.summary());
         Ok(finished)
     }
 }
 
-/// Waits for a process, and kills it when it takes longer than this.
+/// Waits for a process, and kills it if it takes longer than this.
 fn wait_within(child: &mut Child, longest: Duration) -> Result<ExitStatus> {
     const SIGKILL: i32 = 9;
     let pid = child.id();
@@ -301,7 +314,7 @@ fn read_lossy(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// The person's side of a terminal.
+/// The user's side of a terminal.
 struct Terminal {
     person: File,
     screen: Screen,
@@ -324,7 +337,7 @@ impl Screen {
 }
 
 impl Terminal {
-    /// Makes a new terminal the command's own.
+    /// Gives a command a new terminal.
     fn give_to(command: &mut Command) -> Result<Self> {
         let (person, program) = sys::open_terminal().context("cannot open a terminal")?;
         command.stdin(program.try_clone()?).stdout(program.try_clone()?).stderr(program);
@@ -334,7 +347,7 @@ impl Terminal {
         let shown = screen.clone();
         let reader = thread::spawn(move || {
             let mut part = [0; 4096];
-            // The last program that closes the terminal makes this read fail, with EIO.
+            // When the last program closes the terminal, this read fails with EIO.
             while let Ok(count @ 1..) = output.read(&mut part) {
                 shown.show(&part[..count]);
             }
@@ -343,7 +356,7 @@ impl Terminal {
         Ok(Self { person, screen, reader, settings_before })
     }
 
-    /// All that was shown, once every program has closed the terminal.
+    /// All output, which is complete when every program has closed the terminal.
     fn shown(self) -> String {
         drop(self.reader.join());
         self.screen.text()
@@ -359,7 +372,7 @@ pub(crate) struct Finished {
     pub status: ExitStatus,
     /// Its standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error; on a terminal, all that was shown.
+    /// Its standard error; on a terminal, all of its output.
     pub stderr: String,
     /// How long it ran.
     pub took: Duration,
@@ -376,7 +389,7 @@ impl Finished {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Fails unless it ended with the code 0.
+    /// Fails unless the exit code is 0.
     pub(crate) fn succeeded(self) -> Result<Self> {
         if self.status.success() {
             return Ok(self);
@@ -384,7 +397,7 @@ impl Finished {
         bail!("{} ended with {}", self.line, self.status)
     }
 
-    /// The command, its status and the end of its standard error.
+    /// The command line, the status and the end of the standard error.
     pub(crate) fn summary(&self) -> String {
         let mut text = format!("$ {}\n  {} after {:.2} s\n", self.line, self.status, self.took.as_secs_f64());
         let lines: Vec<&str> = self.stderr.lines().collect();

@@ -1,4 +1,5 @@
-//! Code that is made while the program runs: names from jitdumps and perf maps, categories by runtime, whole stacks.
+//! Code that is made while the program runs: names from jitdumps and perf maps, categories for each runtime,
+//! whole stacks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,12 +29,12 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("attached_programs_get_no_advice_they_follow", attached),
 ];
 
-/// The folder of the workloads' sources.
+/// The path of a workload's source.
 fn source(name: &str) -> String {
     crate::root().join("workloads").join(name).display().to_string()
 }
 
-/// Skips the test where a program is missing.
+/// Skips the test if a program is missing.
 fn need_program(test: &Context<'_>, program: &str, argument: &str) -> Verdict {
     match test.program(program).args(&[argument]).run() {
         Ok(_) => Ok(()),
@@ -57,7 +58,7 @@ fn record_javascript(test: &Context<'_>, options: &[&str]) -> Result<Recorded, S
 }
 
 fn javascript(test: &Context<'_>, option: &str, lib: &str) -> Verdict {
-    // Without the second option every interpreted function has the interpreter's name.
+    // Without the second option, every interpreted function has the name of the interpreter.
     let recorded = record_javascript(test, &[option, "--interpreted-frames-native-stack"])?;
     let profile = &recorded.profile;
     for part in ["alpha", "beta"] {
@@ -73,7 +74,7 @@ fn javascript(test: &Context<'_>, option: &str, lib: &str) -> Verdict {
     let libs = profile.json["libs"].as_array().cloned().unwrap_or_default();
     let made = libs.iter().find(|made| made["name"].as_str().is_some_and(|name| name.starts_with(lib)));
     let id = made.and_then(|made| made["breakpadId"].as_str()).unwrap_or_default();
-    // The front end asks for source and instructions by it.
+    // With this id, the front end requests source and instructions.
     expect(id.starts_with("4A4954") && id.len() == 33, format_args!("the id of {lib}: {id:?}"))?;
     expect_whole_stacks(&recorded, "alpha")
 }
@@ -100,7 +101,8 @@ fn unnamed(test: &Context<'_>) -> Verdict {
     expect_measured(profile.share_with(made) > 0.5, "code without a name is not there")
 }
 
-/// The names that a program was asked for are not there: its command line says that asking again does not help.
+/// The names that the program was asked to write are missing. Its command line has the option already, so the
+/// message does not recommend it.
 fn attached(test: &Context<'_>) -> Verdict {
     need_program(test, "node", "--version")?;
     for (options, expected, not) in [
@@ -126,17 +128,17 @@ fn attached(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Makes a file system of its own the folder for maps, in which the test's folder ($1) stays where it is.
+/// Mounts a separate file system on the folder for maps. The test's folder ($1) stays at its path.
 const OWN_TMP: &str = "mount --bind $1 /mnt; mount -t tmpfs tmpfs /tmp; mkdir -p $1; mount --move /mnt $1;";
 
-/// A program has number 1 in its own namespace, and writes its map by that; the number that the recorder sees is that of another map. In
-/// the shell `adapt` prepares the program's own surroundings.
+/// A program has number 1 in its own namespace, and its map has that number in its name. Another process's
+/// map has the number that the recorder sees. In the shell, `adapt` prepares the program's environment.
 fn in_namespaces(test: &Context<'_>, adapt: &str) -> Verdict {
     need_root()?;
     let program = test.path("made_code");
     fs::copy(test.workload("made_code"), &program)?;
-    // For a shell without a `/proc` of its own, the machine's `/proc` has the number that the machine uses
-    // for it.
+    // The shell has no `/proc` of its own. So it reads the process id in the machine's namespace from the
+    // machine's `/proc`.
     let script = format!(
         "set -e; read -r outer rest < /proc/self/stat; echo '2000000000 1000 outer_code' > /tmp/perf-$outer.map; \
          echo $outer > $1/outer; {adapt} mount -t proc proc /proc; exec $0 900 inner_code"
@@ -176,7 +178,7 @@ fn expect_inner_names(profile: &Profile) -> Verdict {
     expect_eq("the lib of what was made", lib.as_deref(), Some("perf-1.map"))
 }
 
-/// Stacks with a function reach the start of their thread.
+/// Checks that stacks with this function reach the start of their thread.
 fn expect_whole_stacks(recorded: &Recorded, function: &str) -> Verdict {
     let has = |stack: &[&Frame]| stack.iter().any(|frame| frame.function == function);
     let is_whole = |stack: &[&Frame]| {

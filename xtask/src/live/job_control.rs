@@ -1,4 +1,4 @@
-//! Job control on a terminal: of the recorder as a job of a shell, and of the jobs of a recorded shell.
+//! Job control on a terminal: for the recorder as a job of a shell, and for the jobs of a recorded shell.
 
 use std::fs;
 use std::thread;
@@ -29,13 +29,13 @@ pub(super) const TESTS: &[Test] = &[
 const CTRL_Z: &str = "\x1a";
 /// Ctrl-\, as a terminal sends it.
 const CTRL_BACKSLASH: &str = "\x1c";
-/// A shell that controls jobs, and nothing else that would be different on another machine.
+/// A shell with job control and without configuration, so that it is the same on every machine.
 const SHELL: [&str; 5] = ["bash", "--norc", "--noprofile", "--noediting", "-i"];
 
-/// A shell on a terminal.
+/// A shell on its own terminal.
 struct Shell<'a> {
     running: Running<'a>,
-    /// How much was on the terminal when something was last typed.
+    /// The length of the terminal's output at the last input.
     seen: usize,
 }
 
@@ -69,21 +69,21 @@ impl<'a> Shell<'a> {
         self.running.wait_until("the program to stop", || has_stopped(pid))
     }
 
-    /// Waits until a process has used more CPU time than it had.
+    /// Waits until a process has used more CPU time.
     fn wait_until_working(&self, pid: u32) -> Result<(), anyhow::Error> {
         let before = process_cpu_ms(pid)?;
         let works = || process_cpu_ms(pid).is_ok_and(|now| now > before + 20.0);
         self.running.wait_until("the program to go on", works)
     }
 
-    /// Ends the shell, which has the status of the last command before.
+    /// Ends the shell with this status.
     fn leave(mut self, status: u8) -> Result<Finished, anyhow::Error> {
         self.say(&format!("exit {status}"))?;
         self.running.wait()
     }
 }
 
-/// A recorder that is the foreground job of a shell, and its command.
+/// A recorder as the foreground job of a shell, and the recorded command.
 struct Job<'a> {
     shell: Shell<'a>,
     recorder: u32,
@@ -93,7 +93,7 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Has a shell start a recording, and waits until its command works.
+    /// Starts a recording in a shell, and waits until its command works.
     fn start(test: &'a Context<'a>, recording: &Recording<'a>) -> Result<Self, Stop> {
         let (ready, prepared) = (test.fresh("ready"), recording.prepare());
         let call = test.program(SHELL[0]).args(&SHELL[1..]);
@@ -111,20 +111,20 @@ impl<'a> Job<'a> {
         self.shell.wait_for("Stopped")
     }
 
-    /// Brings it back, and waits until it has ended with a status.
+    /// Resumes the job in the foreground, and waits until it has ended with this status.
     fn bring_back(&mut self, status: u8) -> Verdict {
         self.shell.say("fg; echo ended=$?")?;
         self.shell.wait_for(&format!("ended={status}\r\n"))
     }
 
-    /// Stops it, and waits until the recorder and the program stand still.
+    /// Stops the job, and waits until the recorder and the program have stopped.
     fn stop(&mut self) -> Verdict {
         self.press_ctrl_z()?;
         self.shell.wait_until_stopped(self.program)?;
         expect_stopped(&[self.recorder, self.program])
     }
 
-    /// The recorded time, which is all CPU time that the program has used.
+    /// Ends the shell and reads the recording. Checks that it contains all CPU time of the program.
     fn recorded(self, how: &str) -> Result<Recorded, Stop> {
         let finished = self.shell.leave(0)?.succeeded()?;
         let recorded = Recorded::read(finished, &self.profile, &self.truth)?;
@@ -140,7 +140,7 @@ fn only_child(pid: u32) -> Result<u32, Stop> {
     }
 }
 
-/// That processes have stopped, and stay so.
+/// Checks that processes have stopped, and that they stay stopped.
 fn expect_stopped(pids: &[u32]) -> Verdict {
     let used = || pids.iter().map(|pid| process_cpu_ms(*pid)).sum::<Result<f64, _>>();
     let before = used()?;
@@ -155,7 +155,7 @@ fn expect_stopped(pids: &[u32]) -> Verdict {
 fn plain_command(test: &Context<'_>) -> Verdict {
     for (how, recording) in by_both(test, || test.record(&["shares", "1500"])) {
         let mut job = Job::start(test, &recording)?;
-        // The second time that it stops is no different.
+        // Stopping works the second time, too.
         for _ in 0..2 {
             job.stop()?;
             job.shell.say("jobs")?;
@@ -170,7 +170,7 @@ fn plain_command(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The command has no handler for the signal, which ends it. The recording is saved.
+/// The command has no handler for the signal, which ends it. The recording is still saved.
 fn quit(test: &Context<'_>) -> Verdict {
     for (how, recording) in by_both(test, || test.record(&["endless", "1"])) {
         let mut job = Job::start(test, &recording)?;
@@ -188,7 +188,7 @@ fn quit(test: &Context<'_>) -> Verdict {
 fn handling_command(test: &Context<'_>) -> Verdict {
     for (how, recording) in by_both(test, || test.record(&["tidies_up", "1500"])) {
         let mut job = Job::start(test, &recording)?;
-        // Which process gets the signal first is a matter of chance.
+        // Which process gets the signal first is random.
         for _ in 0..8 {
             job.stop()?;
             let shown = job.shell.answer();
@@ -206,7 +206,7 @@ fn handling_command(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The shell gets its terminal back, and the command is not kept from working.
+/// The shell gets its terminal back, and the command continues to work.
 fn ignoring_command(test: &Context<'_>) -> Verdict {
     let script = format!("'trap \"\" TSTP; exec {} 2500'", test.workload("shares").display());
     for (how, recording) in by_both(test, || test.record_command(&["bash", "-c", &script])) {
@@ -220,7 +220,7 @@ fn ignoring_command(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// As the kernel has it of any process: `SIGCONT` cancels stop signals that have not taken effect yet.
+/// The kernel treats every process so: `SIGCONT` cancels stop signals that have not taken effect yet.
 fn withdrawn(test: &Context<'_>) -> Verdict {
     for (how, recording) in by_both(test, || test.record(&["shares", "2500"])) {
         let ready = test.fresh("ready");
@@ -231,7 +231,7 @@ fn withdrawn(test: &Context<'_>) -> Verdict {
         running.signal(libc::SIGTSTP)?;
         running.wait_until("SIGTSTP to be taken", || !is_pending(pid, libc::SIGTSTP))?;
         running.signal(libc::SIGCONT)?;
-        // One that stopped later would never end.
+        // A recorder that stopped later would never end.
         running.wait_until("its end", || state(pid) == 'Z').with_context(|| how)?;
         running.wait()?.succeeded()?;
     }
@@ -256,7 +256,7 @@ fn recorded_shell(test: &Context<'_>) -> Verdict {
         let profile = Profile::read(&prepared.profile)?;
         let own = profile.threads.iter().filter(|thread| thread.process == "endless");
         let weight: f64 = own.map(Thread::total).sum();
-        // After the last look at its CPU time it has worked for one more turn of its loop.
+        // After its CPU time was read last, it has worked for one more turn of its loop.
         let due = used * 0.95..used * 1.05 + 100.0;
         expect_measured(
             due.contains(&weight),
@@ -266,7 +266,7 @@ fn recorded_shell(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Stops a job that is in the foreground, and lets it go on, in each way that there is; leaves it in the foreground.
+/// Stops and continues a foreground job in every possible way. At the end, the job is in the foreground.
 fn control(shell: &mut Shell<'_>, pid: u32) -> Verdict {
     shell.press(CTRL_Z)?;
     shell.wait_for("Stopped")?;
@@ -285,7 +285,7 @@ fn control(shell: &mut Shell<'_>, pid: u32) -> Verdict {
     Ok(shell.wait_until_working(pid)?)
 }
 
-/// A job in the background that reads from the terminal is stopped for that.
+/// A background job that reads from the terminal is stopped by the kernel.
 fn read_in_background(shell: &mut Shell<'_>) -> Verdict {
     shell.say("cat & echo job=$!.")?;
     shell.running.wait_until("the number of the job", || number_in(&shell.answer()).is_some())?;
@@ -296,7 +296,7 @@ fn read_in_background(shell: &mut Shell<'_>) -> Verdict {
     shell.say("kill -KILL %1")?;
     let asked_at = shell.seen;
     shell.running.wait_until("the job to be killed", || matches!(state(pid), 'Z' | '?'))?;
-    // A shell that waits for its next line already hears of it when that comes.
+    // A shell that waits for input reports the end of a job only with the next line.
     for _ in 0..100 {
         shell.say("jobs; echo asked=$?.")?;
         shell.wait_for("asked=0.")?;

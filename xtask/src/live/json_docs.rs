@@ -1,4 +1,4 @@
-//! The members of JSON output, as `docs/report-json.md` lists them.
+//! The members of JSON output, compared with the lists in `docs/report-json.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::expect::{Verdict, expect};
 
-/// The members that each section of the document lists.
+/// The members in the list of each section of the document.
 pub(crate) struct Documents {
     sections: BTreeMap<String, BTreeSet<String>>,
 }
@@ -21,8 +21,8 @@ impl Documents {
         Ok(Self::parse(&text))
     }
 
-    /// The first column of each section's tables: names in backquotes. Members of members have a path, as
-    /// `functions[].self`.
+    /// Reads the first column of each section's tables, with names in backquotes. Nested members have a path,
+    /// such as `functions[].self`.
     fn parse(text: &str) -> Self {
         let mut sections: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut section = String::new();
@@ -38,8 +38,8 @@ impl Documents {
         Self { sections }
     }
 
-    /// Fails unless the JSON has the members that the sections list: those of the first word, and of all words
-    /// together.
+    /// Fails unless the JSON has the members in the lists of two sections: the one of the first word, and the
+    /// one of all words together.
     pub(crate) fn hold(&self, words: &[&str], json: &Value) -> Verdict {
         let whole = words.join(" ");
         let names = [words.first().copied().unwrap_or_default(), &whole];
@@ -54,7 +54,7 @@ impl Documents {
             undocumented.is_empty(),
             format_args!("{whole}: not in docs/report-json.md: {undocumented:?}"),
         )?;
-        // Of an empty list the members of its objects do not show.
+        // If a list is empty, the members of its objects cannot be checked.
         let is_seen = |name: &&&str| {
             name.rsplit_once("[].")
                 .is_none_or(|(list, _)| found.iter().any(|it| it.starts_with(&format!("{list}[]."))))

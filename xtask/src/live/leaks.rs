@@ -1,5 +1,5 @@
 //! The resources of a recorder while very many processes and threads come and go: descriptors, memory, ended
-//! children. And the state of the programs when it is killed.
+//! children. And the state of the programs after the recorder was killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,22 +36,23 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("what_is_left_behind_is_found", leavings_are_found),
 ];
 
-/// How many processes a storm has.
+/// The number of processes in a storm.
 const STORM: &str = "2000";
-/// The option that traces.
+/// The option that chooses ptrace.
 const TRACED: &[&str] = &["--backend", "ptrace"];
-/// The memory that each process or thread may take, in kilobytes: its name, its mappings, its samples.
+/// The memory that the recorder may use for each process or thread, in kilobytes. It holds the name, the
+/// mappings and the samples.
 const KB_EACH: u64 = 4;
 
-/// The resources of a process at a moment.
+/// The resources of a process at one moment.
 #[derive(Clone, Copy)]
 struct Held {
-    /// How many descriptors it has besides one for each file on a disk: events, pipes and the like count, and a file that
-    /// was opened twice.
+    /// The number of its descriptors, without one for each file on a disk. Events, pipes and the like count,
+    /// and so does a second descriptor of the same file.
     descriptors: usize,
-    /// Kilobytes of memory of its own; the kernel's rings are not.
+    /// Its private memory in kilobytes, without the kernel's rings.
     memory_kb: u64,
-    /// Children that have ended and were not waited for.
+    /// Its children that have ended, and were not waited for.
     ended_children: usize,
 }
 
@@ -59,7 +60,7 @@ impl Held {
     fn by(pid: u32) -> Option<Self> {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
         let all: Vec<_> = descriptors.filter_map(|entry| fs::metadata(entry.path()).ok()).collect();
-        // The same path is another file for a process that has another root.
+        // The inode is compared, because the same path is another file for a process with another root.
         let files = all.iter().filter(|open| open.is_file()).map(|open| (open.dev(), open.ino()));
         let distinct = files.collect::<BTreeSet<_>>().len();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -77,7 +78,7 @@ fn has_ended(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
 }
 
-/// Observes a recorder's resources until something is over, and compares the later values with the earlier
+/// Observes a recorder's resources until a condition holds, and compares the later values with the earlier
 /// ones.
 fn watch(recorder: &Running<'_>, count: u64, mut is_over: impl FnMut() -> bool) -> Verdict {
     let mut looks = Vec::new();
@@ -93,13 +94,13 @@ fn watch(recorder: &Running<'_>, count: u64, mut is_over: impl FnMut() -> bool) 
     expect(after <= before + 4, format_args!("from {before} descriptors to {after}"))?;
     let (before, after) = grown(|held| held.memory_kb);
     let allowed = before + count * KB_EACH / 2 + 2048;
-    // A reader that falls behind late fills its pool late. A leak occurs the second time, too.
+    // A reader that falls behind late also fills its pool late. A leak occurs the second time, too.
     expect_measured(after <= allowed, format_args!("from {before} kB of memory to {after}"))?;
     let ended = most(&looks, |held| held.ended_children as u64);
     expect(ended <= 1, format_args!("{ended} children were not waited for"))
 }
 
-/// Records a command that says when it is done.
+/// Records a command that writes a file at its end.
 fn launched(test: &Context<'_>, options: &[&str], words: &[&str]) -> Verdict {
     launched_by(test, options, words, |call| call)
 }
@@ -113,9 +114,9 @@ fn launched_by<'a>(
     let prepared = test.record(words).options(options).with(adapt).prepare();
     let truth = prepared.truth;
     let recorder = prepared.call.start()?;
-    // A thread takes as much as a process.
+    // A thread needs as much memory as a process.
     let count = words[words.len() - 1].parse::<u64>()? * if words[0] == "churn" { 4 } else { 1 };
-    // The file is there from the beginning on; the command writes to it when it ends.
+    // The file exists from the beginning. The command writes to it at its end.
     watch(&recorder, count, || fs::metadata(&truth).is_ok_and(|file| file.len() > 0))?;
     recorder.wait()?.succeeded()?;
     if crate::sys::is_root() && own_group().is_ok() {
@@ -128,7 +129,7 @@ fn unprivileged(test: &Context<'_>) -> Verdict {
     launched_by(test, &[], &["storm", "vfork", STORM], Invocation::by_plain_user)
 }
 
-/// Two storms that run while they are recorded by the options that their numbers give.
+/// Records two running storms, with options that depend on their process ids.
 fn running(test: &Context<'_>, options: fn(&[u32]) -> Vec<String>) -> Verdict {
     need_root()?;
     let truths = [test.fresh("truth"), test.fresh("truth")];
@@ -140,13 +141,13 @@ fn running(test: &Context<'_>, options: fn(&[u32]) -> Vec<String>) -> Verdict {
     let output = test.fresh("profile.json.gz");
     let recorder = test.nyquist(&["record", "-s", "-o"]).path(&output).args(&options).start()?;
     recorder.wait_until_recording()?;
-    // Whatever else the machine does is recorded, too.
+    // With `-a`, all other processes of the machine are recorded, too.
     let count = 2 * STORM.parse::<u64>()? * if options == ["-a"] { 8 } else { 1 };
     watch(&recorder, count, || storms.iter().any(|storm| !is_alive(storm.pid())))?;
     for storm in storms {
         storm.wait()?.succeeded()?;
     }
-    // One that was attached to processes ends with them.
+    // A recorder that was attached to the processes has ended with them.
     let _ = recorder.signal(libc::SIGINT);
     recorder.wait()?.succeeded()?;
     for truth in truths {
@@ -198,7 +199,8 @@ fn in_group(test: &Context<'_>) -> Verdict {
     watched
 }
 
-/// Whatever a recorder was doing with them, programs go on when it is gone, and are not traced.
+/// When a recorder is killed, the recorded programs go on and are not traced, whatever the recorder was
+/// doing.
 fn killed(test: &Context<'_>) -> Verdict {
     for options in [&[][..], TRACED] {
         let target = working(test, &["endless", "2"])?;
@@ -216,7 +218,7 @@ fn killed(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The same of a command that the recorder has launched: it has no other tracer, so the kernel must release
+/// The same for a command that the recorder has launched. It has no other tracer, so the kernel must release
 /// it.
 fn killed_with_a_command(test: &Context<'_>) -> Verdict {
     let (ready, over) = (test.fresh("ready"), test.fresh("over"));
@@ -229,19 +231,19 @@ fn killed_with_a_command(test: &Context<'_>) -> Verdict {
     let begun = used();
     recorder.wait_until("some work", || used() > begun + 100.0)?;
     end(recorder)?;
-    // Only a running program can wait here, and any one will do.
+    // `wait_until` needs a running program, and any program will do.
     let other = working(test, &["endless", "1"])?;
     let killed_at = used();
     other.wait_until("the command to go on", || used() > killed_at + 20.0)?;
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     fs::write(&over, "")?;
     end(other)?;
-    expect(status.contains("TracerPid:\t0\n"), "somebody traces it")
+    expect(status.contains("TracerPid:\t0\n"), "it is still traced")
 }
 
 fn expect_goes_on(target: &Running<'_>) -> Verdict {
     let status = fs::read_to_string(format!("/proc/{}/status", target.pid()))?;
-    expect(status.contains("TracerPid:\t0\n"), "somebody traces it")?;
+    expect(status.contains("TracerPid:\t0\n"), "it is still traced")?;
     for task in fs::read_dir(format!("/proc/{}/task", target.pid()))? {
         let path = task?.path().join("schedstat");
         let used = || -> Option<u64> { fs::read_to_string(&path).ok()?.split(' ').next()?.parse().ok() };
@@ -251,7 +253,7 @@ fn expect_goes_on(target: &Running<'_>) -> Verdict {
     Ok(())
 }
 
-/// Programs that leak, each in its own way, in sixty steps; and the message about each.
+/// Programs that leak in different ways, in sixty steps, and the message about each leak.
 const LEAKING: [(&str, Option<&str>); 4] = [
     ("None", None),
     ("kept.append(os.open('/dev/null', os.O_RDONLY))", Some("descriptors")),
@@ -259,8 +261,8 @@ const LEAKING: [(&str, Option<&str>); 4] = [
     ("os.fork() or os._exit(0)", Some("children were not waited for")),
 ];
 
-/// The checks of the tests above, of programs that do leak: a check that finds nothing there would find nothing in a
-/// recorder.
+/// Runs the checks of the tests above on programs that do leak. A check that finds nothing there would find
+/// nothing in a recorder.
 fn leaks_are_found(test: &Context<'_>) -> Verdict {
     for (step, found) in LEAKING {
         let (begun, done) = (test.fresh("begun"), test.fresh("done"));
@@ -269,7 +271,7 @@ fn leaks_are_found(test: &Context<'_>) -> Verdict {
              time.sleep(0.01)\nopen(sys.argv[2], 'w').close()\ntime.sleep(1000)"
         );
         let program = test.program("python3").args(&["-c", &script]).path(&begun).path(&done).start()?;
-        // Memory for starting is no leak, however long starting lasts.
+        // Memory that the program needs to start is no leak, however long the start takes.
         program.wait_for_file(&begun)?;
         let verdict = watch(&program, 0, || done.exists());
         end(program)?;
@@ -282,7 +284,7 @@ fn leaks_are_found(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The same of a program that is still traced, and of a control group that was not removed.
+/// The same for a program that is still traced, and for a control group that was not removed.
 fn leavings_are_found(test: &Context<'_>) -> Verdict {
     let target = working(test, &["endless", "2"])?;
     let pid = target.pid().to_string();
@@ -302,7 +304,7 @@ fn leavings_are_found(test: &Context<'_>) -> Verdict {
         let group = own.join(format!("nyquist-{recorder_pid}-left"));
         fs::create_dir(&group)?;
         let found = leaves();
-        // The next recorder removes it, too.
+        // The next recorder would also remove it.
         drop(fs::remove_dir(&group));
         expect(found?.contains(&group), "a group that is left was not found")?;
     }

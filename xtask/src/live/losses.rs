@@ -1,5 +1,4 @@
-//! Losses on the way from the kernel to the recorder: how much, when and where, as markers and in the
-//! summary.
+//! Losses between the kernel and the recorder: how many, when and where, as markers and in the summary.
 
 use std::thread;
 use std::time::Duration;
@@ -25,11 +24,11 @@ pub(super) const TESTS: &[Test] = &[
 /// The rate at which samples are lost, in Hz.
 const RATE: f64 = 10_000.0;
 
-/// A recorder that cannot run for a while loses records when the rings are full.
+/// If a recorder cannot run for a while, the rings get full and records are lost.
 fn markers_of_losses(test: &Context<'_>) -> Verdict {
     let kept = test.fresh("kept.data");
     let kept_path = kept.display().to_string();
-    // On one CPU alone: the losses of another one are reported by its next record, whenever that is.
+    // The program runs on one CPU, because another CPU reports its losses only with its next record.
     let program = test.workload("shares").display().to_string();
     let recording = test.record_command(&["taskset", "-c", "0", &program, "3000"]);
     let recording = recording.options(&["-r", "10000", "--perf-data", &kept_path]);
@@ -48,7 +47,7 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
         expect_eq("the CPU", marker.data["cpu"].as_str(), Some("CPU 0"))?;
         let due = records_of(std::slice::from_ref(marker)) / RATE;
         let found = (marker.end - marker.start) / 1e3;
-        // A marker begins with the last sample that is there: up to an interval before the lost ones.
+        // A marker begins with the last sample before the loss, up to an interval before the lost samples.
         let is_as_long = (found - due).abs() <= 0.1 * due + 1.0 / RATE;
         expect_measured(is_as_long, format_args!("samples were lost for {found} s, not {due}"))?;
     }
@@ -63,7 +62,8 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
     expect_contains("report --markers", &report.stdout_text(), "Lost samples")
 }
 
-/// Where the time of threads is known, that of lost samples is neither the kernel's nor that of the next sample.
+/// If the time of threads is known, the time of lost samples counts neither for the kernel nor for the next
+/// sample.
 fn time_of_lost(test: &Context<'_>) -> Verdict {
     let recording = test.record(&["shares", "3000"]).options(&["-r", "10000"]).by_plain_user();
     let recorded = recorded_with_losses(&recording)?;
@@ -75,7 +75,7 @@ fn time_of_lost(test: &Context<'_>) -> Verdict {
     expect(kernel < 0.1, format_args!("{kernel} of the time is the kernel's"))
 }
 
-/// Records with a recorder that cannot run for a while.
+/// Makes a recording, during which the recorder is stopped for a while.
 fn recorded_with_losses(recording: &Recording<'_>) -> Result<Recorded, Stop> {
     let Prepared { call, profile, truth } = recording.prepare();
     let recorder = call.start()?;
@@ -88,7 +88,8 @@ fn recorded_with_losses(recording: &Recording<'_>) -> Result<Recorded, Stop> {
     Ok(recorded)
 }
 
-/// The reader gets a CPU at once, however many threads want it: its turn among them would come too late.
+/// The reader gets a CPU at once, even if many threads want it. If it had to wait for its turn, it would be
+/// too late.
 fn many_threads(test: &Context<'_>) -> Verdict {
     need_root()?;
     let options = ["-v", "-r", "10000"];
@@ -108,7 +109,8 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     watched.expect_samples(samples, recorded.truth()?.cpu, RATE, 0.02)
 }
 
-/// Each loss has a record of the kernel, and at the end of the file perf says for each event how many there were.
+/// The kernel writes a record for each loss. At the end of the file, perf also writes the number of losses
+/// for each event.
 fn counted_once(test: &Context<'_>) -> Verdict {
     let recording = test.fresh("lost.data");
     let record = || {
@@ -122,21 +124,24 @@ fn counted_once(test: &Context<'_>) -> Verdict {
     };
     let call = test.program("perf").args(&["script", "--show-lost-events", "-F", "time,ip", "-i"]);
     let text = call.path(&recording).run()?.succeeded()?.stdout_text();
-    let told =
+    let lost_by_perf =
         text.lines().filter_map(|line| line.split_once("PERF_RECORD_LOST lost ")?.1.trim().parse().ok());
-    let told: Vec<f64> = told.collect();
-    if told.is_empty() {
+    let lost_by_perf: Vec<f64> = lost_by_perf.collect();
+    if lost_by_perf.is_empty() {
         return skip("perf has lost nothing");
     }
     let (profile, said) = import(test, &recording, &["--no-symbols"])?;
     expect_contains("stderr", &said, "lost")?;
     let lost = losses(&profile)?;
     let records: Vec<f64> =
-        lost.iter().take(told.len()).map(|marker| records_of(std::slice::from_ref(marker))).collect();
-    expect_eq("losses", &records, &told)?;
-    // Losses at the very end have no record, and are only in perf's sums.
-    let (told, all) = (told.iter().sum::<f64>(), in_all(&profile));
-    expect((told..told * 1.5).contains(&all), format_args!("{all} were lost, of which {told} have records"))?;
+        lost.iter().take(lost_by_perf.len()).map(|marker| records_of(std::slice::from_ref(marker))).collect();
+    expect_eq("losses", &records, &lost_by_perf)?;
+    // Losses at the very end have no record. They are only in perf's sums.
+    let (lost_by_perf, all) = (lost_by_perf.iter().sum::<f64>(), in_all(&profile));
+    expect(
+        (lost_by_perf..lost_by_perf * 1.5).contains(&all),
+        format_args!("{all} were lost, of which {lost_by_perf} have records"),
+    )?;
     expect_eq("the sum of all markers and the profile's", records_of(&lost), all)
 }
 

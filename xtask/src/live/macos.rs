@@ -1,5 +1,6 @@
-//! Profiles of programs of macOS: their names and lines come from `.dSYM` bundles, object files and symbol tables. The
-//! programs are made here by clang, lld and dsymutil, and every address is compared with `llvm-symbolizer`.
+//! Profiles of macOS programs. Their names and lines come from `.dSYM` bundles, object files and symbol
+//! tables. The programs are made here by clang, lld and dsymutil, and every address is compared with
+//! `llvm-symbolizer`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,26 +26,26 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("doctor_tells_what_files_of_macos_hold", doctor).parallel(),
 ];
 
-/// Where lld puts a program.
+/// The address at which lld places a program.
 const BASE: u64 = 0x1_0000_0000;
 
 const ARCHITECTURES: [&str; 2] = ["x86_64", "arm64"];
 
-/// A program that was linked.
+/// A linked program.
 struct Program {
     folder: PathBuf,
     image: PathBuf,
     architecture: &'static str,
-    /// As the profile writes it.
+    /// The UUID as the profile writes it.
     uuid: String,
-    /// The addresses of the code, from the image base on.
+    /// The addresses of the code, counted from the image base.
     addresses: Vec<u64>,
 }
 
-/// The answer for an address: each frame, the innermost first, by function, file and line.
+/// The answer for an address: the function, file and line of each frame, innermost first.
 type Chain = Vec<(String, String, u64)>;
 
-/// Runs a tool; a test whose tool is missing is passed over.
+/// Runs a tool. Skips the test if the tool is missing.
 fn tool(command: &mut Command) -> Result<String, Stop> {
     let name = command.get_program().to_string_lossy().into_owned();
     match command.stderr(Stdio::piped()).output() {
@@ -57,7 +58,8 @@ fn tool(command: &mut Command) -> Result<String, Stop> {
     }
 }
 
-/// A tool of LLVM. Not all have a name without a version in the search path; the folder of those that have one has all.
+/// A tool of LLVM. Some tools have no name without a version in the search path. All of them are in the
+/// folder of llvm-symbolizer.
 fn llvm(name: &str) -> Command {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let mut known = std::env::split_paths(&folders).map(|folder| folder.join("llvm-symbolizer"));
@@ -75,7 +77,7 @@ fn compile(folder: &Path, architecture: &str, level: &str, source: &str) -> Resu
     tool(command.args(options).arg(object).arg(source).current_dir(folder)).map(drop)
 }
 
-/// Compiles and links the program: two object files, and one in an archive.
+/// Compiles and links the program from two object files and an archive with one.
 fn build(test: &Context<'_>, name: &str, architecture: &'static str, level: &str) -> Result<Program, Stop> {
     let folder = test.path(name);
     fs::create_dir_all(&folder).context("no folder")?;
@@ -95,10 +97,10 @@ fn build(test: &Context<'_>, name: &str, architecture: &'static str, level: &str
     Ok(Program { folder, image, architecture, uuid, addresses })
 }
 
-/// The addresses of a section, byte by byte, by the headers as llvm-readobj shows them.
+/// The addresses of a section's bytes, from the headers as llvm-readobj prints them.
 fn code_addresses(image: &Path, section: &str) -> Result<Vec<u64>, Stop> {
-    let told = tool(llvm("llvm-readobj").arg("--sections").arg(image))?;
-    let text = told.split_once(&format!("Name: {section} ")).context("no such section")?.1;
+    let output = tool(llvm("llvm-readobj").arg("--sections").arg(image))?;
+    let text = output.split_once(&format!("Name: {section} ")).context("no such section")?.1;
     let number = |field: &str| -> Result<u64> {
         let digits = text.split_once(field).and_then(|(_, rest)| rest.split_whitespace().next());
         let digits = digits.and_then(|digits| digits.strip_prefix("0x")).context("no number")?;
@@ -109,13 +111,13 @@ fn code_addresses(image: &Path, section: &str) -> Result<Vec<u64>, Stop> {
 }
 
 impl Program {
-    /// Makes the `.dSYM` beside the program.
+    /// Makes the program's `.dSYM` bundle.
     fn add_dsym(&self) -> Result<PathBuf, Stop> {
         tool(llvm("dsymutil").arg("program").current_dir(&self.folder))?;
         Ok(self.folder.join("program.dSYM"))
     }
 
-    /// The entry of `libs` that samply writes on macOS.
+    /// The entry in `libs` that samply writes on macOS.
     fn lib(&self, path: &Path) -> Value {
         json!({
             "name": "program", "path": path, "debugName": "program", "debugPath": path,
@@ -123,15 +125,15 @@ impl Program {
         })
     }
 
-    /// The answers of llvm-symbolizer for each address, with the `.dSYM` beside the program.
+    /// The answers of llvm-symbolizer for each address. It reads the `.dSYM` bundle beside the program.
     fn oracle(&self) -> Result<Vec<Chain>, Stop> {
         let mut command = llvm("llvm-symbolizer");
         command.args(["--output-style=JSON", "--inlines", "--demangle", "--obj"]).arg(&self.image);
         command.args(self.addresses.iter().map(|address| format!("{:#x}", BASE + address)));
-        let told = tool(&mut command)?;
-        let answers = serde_json::Deserializer::from_str(&told).into_iter::<Value>();
+        let output = tool(&mut command)?;
+        let answers = serde_json::Deserializer::from_str(&output).into_iter::<Value>();
         let answers: Vec<Value> = answers.collect::<Result<_, _>>().context("no JSON")?;
-        // Some versions print an answer a line, others all of them as an array.
+        // Some versions print one answer on each line, others print all of them as an array.
         let lists = answers.into_iter().map(|answer| match answer {
             Value::Array(answers) => answers,
             answer => vec![answer],
@@ -151,7 +153,7 @@ fn plain(name: &str) -> String {
     name.split('(').next().unwrap_or_default().trim().to_owned()
 }
 
-/// The names in a profile for each of its samples, which have one address each.
+/// The names in a profile for each of its samples, each of which has one address.
 fn named(test: &Context<'_>, profile: &Value, options: &[&str]) -> Result<Vec<Chain>, Stop> {
     let file = test.fresh("profile.json");
     fs::write(&file, profile.to_string()).context("no profile")?;
@@ -173,8 +175,8 @@ fn chains_of(test: &Context<'_>, file: &Path, options: &[&str]) -> Result<Vec<Ch
     Ok(profile.stacks().map(|(stack, _)| chain(stack)).collect())
 }
 
-/// Compares every frame of every address with those of a `.dSYM`. The line table of an object file goes on
-/// over the padding between functions, where `dsymutil` cuts it: names are the same there.
+/// Compares every frame of every address with those from a `.dSYM`. The line table of an object file covers
+/// the padding between functions, and `dsymutil` leaves it out. There, only the names are equal.
 fn expect_same(program: &Program, found: &[Chain], wanted: &[Chain], is_of_objects: bool) -> Verdict {
     expect_eq("addresses", found.len(), wanted.len())?;
     let functions: BTreeSet<_> = wanted.iter().flatten().map(|(function, _, _)| function.as_str()).collect();
@@ -192,7 +194,7 @@ fn expect_same(program: &Program, found: &[Chain], wanted: &[Chain], is_of_objec
     expect(padding < 16 * functions.len(), format_args!("{padding} bytes have lines of padding"))
 }
 
-/// The functions, without lines.
+/// The names of the functions.
 fn functions(chains: &[Chain]) -> BTreeSet<String> {
     chains.iter().flatten().map(|(function, _, _)| function.clone()).collect()
 }
@@ -205,7 +207,8 @@ fn dsym(test: &Context<'_>) -> Verdict {
             let wanted = program.oracle()?;
             let profile = made_profile::of(&program.addresses, &program.lib(&program.image));
             expect_same(&program, &named(test, &profile, &[])?, &wanted, false)?;
-            // Moved to a folder of symbols, without the program: as of a recording of another machine.
+            // The bundle is moved to a folder of symbols, and the program's path does not exist, as in a
+            // recording from another machine.
             let symbols = program.folder.join("symbols");
             fs::create_dir(&symbols).context("no folder")?;
             fs::rename(bundle, symbols.join("program.dSYM")).context("no bundle")?;
@@ -226,7 +229,7 @@ fn object_files(test: &Context<'_>) -> Verdict {
         fs::remove_dir_all(bundle).context("no bundle")?;
         let profile = made_profile::of(&program.addresses, &program.lib(&program.image));
         expect_same(&program, &named(test, &profile, &[])?, &wanted, true)?;
-        // After a new build, the object files are not those of the program.
+        // After a new build, an object file does not belong to the program.
         let object = program.folder.join("more.o");
         let file = fs::File::options().append(true).open(&object).context("no object file")?;
         file.set_modified(std::time::UNIX_EPOCH).context("no time")?;
@@ -252,9 +255,9 @@ fn other_dsym(test: &Context<'_>) -> Verdict {
     let found = named(test, &profile, &[])?;
     expect(found.iter().flatten().all(|frame| frame.2 == 0), "lines of another build are shown")?;
     expect(functions(&found).contains("shapes::Polygon::area"), "the symbol table is not used")?;
-    let told = test.nyquist(&["report", "-v", "--no-cache"]).path(&file).run()?.succeeded()?.stderr;
-    expect_contains("-v", &told, "DWARF/program: another file (UUID ")?;
-    expect_contains("-v", &told, "more.o: no such file")
+    let stderr = test.nyquist(&["report", "-v", "--no-cache"]).path(&file).run()?.succeeded()?.stderr;
+    expect_contains("-v", &stderr, "DWARF/program: another file (UUID ")?;
+    expect_contains("-v", &stderr, "more.o: no such file")
 }
 
 fn stripped(test: &Context<'_>) -> Verdict {
@@ -292,11 +295,11 @@ fn universal(test: &Context<'_>) -> Verdict {
         let profile = made_profile::of(&program.addresses, &program.lib(&folder.join("program")));
         expect_same(program, &named(test, &profile, &[])?, &program.oracle()?, true)?;
     }
-    let told = test.nyquist(&["doctor"]).path(&folder.join("program")).run()?.succeeded()?.stdout_text();
+    let output = test.nyquist(&["doctor"]).path(&folder.join("program")).run()?.succeeded()?.stdout_text();
     for part in ["code for x86_64:", "code for arm64:"] {
-        expect_contains("doctor", &told, part)?;
+        expect_contains("doctor", &output, part)?;
     }
-    // The bundle of a universal program is universal, too.
+    // The bundle of a universal program is also universal.
     let inner = "program.dSYM/Contents/Resources/DWARF/program";
     let bundle = folder.join(inner);
     fs::create_dir_all(bundle.parent().context("no folder")?).context("no folder")?;
@@ -309,7 +312,7 @@ fn universal(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// A table as Instruments exports it, of one sample an address.
+/// A table as Instruments exports it, with one sample for each address.
 fn instruments(program: &Program) -> String {
     let mut uuid = program.uuid.clone();
     for at in [8, 13, 18, 23] {
@@ -365,22 +368,22 @@ fn profilers(test: &Context<'_>) -> Verdict {
 
 fn doctor(test: &Context<'_>) -> Verdict {
     let program = build(test, "program", "x86_64", "-O2")?;
-    let tell = |path: &Path| -> Result<String> {
+    let describe = |path: &Path| -> Result<String> {
         Ok(test.nyquist(&["doctor", "-v"]).path(path).run()?.succeeded()?.stdout_text())
     };
-    let told = tell(&program.image)?;
+    let output = describe(&program.image)?;
     let digits = &program.uuid;
     let uuid = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-");
     for part in
         ["from the object files that it was linked from (3)", "__unwind_info", &format!("UUID {uuid}")]
     {
-        expect_contains("of the image", &told, part)?;
+        expect_contains("of the image", &output, part)?;
     }
     fs::remove_file(program.folder.join("libmember.a")).context("no archive")?;
-    let told = tell(&program.image)?;
-    expect_contains("without the archive", &told, "libmember.a: no such file")?;
-    expect_contains("without the archive", &told, "run dsymutil")?;
+    let output = describe(&program.image)?;
+    expect_contains("without the archive", &output, "libmember.a: no such file")?;
+    expect_contains("without the archive", &output, "run dsymutil")?;
     let inner = program.add_dsym()?.join("Contents/Resources/DWARF/program");
-    expect_contains("with the bundle", &tell(&program.image)?, &format!("{} (DWARF)", inner.display()))?;
-    expect_contains("of the bundle", &tell(&inner)?, &format!("UUID {uuid}"))
+    expect_contains("with the bundle", &describe(&program.image)?, &format!("{} (DWARF)", inner.display()))?;
+    expect_contains("of the bundle", &describe(&inner)?, &format!("UUID {uuid}"))
 }

@@ -1,8 +1,9 @@
-//! A profile without names, as a recorder on another system saves it: a sample for each address of one lib.
+//! A profile without names, as a recorder on another system saves it: it has one sample for each address in
+//! one lib.
 
 use serde_json::{Value, json};
 
-/// The profile with samples at `addresses`, which count from the start of `lib`, an entry of `libs`.
+/// The profile with samples at `addresses`, which count from the start of `lib`, an entry in `libs`.
 pub(super) fn of(addresses: &[u64], lib: &Value) -> Value {
     let count = addresses.len();
     let all = |value: Value| vec![value; count];

@@ -1,5 +1,5 @@
-//! Markers: of a Tokio program with the layer, of a program without any library, of one that crashes, and of one that is
-//! attached to.
+//! Markers of a Tokio program with the layer, of a program without any library, of a program that crashes,
+//! and of a program that is attached to.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,11 +29,11 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_front_end_shows_markers", front_end),
 ];
 
-/// Connections and requests of the server; each request is a page.
+/// The mode, the connections and the requests of the server. Each request is a page.
 const SMALL: [&str; 3] = ["joined", "4", "25"];
 const PAGES: usize = 100;
 
-/// A marker, with the thread that it is on.
+/// A marker, with its thread's name.
 pub(super) struct Marker {
     pub(super) thread: String,
     pub(super) name: String,
@@ -67,7 +67,7 @@ pub(super) fn markers(profile: &Profile) -> anyhow::Result<Vec<Marker>> {
     Ok(markers)
 }
 
-/// How many markers of each name a thread has.
+/// The number of markers of a thread, by name.
 fn counts<'a>(markers: &'a [Marker], thread: &str) -> BTreeMap<&'a str, usize> {
     let mut counts = BTreeMap::new();
     for marker in markers.iter().filter(|marker| marker.thread == thread) {
@@ -152,7 +152,7 @@ fn without_library(test: &Context<'_>) -> Verdict {
         found.iter().map(|marker| (marker.data["path"].as_str(), marker.data["size"].as_u64())).collect();
     expect_eq("fields", data, vec![(Some("/a"), Some(4096)), (Some("/b"), Some(123)), (None, None)])?;
     let took = found[0].end - found[0].start;
-    // It may have begun before the recording did.
+    // The interval may have begun before the recording did.
     expect_measured((0.5..50.0).contains(&took), format_args!("an interval of 2 ms took {took} ms"))?;
     expect_contains(
         "what is said of the other file",
@@ -197,7 +197,7 @@ fn attached(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The memory file that recorders look for.
+/// The memory file by which recorders find the program.
 fn control_file(target: &Running<'_>) -> Option<PathBuf> {
     let descriptors = fs::read_dir(format!("/proc/{}/fd", target.pid())).ok()?.flatten();
     let is_it = |path: &PathBuf| {
@@ -206,10 +206,10 @@ fn control_file(target: &Running<'_>) -> Option<PathBuf> {
     descriptors.map(|entry| entry.path()).find(is_it)
 }
 
-/// Waits until nothing is left of the rings but where they were.
+/// Waits until the memory of the rings is freed. Only their addresses remain.
 fn wait_until_freed(target: &Running<'_>) -> Verdict {
     let blocks = || control_file(target).and_then(|file| fs::metadata(file).ok()).map(|file| file.blocks());
-    // A few pages come back where a thread has been in the middle of writing.
+    // A few pages are allocated again if a thread was writing a marker.
     target.wait_until("the rings' memory to be freed", || blocks().is_some_and(|blocks| blocks < 1024))?;
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Live recordings of the workloads by the real program, asserting what a user sees.
+//! Live recordings of the workloads by the real program. The tests check what a user sees.
 //!
-//! libtest hides the output of a passing test, also its message about a skip. So this is a harness of our
-//! own.
+//! This is a harness of our own, because libtest hides the output of a passing test, including its message
+//! about a skip.
 
 mod aarch64;
 mod alone;
@@ -59,6 +59,7 @@ pub(crate) mod paranoid;
 mod perf_data;
 mod perf_data_export;
 mod permissions;
+mod plan;
 mod privileges;
 pub(crate) mod profile;
 mod profiler_cli;
@@ -96,11 +97,12 @@ mod waits;
 mod walkthrough;
 mod windows;
 
-pub(crate) use harness::{Plan, list, run, wanted};
+pub(crate) use harness::{list, run, wanted};
+pub(crate) use plan::Plan;
 
 use harness::Test;
 
-/// All tests, topic by topic.
+/// All tests, by topic.
 const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),

@@ -40,7 +40,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_function_including_its_body_is_one_function", included_body).quick(),
 ];
 
-/// The line of `inlines.rs` that carries a marker.
+/// The line of `inlines.rs` that has this marker.
 fn marked_line(marker: &str) -> Result<u64, anyhow::Error> {
     let text = fs::read_to_string(crate::root().join("workloads/inlines.rs"))?;
     let marker = format!("// line: {marker}");
@@ -67,7 +67,7 @@ fn inlines(test: &Context<'_>, workload: &str) -> Verdict {
     let held = recorded.profile.share_of_stacks(in_chain);
     let wanted = recorded.true_share("outer_frame")?;
     expect_share("the inlined chain", held, wanted, recorded.profile.count())?;
-    // The loop's head, where the counting is inlined into, or its body, two lines below.
+    // The line is the loop's head, into which the counting is inlined, or the loop's body, two lines below.
     let near = |frame: &Frame| frame.line.is_some_and(|line| (spin..=spin + 2).contains(&line));
     let spinning = recorded.profile.share_of_stacks(|stack| {
         stack.iter().any(|frame| frame.function == "inlines::deepest_inline" && near(frame))
@@ -123,7 +123,7 @@ fn cpp(test: &Context<'_>, workload: &str) -> Verdict {
     no_mangled_names(&recorded.profile)
 }
 
-/// gcc gives none of these functions a linkage name in the debug info.
+/// gcc writes no linkage name for these functions into the debug info.
 fn inlined_cpp(test: &Context<'_>) -> Verdict {
     let (program, source) = (test.fresh("scopes"), test.fresh("scopes.cpp"));
     let text = "\
@@ -166,7 +166,7 @@ fn lines(test: &Context<'_>, workload: &str) -> Verdict {
     expect_lines(&recorded)
 }
 
-/// The three functions' own file and lines.
+/// Checks the file and the lines of the three functions.
 pub(super) fn expect_lines(recorded: &Recorded) -> Verdict {
     let text = fs::read_to_string(crate::root().join("workloads/shares.c"))?;
     for name in ["alpha", "beta", "gamma_"] {
@@ -183,7 +183,7 @@ pub(super) fn expect_lines(recorded: &Recorded) -> Verdict {
     Ok(())
 }
 
-/// A file that is put somewhere for the time of a test.
+/// A file that exists at a path for the duration of a test.
 struct Installed(PathBuf);
 
 impl Installed {
@@ -210,8 +210,8 @@ fn by_build_id(test: &Context<'_>) -> Verdict {
     lines(test, "shares-build-id")
 }
 
-/// A stripped program beside a debug file under its name, but of another build: names from there would be
-/// wrong.
+/// A stripped program with a debug file that has the right name, but comes from another build. Names from
+/// that file would be wrong.
 fn foreign_debug_file(test: &Context<'_>) -> Verdict {
     let folder = test.path("foreign");
     let program = folder.join("shares-debuglink");
@@ -234,7 +234,7 @@ fn stripped(test: &Context<'_>) -> Verdict {
     )?;
     let functions = recorded.profile.functions();
     expect(!functions.contains_key("alpha"), "a stripped program has no name alpha")?;
-    // Three functions remain distinct: a hexadecimal address or a name made from it.
+    // Three functions stay distinct. Each has a hexadecimal address or a name made from it.
     let leaves = recorded.profile.stacks().filter_map(|(stack, _)| stack.last().map(|frame| frame.address));
     let mut leaves: Vec<i64> = leaves.collect();
     leaves.sort_unstable();
@@ -266,8 +266,8 @@ fn kernel_names(test: &Context<'_>) -> Verdict {
     expect_measured(numbers < 0.01, format_args!("{numbers:.3} have a kernel frame without a name"))
 }
 
-/// A `vmlinux` that says it is the running kernel's: its build id, and lines for `do_syscall_64` where that is, at other
-/// addresses than the kernel's.
+/// A `vmlinux` with the build id of the running kernel. It has lines for `do_syscall_64` at the same offset
+/// as in the kernel, but at other addresses.
 fn made_up_vmlinux(folder: &Path) -> Result<(), Stop> {
     let kallsyms = fs::read_to_string("/proc/kallsyms")?;
     let symbols = || {
@@ -284,7 +284,7 @@ fn made_up_vmlinux(folder: &Path) -> Result<(), Stop> {
     let at = notes.windows(8).position(|word| word == [&3_u32.to_le_bytes()[..], name].concat());
     let id = at.and_then(|at| notes.get(at + 8..at + 28)).context("the kernel has no build id")?;
     let id: Vec<_> = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    // All of the function is of one line.
+    // All code of the function belongs to one line.
     let source = format!(
         "void _stext(void) {{}}\n#line 4711 \"/made/up/made_up.c\"\n__attribute__((naked, section(\".call\"))) void \
          do_syscall_64(void) {{ __asm__(\".fill {}, 1, 0x90\"); }}\n",
@@ -311,8 +311,8 @@ fn made_up_vmlinux(folder: &Path) -> Result<(), Stop> {
         .args(["-o", "vmlinux", "vmlinux.c"])
         .output()
         .context("cannot start gcc")?;
-    let told = String::from_utf8_lossy(&built.stderr).into_owned();
-    expect(built.status.success(), format_args!("gcc: {told}"))
+    let messages = String::from_utf8_lossy(&built.stderr).into_owned();
+    expect(built.status.success(), format_args!("gcc: {messages}"))
 }
 
 fn kernel_lines(test: &Context<'_>) -> Verdict {
@@ -323,8 +323,8 @@ fn kernel_lines(test: &Context<'_>) -> Verdict {
         .record(&["kernel_heavy", "500", "getpid"])
         .options(&["-v", "--symbol-dir", &folder.display().to_string()])
         .run_well()?;
-    let told = format!("symbols from {}", folder.join("vmlinux").display());
-    expect_contains("what -v tells", &recorded.finished.stderr, &told)?;
+    let message = format!("symbols from {}", folder.join("vmlinux").display());
+    expect_contains("the messages of -v", &recorded.finished.stderr, &message)?;
     let share = |has_line: bool| {
         recorded.profile.share_with(|frame| {
             let line = frame.line == Some(4711) && frame.file.as_deref() == Some("/made/up/made_up.c");
@@ -354,7 +354,7 @@ fn bpf_names(test: &Context<'_>) -> Verdict {
     expect_measured(share > 0.7, format_args!("{share:.3} are in the program; functions: {:?}", names.keys()))
 }
 
-/// The lines of a function whose body is in two files are one function's, each in its own file.
+/// If the body of a function is in two files, its lines belong to one function, each with its own file.
 fn included_body(test: &Context<'_>) -> Verdict {
     let folder = test.path("included");
     fs::create_dir_all(&folder)?;
@@ -376,8 +376,8 @@ fn included_body(test: &Context<'_>) -> Verdict {
         let call = test.nyquist(&["report", "--json"]).args(question).path(&recorded.path);
         Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
     };
-    let rows = |told: &Value, member: &str, fits: &dyn Fn(&Value) -> bool| -> Vec<Value> {
-        told[member].as_array().into_iter().flatten().filter(|row| fits(row)).cloned().collect()
+    let rows = |report: &Value, member: &str, fits: &dyn Fn(&Value) -> bool| -> Vec<Value> {
+        report[member].as_array().into_iter().flatten().filter(|row| fits(row)).cloned().collect()
     };
     let functions = ask(&[])?;
     let found = rows(&functions, "functions", &|row| row["function"] == "work");

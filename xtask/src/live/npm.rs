@@ -1,4 +1,4 @@
-//! Packages of the npm registry that tests run, each at one version.
+//! Packages from the npm registry that tests run, each in one version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use serde_json::Value;
 
 use super::expect::{Stop, skip};
 
-/// A package, and the one version that the tests are written for.
+/// A package, and the only version that the tests support.
 #[derive(Clone, Copy)]
 pub(super) struct Package {
     pub(super) name: &'static str,
     pub(super) version: &'static str,
 }
 
-/// One installation at a time.
+/// Allows one installation at a time.
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// The folder with `node_modules` that has the packages, which are installed if they are not there yet; a skip where that
-/// cannot be done.
+/// The folder whose `node_modules` contains the packages. They are installed if they are missing. Skips the
+/// test if that fails.
 pub(super) fn folder_with(packages: &[Package]) -> Result<PathBuf, Stop> {
     let _alone = INSTALLING.lock();
     let folder = crate::target().join("front-end");
@@ -58,7 +58,7 @@ fn install(folder: &Path, package: Package) -> Result<(), Stop> {
     if npm.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&npm.stderr).into_owned();
-    let reason = told.lines().find(|line| line.contains(" code ")).unwrap_or("npm says no reason");
+    let messages = String::from_utf8_lossy(&npm.stderr).into_owned();
+    let reason = messages.lines().find(|line| line.contains(" code ")).unwrap_or("npm says no reason");
     skip(format_args!("npm cannot install {wanted}: {reason}"))
 }

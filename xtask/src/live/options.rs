@@ -1,5 +1,5 @@
-//! Options of `nyquist record` for the threads of a profile, their names, and the runs of a command. Samply
-//! has the same ones.
+//! Options of `nyquist record` for the threads of a profile, their names, and the runs of a command. samply
+//! has the same options.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_jitdump_is_removed_and_read_nonetheless", unlinked),
 ];
 
-/// How many processes have this name.
+/// The number of processes with this name.
 fn processes(profile: &Profile, name: &str) -> usize {
     let named = profile.threads.iter().filter(|thread| thread.process == name);
     named.map(|thread| &thread.pid).collect::<BTreeSet<_>>().len()
@@ -62,7 +62,7 @@ fn failing_runs(test: &Context<'_>) -> Verdict {
 }
 
 fn reuse(test: &Context<'_>) -> Verdict {
-    // Without exec: a child's samples before it becomes another program are in a row of its parent's name.
+    // Without exec, the samples of a child are in a row with its parent's name.
     let script = "import os, time\n\
                   for i in range(4):\n    \
                       child = os.fork()\n    \
@@ -79,8 +79,8 @@ fn reuse(test: &Context<'_>) -> Verdict {
     reuse_with_exec(test)
 }
 
-/// A child's samples before it becomes another program are in a row of its parent's name, from the second
-/// child on. The first one's row is the program's.
+/// The samples of a child before its exec are in a row with its parent's name, from the second child on. The
+/// first child's row has the name of the new program.
 fn reuse_with_exec(test: &Context<'_>) -> Verdict {
     let program = test.workload("ending").display().to_string();
     let script = "import os, sys, time\n\
@@ -144,22 +144,22 @@ fn cpu_threads(test: &Context<'_>) -> Verdict {
         .flat_map(|thread| thread.stacks())
         .all(|(stack, _)| stack.first().is_some_and(|root| root.function.contains("(process ")));
     expect(labelled, "a CPU's stack does not say whose it is")?;
-    // They are shown a second time, and counted once.
+    // The rows of CPUs show the samples a second time. They are counted once.
     let report = test.nyquist(&["report", "--json"]).path(&recorded.path).run()?.succeeded()?;
     let report: serde_json::Value = serde_json::from_slice(&report.stdout)?;
     let weight = report["weight"].as_f64().context("the report has no weight")?;
     expect_eq("the report's weight", weight, sum(&others))?;
-    let told = recorded.finished.stderr.split_once(" s of CPU time").context("no CPU time")?.0;
-    let told: f64 = told.rsplit(' ').next().unwrap_or_default().parse().map_err(anyhow::Error::from)?;
-    expect_within("the summary's CPU time", told * 1000.0, weight, 0.02)?;
+    let seconds = recorded.finished.stderr.split_once(" s of CPU time").context("no CPU time")?.0;
+    let seconds: f64 = seconds.rsplit(' ').next().unwrap_or_default().parse().map_err(anyhow::Error::from)?;
+    expect_within("the summary's CPU time", seconds * 1000.0, weight, 0.02)?;
     let folded = test.nyquist(&["export", "-f", "folded", "-o", "-"]).path(&recorded.path).run()?;
     let folded = folded.succeeded()?.stdout_text();
     let weights = folded.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     expect_eq("the exported weight", weights.sum::<f64>(), weight)
 }
 
-/// The kernel counts the program's switches, and the time on CPUs is its CPU time. The last stay ends with
-/// the thread, after the program has written its truth.
+/// The number of waits is compared with the kernel's count, and the time on CPUs with CPU time. The last stay
+/// ends with the thread, after the program has written its truth.
 fn switch_markers(test: &Context<'_>) -> Verdict {
     for adapt in [|call| call, Invocation::by_plain_user] {
         let _held = super::permissions::at_paranoid(2)?;
@@ -170,17 +170,18 @@ fn switch_markers(test: &Context<'_>) -> Verdict {
         let markers = markers(&recorded.profile)?;
         let stays: Vec<_> = markers.iter().filter(|marker| marker.name == "Running on CPU").collect();
         let because = |reason: &str| stays.iter().filter(|marker| marker.data["outwhy"] == *reason).count();
-        // Besides, it waits when it is loaded.
+        // The program also waits while it is loaded, which it does not count.
         let (waits, blocked) = (because("blocked") as f64, blocked as f64);
         let near = (waits - blocked).abs() <= 3.0 + 0.01 * blocked;
         expect_measured(near, format_args!("{waits} stays ended in a wait, the program counts {blocked}"))?;
         expect_eq("stays that ended with the thread", because("ended"), 1)?;
         let time: f64 = stays.iter().map(|marker| marker.end - marker.start).sum();
-        // Of each of so many switches the scheduler counts some µs for the thread that the events, too, are switched off for.
+        // At each switch, the scheduler counts some µs for the thread after the events were switched off.
+        // There are many switches.
         let threads = recorded.profile.threads.iter().filter(|thread| thread.process != "CPU");
         let counted: f64 = threads.map(Thread::total).sum();
         expect_within("milliseconds on CPUs", time, counted, 0.1)?;
-        // All CPUs together have a row, and each its own.
+        // Each switch has a marker in the row of all CPUs and one in the row of its CPU.
         let on_cpus = markers.iter().filter(|marker| marker.data["type"] == "ContextSwitch").count();
         expect_eq("markers of CPUs", on_cpus, 2 * stays.len())?;
         let broken = rules::broken(&recorded.profile.json);
@@ -195,7 +196,7 @@ fn switch_markers(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Records a program that describes the code that it makes in a jitdump, in a folder of its own.
+/// Records a program that describes its generated code in a jitdump. It runs in a separate folder.
 fn record_dumped(test: &Context<'_>, options: &[&str]) -> anyhow::Result<(Recorded, PathBuf)> {
     let folder = test.fresh("jit");
     std::fs::create_dir_all(&folder)?;
@@ -204,7 +205,8 @@ fn record_dumped(test: &Context<'_>, options: &[&str]) -> anyhow::Result<(Record
     Ok((test.record_command(&words).options(options).run_well()?, folder))
 }
 
-/// The one function is made in the program's first milliseconds, before it is known that it is the command.
+/// The program makes its one function in its first milliseconds. At that time, the recorder does not know yet
+/// that this process is the command.
 fn first_jit_marker(test: &Context<'_>) -> Verdict {
     let (recorded, _) = record_dumped(test, &["--jit-markers"])?;
     let markers = markers(&recorded.profile)?;
@@ -236,11 +238,11 @@ fn jit_markers(test: &Context<'_>) -> Verdict {
 }
 
 fn folded(test: &Context<'_>) -> Verdict {
-    // Far deeper than a copy of the stack.
+    // The recursion is far deeper than a copy of the stack.
     let words = ["recursion", "200", "4000"];
     let deepest = |options: &[&str]| -> anyhow::Result<usize> {
         let recorded = test.record(&words).options(options).run_well()?;
-        // On its way down and up again, the recursion is in the copy as a whole.
+        // On its way down and up, the recursion fits into the copy. Only truncated stacks count.
         let cut = recorded.profile.stacks().filter(|(stack, _)| is_truncated(stack));
         let depths = cut.map(|(stack, _)| stack.iter().filter(|frame| frame.function == "descend").count());
         Ok(depths.max().unwrap_or(0))
@@ -264,7 +266,7 @@ fn unlinked(test: &Context<'_>) -> Verdict {
     others_stay(test)
 }
 
-/// Text files of markers are read, and stay, as with samply on Linux.
+/// Text files with markers are read, and not deleted, as with samply on Linux.
 fn others_stay(test: &Context<'_>) -> Verdict {
     let folder = test.path("markers");
     std::fs::create_dir_all(&folder)?;

@@ -1,5 +1,5 @@
-//! Where the profile is saved: opened first, whole or not at all, readable only for its owner, nothing
-//! overwritten.
+//! Where the profile is saved: the file is opened first, it is complete or absent, only its owner may read
+//! it, and nothing is overwritten.
 
 use std::fs;
 use std::io::Read as _;
@@ -30,7 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_lost_perf_data_is_a_failure", full_disk_for_perf_data),
 ];
 
-/// Records a command that leaves a marker, to a path.
+/// A call that records to a path. The recorded command creates the file `marker`.
 fn record_to<'a>(test: &'a Context<'a>, output: &Path, marker: &Path) -> Invocation<'a> {
     let call = test.nyquist(&["record", "-s", "-o"]).path(output);
     call.args(&["--", "sh", "-c", "touch \"$0\"; exec \"$@\""])
@@ -52,7 +52,7 @@ fn unwritable(test: &Context<'_>) -> Verdict {
         )?;
         expect_contains("stderr", &finished.stderr, &output.display().to_string())?;
     }
-    // Root may write anywhere; a plain user may not.
+    // Root may write anywhere, but a plain user may not.
     let closed = test.path("closed");
     fs::create_dir_all(&closed)?;
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555))?;
@@ -80,7 +80,7 @@ fn expect_profile(path: &Path) -> Verdict {
 
 fn mode(test: &Context<'_>) -> Verdict {
     let output = test.path("mine.json.gz");
-    // A generous umask must not make it readable to others.
+    // Even with a permissive umask, the file must not be readable for others.
     let call = record_to(test, &output, &test.path("marker"));
     call.under(&["sh", "-c", "umask 000; exec \"$@\"", "sh"]).run()?.succeeded()?;
     expect_profile(&output)?;
@@ -129,7 +129,7 @@ fn fifo(test: &Context<'_>) -> Verdict {
 }
 
 fn dev_null(test: &Context<'_>) -> Verdict {
-    // A device of its own, so that a failure does not break the machine's /dev/null.
+    // The test makes another device, so that a failure does not break the machine's /dev/null.
     let null = test.path("null");
     if !Command::new("mknod").arg(&null).args(["c", "1", "3"]).status()?.success() {
         return skip("cannot make a device here (needs root)");
@@ -144,7 +144,7 @@ fn full_device(test: &Context<'_>) -> Verdict {
         return skip("cannot make a device here (needs root)");
     }
     let finished = record_to(test, &full, &test.path("marker")).run()?;
-    expect_told_and_kept(test, &finished, &full)
+    expect_reported_and_kept(test, &finished, &full)
 }
 
 fn terminal_output(test: &Context<'_>) -> Verdict {
@@ -189,7 +189,7 @@ fn no_partial(test: &Context<'_>) -> Verdict {
     expect_eq("files beside it", names, vec!["late.json.gz.old".to_owned()])
 }
 
-/// The files whose name contains `part`, without that file itself.
+/// The other files whose names contain `part`.
 fn others(folder: &Path, part: &str) -> Result<Vec<String>, anyhow::Error> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -201,7 +201,7 @@ fn others(folder: &Path, part: &str) -> Result<Vec<String>, anyhow::Error> {
     Ok(names)
 }
 
-/// A tiny file system, unmounted in the end.
+/// A tiny file system, which is unmounted at the end.
 struct TinyDisk(PathBuf);
 
 impl TinyDisk {
@@ -229,10 +229,10 @@ fn full_disk(test: &Context<'_>) -> Verdict {
     let left = others(&disk.0, "json.gz")?;
     expect(left.is_empty(), format_args!("left behind: {left:?}"))?;
     expect(!output.exists() || expect_profile(&output).is_ok(), "what is there under the name is not whole")?;
-    expect_told_and_kept(test, &finished, &output)
+    expect_reported_and_kept(test, &finished, &output)
 }
 
-/// The profile, which is elsewhere, is saved all the same.
+/// The profile is on another file system, and is saved.
 fn full_disk_for_perf_data(test: &Context<'_>) -> Verdict {
     need_root()?;
     let Some(disk) = TinyDisk::mount(test.path("tiny"))? else { return skip("cannot mount a tmpfs here") };
@@ -248,10 +248,10 @@ fn full_disk_for_perf_data(test: &Context<'_>) -> Verdict {
     expect(!kept.exists(), "a part of the file is there")
 }
 
-/// The message says that there is no space. The recording is elsewhere, and the message says where. Otherwise
-/// the status says that it failed.
-fn expect_told_and_kept(test: &Context<'_>, finished: &Finished, output: &Path) -> Verdict {
-    // The test's own name is no message.
+/// Checks that the message says that there is no space. Either the recording is elsewhere and the message
+/// says where, or the status says that it failed.
+fn expect_reported_and_kept(test: &Context<'_>, finished: &Finished, output: &Path) -> Verdict {
+    // The test's own name must not count as a message.
     let text = finished.stderr.replace(&test.path("").display().to_string(), "").to_lowercase();
     expect(text.contains("no space") || text.contains("full"), format_args!("stderr: {text:?}"))?;
     let words =
@@ -263,7 +263,7 @@ fn expect_told_and_kept(test: &Context<'_>, finished: &Finished, output: &Path) 
         Some(path) => {
             let held = expect_profile(&path);
             drop(fs::remove_file(&path));
-            // The folder was made for it, unless it holds more.
+            // The folder was made for the file. It is only removed if it is empty.
             drop(path.parent().map(fs::remove_dir));
             held
         }

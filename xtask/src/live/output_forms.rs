@@ -1,4 +1,4 @@
-//! The files that the user can name for output, their contents, and the message if one cannot be written.
+//! The possible output files, their contents, and the messages if a file cannot be written.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +13,10 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_outputs_name_decides_its_format", formats).parallel(),
     Test::new("another_formats_name_is_refused_first", refused).parallel(),
     Test::new("descriptors_are_outputs", descriptors).parallel(),
-    Test::new("a_missing_folder_is_told_first", missing_folder).parallel(),
-    Test::new("a_file_size_limit_is_told", file_size_limit).parallel(),
+    Test::new("a_missing_folder_is_reported_first", missing_folder).parallel(),
+    Test::new("a_file_size_limit_is_reported", file_size_limit).parallel(),
     Test::new("a_small_stack_is_enough", small_stack).parallel(),
-    Test::new("too_few_descriptors_are_told", few_descriptors).parallel(),
+    Test::new("too_few_descriptors_are_reported", few_descriptors).parallel(),
     Test::new("a_missing_loader_is_named", missing_loader).parallel(),
     Test::new("cargo_nyquist_tells_its_own_name", cargo_version).parallel(),
 ];
@@ -77,7 +77,7 @@ fn refused(test: &Context<'_>) -> Verdict {
     check(test.nyquist(&["export", &profile, "--format", "folded", "-o", "x.pb.gz"]), "leave out --format")
 }
 
-/// A shell's path for `>(command)`, and the names of the standard streams.
+/// The path that a shell passes for `>(command)`, and the names of the standard streams.
 fn descriptors(test: &Context<'_>) -> Verdict {
     let profile = test.path("made.json.gz").display().to_string();
     record(test, &["-o", &profile]).run()?.succeeded()?;
@@ -98,13 +98,13 @@ fn descriptors(test: &Context<'_>) -> Verdict {
     }
     by_shell("\"$N\" record -s -o /dev/fd/7 -- \"$SHARES\" 50 7> seven.json.gz")?;
     Profile::read(&test.path("seven.json.gz"))?;
-    // Earlier contents of a file stay there.
+    // Earlier contents of a file are kept.
     by_shell("echo before > more; \"$N\" export \"$P\" --format folded -o /dev/stdout >> more")?;
     let more = fs::read_to_string(test.path("more"))?;
     expect(more.starts_with("before\n") && more.contains(";alpha "), format_args!("appended: {more}"))?;
     by_shell("\"$N\" flamegraph \"$P\" -o /dev/stdout > f.svg")?;
     expect_contains("the picture", &fs::read_to_string(test.path("f.svg"))?, "<svg")?;
-    // The command does not hold the pipe, so that its reader ends with the profile.
+    // The command does not inherit the pipe, so the pipe's reader ends when the profile is written.
     let script = "set -e; exec 8> >(cat > piped.json.gz); reader=$!
         \"$N\" record -s -o /dev/fd/8 -- \"$SHARES\" 50; exec 8>&-; wait $reader";
     by_shell(script)?;
@@ -134,7 +134,8 @@ fn missing_folder(test: &Context<'_>) -> Verdict {
     expect(!marker.exists(), "the command ran")
 }
 
-/// Like a full disk: it is said, nothing partial is left, and the program that is recorded is limited as it was.
+/// A limit of the file size is like a full disk: a message reports it, and no partial file is left. The
+/// recorded program keeps its limit.
 fn file_size_limit(test: &Context<'_>) -> Verdict {
     let (folder, temporary) = (test.path("folder"), test.path("temporary"));
     for folder in [&folder, &temporary] {
@@ -153,7 +154,7 @@ fn file_size_limit(test: &Context<'_>) -> Verdict {
     let call = test.nyquist(&["record", "-s", "-o", &output, "--", "bash", "-c", script]);
     let finished = call.under(&["prlimit", "--fsize=4096:4096"]).run()?;
     expect_eq("the large file", fs::metadata(test.path("large"))?.len(), 4096)?;
-    // bash says it of its child, which has died of the signal.
+    // bash reports that the signal has killed its child.
     expect_contains("stderr", &finished.stderr, "File size limit exceeded")
 }
 
@@ -192,12 +193,12 @@ fn missing_loader(test: &Context<'_>) -> Verdict {
     expect_eq("the status", finished.code(), 127)?;
     expect_contains("stderr", &finished.stderr, "its loader is not: /")?;
     expect_contains("stderr", &finished.stderr, "/ld-lost_")?;
-    let told = test.nyquist(&["doctor"]).path(&program).run()?.stdout_text();
-    expect_contains("doctor", &told, "its loader /")
+    let output = test.nyquist(&["doctor"]).path(&program).run()?.stdout_text();
+    expect_contains("doctor", &output, "its loader /")
 }
 
 fn cargo_version(test: &Context<'_>) -> Verdict {
     let beside = test.nyquist_path().with_file_name("cargo-nyquist");
-    let told = test.program(Path::new(&beside)).args(&["nyquist", "--version"]).run()?.succeeded()?;
-    expect(told.stdout_text().starts_with("cargo-nyquist "), told.stdout_text())
+    let finished = test.program(Path::new(&beside)).args(&["nyquist", "--version"]).run()?.succeeded()?;
+    expect(finished.stdout_text().starts_with("cargo-nyquist "), finished.stdout_text())
 }

@@ -1,4 +1,4 @@
-//! Files that the user names, in folders where others may write: other users cannot decide what is written,
+//! Output files in folders where other users may write. Those users cannot decide which file is written,
 //! replaced or removed.
 
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("what_has_no_room_lies_in_a_private_folder", private_folder),
 ];
 
-/// A folder for everybody, as `/tmp`, and a file of root's that no other user sees.
+/// A folder in which all users may write, like `/tmp`, and a file of root that no other user can see.
 struct Shared {
     folder: PathBuf,
     secret: PathBuf,
@@ -43,7 +43,7 @@ impl Shared {
         Ok(Self { folder, secret })
     }
 
-    /// A link that the plain user has made.
+    /// A link that belongs to the plain user.
     fn link(&self, name: &str, target: &Path) -> Result<PathBuf, anyhow::Error> {
         let link = self.folder.join(name);
         symlink(target, &link)?;
@@ -51,7 +51,7 @@ impl Shared {
         Ok(link)
     }
 
-    /// That the secret is as it was, and nothing is beside it.
+    /// Checks that the secret is unchanged, and that no file was made beside it.
     fn expect_untouched(&self) -> Verdict {
         expect_eq("the secret", fs::read_to_string(&self.secret)?, "secret".to_owned())?;
         let folder = self.secret.parent().unwrap_or(Path::new("/"));
@@ -59,7 +59,7 @@ impl Shared {
     }
 }
 
-/// Records a command that leaves a marker.
+/// A call that records. The recorded command creates the file `marker`.
 fn recording<'a>(test: &'a Context<'a>, options: &[&str], marker: &Path) -> Invocation<'a> {
     let call = test.nyquist(&["record", "-s"]).args(options);
     call.args(&["--", "sh", "-c", "touch \"$0\"; exec \"$@\""])
@@ -68,7 +68,7 @@ fn recording<'a>(test: &'a Context<'a>, options: &[&str], marker: &Path) -> Invo
         .args(&["50"])
 }
 
-/// A link to a file, one to a file that is not there yet, one to a folder on the way, and a link to such a link.
+/// Tests four links: to a file, to a missing file, to a folder in the path, and a link to such a link.
 fn strangers_link(test: &Context<'_>) -> Verdict {
     need_root()?;
     let shared = Shared::make(test)?;
@@ -106,7 +106,7 @@ fn strangers_link(test: &Context<'_>) -> Verdict {
     expect_eq("files in the folder", fs::read_dir(&shared.folder)?.count(), 4)
 }
 
-/// As the plain user, and as root by `sudo` of the plain user.
+/// Tests the plain user, and root under `sudo` by the plain user.
 fn own_link(test: &Context<'_>) -> Verdict {
     need_root()?;
     let shared = Shared::make(test)?;
@@ -122,7 +122,7 @@ fn own_link(test: &Context<'_>) -> Verdict {
         expect_eq("the owner", fs::metadata(&target)?.uid(), PLAIN_USER)?;
         Profile::read(&target)?;
     }
-    // Root does not follow one in another user's folder, either.
+    // Root does not follow a link in another user's folder, either.
     let folder = test.path("of-the-plain-user");
     fs::create_dir(&folder)?;
     lchown(&folder, Some(PLAIN_USER), None)?;
@@ -145,7 +145,7 @@ fn strangers_fifo(test: &Context<'_>) -> Verdict {
     expect_eq("the status", finished.code(), 1)?;
     expect_contains("stderr", &finished.stderr, &format!("user {PLAIN_USER}, whose it is"))?;
     expect(!marker.exists(), "the command ran")?;
-    // A file that could not be replaced in the end is no place for an hour's recording.
+    // A file that cannot be replaced at the end is refused before the recording.
     let file = shared.folder.join("p.json.gz");
     fs::write(&file, "roots")?;
     let finished = recording(test, &["-o", &file.display().to_string()], &marker).by_plain_user().run()?;
@@ -154,7 +154,7 @@ fn strangers_fifo(test: &Context<'_>) -> Verdict {
     expect(!marker.exists(), "the command ran")
 }
 
-/// A perf.data file and a name for it in a folder of its own.
+/// A perf.data file in a separate folder, and its path.
 fn perf_data(test: &Context<'_>) -> Result<(PathBuf, String), anyhow::Error> {
     let folder = test.fresh("folder");
     fs::create_dir(&folder)?;
@@ -182,7 +182,7 @@ fn failed_perf_data(test: &Context<'_>) -> Verdict {
     expect_eq("the file", fs::read_to_string(&file)?, "the earlier one".to_owned())?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     expect_eq("files", names_in(folder)?, vec!["perf.data".to_owned()])?;
-    // An output that cannot seek is refused for it.
+    // An output that cannot seek is refused for perf.data.
     let fifo = file.with_file_name("fifo");
     expect(Command::new("mkfifo").arg(&fifo).status()?.success(), "mkfifo failed")?;
     let marker = test.fresh("marker");
@@ -221,7 +221,7 @@ fn old_perf_data(test: &Context<'_>) -> Verdict {
     expect_eq("files", names_in(folder)?.len(), 2)
 }
 
-/// Under sudo, only files that are made here are given to the user who typed it.
+/// Under sudo, the invoking user becomes the owner only of files that nyquist creates.
 fn device(test: &Context<'_>) -> Verdict {
     let null = test.path("null");
     if !Command::new("mknod").arg(&null).args(["c", "1", "3"]).status()?.success() {
@@ -256,7 +256,7 @@ fn waits_for_reader(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Whether a thread of the process is in openat(2), as while waiting for the reader of a FIFO.
+/// Whether a thread of the process is in openat(2), as it is while it waits for the reader of a FIFO.
 fn opens_something(pid: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
@@ -282,7 +282,7 @@ fn leftovers(test: &Context<'_>) -> Verdict {
         lchown(make(".x.json.gz.996.tmp")?, Some(PLAIN_USER), None)?;
     }
     let output = folder.join("x.json.gz");
-    // A recorder that is killed leaves one, too.
+    // A recorder that is killed also leaves a temporary file.
     let call =
         test.nyquist(&["record", "-s", "-o"]).path(&output).args(&["--"]).path(&test.workload("endless"));
     let recorder = call.args(&["1"]).start()?;
@@ -301,7 +301,8 @@ fn leftovers(test: &Context<'_>) -> Verdict {
     expect_eq("files that are left", names_in(&folder)?, expected.into_iter().map(str::to_owned).collect())
 }
 
-/// If the disk of the requested place is full, the profile is in a new folder that no other user can read.
+/// If the disk of the requested path is full, the profile is saved in a new folder that no other user can
+/// read.
 fn private_folder(test: &Context<'_>) -> Verdict {
     let full = test.path("full");
     if !Command::new("mknod").arg(&full).args(["c", "1", "7"]).status()?.success() {

@@ -1,4 +1,5 @@
-//! Files of a process that are not where its mappings say: in a mount namespace of its own, replaced, deleted.
+//! Files of a process that are not at the paths in its mappings: they are in a separate mount namespace,
+//! replaced, or deleted.
 
 use std::fs;
 
@@ -20,7 +21,8 @@ pub(super) const TESTS: &[Test] = &[
     }),
 ];
 
-/// The same path holds one library for the process, and another for the recorder; its number is another one, too.
+/// The same path is one library for the process and another library for the recorder. The process also has
+/// another id in its namespace.
 fn namespaces(test: &Context<'_>, by: By) -> Verdict {
     need_root()?;
     let (host, library) = (test.path("plugin_host"), test.path("library.so"));
@@ -46,7 +48,7 @@ fn expect_inner(profile: &Profile) -> Verdict {
     expect_measured(outer == 0.0, format_args!("a function of the other library has a share of {outer:.3}"))
 }
 
-/// A rebuild while the program runs: another program has its path.
+/// The program is rebuilt while it runs, so its path leads to another program.
 fn replaced(test: &Context<'_>) -> Verdict {
     for by in BOTH {
         let (program, other) = (test.fresh("program"), test.fresh("rebuilt"));
@@ -71,13 +73,12 @@ fn replaced(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Neither its own file nor its library's exists any more, except in the memory of their processes.
+/// The files of the program and its library no longer exist, except in the memory of the process.
 fn deleted<'a>(test: &'a Context<'a>, adapt: fn(Invocation<'a>) -> Invocation<'a>) -> Verdict {
     let _held = super::permissions::at_paranoid(2)?;
     for by in BOTH {
         let [program, library] = fresh_files(test)?;
-        // By ptrace a busy machine has thirty samples of the time of four hundred here, which are too few for
-        // shares.
+        // By ptrace, a busy machine takes about thirty samples in 400 ms, which are too few for shares.
         let words = [program.as_str(), if by == By::Best { "400" } else { "1600" }, &library];
         let recorded = test.record_command(&words).by(by).with(adapt).run_well()?;
         expect_own_names(&recorded.profile)?;
@@ -103,7 +104,7 @@ fn deleted<'a>(test: &'a Context<'a>, adapt: fn(Invocation<'a>) -> Invocation<'a
     Ok(())
 }
 
-/// A program and its library, in a folder where any user may delete them.
+/// Copies of a program and its library, in a folder where any user may delete them.
 fn fresh_files(test: &Context<'_>) -> Result<[String; 2], anyhow::Error> {
     let copy = |workload: &str, name: &str| {
         let path = test.fresh(name);
@@ -112,7 +113,7 @@ fn fresh_files(test: &Context<'_>) -> Result<[String; 2], anyhow::Error> {
     Ok([copy("vanishes", "program")?, copy("libplugin.so", "library.so")?])
 }
 
-/// Checks that samples have the names of the program's and its library's functions, on whole stacks.
+/// Checks that samples have the names of functions in the program and its library, on whole stacks.
 fn expect_own_names(profile: &Profile) -> Verdict {
     let roots = profile.roots();
     let sampled = 1.0 - profile.total_share("[not sampled]");

@@ -1,4 +1,4 @@
-//! The signals that a program sends itself and its children are its own: it gets them as without a recorder.
+//! A program receives the signals that it sends to itself and its children as it does without a recorder.
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
@@ -12,8 +12,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_parent_hears_of_each_stop_of_its_child", child_states),
 ];
 
-/// Checks that a program has the same output when it is recorded, however often it is stopped. Returns the
-/// output.
+/// Checks that a recorded program has the same output as without a recorder, however often it is stopped.
+/// Returns the output.
 fn expect_alike(test: &Context<'_>, words: &[&str]) -> Result<String, Stop> {
     let alone = test.program(test.workload(words[0])).args(&words[1..]).run()?.succeeded()?.stdout_text();
     for (how, recording) in by_both(test, || test.record(words).options(&["-r", "10000"])) {
@@ -27,9 +27,9 @@ fn expect_alike(test: &Context<'_>, words: &[&str]) -> Result<String, Stop> {
 }
 
 fn traps(test: &Context<'_>) -> Verdict {
-    let told = expect_alike(test, &["traps"])?;
+    let output = expect_alike(test, &["traps"])?;
     let expected = "raise: 300 handled of 300, si_code -6\nint3: 300 handled of 300, si_code 128\n";
-    expect_eq("what the program says alone", told.as_str(), expected)
+    expect_eq("what the program says alone", output.as_str(), expected)
 }
 
 fn unhandled_traps(test: &Context<'_>) -> Verdict {
@@ -44,23 +44,23 @@ fn unhandled_traps(test: &Context<'_>) -> Verdict {
 }
 
 fn queued(test: &Context<'_>) -> Verdict {
-    let told = expect_alike(test, &["queued"])?;
+    let output = expect_alike(test, &["queued"])?;
     for (from, count) in [("to the thread", 1000), ("from a child", 1000), ("by a timer", 300)] {
         let line = format!(
             "{from}: {count} of {count}, 0 out of order, 0 with another code, 0 from another process\n"
         );
-        expect_contains("what the program says alone", &told, &line)?;
+        expect_contains("what the program says alone", &output, &line)?;
     }
     Ok(())
 }
 
-/// By `waitid` and by `SIGCHLD`, for stops and for going on.
+/// Checks `waitid` and `SIGCHLD`, both for stopping and for continuing.
 fn child_states(test: &Context<'_>) -> Verdict {
-    let told = expect_alike(test, &["child_states", "20"])?;
-    let count = |part: &str| told.lines().filter(|line| line.ends_with(part)).count();
+    let output = expect_alike(test, &["child_states", "20"])?;
+    let count = |part: &str| output.lines().filter(|line| line.ends_with(part)).count();
     let by = |signal: i32| count(&format!("SIGCHLD says stopped by {signal}, waitid stopped by {signal}"));
     let stops = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].map(by);
     expect_eq("stops by each signal", stops, [20; 4])?;
     expect_eq("times it went on", count("SIGCHLD says continued by 18, waitid continued by 18"), 80)?;
-    expect_eq("what came besides", told.lines().last(), Some("no more"))
+    expect_eq("what came besides", output.lines().last(), Some("no more"))
 }

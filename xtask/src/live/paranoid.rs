@@ -1,4 +1,5 @@
-//! Another perf_event_paranoid for the time of a test, and other settings beside it: under one lock, and put back whatever happens.
+//! Changes perf_event_paranoid and other settings for the duration of a test. A lock protects them, and they
+//! are always restored.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -9,27 +10,28 @@ use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Where the settings are.
+/// The folder of the settings.
 const FOLDER: &str = "/proc/sys/kernel";
 const PARANOID: &str = "perf_event_paranoid";
 
-/// The lock, which also keeps the values to be put back: a holder that was killed leaves them to the next.
+/// The lock file, which also contains the values to restore. If a holder is killed, the next holder restores
+/// them.
 const LOCK: &str = "/tmp/nyquist-paranoid.lock";
 
-/// Settings, each with a value.
+/// Settings with their values.
 type Values = Vec<(String, String)>;
 
 /// The settings to restore when this program is interrupted.
 static BORROWED: Mutex<Values> = Mutex::new(Vec::new());
 
-/// Settings that are held, and put back in the end.
+/// Settings that are held, and restored at the end.
 pub(crate) struct Paranoid {
     lock: File,
     before: Values,
 }
 
 impl Paranoid {
-    /// Waits for the lock and sets the value, also where it has it already: no other test changes it
+    /// Waits for the lock and sets the value, even if it is set already. So no other test changes it
     /// meanwhile.
     pub(crate) fn hold(value: i32) -> Result<Self> {
         let mut lock = File::options().read(true).write(true).create(true).truncate(false).open(LOCK)?;
@@ -44,7 +46,7 @@ impl Paranoid {
         Ok(held)
     }
 
-    /// Gives another setting of the kernel a value, too.
+    /// Sets the value of another kernel setting.
     pub(crate) fn set(&mut self, name: &str, value: i64) -> Result<()> {
         self.before.push((name.to_owned(), read(name)?));
         self.note(&note_of(&self.before))?;
@@ -63,10 +65,10 @@ impl Paranoid {
 
 impl Drop for Paranoid {
     fn drop(&mut self) {
-        // All of them, also where one cannot be put back.
+        // All settings are restored, even if one of them fails.
         let failed = self.before.iter().filter(|(name, value)| write(name, value).is_err()).count();
         if failed == 0 {
-            // Should this fail, the next holder puts back the same values once more.
+            // If this fails, the next holder restores the same values again.
             drop(self.note(""));
         }
         if let Ok(mut borrowed) = BORROWED.lock() {
@@ -75,7 +77,8 @@ impl Drop for Paranoid {
     }
 }
 
-/// A line a setting; perf_event_paranoid's is its value alone, as earlier versions of this program read it.
+/// One line for each setting. The line of perf_event_paranoid contains only its value, because earlier
+/// versions of this program read it.
 fn note_of(values: &Values) -> String {
     let line = |(name, value): &(String, String)| match name.as_str() {
         PARANOID => format!("{value}\n"),
@@ -92,7 +95,7 @@ fn noted(text: &str) -> Values {
     text.lines().filter(|line| !line.trim().is_empty()).map(value).collect()
 }
 
-/// A setting of the kernel's, as it is now.
+/// The present value of a kernel setting.
 pub(crate) fn read(name: &str) -> Result<String> {
     let text = fs::read_to_string(format!("{FOLDER}/{name}"));
     Ok(text.with_context(|| format!("cannot read {name}"))?.trim().to_owned())
@@ -102,7 +105,7 @@ fn write(name: &str, value: &str) -> Result<()> {
     fs::write(format!("{FOLDER}/{name}"), value).with_context(|| format!("cannot set {name} to {value}"))
 }
 
-/// Puts the settings back before a signal ends this program.
+/// Restores the settings before a signal ends this program.
 pub(crate) fn restore_when_interrupted() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! Recordings of perf in every mode that runs here, converted and compared with `perf script`. And recordings
-//! of our own kept as perf.data, which must give the profile again.
+//! Recordings of perf in every mode that works here, converted and compared with `perf script`. And
+//! recordings of our own that are kept as perf.data, from which the same profile must result.
 
 use std::path::{Path, PathBuf};
 
@@ -33,14 +33,14 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("perf_reads_what_was_kept_of_deep_stacks", deep_stacks_for_perf),
 ];
 
-/// Runs perf, which ends itself now and then by an assertion of its own (`build-id.c`): then it is started again.
+/// Runs perf. An assertion of perf's own sometimes aborts it (`build-id.c`), and then it is started again.
 pub(super) fn run_perf(call: impl Fn() -> anyhow::Result<Finished>) -> anyhow::Result<Finished> {
     const ABORTED: i32 = 128 + libc::SIGABRT;
     let is_over = |run: &anyhow::Result<Finished>| run.as_ref().map_or(true, |run| run.code() != ABORTED);
     (0..2).map(|_| call()).find(is_over).unwrap_or_else(call)
 }
 
-/// A recording of the workload by perf.
+/// A recording of the workload that perf makes.
 fn perf_record(test: &Context<'_>, options: &[&str], name: &str) -> Result<PathBuf, super::expect::Stop> {
     let path = test.fresh(name);
     let record = || {
@@ -65,7 +65,7 @@ pub(super) fn import(
     Ok((Profile::read(&profile)?, finished.stderr))
 }
 
-/// The innermost function of every sample as `perf script` names it.
+/// The innermost function of every sample, as `perf script` prints it.
 fn perf_leaves(test: &Context<'_>, recording: &Path) -> Result<Vec<String>, super::expect::Stop> {
     let call = test.program("perf").args(&["script", "-G", "-F", "ip,sym", "-i"]).path(recording);
     let text = call.run()?.succeeded()?.stdout_text();
@@ -73,7 +73,7 @@ fn perf_leaves(test: &Context<'_>, recording: &Path) -> Result<Vec<String>, supe
     Ok(lines.map(|line| line.split_whitespace().nth(1).unwrap_or_default().to_owned()).collect())
 }
 
-/// The shares of the workload's functions must be those that perf sees.
+/// Checks that the shares of the workload's functions are the same as in perf.
 fn expect_perfs_shares(test: &Context<'_>, recording: &Path, profile: &Profile) -> Verdict {
     let leaves = perf_leaves(test, recording)?;
     expect_eq("samples", profile.count() as usize, leaves.len())?;
@@ -91,11 +91,11 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
     expect_perfs_shares(test, &recording, &profile)
 }
 
-/// One user's frame or address: the file that is mapped there, if one is.
+/// The file that is mapped at the address of a user frame, if there is one.
 type Place = Option<String>;
 
-/// A compiler has no frame pointers, so that the kernel follows anything: our stacks are perf's up to the first caller in no
-/// mapping, and say so.
+/// The compiler has no frame pointers, so the kernel follows arbitrary values. Our stacks are those of perf
+/// up to the first caller outside of all mappings, and are marked as truncated there.
 fn frame_pointers_astray(test: &Context<'_>) -> Verdict {
     let recording = test.fresh("astray.data");
     let compiler = compiler_command(test)?;
@@ -114,8 +114,8 @@ fn frame_pointers_astray(test: &Context<'_>) -> Verdict {
     expect_eq("samples", ours.len(), perfs.len())?;
     let (mut cut, mut odd) = (0, 0);
     for ((truncated, ours), perfs) in ours.iter().zip(&perfs) {
-        // Perf shows nothing of a chain with a number that only the kernel's marks have. It looks up samples
-        // of a thread before `exec` in the old program.
+        // Perf prints nothing for a chain with a number that is reserved for the kernel's context marks. It
+        // looks up a thread's samples before `exec` in the old program.
         if (perfs.is_empty() && !ours.is_empty()) || (ours.as_slice() == [None] && perfs.len() == 1) {
             odd += 1;
             continue;
@@ -131,13 +131,13 @@ fn frame_pointers_astray(test: &Context<'_>) -> Verdict {
     expect(cut * 20 > all && cut < all, format_args!("{cut} of {all} stacks leave code"))
 }
 
-/// The root of a stack that was left because it is outside of code.
+/// The root of a stack that was cut because a return address is not in code.
 const NOT_IN_CODE: &str = "(truncated: return address not in code)";
 
-/// The program that calls the compiler.
+/// The compiler driver, which starts the compiler.
 const DRIVER: &str = "cc";
 
-/// A compilation of some hundred milliseconds.
+/// A compilation that takes some hundred milliseconds.
 fn compiler_command(test: &Context<'_>) -> Result<Vec<String>, super::expect::Stop> {
     let source = test.fresh("many.c");
     let function =
@@ -147,8 +147,9 @@ fn compiler_command(test: &Context<'_>) -> Result<Vec<String>, super::expect::St
     Ok([DRIVER, "-O2", "-c", "-o"].map(str::to_owned).into_iter().chain(paths).collect())
 }
 
-/// The user's part of each stack as `perf script` prints it, innermost first, by time. Perf forgets no mapping at exec: the addresses
-/// of the driver's code are data of the compiler's, which has taken its place, and nothing is executed there.
+/// The user's part of each stack as `perf script` prints it, innermost frame first, sorted by time. Perf does
+/// not forget mappings at exec. So the addresses of the driver's code can be data of the compiler, which has
+/// replaced it; such addresses are not code.
 fn perf_user_stacks(test: &Context<'_>, recording: &Path) -> Result<Vec<Vec<Place>>, super::expect::Stop> {
     let call = test.program("perf").args(&["script", "--show-lost-events", "-F", "comm,time,ip,dso", "-i"]);
     let text = call.path(recording).run()?.succeeded()?.stdout_text();
@@ -177,7 +178,8 @@ fn perf_user_stacks(test: &Context<'_>, recording: &Path) -> Result<Vec<Vec<Plac
     Ok(stacks)
 }
 
-/// The user's part of each stack, innermost first, and whether it says that it was left because it is outside of code.
+/// The user's part of each stack, innermost frame first, and whether it is marked as cut because it leaves
+/// code.
 fn user_stacks(profile: &Profile) -> Vec<(bool, Vec<Place>)> {
     let of_thread = |thread: &super::profile::Thread| -> Vec<_> {
         let stack = |stack: Vec<&Frame>| {
@@ -225,7 +227,7 @@ fn stream(test: &Context<'_>) -> Verdict {
     test.program("sh").args(&["-c", &words]).run()?.succeeded()?;
     let profile = Profile::read(&profile)?;
     expect(profile.self_share("alpha") > 0.2, "no share of alpha")?;
-    // Every command reads it, through a pipe and redirected.
+    // Every command can read it, both from a pipe and from a redirected file.
     let (nyquist, stream) = (test.nyquist_path().display(), stream.display());
     for words in
         [format!("cat '{stream}' | '{nyquist}' report -"), format!("'{nyquist}' report - < '{stream}'")]
@@ -370,7 +372,7 @@ fn archive(test: &Context<'_>) -> Verdict {
     };
     expect_named(true)?;
     expect_named(false)?;
-    // Elsewhere, unpacked by hand beside the recording.
+    // The archive is unpacked by hand in another folder, beside the recording.
     let elsewhere = test.fresh("elsewhere");
     std::fs::create_dir_all(&elsewhere)?;
     test.program("tar").args(&["xf"]).path(&tarball).args(&["-C"]).path(&elsewhere).run()?.succeeded()?;
@@ -392,11 +394,11 @@ fn archive_as_profile(test: &Context<'_>) -> Verdict {
 
 fn kept(test: &Context<'_>) -> Verdict {
     expect_kept(test, test.record(&["shares", "600"]))?;
-    // So often, the command is also sampled before it calls exec, which is not in the profile.
+    // At this rate, the command is also sampled before it calls exec. Those samples are not in the profile.
     expect_kept(test, test.record(&["shares", "100"]).options(&["-r", "10000"])).map(|_| ())
 }
 
-/// The kernel gives everybody's samples, of which some are wanted.
+/// The kernel delivers samples of all processes, and only some of them are wanted.
 fn kept_of_some(test: &Context<'_>) -> Verdict {
     need_root()?;
     let recorded = expect_kept(test, test.record(&["shares", "400"]).options(&["-a", "--name", "shar?s"]))?;
@@ -404,7 +406,7 @@ fn kept_of_some(test: &Context<'_>) -> Verdict {
     expect(others.is_none(), format_args!("{others:?}"))
 }
 
-/// Of a program without frame pointers, whose stacks end where they leave code.
+/// The program has no frame pointers, and its stacks end where they leave code.
 fn kept_frame_pointers(test: &Context<'_>) -> Verdict {
     let command = compiler_command(test)?;
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
@@ -413,7 +415,8 @@ fn kept_frame_pointers(test: &Context<'_>) -> Verdict {
     expect(cut > 0.05, format_args!("only {cut} of the stacks leave code"))
 }
 
-/// Records a command, and keeps the kernel's records. Importing these must give the same samples.
+/// Records a command, and keeps the kernel's records. Checks that importing the records gives the same
+/// samples.
 pub(super) fn expect_kept(
     test: &Context<'_>,
     recording: Recording<'_>,
@@ -426,7 +429,8 @@ pub(super) fn expect_kept(
     Ok(recorded)
 }
 
-/// The imported profile has every sample of the recorded one, with its time, its weight and its stack.
+/// Checks that the imported profile has every sample of the recorded one, with the same time, weight and
+/// stack.
 pub(super) fn expect_same_samples(imported: &Profile, recorded: &Profile) -> Verdict {
     let samples = |profile: &Profile| -> Vec<String> {
         let threads = profile.threads.iter();
@@ -460,7 +464,7 @@ fn kept_for_perf(test: &Context<'_>) -> Verdict {
     expect_contains("perf report", &text, "alpha")
 }
 
-/// The kernel must not say build ids of the mappings in events of perf's, which has not asked for them.
+/// The kernel must not put build ids into the mapping events of perf, because perf has not requested them.
 fn perf_beside(test: &Context<'_>) -> Verdict {
     need_root()?;
     let output = test.fresh("machine.json.gz");
@@ -474,13 +478,14 @@ fn perf_beside(test: &Context<'_>) -> Verdict {
     let call = test.program("perf").args(&["script", "--show-mmap-events", "-i"]).path(&recording);
     let text = call.run()?.succeeded()?.stdout_text();
     let mapped: Vec<_> = text.lines().filter(|line| line.contains("PERF_RECORD_MMAP2")).collect();
-    // With a build id: `@ 0 <ID>]`; else `@ 0 MAJOR:MINOR INODE GENERATION]`.
+    // A line with a build id contains `@ 0 <ID>]`; another line contains `@ 0 MAJOR:MINOR INODE GENERATION]`.
     expect(mapped.iter().any(|line| line.contains("/shares")), &text)?;
     let with_id = mapped.iter().find(|line| line.contains('<'));
     expect(with_id.is_none(), format_args!("{with_id:?}"))
 }
 
-/// Outer parts of stacks are kept as records that no kernel writes of programs: perf must read on behind them.
+/// Outer parts of stacks are kept in records of a type that kernels do not write for programs. Perf must be
+/// able to read past them.
 fn deep_stacks_for_perf(test: &Context<'_>) -> Verdict {
     const SAMPLE: u32 = 9;
     const TEXT_POKE: u32 = 20;
@@ -499,7 +504,7 @@ fn deep_stacks_for_perf(test: &Context<'_>) -> Verdict {
     expect(!finished.stderr.contains("rror"), &finished.stderr)
 }
 
-/// The types of the records of a file, in order (`struct perf_file_header`, `struct perf_event_header`).
+/// The types of the records in a file, in order (`struct perf_file_header`, `struct perf_event_header`).
 fn record_types(bytes: &[u8]) -> Option<Vec<u32>> {
     const DATA_AT: usize = 40;
     let word = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);

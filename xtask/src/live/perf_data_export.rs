@@ -1,4 +1,4 @@
-//! Profiles written as perf.data, as perf, samply and nyquist itself show them.
+//! Profiles that are written as perf.data, compared in perf, samply and nyquist.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("an_export_needs_a_file", no_stream).quick().parallel(),
 ];
 
-/// The workload's own functions: in them perf and nyquist must agree, in the C library's their symbols differ.
+/// The workload's own functions, on which perf and nyquist must agree. For the C library's functions, they
+/// use different symbols.
 const OWN: [&str; 5] = ["alpha", "beta", "gamma_", "middle", "main"];
 
 /// Records the workload and exports the profile.
@@ -45,7 +46,7 @@ fn perf(test: &Context<'_>, words: &[&str], recording: &Path) -> Result<String, 
     }
 }
 
-/// How often each call chain of the workload's functions is there, outermost function first, by `perf script`.
+/// How often each call chain of the workload's functions occurs in `perf script`, outermost function first.
 fn perf_chains(test: &Context<'_>, recording: &Path) -> Result<BTreeMap<String, usize>, Stop> {
     let text = perf(test, &["script", "-F", "ip,sym"], recording)?;
     let chains = text.split("\n\n").filter(|sample| !sample.trim().is_empty());
@@ -87,7 +88,7 @@ fn report(test: &Context<'_>) -> Verdict {
         line.and_then(|line| line.trim().split('%').next()?.parse::<f64>().ok()).unwrap_or_default()
     };
     for function in ["alpha", "beta", "gamma_"] {
-        // Perf counts a symbol's samples, also those in calls that are inlined into it.
+        // Perf counts samples by symbol, including those in calls that are inlined into it.
         let is_symbol = |frame: &&&super::profile::Frame| frame.inline_depth == 0;
         let ours = profile.share_of_stacks(|stack| {
             stack.iter().rev().find(is_symbol).is_some_and(|frame| frame.function == function)
@@ -140,7 +141,7 @@ fn samply(test: &Context<'_>) -> Verdict {
     call.run()?.succeeded()?;
     let named = Profile::read(&named)?;
     expect_eq("samples", named.count(), profile.count())?;
-    // Samples are compared, because their weights are lost: for samply, each stands for an interval.
+    // Numbers of samples are compared, because weights are lost. samply counts each sample as an interval.
     let innermost = |profile: &Profile, function: &str| {
         profile
             .stacks()
@@ -167,7 +168,7 @@ fn names(test: &Context<'_>) -> Verdict {
     expect_contains("perf script", &script, "outer::<T>")
 }
 
-/// A profile of another machine's kernel.
+/// A profile of the kernel of another machine.
 fn kernel(test: &Context<'_>) -> Verdict {
     let sample = |time: u32, function: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! Fewer rights give less, and are said; they are no refusal.
+//! With fewer rights, a recording contains less, and messages say so. It is not refused.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
@@ -29,7 +29,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("under_sudo_as_root_runs_as_root", sudo_as_root),
 ];
 
-/// Holds the setting, or skips where it may not be set.
+/// Holds the setting, or skips the test if it may not be set.
 pub(super) fn at_paranoid(value: i32) -> Result<Paranoid, Stop> {
     if !sys::is_root() {
         return skip(format_args!("needs root, to set perf_event_paranoid to {value}"));
@@ -48,17 +48,17 @@ fn plain_at_2(test: &Context<'_>) -> Verdict {
     expect_measured(kernel < 0.001, format_args!("{kernel:.3} of the samples have kernel addresses"))?;
     let both =
         ["user code at ", "samples kernel code and such processes, too", "(kernel.perf_event_paranoid is 2)"];
-    expect_told(&recorded, &both)
+    expect_first_lines(&recorded, &both)
 }
 
-/// Whether a frame is the kernel's, with a name or without, and not the time that could not be sampled.
+/// Whether a frame is kernel code, with or without a name. Time that could not be sampled does not count.
 pub(super) fn is_kernel_code(frame: &Frame) -> bool {
     frame.category == "Kernel" && !frame.function.starts_with('[')
 }
 
-/// Checks that one line says what is sampled and what not, and one hint how to get more. No warning repeats
-/// it.
-fn expect_told(recorded: &Recorded, parts: &[&str]) -> Verdict {
+/// Checks that one line says what is sampled and what is not, and that one hint says how to sample more. No
+/// warning may repeat this.
+fn expect_first_lines(recorded: &Recorded, parts: &[&str]) -> Verdict {
     const SHORT: &str = ", but no process that lives for less than a sampling interval";
     let stderr = &recorded.finished.stderr;
     let mut lines = stderr.lines();
@@ -69,8 +69,8 @@ fn expect_told(recorded: &Recorded, parts: &[&str]) -> Verdict {
         is_one_hint && hint.starts_with("hint: sudo, or `sudo nyquist setup --capabilities` once,"),
         stderr,
     )?;
-    let told = format!("{line}\n{hint}");
-    parts.iter().try_for_each(|part| expect_contains("what is said first", &told, part))?;
+    let first_lines = format!("{line}\n{hint}");
+    parts.iter().try_for_each(|part| expect_contains("what is said first", &first_lines, part))?;
     expect(!stderr.contains("warning: "), stderr)
 }
 
@@ -81,7 +81,7 @@ fn kernel_share_at_2(test: &Context<'_>) -> Verdict {
         let truth = recorded.truth()?;
         let wanted = truth.system / truth.cpu;
         let found = recorded.profile.total_share("[kernel: not permitted]");
-        // The truth is accounted by ticks of 4 ms: 375 of them, four deviations.
+        // The truth is accounted in ticks of 4 ms. There are 375 of them, and four deviations are allowed.
         let allowed = 4.0 * (wanted * (1.0 - wanted) / 375.0_f64).sqrt() + 0.03;
         expect_measured(
             (found - wanted).abs() < allowed,
@@ -89,7 +89,7 @@ fn kernel_share_at_2(test: &Context<'_>) -> Verdict {
         )?;
         let broken = super::rules::broken(&recorded.profile.json);
         expect(broken.is_empty(), broken.join("; "))?;
-        // All CPU time is in the profile.
+        // The profile must contain all CPU time.
         let all = recorded.profile.total() / 1000.0 / truth.cpu;
         expect_measured(
             (0.93..1.05).contains(&all),
@@ -104,19 +104,19 @@ fn setuid(test: &Context<'_>) -> Verdict {
     let program = test.path("setuid-shares");
     fs::copy(test.workload("shares"), &program)?;
     fs::set_permissions(&program, PermissionsExt::from_mode(0o4755))?;
-    // The shell is recorded, the program is not. The shell works enough itself to have samples for certain.
+    // The shell is recorded, and the program is not. The shell also works, so that it certainly has samples.
     let work = "n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done";
     let script = format!("{work}; {} 1000; true", program.display());
     let recorded = test.record_command(&["sh", "-c", &script]).by_plain_user().run()?;
     let stderr = &recorded.finished.stderr;
     expect_contains("stderr", stderr, "s more of CPU time is not in the profile")?;
-    let told = stderr.lines().find_map(|line| line.split_once(" s more of CPU time")?.0.parse().ok());
-    let (told, used): (f64, f64) = (told.unwrap_or_default(), recorded.truth()?.cpu);
-    // The kernel's account of the shell and the program begins before they do, with their birth and their
-    // loading.
+    let missing = stderr.lines().find_map(|line| line.split_once(" s more of CPU time")?.0.parse().ok());
+    let (missing, used): (f64, f64) = (missing.unwrap_or_default(), recorded.truth()?.cpu);
+    // The kernel's account of the shell and the program begins earlier than their own, because it includes
+    // fork and loading.
     expect_measured(
-        (used - 0.02..used + 0.05).contains(&told),
-        format_args!("{told} s are said to be missing, and the program has used {used:.3} s"),
+        (used - 0.02..used + 0.05).contains(&missing),
+        format_args!("{missing} s are said to be missing, and the program has used {used:.3} s"),
     )?;
     let sampled = recorded.profile.total_share("alpha");
     expect(sampled == 0.0, format_args!("alpha has a share of {sampled:.3}"))?;
@@ -124,10 +124,10 @@ fn setuid(test: &Context<'_>) -> Verdict {
     expect(!as_root.finished.stderr.contains("is not in the profile"), &as_root.finished.stderr)
 }
 
-/// Only the shortest processes are missing, and perhaps the names of the kernel's functions.
-fn expect_told_at_1(recorded: &Recorded) -> Verdict {
+/// Only the shortest processes may be missing, and perhaps the names of kernel functions.
+fn expect_first_lines_at_1(recorded: &Recorded) -> Verdict {
     if kernel_addresses_shown()? {
-        expect_told(recorded, &["user and kernel code at ", "once, samples such processes, too"])
+        expect_first_lines(recorded, &["user and kernel code at ", "once, samples such processes, too"])
     } else {
         expect_contains("stderr", &recorded.finished.stderr, "once, samples such processes, too")
     }
@@ -136,7 +136,7 @@ fn expect_told_at_1(recorded: &Recorded) -> Verdict {
 fn plain_kernel(test: &Context<'_>, paranoid: i32) -> Verdict {
     let _held = at_paranoid(paranoid)?;
     let recorded = test.record(&["kernel_heavy", "800", "zero"]).by_plain_user().run_well()?;
-    expect_told_at_1(&recorded)?;
+    expect_first_lines_at_1(&recorded)?;
     let in_kernel = recorded.profile.share_with(|frame| frame.category == "Kernel");
     let truth = recorded.truth()?;
     let wanted = truth.system / truth.cpu;
@@ -149,8 +149,8 @@ fn plain_kernel(test: &Context<'_>, paranoid: i32) -> Verdict {
     if kernel_addresses_shown()? { expect_kernel_frames(&recorded) } else { Ok(()) }
 }
 
-/// A command that nyquist launches has its own clocks where it can have no control group, and of the user's own processes that run
-/// already the mappings are known.
+/// A command that nyquist launches has separate clocks if it cannot have a control group. The mappings of the
+/// user's running processes are known.
 fn plain_system(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(-1)?;
     let launched = test.record(&["shares", "500"]).by_plain_user().options(&["-v"]).run_well()?;
@@ -176,7 +176,7 @@ fn plain_system(test: &Context<'_>) -> Verdict {
     expect_eq("own stacks that are marked", cut("shares"), 0.0)
 }
 
-/// At kptr_restrict 0 and paranoid 1 or lower, /proc/kallsyms shows addresses to everybody.
+/// With kptr_restrict 0 and paranoid 1 or lower, /proc/kallsyms shows addresses to all users.
 fn kernel_addresses_shown() -> Result<bool, anyhow::Error> {
     Ok(fs::read_to_string("/proc/sys/kernel/kptr_restrict")?.trim() == "0")
 }
@@ -189,7 +189,7 @@ fn root_at_2(test: &Context<'_>) -> Verdict {
     expect_kernel_frames(&recorded)
 }
 
-/// uid 0 in a container's bounding set: a plain user in all but name.
+/// uid 0 with the bounding set of a container has no more privileges than a plain user.
 fn no_capabilities(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
     let drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
@@ -206,14 +206,14 @@ fn locked_memory(test: &Context<'_>) -> Verdict {
         test.record(&["shares", "800"]).by_plain_user().with(|call| call.under(&limit)).run_well()?;
     let wanted = recorded.true_share("alpha")?;
     expect_share("alpha", recorded.profile.total_share("alpha"), wanted, recorded.profile.count())?;
-    // At the mercy of other recordings' use of the per-user budget, but never nothing.
+    // Other recordings use the same per-user budget of memory. So there may be fewer samples, but some.
     expect_measured(
         recorded.profile.count() > 400.0,
         format_args!("only {} samples", recorded.profile.count()),
     )
 }
 
-/// As sudo sets it: root, and the user who typed it in the environment.
+/// The environment that sudo sets: the user is root, and the variables name the user who ran sudo.
 fn under_sudo(test: &Context<'_>, options: &[&str]) -> Result<(Recorded, String), Stop> {
     need_root()?;
     let script = format!("echo $(id -u) $USER; exec {} 200", test.workload("shares").display());
@@ -223,13 +223,13 @@ fn under_sudo(test: &Context<'_>, options: &[&str]) -> Result<(Recorded, String)
         call.env("SUDO_USER", "nobody").env("USER", "root")
     });
     let recorded = recording.run_well()?;
-    let told = recorded.finished.stdout_text().trim().to_owned();
-    Ok((recorded, told))
+    let user = recorded.finished.stdout_text().trim().to_owned();
+    Ok((recorded, user))
 }
 
 fn sudo(test: &Context<'_>) -> Verdict {
-    let (recorded, told) = under_sudo(test, &[])?;
-    expect_eq("the command's user", told, format!("{PLAIN_USER} nobody"))?;
+    let (recorded, user) = under_sudo(test, &[])?;
+    expect_eq("the command's user", user, format!("{PLAIN_USER} nobody"))?;
     let file = fs::metadata(&recorded.path)?;
     expect_eq("the profile's user and group", (file.uid(), file.gid()), (PLAIN_USER, PLAIN_USER))?;
     expect_eq("the profile's mode", file.mode() & 0o7777, 0o600)?;
@@ -237,7 +237,7 @@ fn sudo(test: &Context<'_>) -> Verdict {
 }
 
 fn sudo_as_root(test: &Context<'_>) -> Verdict {
-    let (recorded, told) = under_sudo(test, &["--as-root"])?;
-    expect_eq("the command's user", told, "0 root".to_owned())?;
+    let (recorded, user) = under_sudo(test, &["--as-root"])?;
+    expect_eq("the command's user", user, "0 root".to_owned())?;
     expect_measured(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")
 }

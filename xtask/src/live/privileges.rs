@@ -1,5 +1,5 @@
-//! Under sudo, work that needs no right of root's is done with the rights of the user who typed it. Nothing
-//! afterwards has other rights.
+//! Under sudo, work that does not need root's rights runs with the rights of the user who ran sudo. Nothing
+//! has other rights afterwards.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -26,13 +26,13 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("under_sudo_no_helper_program_is_roots", helpers),
 ];
 
-/// As sudo sets it: root, and the user who typed it in the environment.
+/// Sets the environment that sudo sets: the variables name the user who ran sudo.
 fn by_sudo(call: Invocation<'_>) -> Invocation<'_> {
     let id = PLAIN_USER.to_string();
     call.env("SUDO_UID", id.clone()).env("SUDO_GID", id).env("SUDO_USER", "nobody")
 }
 
-/// A folder that root alone may enter.
+/// A folder that only root may enter.
 fn closed_folder(test: &Context<'_>) -> Result<PathBuf> {
     let folder = test.path("closed");
     fs::create_dir(&folder)?;
@@ -65,13 +65,13 @@ fn linked_cache(test: &Context<'_>) -> Verdict {
     by_user(top.args(&["500"])).run()?.succeeded()?;
     by_user(test.nyquist(&["report", "--json"]).path(&recorded.path)).run()?.succeeded()?;
     expect_eq("what was made behind the link", names(&closed)?, Vec::<String>::new())?;
-    // Files behind the link that look like a cache stay, too.
+    // Files behind the link that look like a cache are not removed, either.
     let answers = closed.join("nyquist/answers");
     fs::create_dir_all(&answers)?;
     fs::write(answers.join("kept.answers"), "kept")?;
     by_user(test.nyquist(&["cache", "clear"])).run()?;
     expect_eq("what is left behind the link", names(&answers)?, vec!["kept.answers".to_owned()])?;
-    // Where the link leads to a folder of the user's, it is followed.
+    // If the link leads to a folder of the user, it is followed.
     let own = home.join("own");
     fs::create_dir(&own)?;
     chown(&own, Some(PLAIN_USER), Some(PLAIN_USER))?;
@@ -92,7 +92,7 @@ fn no_home(test: &Context<'_>) -> Verdict {
     expect(!home.exists(), "a home folder was made")
 }
 
-/// The kernel's data of all threads of a process: the users, the groups, and the capabilities.
+/// The users, the groups and the capabilities of all threads of a process, as the kernel lists them.
 fn rights(pid: u32) -> Result<Vec<String>> {
     const WANTED: [&str; 6] = ["Uid:", "Gid:", "Groups:", "CapInh:", "CapPrm:", "CapEff:"];
     let mut all = Vec::new();
@@ -105,7 +105,7 @@ fn rights(pid: u32) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// That all threads of a process have the plain user's rights and no other.
+/// Checks that all threads of a process have exactly the rights of the plain user.
 fn expect_plain_users(running: &Running<'_>) -> Verdict {
     let found = rights(running.pid())?;
     let ids =
@@ -119,14 +119,14 @@ fn expect_plain_users(running: &Running<'_>) -> Verdict {
     Ok(())
 }
 
-/// Waits until the profile is served, reads the rights of the server, and ends it.
+/// Waits until the profile is served, checks the rights of the server, and ends it.
 fn expect_served_by_plain_user(running: Running<'_>) -> Verdict {
     let looked = look_at_server(&running);
     end(running)?;
     looked
 }
 
-/// Ends a server, whatever was found: it would serve for ever.
+/// Ends a server, whatever the test has found. Otherwise, the server would run for ever.
 fn end(running: Running<'_>) -> Verdict {
     running.signal(libc::SIGKILL)?;
     running.wait()?;
@@ -181,7 +181,7 @@ fn closed_output(test: &Context<'_>) -> Verdict {
     call.env("HOME", home.display().to_string()).run()?.succeeded()?;
     expect_eq("the profile's owner", fs::metadata(&output)?.uid(), 0)?;
     expect(Profile::read(&output)?.functions().contains_key("alpha"), "alpha has no name")?;
-    // The caches beside it are the user's all the same.
+    // The caches still belong to the user.
     expect_eq("the cache's owner", fs::metadata(home.join(".cache/nyquist/answers"))?.uid(), PLAIN_USER)?;
     let call = test.nyquist(&["export", "--format", "folded", "-o"]).path(&closed.join("p.folded"));
     by_sudo(call.path(&output)).run()?.succeeded()?;
@@ -200,7 +200,7 @@ fn closed_input(test: &Context<'_>) -> Verdict {
     expect_served_by_plain_user(by_sudo(test.nyquist(&["load", "--no-open"]).path(&file)).start()?)
 }
 
-/// As a program does whose file was given capabilities: a plain user's process has them.
+/// A program file with capabilities gives them to a plain user's process. Here, `setpriv` does the same.
 fn capabilities(test: &Context<'_>) -> Verdict {
     need_root()?;
     let id = PLAIN_USER.to_string();
@@ -219,7 +219,7 @@ fn capabilities(test: &Context<'_>) -> Verdict {
     expect_served_by_plain_user(load.start()?)
 }
 
-/// A program that writes the user who runs it.
+/// A program that writes the id of the user who runs it, and the file that it writes to.
 fn noting(test: &Context<'_>, name: &str) -> Result<(PathBuf, PathBuf)> {
     let (program, notes) = (test.path(name), test.path(&format!("{name}.notes")));
     fs::write(&program, format!("#!/bin/sh\nid -u >> {}\nexit 1\n", notes.display()))?;
@@ -229,7 +229,7 @@ fn noting(test: &Context<'_>, name: &str) -> Result<(PathBuf, PathBuf)> {
     Ok((program, notes))
 }
 
-/// That a program was run, by the plain user alone.
+/// Checks that a program was run, and only by the plain user.
 fn expect_run_by_plain_user(notes: &Path) -> Verdict {
     let noted = fs::read_to_string(notes)?;
     let alone = !noted.is_empty() && noted.lines().all(|user| user == PLAIN_USER.to_string());

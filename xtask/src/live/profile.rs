@@ -1,5 +1,5 @@
-//! The tests' own reader of profiles: an oracle that shares no code with the writer. It reads the tables of each
-//! thread (before version 60) and the shared ones.
+//! The tests' own reader of profiles. It is an oracle, because it shares no code with the writer. It reads
+//! the tables of each thread (before version 60) and the shared ones.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,7 +30,7 @@ pub(crate) struct Thread {
     pub is_main: bool,
     /// Its samples.
     pub samples: Vec<Sample>,
-    /// All rows of its table: the samples, and those by which idle time is drawn.
+    /// All rows of its table: the samples, and the rows that show idle time.
     pub rows: Vec<Sample>,
     tables: Rc<Tables>,
 }
@@ -39,13 +39,13 @@ pub(crate) struct Thread {
 #[derive(Clone)]
 pub(crate) struct Sample {
     stack: Option<usize>,
-    /// When, in milliseconds.
+    /// Its time in milliseconds.
     pub time: f64,
-    /// How many samples it stands for.
+    /// The number of samples that it represents.
     pub weight: f64,
-    /// The CPU time since the sample before, in the profile's unit.
+    /// The CPU time since the previous sample, in the profile's unit.
     pub cpu_delta: Option<f64>,
-    /// Whether it is not a sample, but a row by which idle time is drawn. It has no weight.
+    /// Whether it is not a sample, but a row that shows idle time. Such a row has no weight.
     is_idle: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Frame {
     pub line: Option<u64>,
     /// The address in the library, or -1.
     pub address: i64,
-    /// 0 for a function of its own, more for one that is inlined into it.
+    /// 0 for a function that is not inlined, more for an inlined one.
     pub inline_depth: u64,
 }
 
@@ -77,13 +77,13 @@ struct Tables {
 }
 
 impl Profile {
-    /// Reads a gzipped profile.
+    /// Reads a gzipped profile from a file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         Self::decode(file).with_context(|| format!("cannot read {}", path.display()))
     }
 
-    /// Reads gzip.
+    /// Reads gzipped data.
     pub(crate) fn decode(bytes: impl std::io::Read) -> Result<Self> {
         let mut text = String::new();
         flate2::read::GzDecoder::new(bytes).read_to_string(&mut text).context("not gzip")?;
@@ -107,35 +107,35 @@ impl Profile {
         Ok(Self { json, threads })
     }
 
-    /// The version that the profile says it has.
+    /// The version in the profile.
     pub(crate) fn version(&self) -> u64 {
         self.json["meta"]["preprocessedProfileVersion"].as_u64().unwrap_or(0)
     }
 
-    /// All samples' weight.
+    /// The weight of all samples.
     pub(crate) fn total(&self) -> f64 {
         self.threads.iter().map(Thread::total).sum::<f64>() + 0.0
     }
 
-    /// The weight of those samples that were taken, without rows for time without samples.
+    /// The weight of the samples that were taken, without rows for time without samples.
     pub(crate) fn sampled(&self) -> f64 {
         self.threads.iter().map(Thread::sampled).sum::<f64>() + 0.0
     }
 
-    /// The number of samples that were taken, without rows of no time, as a wait's, and without rows for time
-    /// without samples.
+    /// The number of samples that were taken. Rows without weight, such as those of waits, do not count, and
+    /// neither do rows for time without samples.
     pub(crate) fn taken(&self) -> f64 {
         self.stacks().filter(|(stack, weight)| *weight > 0.0 && was_taken(stack)).count() as f64
     }
 
-    /// The number of samples, which tolerances are made of.
+    /// The number of samples, from which tolerances are computed.
     pub(crate) fn count(&self) -> f64 {
         self.threads.iter().map(|thread| thread.samples.len()).sum::<usize>() as f64
     }
 
-    /// The effective number of samples: how many of equal weight would have the same information. Under
-    /// ptrace on a busy machine a few samples stand for long times, and those of waiting threads for none.
-    /// Rows for time without samples do not count.
+    /// The effective number of samples: how many samples of equal weight would have the same information. By
+    /// ptrace on a busy machine, a few samples represent long times, and those of waiting threads represent
+    /// none. Rows for time without samples do not count.
     pub(crate) fn equal_count(&self) -> f64 {
         let samples = self.stacks().filter(|(stack, _)| was_taken(stack));
         let (sum, squares) =
@@ -143,44 +143,44 @@ impl Profile {
         sum * sum / f64::max(squares, 1.0)
     }
 
-    /// The share of samples with a frame, anywhere on the stack, that fits.
+    /// The share of samples with a matching frame anywhere on the stack.
     pub(crate) fn share_with(&self, fits: impl Fn(&Frame) -> bool) -> f64 {
         self.share_of_stacks(|stack| stack.iter().any(|frame| fits(frame)))
     }
 
-    /// The share of samples on whose stack the function is.
+    /// The share of samples with this function on the stack.
     pub(crate) fn total_share(&self, function: &str) -> f64 {
         self.share_with(|frame| frame.function == function)
     }
 
-    /// The same, of those samples that were taken.
+    /// The same share among the samples that were taken.
     pub(crate) fn share_of_taken(&self, function: &str) -> f64 {
         self.of_taken(self.total_share(function))
     }
 
-    /// The share of the taken samples for a share of all.
+    /// Converts a share of all samples to a share of the samples that were taken.
     pub(crate) fn of_taken(&self, share: f64) -> f64 {
         share * self.total() / self.sampled()
     }
 
-    /// The share of samples whose innermost frame is the function's.
+    /// The share of samples with this function as the innermost frame.
     pub(crate) fn self_share(&self, function: &str) -> f64 {
         self.share_of_stacks(|stack| stack.last().is_some_and(|frame| frame.function == function))
     }
 
-    /// The share of samples whose stack, outermost frame first, fits.
+    /// The share of samples with a matching stack. The stack begins with the outermost frame.
     pub(crate) fn share_of_stacks(&self, fits: impl Fn(&[&Frame]) -> bool) -> f64 {
         let fitting = self.stacks().filter(|(stack, _)| fits(stack)).map(|(_, weight)| weight);
-        // The sum of nothing is -0.0, which reads oddly.
+        // The sum of nothing is -0.0. Adding 0.0 makes it 0.0.
         (fitting.sum::<f64>() + 0.0) / self.total()
     }
 
-    /// Every sample's stack, outermost frame first, and weight.
+    /// The stack and the weight of every sample. A stack begins with the outermost frame.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = (Vec<&Frame>, f64)> {
         self.threads.iter().flat_map(Thread::stacks)
     }
 
-    /// The outermost functions, with their samples' weight.
+    /// The outermost functions, with the weight of their samples.
     pub(crate) fn roots(&self) -> BTreeMap<String, f64> {
         let mut roots = BTreeMap::new();
         for (stack, weight) in self.stacks() {
@@ -190,7 +190,7 @@ impl Profile {
         roots
     }
 
-    /// All function names on any sample's stack, with the weight below them.
+    /// The names of all functions on the stacks of samples, with their weight.
     pub(crate) fn functions(&self) -> BTreeMap<String, f64> {
         let mut functions = BTreeMap::new();
         for (stack, weight) in self.stacks() {
@@ -204,22 +204,22 @@ impl Profile {
         functions
     }
 
-    /// A frame of the function, if a sample has one.
+    /// A matching frame of any sample.
     pub(crate) fn frame_of(&self, fits: impl Fn(&Frame) -> bool) -> Option<Frame> {
         self.stacks().find_map(|(stack, _)| stack.into_iter().find(|frame| fits(frame)).cloned())
     }
 
-    /// The threads of this name.
+    /// The threads with this name.
     pub(crate) fn threads_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Thread> {
         self.threads.iter().filter(move |thread| thread.name == name)
     }
 
-    /// The names of threads, `process/thread`.
+    /// The names of the threads, as `process/thread`.
     pub(crate) fn thread_names(&self) -> Vec<String> {
         self.threads.iter().map(|thread| format!("{}/{}", thread.process, thread.name)).collect()
     }
 
-    /// A lib of this name.
+    /// A lib with this name.
     pub(crate) fn lib(&self, name: &str) -> Result<&Value> {
         let found = items(&self.json["libs"])?.iter().find(|lib| lib["name"] == name);
         found.with_context(|| format!("the profile has no lib {name}"))
@@ -232,7 +232,8 @@ impl Thread {
         let pid = json["pid"].as_str().map_or_else(|| json["pid"].to_string(), str::to_owned);
         let rows = read_rows(&json["samples"], tables.stacks.len())?;
         Ok(Self {
-            // The row of one of several of a name is called otherwise.
+            // If several threads have the same name, the row of each is renamed. This field has the original
+            // name.
             name: json["nyquistName"].as_str().map_or_else(|| text("name"), str::to_owned),
             process: text("processName"),
             pid,
@@ -243,28 +244,28 @@ impl Thread {
         })
     }
 
-    /// The samples' weight.
+    /// The weight of the samples.
     pub(crate) fn total(&self) -> f64 {
         self.samples.iter().map(|sample| sample.weight).sum()
     }
 
-    /// The weight of those samples that were taken.
+    /// The weight of the samples that were taken.
     pub(crate) fn sampled(&self) -> f64 {
         self.stacks().filter(|(stack, _)| was_taken(stack)).map(|(_, weight)| weight).sum()
     }
 
-    /// The stack of every row, outermost frame first: also of those by which idle time is drawn.
+    /// The stack of every row, including rows that show idle time. A stack begins with the outermost frame.
     pub(crate) fn stacks_of_rows(&self) -> impl Iterator<Item = Vec<&Frame>> {
         self.rows.iter().map(|row| self.tables.stack(row.stack))
     }
 
-    /// Every sample's stack, outermost frame first, and weight.
+    /// The stack and the weight of every sample. A stack begins with the outermost frame.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = (Vec<&Frame>, f64)> {
         self.samples.iter().map(|sample| (self.tables.stack(sample.stack), sample.weight))
     }
 }
 
-/// Whether a stack is that of a sample, and not of time without samples.
+/// Whether a stack belongs to a sample, and not to time without samples.
 fn was_taken(stack: &[&Frame]) -> bool {
     let stands_in =
         |frame: &&Frame| ["[not sampled]", "[kernel: not permitted]"].contains(&frame.function.as_str());
@@ -325,7 +326,7 @@ impl Tables {
     }
 }
 
-/// The prefix of a stack, which always comes before it: so following prefixes ends.
+/// The prefix of a stack. It always has a lower index, so following prefixes ends.
 fn prefix(table: &Value, index: usize) -> Result<Option<usize>> {
     let prefix = match (&table["prefix"][index], &table["prefixOffset"][index]) {
         (Value::Number(prefix), _) => prefix.as_u64().map(|prefix| prefix as usize),
@@ -340,7 +341,7 @@ fn prefix(table: &Value, index: usize) -> Result<Option<usize>> {
     Ok(prefix)
 }
 
-/// Looks up the data that the frame table refers to.
+/// Looks up the tables that the frame table refers to.
 struct Names<'a> {
     owner: &'a Value,
     profile: &'a Value,
@@ -413,7 +414,7 @@ mod tests {
     use super::Profile;
     use serde_json::{Value, json};
 
-    /// main calls f, into which g is inlined; one sample in g, two in main.
+    /// A profile in which main calls f, into which g is inlined. One sample is in g, and two are in main.
     fn shared() -> Value {
         json!({
             "meta": {"preprocessedProfileVersion": 66, "categories": [{"name": "User"}, {"name": "Kernel"}]},

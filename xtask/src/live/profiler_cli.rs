@@ -1,4 +1,4 @@
-//! The Firefox Profiler's own query tool, `profiler-cli`: the front end's code without a browser.
+//! The Firefox Profiler's own query tool, `profiler-cli`. It runs the front end's code without a browser.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -12,7 +12,7 @@ use super::expect::Stop;
 use super::invocation::Invocation;
 use super::npm::{self, Package};
 
-/// The tool on the npm registry.
+/// The tool in the npm registry.
 const PACKAGE: Package = Package { name: "@firefox-devtools/profiler-cli", version: "0.10.0" };
 
 /// How long the tool's daemon may take to start and to load a profile.
@@ -23,7 +23,8 @@ fn script() -> Result<PathBuf, Stop> {
     Ok(npm::folder_with(&[PACKAGE])?.join("node_modules").join(PACKAGE.name).join("dist/profiler-cli.js"))
 }
 
-/// A profile that is loaded in the front end. Its daemon ends with this, and carries the test's mark besides.
+/// A profile that is loaded in the front end. Its daemon ends when this is dropped. The daemon also has the
+/// test's mark.
 pub(super) struct Session<'a> {
     test: &'a Context<'a>,
     script: PathBuf,
@@ -31,12 +32,12 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Loads a profile file, with all names in it.
+    /// Loads a profile file that contains all names.
     pub(super) fn of_file(test: &'a Context<'a>, profile: &Path) -> Result<Self, Stop> {
         Self::load(test, &[&profile.display().to_string()])
     }
 
-    /// Loads a profile from a server, which also gives the names.
+    /// Loads a profile from a server that also provides the names.
     pub(super) fn of_server(test: &'a Context<'a>, profile: &str, server: &str) -> Result<Self, Stop> {
         Self::load(test, &[profile, "--symbol-server", server])
     }
@@ -46,7 +47,8 @@ impl<'a> Session<'a> {
         let words = [&["load"], words].concat();
         let session = Self { test, script, folder: test.fresh("session") };
         let finished = session.call(&words).run()?;
-        // The tool gives its daemon half a second to start, which is too little on a busy machine; but it goes on starting.
+        // The tool gives its daemon half a second to start, which is not enough on a busy machine. The daemon
+        // continues to start.
         if finished.stderr.contains("did not become ready") {
             session.wait_until_loaded()?;
         } else {
@@ -55,7 +57,7 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Waits until the daemon, which has begun to start, answers of the profile.
+    /// Waits until the starting daemon answers queries of the profile.
     fn wait_until_loaded(&self) -> Result<()> {
         let end = Instant::now() + PATIENCE;
         let is_loaded = || {
@@ -78,7 +80,7 @@ impl<'a> Session<'a> {
         Ok(self.call(words).run()?.succeeded()?.stdout_text())
     }
 
-    /// The answer to a question, as JSON.
+    /// The answer to a query, as JSON.
     pub(super) fn ask(&self, words: &[&str]) -> Result<Value> {
         let text = self.run(&[words, &["--json"]].concat())?;
         let json: Value =
@@ -90,7 +92,7 @@ impl<'a> Session<'a> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        // If it fails, the harness kills the processes with the test's mark.
+        // If this fails, the harness kills the processes that have the test's mark.
         drop(self.run(&["stop", "--all"]));
     }
 }

@@ -1,13 +1,14 @@
-//! Where `perf_event_open` is refused, as in containers: recording by ptrace, and the program none the wiser.
+//! Recording by ptrace where `perf_event_open` is refused, as in containers. The recorded program must not
+//! notice it.
 
 use std::fs;
 
+use super::by::refused;
 use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, expect_within,
 };
 use super::harness::Test;
-use super::invocation::Invocation;
 use super::profile::{Profile, Thread};
 use super::recorded::{Recorded, Recording};
 use super::recording::expect_named_in_fork_tree;
@@ -29,7 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("weights_agree_with_the_cpu_time_used", weights),
     Test::new("stacks_go_to_their_roots", stacks),
     Test::new("a_library_that_is_loaded_late_has_names", late_library),
-    Test::new("waiting_is_told_apart_from_running", idle_and_running).quick(),
+    Test::new("waiting_is_distinguished_from_running", idle_and_running).quick(),
     Test::new("a_program_that_waits_sees_no_interrupted_call", no_interrupted_calls).quick(),
     Test::new("ignored_signals_end_no_call", ignored_signals).quick(),
     Test::new("a_thread_stopped_otherwise_is_sampled_on", disturbed).quick(),
@@ -47,17 +48,12 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("more_threads_than_cpus_have_their_shares", crowds),
 ];
 
-/// A call under a filter that refuses `perf_event_open`.
-pub(super) fn refused<'a>(test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {
-    call.under(&[&test.workload("deny_perf").display().to_string()])
-}
-
-/// A recording under that filter.
+/// A recording under the filter that refuses `perf_event_open`.
 fn denied<'a>(recording: Recording<'a>, test: &'a Context<'a>) -> Recording<'a> {
     recording.with(move |call| refused(test, call))
 }
 
-/// The same recording by ptrace and by the best backend, because the program must see no difference.
+/// The same recording by ptrace and by the best backend. The program must see no difference.
 pub(super) fn by_both<'a>(
     test: &'a Context<'a>,
     recording: impl Fn() -> Recording<'a>,
@@ -80,11 +76,11 @@ pub(super) fn expect_shares(recorded: &Recorded) -> Verdict {
 fn falls_back(test: &Context<'_>) -> Verdict {
     let recorded = record(test, &["shares", "2000"]).options(&["-v"]).run_well()?;
     expect_shares(&recorded)?;
-    let told = &recorded.finished.stderr;
+    let stderr = &recorded.finished.stderr;
     for part in ["by ptrace", "perf_event_open is refused", "--cap-add=PERFMON"] {
-        expect_contains("stderr", told, part)?;
+        expect_contains("stderr", stderr, part)?;
     }
-    expect(Holds::told(told)?.count > 0.0, "no thread was held")?;
+    expect(Holds::parse(stderr)?.count > 0.0, "no thread was held")?;
     let broken = rules::broken(&recorded.profile.json);
     expect(broken.is_empty(), broken.join("; "))
 }
@@ -95,7 +91,7 @@ fn plain_user(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", &recorded.finished.stderr, "by ptrace")
 }
 
-/// `perf_event_paranoid` of 3 and above gives EACCES, a kernel without perf events ENOSYS.
+/// `perf_event_paranoid` of 3 and above leads to EACCES, and a kernel without perf events to ENOSYS.
 fn other_refusals(test: &Context<'_>) -> Verdict {
     for error in [libc::EACCES, libc::ENOSYS] {
         let filter = test.workload("deny_perf").display().to_string();
@@ -124,7 +120,7 @@ fn chosen_backend(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", &unknown.stderr, "possible values: auto, perf, ptrace")
 }
 
-/// A recording of some CPUs must not contain all of them.
+/// A recording of some CPUs must not contain other CPUs.
 fn chosen_cpus(test: &Context<'_>) -> Verdict {
     for (is_refused, cpu, says) in [
         (false, "0", &["by ptrace, CPUs cannot be chosen", "hint: ", "taskset -c"][..]),
@@ -155,9 +151,9 @@ fn left_running(test: &Context<'_>) -> Verdict {
         let recorded = denied(test.record_command(&["sh", "-c", script]), test).run_well()?;
         let pid: u32 = recorded.finished.stdout_text().trim().parse()?;
         expect_eq("whether it runs on", is_alive(pid), runs_on)?;
-        let told = &recorded.finished.stderr;
-        let is_said = told.contains("run on, and are no longer recorded");
-        expect(is_said == runs_on, format_args!("it is said, or not: {told}"))?;
+        let stderr = &recorded.finished.stderr;
+        let is_said = stderr.contains("run on, and are no longer recorded");
+        expect(is_said == runs_on, format_args!("it is said, or not: {stderr}"))?;
     }
     Ok(())
 }
@@ -176,7 +172,7 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
     let recorded = record(test, &["fork_tree", "2000"]).run_well()?;
     let profile = &recorded.profile;
     let all: f64 = recorded.truths.iter().map(|truth| truth.cpu).sum();
-    expect_eq("processes that told their truth", recorded.truths.len(), 4)?;
+    expect_eq("processes that wrote their truth", recorded.truths.len(), 4)?;
     for truth in &recorded.truths {
         let own = profile.threads.iter().filter(|thread| thread.pid == truth.pid.to_string());
         let weight: f64 = own.map(Thread::total).sum();
@@ -195,8 +191,8 @@ fn weights(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The share of the samples that have whole stacks with a function. A thread that waits for a CPU at the end
-/// leaves time for which it was not seen to run.
+/// The share of the samples with whole stacks that contain a function. If a thread waits for a CPU at its
+/// end, some of its time was not observed, and does not count.
 pub(super) fn whole_share(profile: &Profile, function: &str) -> f64 {
     let whole = profile.share_of_stacks(|stack| {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
@@ -215,7 +211,7 @@ fn stacks(test: &Context<'_>) -> Verdict {
             format_args!("{workload}: {whole:.3} of the stacks are whole: {:?}", recorded.profile.roots()),
         )?;
     }
-    // Deeper than the part that is copied at first.
+    // The recursion is deeper than the part of the stack that is copied first.
     let recorded = record(test, &["recursion", "300"]).run_well()?;
     let roots = recorded.profile.roots();
     let cut: f64 =
@@ -225,7 +221,7 @@ fn stacks(test: &Context<'_>) -> Verdict {
 
 fn late_library(test: &Context<'_>) -> Verdict {
     let plugin = test.workload("libplugin.so").display().to_string();
-    // A short run ends, with the library unloaded, between two looks at the mappings.
+    // A short run loads and unloads the library between two readings of the mappings.
     for ms in ["600", "60", "60", "60"] {
         let recorded = record(test, &["plugin_host", ms, &plugin]).run_well()?;
         let (found, wanted) =
@@ -238,7 +234,7 @@ fn late_library(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Milliseconds that a thread has waited, by the samples that stand for it.
+/// The milliseconds that threads have waited, according to the samples.
 fn waited_ms(profile: &Profile) -> f64 {
     let threads = profile.json["threads"].as_array().into_iter().flatten();
     let columns = threads.filter_map(|thread| thread["samples"]["nyquistOffCpuWeight"].as_array());
@@ -253,7 +249,8 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
     // A waiting thread has no weight of CPU time.
     expect_within("running", recorded.profile.total(), cpu, 0.05)?;
     let waited = waited_ms(&recorded.profile);
-    // The shell waits for both, and sleep for itself; on a busy machine they wait for the CPU, too.
+    // The shell waits for both programs, and sleep waits itself. On a busy machine they also wait for the
+    // CPU.
     let (wanted, most) = (2.0 * 1000.0 + cpu, 3.0 * recorded.finished.took.as_secs_f64() * 1000.0);
     let is_due = (wanted * 0.95..most).contains(&waited);
     expect_measured(is_due, format_args!("{waited} ms of waiting, not {wanted}"))?;
@@ -264,12 +261,12 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
     expect(sleeps, "sleep was not seen to wait in nanosleep")
 }
 
-/// At a high rate, so that threads are often asked to stop while they begin to wait.
+/// Runs at a high rate, so that threads are often asked to stop just when they begin to wait.
 fn expect_undisturbed(test: &Context<'_>, words: &[&str]) -> Verdict {
     for _ in 0..3 {
         let recorded = record(test, words).options(&["-r", "10000"]).run_well()?;
-        let told = recorded.finished.stdout_text();
-        expect_contains("what the program says", &told, " 0 interrupted, 0 early")?;
+        let output = recorded.finished.stdout_text();
+        expect_contains("what the program says", &output, " 0 interrupted, 0 early")?;
     }
     Ok(())
 }
@@ -282,7 +279,7 @@ fn ignored_signals(test: &Context<'_>) -> Verdict {
     expect_undisturbed(test, &["interrupts", "600", "signals"])
 }
 
-/// The stop of a signal or of a birth answers a request to stop, too.
+/// A stop for a signal or for a new thread also answers a request to stop.
 fn disturbed(test: &Context<'_>) -> Verdict {
     for by in ["signals", "births"] {
         let recorded = record(test, &["disturbed", "1000", by]).options(&["-r", "4000"]).run_well()?;
@@ -292,7 +289,7 @@ fn disturbed(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Of each worker there are samples where it works, and none stands still.
+/// Each worker has samples in its work, and none of them stands still.
 fn stops(test: &Context<'_>) -> Verdict {
     let recorded = record(test, &["stops", "400", "4"]).options(&["-r", "2000"]).run_well()?;
     let profile = &recorded.profile;
@@ -304,7 +301,7 @@ fn stops(test: &Context<'_>) -> Verdict {
             stack.iter().any(|frame| frame.function == "work_beside_stops")
         };
         let working: f64 = worker.stacks().filter(|(stack, _)| works(stack)).map(|(_, weight)| weight).sum();
-        // The time is made up for at the end of a thread that was forgotten, but then it has no stacks.
+        // If a thread was forgotten, its time is added at its end, but without stacks.
         expect_measured(
             working > 0.7 * worker.total(),
             format_args!("{working} of a worker's {} samples are in its work", worker.total()),
@@ -366,7 +363,7 @@ fn terminated(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// The state of a process by its `stat`: T and t are stopped.
+/// The state of a process in its `stat` file. T and t mean stopped.
 pub(super) fn state(pid: u32) -> char {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('?')
@@ -387,22 +384,22 @@ pub(super) fn cpu_time(pid: u32) -> u64 {
     text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or_default()
 }
 
-/// The CPU time of the thread of a process that has used least.
+/// The CPU time of the thread that has used the least.
 pub(super) fn least_cpu_time(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let times = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).map(cpu_time);
     times.min().unwrap_or_default()
 }
 
-/// Whether a program has stopped, and not just for a look at it, which takes far less than 20 ms: its state says that it
-/// has stopped in either case.
+/// Whether a program has stopped for longer than a sample takes, which is far less than 20 ms. Its state says
+/// that it has stopped in both cases.
 pub(super) fn has_stopped(pid: u32) -> bool {
     let before = cpu_time(pid);
     std::thread::sleep(std::time::Duration::from_millis(20));
     "Tt".contains(state(pid)) && cpu_time(pid) == before
 }
 
-/// The CPU time that a program may use while it stops: the kernel's, to do so.
+/// The CPU time that a program may use while it stops. The kernel needs it to stop the program.
 pub(super) const STOPPING_NS: u64 = 2_000_000;
 
 fn job_control(test: &Context<'_>) -> Verdict {
@@ -433,12 +430,13 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
     let script = format!("exec {} 200 {} 200 {} 400", step.display(), step.display(), last.display());
     let recorded = denied(test.record_command(&["sh", "-c", &script]), test).run_well()?;
     let profile = &recorded.profile;
-    // The last program's clock has counted for all of them.
+    // The clock of the last program has counted the CPU time of all programs.
     let used = recorded.truth_of("shares")?.cpu;
     let before = 2.0 * recorded.truth_of("exec_step")?.part("before_exec")? / used;
     expect_share("before_exec, both", profile.total_share("before_exec"), before, profile.equal_count())?;
     expect_within("all", profile.total(), used * 1000.0, 0.04)?;
-    // A thread that is not the main one calls exec: its time and the main thread's are the process's.
+    // A thread that is not the main one calls exec. Its time and the main thread's time belong to the
+    // process.
     let recorded = record(test, &["thread_exec", "300", &last.display().to_string(), "300"]).run_well()?;
     let used = recorded.truth_of("shares")?.cpu;
     expect_within("with exec by another thread", recorded.profile.total(), used * 1000.0, 0.04)?;
@@ -448,7 +446,7 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Each program maps its libraries after it was looked at, and is gone before it is time to look at mappings again.
+/// Each program maps its libraries after its mappings were read, and ends before they are read again.
 fn short_programs(test: &Context<'_>) -> Verdict {
     const PROGRAMS: usize = 100;
     let step = test.workload("exec_step").display().to_string();
@@ -477,7 +475,7 @@ fn short_processes(test: &Context<'_>) -> Verdict {
     let recorded = denied(test.record_command(&["python3", "-c", script]), test).run_well()?;
     let used: f64 = recorded.finished.stdout_text().trim().parse()?;
     let found = recorded.profile.total() / 1000.0;
-    // CPU time before the program's exec, and after a process's last moment, is not the program's own.
+    // CPU time before the program's exec and after the end of a process is not the program's own.
     expect_within("CPU seconds of 200 short processes", found, used, 0.15)
 }
 
@@ -487,24 +485,24 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     expect_within("all weight", profile.total(), recorded.truth()?.cpu * 1000.0, 0.03)?;
     let seen = profile.threads.iter().filter(|thread| thread.process == "many_threads").count();
     expect_measured(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
-    expect_lower_rate(Holds::told(&recorded.finished.stderr)?, 200.0 * 1000.0)?;
-    // One thread, too, would be held for more of its time at that rate.
+    expect_lower_rate(Holds::parse(&recorded.finished.stderr)?, 200.0 * 1000.0)?;
+    // One thread, too, would be held for longer at that rate than the budget allows.
     let recording = record(test, &["shares", "2000"]).options(&["-v", "-r", "10000"]);
     let watched = watched(|| recording.run_well())?;
-    let holds = Holds::told(&watched.result.finished.stderr)?;
+    let holds = Holds::parse(&watched.result.finished.stderr)?;
     expect_lower_rate(holds, 10_000.0)?;
     expect_budget(holds, 1.0, watched.stolen)
 }
 
-/// At the usual rate nothing is left out because of the budget: each look takes far less than its limit. If a
-/// hypervisor holds a CPU meanwhile, some looks take a hundred times as long, and the budget makes others be
-/// left out.
+/// At the usual rate, no thread is left out because of the budget, because each hold takes far less than its
+/// limit. If a hypervisor holds a CPU meanwhile, some holds take a hundred times as long, and then the budget
+/// leaves others out.
 fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
-    // Three times the share of each of a thousand looks a second in a twentieth of the time.
+    // A thousand holds a second in a twentieth of the time may take 50 µs each. This is three times as much.
     const MOST_US: f64 = 150.0;
     let recording = record(test, &["shares", "3000"]).options(&["-v"]);
     let watched = with_spare_time(|| recording.run_well())?;
-    let holds = Holds::told(&watched.result.finished.stderr)?;
+    let holds = Holds::parse(&watched.result.finished.stderr)?;
     expect_budget(holds, 1.0, watched.stolen)?;
     expect_measured(holds.median_us < MOST_US, format_args!("a median of {MOST_US} µs at most: {holds:?}"))?;
     let looks = holds.count / (watched.result.truth()?.cpu * 1000.0);
@@ -515,8 +513,8 @@ fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// That threads were looked at less often than was asked for, and that it is said where the budget was the reason. A machine whose
-/// looks are short leaves some of the budget unused: there nothing was cut.
+/// Checks that threads were held less often than requested, and that the output says so if the budget was the
+/// reason. If holds are short on a machine, some of the budget is left. Then nothing was cut.
 fn expect_lower_rate(holds: Holds, asked: f64) -> Verdict {
     expect_measured(
         holds.a_second < asked,
@@ -529,11 +527,11 @@ fn expect_lower_rate(holds: Holds, asked: f64) -> Verdict {
     )
 }
 
-/// That threads were held for a twentieth of the time of each CPU at most, and for a quarter of the time in all. Where no more
-/// threads run than there are CPUs, threads that wait to be looked at count as held. For so many seconds the
-/// hypervisor held CPUs, maybe one whose thread was held.
+/// Checks that threads were held for at most a twentieth of each CPU's time, and at most a quarter of the
+/// time in total. If there are not more running threads than CPUs, threads that wait for their turn count as
+/// held. `stolen` is the time in seconds for which the hypervisor held CPUs, perhaps one with a held thread.
 fn expect_budget(holds: Holds, threads: f64, stolen: f64) -> Verdict {
-    // The largest saved budget, and the time that the last hold may take beyond it.
+    // The largest budget that can be saved, and the time by which the last hold may exceed it.
     const SLACK_MS: f64 = 4.0;
     let share = (0.05 * threads.min(sys::cpu_count() as f64)).min(0.25);
     let budget_ms = share * holds.seconds() * 1000.0 + SLACK_MS;
@@ -541,13 +539,14 @@ fn expect_budget(holds: Holds, threads: f64, stolen: f64) -> Verdict {
         holds.total_ms < budget_ms + 1000.0 * stolen,
         format_args!("not within {budget_ms:.1} ms, with {stolen:.3} s stolen: {holds:?}"),
     )?;
-    let is_told = (0.8 * budget_ms - SLACK_MS..=budget_ms).contains(&holds.allowed_ms)
+    let is_right = (0.8 * budget_ms - SLACK_MS..=budget_ms).contains(&holds.allowed_ms)
         && holds.used_ms <= holds.allowed_ms + SLACK_MS;
-    expect(is_told, format_args!("the budget that is told is not {budget_ms:.1} ms: {holds:?}"))
+    expect(is_right, format_args!("the reported budget is not {budget_ms:.1} ms: {holds:?}"))
 }
 
-/// Threads that wait for a CPU most of the time: most of their CPU time has stacks, and each function its
-/// share. Their CPU time since the last look is longer if the tracer itself has to wait for a CPU.
+/// The threads wait for a CPU most of the time. Most of their CPU time must have stacks, and each function
+/// must have its share. If the tracer also waits for a CPU, more CPU time passes between two samples of a
+/// thread.
 fn crowds(test: &Context<'_>) -> Verdict {
     for (words, least) in
         [(["crowd", "300", "8"], 0.9), (["crowd", "80", "50"], 0.6), (["crowd", "80", "100"], 0.6)]

@@ -1,16 +1,17 @@
-//! Attaching by ptrace, where `perf_event_open` is refused: to processes and to all that descends from them.
+//! Attaching by ptrace where `perf_event_open` is refused: to processes and to all of their descendants.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
+use super::by::refused;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Frame, Profile, Thread};
-use super::ptrace::{cpu_time, least_cpu_time, refused, whole_share};
+use super::ptrace::{cpu_time, least_cpu_time, whole_share};
 use super::running_targets::{end, process_cpu_ms, working};
 use crate::sys::monotonic_ns;
 
@@ -62,7 +63,7 @@ fn attach(test: &Context<'_>) -> Verdict {
 }
 
 fn attached_ends(test: &Context<'_>) -> Verdict {
-    // It ends when it is traced, however late that begins.
+    // The program ends after it is traced, however late tracing begins.
     let (ready, over) = (test.path("ready"), test.path("over"));
     let call = test.program(test.workload("endless")).args(&["1"]).path(&over);
     let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
@@ -77,7 +78,7 @@ fn attached_ends(test: &Context<'_>) -> Verdict {
     expect_eq("the program's own status", target.wait()?.code(), 0)?;
     expect_eq("the recorder's status", recorder.wait()?.code(), 0)?;
     expect_measured(Profile::read(&output)?.total_share("main_loop") > 0.9, "main_loop is missing")?;
-    // A number that no process has any more.
+    // The id of a process that no longer exists.
     let child = test.program("true").start()?;
     let pid = child.pid();
     child.wait()?;
@@ -86,7 +87,7 @@ fn attached_ends(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", &finished.stderr, &format!("there is no process {pid}"))
 }
 
-/// By ptrace and without, because the results must be the same.
+/// Records with ptrace and without it, because the results must be equal.
 fn leaderless(test: &Context<'_>) -> Verdict {
     for by_ptrace in [true, false] {
         let target = working(test, &["leaderless"])?;
@@ -100,7 +101,7 @@ fn leaderless(test: &Context<'_>) -> Verdict {
         })?;
         target.signal(libc::SIGKILL)?;
         target.wait()?;
-        // With the last thread, the recording ends.
+        // When the last thread ends, the recording ends.
         recorder.wait()?.succeeded()?;
         let profile = Profile::read(&output)?;
         let weight: f64 = profile.threads_named("leaderless (survivor)").map(Thread::total).sum();
@@ -121,8 +122,8 @@ fn traced_already(test: &Context<'_>) -> Verdict {
     first.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
     let second = attached(test, target.pid(), &test.path("second.json.gz")).run()?;
     expect_eq("the status", second.code(), 1)?;
-    let told = format!("process {} is traced already, by process {}", target.pid(), first.pid());
-    expect_contains("stderr", &second.stderr, &told)?;
+    let message = format!("process {} is traced already, by process {}", target.pid(), first.pid());
+    expect_contains("stderr", &second.stderr, &message)?;
     first.signal(libc::SIGINT)?;
     first.wait()?.succeeded()?;
     target.signal(libc::SIGKILL)?;
@@ -130,7 +131,8 @@ fn traced_already(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// A thread that ends just then cannot be traced any more, and one that is born just then is traced already.
+/// A thread that ends while the recorder attaches can no longer be traced. A thread that is created meanwhile
+/// is traced already.
 fn attach_to_churn(test: &Context<'_>) -> Verdict {
     for words in [&["churn", "1000000"][..], &["stops", "1000000", "2"]] {
         let target = working(test, words)?;
@@ -147,7 +149,7 @@ fn attach_to_churn(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The threads' own notes: when they had used how many milliseconds of CPU time.
+/// The notes of the threads: at which times each had used how many milliseconds of CPU time.
 struct Diary(BTreeMap<String, Vec<(u64, f64)>>);
 
 impl Diary {
@@ -156,7 +158,7 @@ impl Diary {
         for line in fs::read_to_string(path).unwrap_or_default().lines() {
             let mut words = line.split(' ');
             let name = words.next().unwrap_or_default().to_owned();
-            // The last line may have been written in part.
+            // The last line may be incomplete.
             if let [Some(at), Some(cpu)] = [(); 2].map(|()| words.next()?.parse::<u64>().ok()) {
                 threads.entry(name).or_default().push((at, cpu as f64 / 1e6));
             }
@@ -168,8 +170,8 @@ impl Diary {
         self.0.values().map(Vec::len).sum()
     }
 
-    /// The CPU time that a thread used in a recording: at least in the time that surely belongs to it, at most in that
-    /// which may.
+    /// The CPU time that a thread used in a recording. The lower bound covers the time that certainly belongs
+    /// to the recording, and the upper bound the time that may belong to it.
     fn used(entries: &[(u64, f64)], surely: &Range<u64>, maybe: &Range<u64>) -> Range<f64> {
         let cpu = |entry: Option<&(u64, f64)>| entry.map(|(_, cpu)| *cpu);
         let inside: Vec<_> = entries.iter().filter(|(at, _)| surely.contains(at)).collect();
@@ -180,8 +182,8 @@ impl Diary {
     }
 }
 
-/// Every thread that works while its process is attached to, born before, meanwhile or later, has the time that it has used, and
-/// samples of its work.
+/// Threads are created before, while and after the recorder attaches to their process. Each of them that
+/// works has its CPU time in the profile, and samples of its work.
 fn attach_to_generations(test: &Context<'_>) -> Verdict {
     let path = test.path("diary");
     let target = working(test, &["generations", &path.display().to_string()])?;
@@ -193,7 +195,7 @@ fn attach_to_generations(test: &Context<'_>) -> Verdict {
         recorder.wait_until_recording()?;
         let attached = monotonic_ns();
         let lines = Diary::read(&path).lines();
-        // A line stands for a millisecond.
+        // A line is written every millisecond.
         recorder.wait_until("some generations", || Diary::read(&path).lines() > lines + 250)?;
         let leaving = monotonic_ns();
         recorder.signal(libc::SIGINT)?;
@@ -207,16 +209,16 @@ fn attach_to_generations(test: &Context<'_>) -> Verdict {
     expect_measured(checked > 30, format_args!("only {checked} threads have worked for long enough"))
 }
 
-/// That each thread has its time, and samples; says how many there were.
+/// Checks that each thread has its time, and has samples. Returns the number of threads.
 fn expect_threads(
     profile: &Profile,
     diary: &Diary,
     surely: &Range<u64>,
     maybe: &Range<u64>,
 ) -> Result<usize, Stop> {
-    /// The work that a thread should have, in milliseconds.
+    /// The minimum work of a checked thread, in milliseconds.
     const LEAST: f64 = 10.0;
-    /// Between two lines of the diary, and after the last one.
+    /// The time in milliseconds between two lines of the diary, and after the last one.
     const SLACK: f64 = 2.5;
     let (mut count, mut all, mut sampled) = (0, 0.0, 0.0);
     for (name, entries) in &diary.0 {
@@ -224,7 +226,7 @@ fn expect_threads(
         if used.start < LEAST {
             continue;
         }
-        // Those that it makes have its name, too, and end at once.
+        // Threads that it creates have the same name, and end at once.
         let own = profile.threads_named(name).max_by(|one, other| one.total().total_cmp(&other.total()));
         let weight = own.map_or(0.0, Thread::total);
         let due = used.start * 0.95 - SLACK..used.end * 1.05 + SLACK;
@@ -264,9 +266,9 @@ fn left_out(test: &Context<'_>) -> Verdict {
     let before = process_cpu_ms(free)?;
     second.wait_until("the other to work", || process_cpu_ms(free).is_ok_and(|now| now > before + 300.0))?;
     second.signal(libc::SIGINT)?;
-    let told = second.wait()?.succeeded()?.stderr;
+    let stderr = second.wait()?.succeeded()?.stderr;
     let reason = format!("is left out: process {traced} is traced already, by process {}", first.pid());
-    expect_contains("stderr", &told, &reason)?;
+    expect_contains("stderr", &stderr, &reason)?;
     first.signal(libc::SIGINT)?;
     first.wait()?.succeeded()?;
     for pid in [traced, free] {

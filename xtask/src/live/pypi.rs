@@ -1,4 +1,4 @@
-//! Packages of PyPI that tests run, each at one version.
+//! Packages from PyPI that tests run, each in one version.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,18 +8,18 @@ use anyhow::Context as _;
 
 use super::expect::{Stop, skip};
 
-/// A package, and the one version that the tests are written for.
+/// A package, and the only version that the tests support.
 #[derive(Clone, Copy)]
 pub(super) struct Package {
     pub(super) name: &'static str,
     pub(super) version: &'static str,
 }
 
-/// One installation at a time.
+/// Allows one installation at a time.
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// The folder of the package, without what it depends on: its modules for `PYTHONPATH`, and its programs in `bin`. It is installed if
-/// it is not there yet; a skip where that cannot be done.
+/// The folder of the package, without its dependencies. It contains modules for `PYTHONPATH`, and programs in
+/// `bin`. The package is installed if it is missing. Skips the test if that fails.
 pub(super) fn folder_of(package: Package) -> Result<PathBuf, Stop> {
     let _alone = INSTALLING.lock();
     let folder = crate::target().join(format!("pypi/{}-{}", package.name, package.version));
@@ -33,8 +33,8 @@ pub(super) fn folder_of(package: Package) -> Result<PathBuf, Stop> {
             .output();
         let Ok(pip) = pip else { return skip("python3 is not installed") };
         if !pip.status.success() {
-            let told = String::from_utf8_lossy(&pip.stderr).into_owned();
-            let reason = told.lines().last().unwrap_or("pip says no reason");
+            let messages = String::from_utf8_lossy(&pip.stderr).into_owned();
+            let reason = messages.lines().last().unwrap_or("pip says no reason");
             return skip(format_args!("pip cannot install {wanted}: {reason}"));
         }
     }

@@ -1,4 +1,4 @@
-//! Recording a workload, and holding the profile against the workload's own truth.
+//! Records a workload, and compares the profile with the workload's own truth.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::context::Context;
 use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
 
-/// A recording, about to be made: `nyquist record --save-only -o FILE OPTIONS -- COMMAND`.
+/// A recording before it is made: `nyquist record --save-only -o FILE OPTIONS -- COMMAND`.
 pub(crate) struct Recording<'a> {
     context: &'a Context<'a>,
     options: Vec<String>,
@@ -22,8 +22,20 @@ pub(crate) struct Recording<'a> {
 
 type Adapt<'a> = Box<dyn Fn(Invocation<'a>) -> Invocation<'a> + 'a>;
 
+impl Context<'_> {
+    /// A recording of a workload. The first word is the workload's name.
+    pub(crate) fn record(&self, words: &[&str]) -> Recording<'_> {
+        Recording::of_workload(self, words)
+    }
+
+    /// A recording of any command.
+    pub(crate) fn record_command(&self, words: &[&str]) -> Recording<'_> {
+        Recording::of_command(self, words)
+    }
+}
+
 impl<'a> Recording<'a> {
-    /// Of a workload, named by the first word.
+    /// A recording of a workload. The first word is its name.
     pub(crate) fn of_workload(context: &'a Context<'a>, words: &[&str]) -> Self {
         let program = context.workload(words[0]).display().to_string();
         let mut recording = Self::of_command(context, &[&program]);
@@ -31,7 +43,7 @@ impl<'a> Recording<'a> {
         recording
     }
 
-    /// Of any command.
+    /// A recording of any command.
     pub(crate) fn of_command(context: &'a Context<'a>, words: &[&str]) -> Self {
         let command = words.iter().map(|&word| word.to_owned()).collect();
         Self { context, options: Vec::new(), command, adapt: Vec::new() }
@@ -43,24 +55,24 @@ impl<'a> Recording<'a> {
         self
     }
 
-    /// Changes how nyquist is run: the user, the environment.
+    /// Changes how nyquist is run, for example the user or the environment.
     pub(crate) fn with(mut self, adapt: impl Fn(Invocation<'a>) -> Invocation<'a> + 'a) -> Self {
         self.adapt.push(Box::new(adapt));
         self
     }
 
-    /// By this way to sample.
+    /// Uses this way to sample.
     pub(crate) fn by(self, by: By) -> Self {
         let context = self.context;
         self.with(move |call| by.adapt(context, call))
     }
 
-    /// As a user without privileges.
+    /// Runs as a user without privileges.
     pub(crate) fn by_plain_user(self) -> Self {
         self.with(Invocation::by_plain_user)
     }
 
-    /// The call that records, and where the profile and the truth will be.
+    /// The call that records, and the paths of the profile and the truth.
     pub(crate) fn prepare(&self) -> Prepared<'a> {
         let profile = self.context.fresh("profile.json.gz");
         let truth = self.context.fresh("truth.jsonl");
@@ -77,13 +89,13 @@ impl<'a> Recording<'a> {
         Prepared { call, profile, truth }
     }
 
-    /// Records, whatever status the command ends with.
+    /// Records, and accepts any status of the command.
     pub(crate) fn run(&self) -> Result<Recorded> {
         let Prepared { call, profile, truth } = self.prepare();
         Recorded::read(call.run()?, &profile, &truth)
     }
 
-    /// Records a command that must succeed.
+    /// Records, and fails unless the command succeeds.
     pub(crate) fn run_well(&self) -> Result<Recorded> {
         let recorded = self.run()?;
         recorded.finished.clone().succeeded()?;
@@ -91,8 +103,8 @@ impl<'a> Recording<'a> {
     }
 }
 
-/// Makes the file that workloads of any user write their truth to. Making it takes some percent of a short
-/// program's time where many files have just been deleted, and that time would be in its profile.
+/// Creates the file to which workloads of any user write their truth. Creating it takes some percent of a
+/// short program's time if many files have just been deleted. That time must not be in the program's profile.
 fn make_truth(path: &Path) -> io::Result<()> {
     fs::write(path, "")?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o666))
@@ -102,21 +114,21 @@ fn make_truth(path: &Path) -> io::Result<()> {
 pub(crate) struct Prepared<'a> {
     /// The call.
     pub call: Invocation<'a>,
-    /// Where the profile will be.
+    /// The path of the profile.
     pub profile: PathBuf,
-    /// Where the workload's truth will be.
+    /// The path of the workload's truth.
     pub truth: PathBuf,
 }
 
-/// A recording that was made.
+/// A finished recording.
 pub(crate) struct Recorded {
     /// How nyquist ended.
     pub finished: Finished,
-    /// The profile that it saved.
+    /// The saved profile.
     pub profile: Profile,
-    /// The file it saved to.
+    /// The path of the profile.
     pub path: PathBuf,
-    /// The truth of each process, in the order in which they ended.
+    /// The truth of each process, in the order in which the processes ended.
     pub truths: Vec<Truth>,
 }
 
@@ -126,18 +138,18 @@ impl Recorded {
         Ok(Self { profile: Profile::read(profile)?, finished, path, truths })
     }
 
-    /// The only process's truth.
+    /// The truth of the only process.
     pub(crate) fn truth(&self) -> Result<&Truth> {
         self.truths.first().context("the workload left no truth")
     }
 
-    /// The truth of a program of several.
+    /// The truth of one of several programs.
     pub(crate) fn truth_of(&self, program: &str) -> Result<&Truth> {
         let found = self.truths.iter().find(|truth| truth.program == program);
         found.with_context(|| format!("{program} left no truth"))
     }
 
-    /// The share of a function in the only process's CPU time, by the truth.
+    /// The true share of a function in the CPU time of the only process.
     pub(crate) fn true_share(&self, part: &str) -> Result<f64> {
         let truth = self.truth()?;
         Ok(truth.part(part)? / truth.cpu)
@@ -146,21 +158,21 @@ impl Recorded {
 
 /// The truth of a process, in seconds of CPU time.
 pub(crate) struct Truth {
-    /// The program, or its name in a tree.
+    /// The name of the program, or of the process in a tree.
     pub program: String,
-    /// The process.
+    /// The process id.
     pub pid: u64,
     /// All CPU time.
     pub cpu: f64,
-    /// In the kernel, by the kernel's accounting.
+    /// The CPU time in the kernel, by the kernel's accounting.
     pub system: f64,
-    /// How often it left a CPU to wait, and how often for another to run; where it says so.
+    /// How often it left a CPU to wait, and how often because another thread was to run, if it counts this.
     pub switches: Option<[u64; 2]>,
     parts: Vec<(String, f64)>,
 }
 
 impl Truth {
-    /// Reads the lines; no file means that none was written.
+    /// Reads the lines of a file. If there is no file, no truth was written.
     pub(crate) fn read(path: &Path) -> Result<Vec<Self>> {
         let text = fs::read_to_string(path).unwrap_or_default();
         text.lines().map(|line| Self::parse(line).with_context(|| format!("truth: {line}"))).collect()
@@ -180,7 +192,7 @@ impl Truth {
         })
     }
 
-    /// The CPU time of a part.
+    /// The CPU time of a part of the program.
     pub(crate) fn part(&self, name: &str) -> Result<f64> {
         let found = self.parts.iter().find(|(part, _)| part == name);
         Ok(found.with_context(|| format!("no truth about {name}"))?.1)

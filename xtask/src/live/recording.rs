@@ -1,5 +1,5 @@
-//! Processor time in a recording: shares compared with the workload's own truth, threads, processes, the
-//! kernel.
+//! CPU time in a recording: shares that are compared with the workload's own truth, threads, processes, and
+//! the kernel.
 
 use anyhow::Context as _;
 
@@ -46,7 +46,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_environment_can_ask_for_version_49", version_by_environment).parallel(),
 ];
 
-/// The true shares of a program's functions, each at the same tolerance.
+/// Compares the shares of functions with the truth, all with the same tolerance.
 fn expect_true_shares(recorded: &Recorded, functions: &[&str]) -> Verdict {
     let profile = &recorded.profile;
     for function in functions {
@@ -95,7 +95,7 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["fork_tree", "2000"]).run_well()?;
     let profile = &recorded.profile;
     let all: f64 = recorded.truths.iter().map(|truth| truth.cpu).sum();
-    expect_eq("processes that told their truth", recorded.truths.len(), 4)?;
+    expect_eq("processes that wrote their truth", recorded.truths.len(), 4)?;
     for truth in &recorded.truths {
         let own = profile.threads.iter().filter(|thread| thread.pid == truth.pid.to_string());
         let weight: f64 = own.map(super::profile::Thread::total).sum();
@@ -105,8 +105,8 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The first process of the tree keeps its program's name, and its main thread has the one that it took beside it; the others have no
-/// program of their own.
+/// Checks the names in a fork tree. The first process keeps its program's name, and its main thread also has
+/// the name that it took. The other processes have no program of their own.
 pub(super) fn expect_named_in_fork_tree(profile: &Profile, name: &str) -> Verdict {
     let beside = format!("fork_tree ({name})");
     let is_it = |thread: &super::profile::Thread| thread.process == name || thread.name == beside;
@@ -135,8 +135,8 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
     expect(main.contains(&"shares"), format_args!("no process has the last name: {main:?}"))
 }
 
-/// A process keeps its program's name, and its row has the last of its main thread's; a thread has the last of its names, also for the
-/// time before.
+/// A process keeps its program's name, and its row also has the last name of its main thread. A thread has
+/// its last name, even for the time before the change.
 fn renamed(test: &Context<'_>) -> Verdict {
     for backend in [&[][..], &["--backend", "ptrace"]] {
         let recorded = test.record(&["renamed", "300"]).options(backend).run_well()?;
@@ -145,7 +145,7 @@ fn renamed(test: &Context<'_>) -> Verdict {
             &["work_under_new_name", "thread_before_rename", "thread_after_rename"],
         )?;
         let profile = &recorded.profile;
-        // The first row is that of the first sample, which may be of either thread.
+        // The first row belongs to the first sample, which may come from either thread.
         let mut threads: Vec<_> = profile.threads.iter().collect();
         threads.sort_by_key(|thread| !thread.is_main);
         let names: Vec<_> =
@@ -181,7 +181,7 @@ fn odd_name(test: &Context<'_>) -> Verdict {
     expect_share("odd_burn", profile.total_share("odd_burn"), burnt / used, profile.count())
 }
 
-/// Processes of about a millisecond each, of which a per-process clock never sees one.
+/// The processes live for about a millisecond, and a per-process clock never samples any of them.
 fn short_lived(test: &Context<'_>) -> Verdict {
     need_root()?;
     let script = "for i in $(seq 600); do /bin/true; done";
@@ -195,17 +195,19 @@ fn short_lived(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// How far the share of samples may be below that of perf: 2 % were seen beside busy programs, 1 % without.
+/// How far the share of samples may be below that of perf. Beside busy programs, 2 % were measured, and
+/// otherwise 1 %.
 const LESS_THAN_PERF: f64 = 0.03;
 
-/// How many more samples there may be than CPU time, because clocks run on where a hypervisor holds a CPU.
+/// By how much samples may exceed CPU time, because sampling clocks go on while a hypervisor holds a CPU.
 const MORE_THAN_USED: f64 = 0.08;
 
-/// By the clocks of the command's control group, and by those of its threads. The kernel's clocks lose some time
-/// at each of the program's thousand sleeps a second: 4 % on some machines and 9 % on others, with any recorder.
-/// What perf gets beside is the measure. A recorder that sees a rhythm always or never is far outside.
+/// Tests the clocks of the command's control group and those of its threads. The kernel's clocks lose some
+/// time at each of the program's thousand sleeps a second. With any recorder, this was 4 % on some machines
+/// and 9 % on others. So the result is compared with that of perf. A recorder that always or never hits a
+/// rhythm is far outside of the limits.
 fn ticks(test: &Context<'_>) -> Verdict {
-    // Where kernel code may not be sampled there are fewer samples, which stand for more.
+    // If kernel code may not be sampled, there are fewer samples, each of which represents more time.
     let _held = super::permissions::at_paranoid(1)?;
     let perfs = ticks_by_perf(test)?;
     for adapt in [|call| call, Invocation::by_plain_user] {
@@ -223,7 +225,7 @@ fn ticks(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// How many samples perf has of the program, as a share of those due by its CPU time.
+/// The number of samples that perf has of the program, as a share of those that its CPU time requires.
 fn ticks_by_perf(test: &Context<'_>) -> Result<f64, Stop> {
     let (recording, truth) = (test.fresh("ticks.data"), test.fresh("truth.jsonl"));
     let record = || {
@@ -243,17 +245,17 @@ fn ticks_by_perf(test: &Context<'_>) -> Result<f64, Stop> {
     Ok(samples as f64 / (used * 1000.0))
 }
 
-/// The bar of the project: within 2 % for a CPU-bound program of over five seconds.
+/// The project's goal is an error within 2 % for a CPU-bound program that runs for more than five seconds.
 fn samples_and_rusage(test: &Context<'_>) -> Verdict {
     let watched = watched(|| test.record(&["shares", "5200"]).run_well())?;
     let recorded = &watched.result;
     let seconds = recorded.truth()?.cpu;
-    // The weights are made from CPU time, so it is the samples themselves that have to be there.
+    // The weights are computed from CPU time, so the samples themselves are counted.
     watched.expect_samples(recorded.profile.taken(), seconds, 1000.0, 0.02)?;
     watched.expect_samples(recorded.profile.total(), seconds, 1000.0, 0.02)
 }
 
-/// The kernel's records of ending threads must not stop the rings for samples.
+/// The kernel's records of ending threads must not keep the rings from receiving samples.
 fn churn(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["churn", "12000"]).run_well()?;
     let profile = &recorded.profile;
@@ -290,7 +292,7 @@ fn rate_too_high(test: &Context<'_>) -> Verdict {
     let limit: u64 = limit.trim().parse()?;
     let recorded =
         test.record(&["shares", "200"]).options(&["--rate", &(limit * 10).to_string()]).run_well()?;
-    // Beyond 20 kHz the clock's interrupts leave a program no time to run.
+    // Above 20 kHz, the clock's interrupts leave the program no time to run.
     expect_contains("the warning", &recorded.finished.stderr, &format!("{} Hz", limit.min(20_000)))?;
     expect_measured(recorded.profile.count() > 100.0, "there are hardly any samples")
 }
@@ -300,7 +302,8 @@ fn affinity(test: &Context<'_>) -> Verdict {
     if cpus < 2 {
         return skip("the machine has one CPU");
     }
-    // The command undoes the binding that it inherits, so it runs where the recorder may not.
+    // The command changes the CPU binding that it inherits. So it runs on a CPU where the recorder may not
+    // run.
     let (program, all) = (test.workload("shares").display().to_string(), format!("0-{}", cpus - 1));
     let command = ["taskset", "-c", &all, &program, "600"];
     let bound = test.record_command(&command).with(|call| call.under(&["taskset", "-c", "1"])).run_well()?;
@@ -326,9 +329,10 @@ fn command_words(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// Signal masks and open files survive exec: the command must have those of a shell.
+/// Signal masks and open files survive exec. The command must have the same ones as under a shell.
 fn nothing_inherited(test: &Context<'_>) -> Verdict {
-    // The last seven digits are the 28 first signals: the C library's own two, 32 and 33, are its business.
+    // The last seven digits are the first 28 signals. The C library uses the signals 32 and 33 itself, so
+    // they are ignored.
     let script = "grep -oE '^SigBlk.*' /proc/self/status; grep -E '^SigIgn:' /proc/self/status | grep -o '.......$'; \
                   ls /proc/self/fd; umask; nice";
     let alone = test.program("sh").args(&["-c", script]).run()?.stdout_text();
@@ -380,7 +384,7 @@ fn meta(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// The number of lost samples is there, also where it is none.
+/// The profile contains the number of lost samples, even if it is zero.
 fn lost(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "200"]).run_well()?;
     let meta = recorded.profile.json["meta"].to_string().to_lowercase();
@@ -391,7 +395,7 @@ fn no_clutter(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&["bash", "-c", "for i in $(seq 20); do /bin/true; done"]).run()?;
     for thread in &recorded.profile.threads {
         let name = format!("{}/{}", thread.process, thread.name);
-        // A process's main thread may be there for its other threads' sake.
+        // A main thread without samples may have a row because of the other threads of its process.
         let process = recorded.profile.threads.iter().filter(|other| other.pid == thread.pid);
         let used = process.map(super::profile::Thread::total).sum::<f64>() > 0.0;
         expect(used && (thread.is_main || thread.total() > 0.0), format_args!("{name} has no sample"))?;
@@ -400,7 +404,7 @@ fn no_clutter(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Every structural rule, on profiles of programs of many kinds.
+/// Checks every structural rule, on profiles of many kinds of programs.
 fn format_rules(test: &Context<'_>, version: &str) -> Verdict {
     let step =
         format!("{} 20 {} 40", test.workload("exec_step").display(), test.workload("threads").display());
@@ -432,7 +436,7 @@ fn version_49(test: &Context<'_>) -> Verdict {
     per_thread_integers(profile)
 }
 
-/// Requirements of present third-party readers: per-thread tables, integers and no nulls.
+/// Checks what existing third-party readers require: tables in each thread, integers, and no nulls.
 fn per_thread_integers(profile: &Profile) -> Verdict {
     for thread in profile.json["threads"].as_array().into_iter().flatten() {
         for column in ["weight", "threadCPUDelta"] {

@@ -1,4 +1,4 @@
-//! `nyquist report`: the first look without a browser.
+//! `nyquist report`: a first overview without a browser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn table(test: &Context<'_>) -> Verdict {
     expect(!text.contains('\u{1b}'), "colours in a pipe")
 }
 
-/// The row of a function, wherever the schema has put the rows.
+/// The row of a function, at any place in the schema.
 fn row_of<'a>(json: &'a Value, function: &str) -> Option<&'a Value> {
     let mut open = vec![json];
     while let Some(value) = open.pop() {
@@ -74,7 +74,7 @@ fn json(test: &Context<'_>) -> Verdict {
         expect(row["lib"] == "shares", format_args!("{function}'s lib is {}", row["lib"]))?;
         let (own, total) = (row["self"].as_f64(), row["total"].as_f64());
         expect(own.is_some() && own <= total, format_args!("{function}: self {own:?}, total {total:?}"))?;
-        // Of the same unit, so that their ratio is a ratio of shares.
+        // All values have the same unit, so their ratio is a ratio of shares.
         let alpha = row_of(&json, "alpha").and_then(|row| row["self"].as_f64()).unwrap_or(0.0);
         let found = own.unwrap_or(0.0) / alpha;
         let wanted = recorded.profile.self_share(function) / recorded.profile.self_share("alpha");
@@ -110,7 +110,7 @@ fn report(test: &Context<'_>, path: &Path, options: &[&str]) -> Result<String, a
     Ok(test.nyquist(&["report"]).args(options).path(path).run()?.succeeded()?.stdout_text())
 }
 
-/// The shares in the line that ends in a function's name, in per cent.
+/// The shares in the line with a function's name, in per cent.
 fn shares_in(text: &str, name: &str) -> Result<Vec<f64>, anyhow::Error> {
     let is_line = |line: &&str| line.split_whitespace().any(|word| word == name);
     let line = text.lines().find(is_line).ok_or_else(|| anyhow::anyhow!("no {name} in:\n{text}"))?;
@@ -128,7 +128,7 @@ fn tree(test: &Context<'_>) -> Verdict {
     let row = |name: &str| text.lines().position(|line| line.split_whitespace().any(|word| word == name));
     let (main, middle, alpha) = (row("main"), row("middle"), row("alpha"));
     expect(main.is_some() && main < middle && middle < alpha, format_args!("not callers first:\n{text}"))?;
-    // An only child stands under its caller; of several each has a branch.
+    // A single child is in the same column as its caller. Several children have branches.
     let column = |name: &str| {
         let line = text.lines().find(|line| line.split_whitespace().any(|word| word == name))?;
         Some(line[..line.rfind(&format!(" {name}"))?].chars().count())
@@ -202,7 +202,7 @@ fn filters(test: &Context<'_>) -> Verdict {
     check(&["--thread", "shares"], "alpha", "none")?;
     check(&["--thread", "t-0", "--process", "shares"], "alpha", "none")?;
     check(&["--category", "user"], "alpha", "[kernel.kallsyms]")?;
-    // The time in a part of the recording is that part, whichever way it is asked for.
+    // The weights of two parts of the recording add up to the whole, whatever form of range is used.
     let weight = |range: &str| -> Result<u64, anyhow::Error> {
         let text = report(test, &recorded.path, &["--json", "--range", range])?;
         let json: Value = serde_json::from_str(&text)?;
@@ -213,7 +213,7 @@ fn filters(test: &Context<'_>) -> Verdict {
     expect(first > 0 && rest > first, format_args!("{first} before 300 ms, {rest} after"))
 }
 
-/// A call that must fail with one sentence. Returns the sentence.
+/// Runs a call that must fail with one sentence. Returns its messages.
 fn refused(test: &Context<'_>, words: &[&str], path: &Path) -> Result<String, super::expect::Stop> {
     let finished = test.nyquist(words).path(path).run()?;
     expect(!finished.status.success(), format_args!("{words:?} was accepted"))?;
@@ -266,7 +266,7 @@ fn columns(test: &Context<'_>) -> Verdict {
     expect_eq("the headings", heading.split_whitespace().collect(), vec!["FUNCTION", "SELF", "HANDLE"])
 }
 
-/// The recorded profile without its names, as a recorder leaves it that names nothing: addresses alone.
+/// The recorded profile without names, as a recorder without symbols saves it: it has only addresses.
 fn unnamed(test: &Context<'_>, profile: &Value) -> Result<PathBuf, anyhow::Error> {
     let mut json = profile.clone();
     json["meta"]["symbolicated"] = json_value!(false);
@@ -274,7 +274,7 @@ fn unnamed(test: &Context<'_>, profile: &Value) -> Result<PathBuf, anyhow::Error
     let hex = |address: &Value| format!("{:#x}", address.as_i64().unwrap_or(0));
     let addresses: Vec<Value> = shared["frameTable"]["address"].as_array().cloned().unwrap_or_default();
     let strings = shared["stringArray"].as_array().map_or(0, Vec::len);
-    // A function of its own for each frame, named after its address and in the lib of the function that it had.
+    // Each frame gets a separate function, named after its address, in the lib of its earlier function.
     let funcs: Vec<usize> = indexes(&shared["frameTable"]["func"]);
     for column in
         ["isJS", "relevantForJS", "resource", "source", "lineNumber", "columnNumber", "originalLocation"]

@@ -21,7 +21,7 @@ const COLOURS: &[&str] = &[
     "grey",
 ];
 
-/// Checks a profile; returns a sentence for each rule that is broken, each kind once.
+/// Checks a profile. Returns a sentence for each broken rule, at most one of each kind.
 pub(crate) fn broken(profile: &Value) -> Vec<String> {
     let mut rules = Rules { profile, broken: BTreeSet::new() };
     rules.meta();
@@ -51,7 +51,7 @@ fn length(table: &Value) -> usize {
     table["length"].as_u64().unwrap_or(0) as usize
 }
 
-/// An index below `limit`.
+/// Whether a value is an index below `limit`.
 fn below(value: &Value, limit: usize) -> bool {
     value.as_u64().is_some_and(|index| (index as usize) < limit)
 }
@@ -67,7 +67,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Every value of a column satisfies the rule.
+    /// Checks that every value in a column satisfies the rule.
     fn column(&mut self, table: &Value, name: &str, column: &str, rule: impl Fn(&Value) -> bool) {
         let values = list(&table[column]);
         self.hold(table[column].is_array(), format!("{name}.{column} is missing"));
@@ -76,7 +76,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Every column of a table is as long as the table says.
+    /// Checks that every column of a table has the length that the table states.
     fn lengths(&mut self, table: &Value, name: &str) {
         self.hold(table["length"].is_u64(), format!("{name} has no length"));
         for (column, values) in table.as_object().into_iter().flatten() {
@@ -131,7 +131,7 @@ impl<'a> Rules<'a> {
                 (lib["debugName"].as_str().unwrap_or(""), lib["breakpadId"].as_str().unwrap_or(""));
             self.hold(!name.contains('/') && !name.is_empty(), format!("a lib's debugName is {name:?}"));
             let hexadecimal = id.len() >= 33 && id.chars().all(|digit| digit.is_ascii_hexdigit());
-            // Libs without an id are never asked for by the front end, so an empty one is allowed.
+            // A lib with an empty id is allowed, because the front end never asks for libs without an id.
             self.hold(
                 hexadecimal || (id.is_empty() && lib["codeId"].is_null()),
                 format!("a lib's breakpadId is {id:?}"),
@@ -211,7 +211,7 @@ impl<'a> Rules<'a> {
         self.func_kinds(table);
     }
 
-    /// A func is of frames in a lib or of frames in none: symbolication would rename both.
+    /// Either all frames of a func are in a lib, or none is, because symbolication would rename both.
     fn func_kinds(&mut self, frames: &Value) {
         let mut in_lib: BTreeMap<u64, bool> = BTreeMap::new();
         for (func, address) in list(&frames["func"]).iter().zip(list(&frames["address"])) {
@@ -243,7 +243,8 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// An inlined frame is on the frame that it is inlined into, at the same address, one deeper.
+    /// An inlined frame lies directly on the frame that it is inlined into. It has the same address, and its
+    /// depth is one more.
     fn inlined_frames(&mut self, owner: &Value) {
         let (stacks, frames) = (&owner["stackTable"], &owner["frameTable"]);
         for (index, frame) in list(&stacks["frame"]).iter().enumerate() {
@@ -381,7 +382,7 @@ mod tests {
         assert_eq!(broken(&sound()), Vec::<String>::new());
     }
 
-    /// Replaces one value and expects a rule to notice.
+    /// Replaces one value, and checks that a rule reports it.
     fn check(pointer: &str, value: &Value) {
         let mut profile = sound();
         *profile.pointer_mut(pointer).expect("the pointer leads somewhere") = value.clone();

@@ -1,4 +1,5 @@
-//! Programs that run before they are recorded: starting them, recording them, and what they have used.
+//! Programs that run before they are recorded: starts them, records them, and reads how much CPU time they
+//! have used.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use super::expect::{Stop, Verdict, expect_measured};
 use super::invocation::Running;
 use super::profile::{Profile, Thread};
 
-/// Whether a process is there and has not ended.
+/// Whether a process exists and has not ended.
 pub(super) fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
@@ -24,14 +25,14 @@ pub(super) fn working<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Runni
     Ok(running)
 }
 
-/// Ends a target.
+/// Ends a running program.
 pub(super) fn end(target: Running<'_>) -> Verdict {
     target.signal(libc::SIGKILL)?;
     target.wait()?;
     Ok(())
 }
 
-/// Records a running target.
+/// Records a running program.
 pub(super) fn record_running(by: By, test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
     let output = test.fresh("profile.json.gz");
     let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
@@ -39,23 +40,22 @@ pub(super) fn record_running(by: By, test: &Context<'_>, options: &[&str]) -> Re
     Profile::read(&output)
 }
 
-/// A recording of processes that ran before and go on.
+/// A recording of processes that ran before it and continue after it.
 pub(super) struct OfRunning {
     pub(super) profile: Profile,
-    /// The largest CPU time of each of the processes while it was recorded, in milliseconds.
+    /// The maximum CPU time of each process while it was recorded, in milliseconds.
     pub(super) used: Vec<f64>,
 }
 
-/// The work of each process while it is recorded, in milliseconds of CPU time.
+/// How much CPU time each process must use while it is recorded, in milliseconds.
 pub(super) const WORK: f64 = 300.0;
 
-/// Records a running target until each of some processes has worked for [`WORK`], however long this machine
-/// needs for that.
+/// Records a running program until each of the processes has worked for [`WORK`], however long that takes.
 pub(super) fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<OfRunning, Stop> {
     record_working_by(By::Best, test, options, pids)
 }
 
-/// The same by a backend.
+/// The same with a given backend.
 pub(super) fn record_working_by(
     by: By,
     test: &Context<'_>,
@@ -79,30 +79,30 @@ pub(super) fn record_working_by(
     Ok(OfRunning { profile: Profile::read(&output)?, used })
 }
 
-/// That a process has the samples that it is due for some CPU time, at least that of [`WORK`].
+/// Checks that a process has the right number of samples for its CPU time, which is at least [`WORK`].
 pub(super) fn expect_due(what: &str, weight: f64, used: f64) -> Verdict {
     let due = WORK * 0.95 - 5.0..used * 1.05 + 5.0;
     expect_measured(due.contains(&weight), format_args!("{what} has {weight} samples, not {due:?}"))
 }
 
-/// The CPU time of a process that lives, by the scheduler's sum.
+/// The CPU time of a living process, from the scheduler's sum.
 pub(super) fn process_cpu_ms(pid: u32) -> Result<f64, anyhow::Error> {
     let mut sum = 0.0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread that ends meanwhile takes its time along.
+        // If a thread ends meanwhile, its time is missing.
         let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
         sum += text.split(' ').next().unwrap_or_default().parse().unwrap_or(0.0);
     }
     Ok(sum / 1e6)
 }
 
-/// The weight of a process.
+/// The weight of the samples of a process.
 pub(super) fn weight_of(profile: &Profile, pid: u32) -> f64 {
     let pid = pid.to_string();
     profile.threads.iter().filter(|thread| thread.pid == pid).map(Thread::total).sum()
 }
 
-/// A process that runs this program.
+/// The id of a process that runs this program.
 pub(super) fn process_of(program: &Path) -> Option<u32> {
     let mut entries = fs::read_dir("/proc").ok()?.flatten();
     let process =

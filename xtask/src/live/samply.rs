@@ -1,4 +1,4 @@
-//! In samply's place: its command line under its name, and the tools that call it.
+//! nyquist in place of samply: samply's command line under samply's name, and the tools that call samply.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
         .only_in_all("the newest version is another one any day"),
 ];
 
-/// The program under test under the name `samply`.
+/// The path of the program under test with the name `samply`.
 pub(super) fn link(test: &Context<'_>) -> Result<PathBuf> {
     let folder = test.path("as-samply");
     fs::create_dir_all(&folder)?;
@@ -98,9 +98,9 @@ fn options(test: &Context<'_>) -> Verdict {
     ];
     let finished = test.program(&samply).args(&["record"]).args(&all).args(&["true"]).run()?.succeeded()?;
     for option in ["--coreclr", "--gfx", "--browsers"] {
-        let told =
+        let is_reported =
             finished.stderr.lines().any(|line| line.contains(option) && line.contains("has no effect"));
-        expect(told, format_args!("nothing is said of {option}: {}", finished.stderr))?;
+        expect(is_reported, format_args!("nothing is said of {option}: {}", finished.stderr))?;
     }
     for option in ["--jit-markers", "--cswitch-markers"] {
         expect(
@@ -132,7 +132,7 @@ fn interrupted(test: &Context<'_>) -> Verdict {
     expect_eq("the version", Profile::read(&output)?.version(), 49)
 }
 
-/// cargo, of the user who runs the tests, whose packages are shared.
+/// A call of cargo with the packages of the user who runs the tests.
 fn cargo<'a>(test: &'a Context<'a>, words: &[&str]) -> Invocation<'a> {
     with_cargo(test, test.program("cargo").args(words))
 }
@@ -146,7 +146,7 @@ fn with_cargo<'a>(test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {
         .env("CARGO_TARGET_DIR", test.path("target").display().to_string())
 }
 
-/// A tool of the registry: where `PEERS_DIR` has it, or installed for this test.
+/// A tool from the registry. It is taken from `PEERS_DIR`, or installed for this test.
 fn tool(test: &Context<'_>, package: &str, version: &str, program: &str) -> Result<PathBuf, Stop> {
     let there = std::env::var_os("PEERS_DIR").map(|folder| Path::new(&folder).join("bin").join(program));
     if let Some(path) = there.filter(|path| path.is_file()) {
@@ -189,7 +189,8 @@ fn cargo_samply(test: &Context<'_>) -> Verdict {
     expect_measured(profile.total_share("demo::work") > 0.8, "the program was not recorded")
 }
 
-/// Hotpath's report of a program's CPU time, with the recorder under samply's name and by the variable.
+/// Checks hotpath's report of a program's CPU time, once with samply's name for the recorder, and once with
+/// the environment variable.
 fn hotpath(test: &Context<'_>, version: &str) -> Verdict {
     let wrapper = tool(test, "hotpath", "*", "hotpath-samply")?;
     let dependencies = format!(

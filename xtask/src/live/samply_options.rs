@@ -15,13 +15,13 @@ use super::samply::link;
 
 pub(super) const TESTS: &[Test] = &[Test::new("options_do_as_samplys_with_known_differences", compared)];
 
-/// One program, recorded by both with the same options.
+/// A program that both recorders record with the same options.
 struct Case {
     options: &'static [&'static str],
     command: &'static [&'static str],
-    /// Effects that only samply has, and those that only nyquist has.
+    /// The effects that only samply has, and those that only nyquist has.
     alone: [&'static [&'static str]; 2],
-    /// Why.
+    /// The reason for the difference.
     because: &'static str,
 }
 
@@ -121,7 +121,7 @@ const CASES: &[Case] = &[
     same(&[], &["recursion", "200", "4000"]),
 ];
 
-/// samply, where `PEERS_DIR` has it.
+/// The path of samply in `PEERS_DIR`.
 fn samply() -> Result<PathBuf, Stop> {
     let folder = std::env::var_os("PEERS_DIR");
     let program = folder.map(|folder| Path::new(&folder).join("bin/samply")).filter(|path| path.is_file());
@@ -151,8 +151,8 @@ fn compared(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The visible parts of a recording, a line each: the status, rows and how many there are of the same name,
-/// kinds of markers.
+/// The visible parts of a recording, as lines: the status, the rows with the number of rows of the same name,
+/// and the kinds of markers.
 fn seen(test: &Context<'_>, program: &Path, case: &Case) -> Result<BTreeSet<String>, Stop> {
     let output = test.fresh("profile.json.gz");
     let command = test.workload(case.command[0]).display().to_string();
@@ -169,9 +169,9 @@ fn rows(profile: &Profile) -> BTreeSet<String> {
     let (mut counts, mut lines) = (BTreeMap::<String, usize>::new(), BTreeSet::new());
     for (thread, json) in profile.threads.iter().zip(profile.json["threads"].as_array().into_iter().flatten())
     {
-        // samply has markers of mappings that are there by chance.
+        // samply has markers of mappings, whose occurrence is random.
         let markers: Vec<String> = marker_names(profile, json).filter(|name| name != "mmap").collect();
-        // Before the command has begun, samply samples its own process; and nyquist shows no empty rows.
+        // samply samples its own process before the command begins, and nyquist leaves out empty rows.
         if thread.process.starts_with("samply") || thread.samples.is_empty() && markers.is_empty() {
             continue;
         }
@@ -190,7 +190,7 @@ fn rows(profile: &Profile) -> BTreeSet<String> {
     lines
 }
 
-/// On which CPU a program runs is the machine's business.
+/// A name without the number of a CPU, because a program may run on any CPU.
 fn without_number(name: &str) -> String {
     let is_cpu = name.strip_prefix("CPU ").is_some_and(|number| number.parse::<u32>().is_ok());
     if is_cpu { "CPU N".to_owned() } else { name.to_owned() }

@@ -1,4 +1,4 @@
-//! `nyquist load` over real HTTP: the profile, the symbol server API, and that others get nothing.
+//! `nyquist load` over real HTTP: the profile, the symbol server's API, and that others have no access.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_bare_symbolication_job_is_answered_too", bare_job).parallel(),
     Test::new("only_source_files_of_the_profile_are_served", source).parallel(),
     Test::new("assembly_is_served", assembly).parallel(),
-    Test::new("without_the_token_nothing_is_told", no_token).quick().parallel(),
+    Test::new("without_the_token_nothing_is_revealed", no_token).quick().parallel(),
     Test::new("another_host_name_is_refused", wrong_host).quick().parallel(),
     Test::new("the_hosts_port_does_not_matter", forwarded_port).parallel(),
     Test::new("a_preflight_is_answered", preflight).parallel(),
@@ -33,7 +33,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("record_serves_when_asked_to", record_serves).parallel(),
 ];
 
-/// A server that runs, of a recording of `shares`.
+/// A running server with a recording of `shares`.
 struct Served<'a> {
     recorded: Recorded,
     running: Running<'a>,
@@ -73,7 +73,7 @@ pub(super) fn link_of(running: &Running<'_>) -> Result<String, anyhow::Error> {
     find().ok_or_else(|| anyhow::anyhow!("the link vanished"))
 }
 
-/// The URLs of the profile and of the symbol server that a link names.
+/// The URLs of the profile and of the symbol server in a link.
 pub(super) fn urls_of(link: &str) -> Result<(String, String), anyhow::Error> {
     let wrong = || anyhow::anyhow!("not a link to a profile and a symbol server: {link}");
     let (_, rest) = link.split_once("/from-url/").ok_or_else(wrong)?;
@@ -82,7 +82,7 @@ pub(super) fn urls_of(link: &str) -> Result<(String, String), anyhow::Error> {
     Ok((decode(profile), decode(server)))
 }
 
-/// The port, the profile's path and the symbol server's path that a link names.
+/// The port, the path of the profile and the path of the symbol server in a link.
 pub(super) fn parts_of(link: &str) -> Result<(u16, String, String), anyhow::Error> {
     let wrong = || anyhow::anyhow!("not a link to a server on 127.0.0.1: {link}");
     let (profile, server) = urls_of(link)?;
@@ -120,13 +120,13 @@ impl Served<'_> {
         Ok((text("debugName"), text("breakpadId")))
     }
 
-    /// A frame of alpha itself: an address that was really executed.
+    /// A frame of alpha itself, whose address was really executed.
     fn alpha(&self) -> Result<Frame, anyhow::Error> {
         let frame = self.recorded.profile.frame_of(|frame| frame.function == "alpha" && frame.address > 0);
         frame.ok_or_else(|| anyhow::anyhow!("no frame of alpha has an address"))
     }
 
-    /// The server still answers, and ends as it should.
+    /// Checks that the server still answers, and ends it.
     fn expect_alive(self) -> Verdict {
         expect_eq("the profile's status afterwards", self.client.get(&self.profile)?.status, 200)?;
         self.running.signal(libc::SIGINT)?;
@@ -151,7 +151,7 @@ fn profile_served(test: &Context<'_>) -> Verdict {
     let answer = served.client.get(&served.profile)?;
     expect_eq("the status", answer.status, 200)?;
     expect_eq("Access-Control-Allow-Origin", answer.header("access-control-allow-origin").is_some(), true)?;
-    // Either the gzip itself, or JSON that HTTP packed.
+    // The body is either the gzip data itself, or JSON that HTTP has compressed.
     let profile = Profile::decode(answer.body.as_slice())?;
     expect_eq("samples", profile.count() as u64, served.recorded.profile.count() as u64)?;
     served.expect_alive()
@@ -212,9 +212,9 @@ fn source(test: &Context<'_>) -> Verdict {
     expect_eq("the source", answer.json()?["source"].as_str(), Some(text.as_str()))?;
     for other in ["/etc/passwd", "/proc/self/environ", "../../../../etc/passwd"] {
         let answer = ask(other)?;
-        let told = answer.text();
-        expect(!told.contains("root:") && !told.contains("PATH="), format_args!("{other} was served"))?;
-        expect(answer.json()?["error"].is_string(), format_args!("{other}: no error, but {told}"))?;
+        let text = answer.text();
+        expect(!text.contains("root:") && !text.contains("PATH="), format_args!("{other} was served"))?;
+        expect(answer.json()?["error"].is_string(), format_args!("{other}: no error, but {text}"))?;
     }
     served.expect_alive()
 }
@@ -238,7 +238,7 @@ fn assembly(test: &Context<'_>) -> Verdict {
     served.expect_alive()
 }
 
-/// The token: the first part of the paths.
+/// The token, which is the first part of the paths.
 fn token_of(served: &Served<'_>) -> String {
     served.base.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned()
 }
@@ -322,12 +322,12 @@ fn nonsense(test: &Context<'_>) -> Verdict {
             let answer = served.client.post(&format!("{}/{endpoint}", served.base), body)?;
             let what = format!("{endpoint} of {body:?}");
             let json = answer.json().map_err(|error| anyhow::anyhow!("{what}: {error}"))?;
-            let told = json["error"].is_string() || json["results"].is_array();
-            expect(told, format_args!("{what}: status {}, {json}", answer.status))?;
+            let is_answered = json["error"].is_string() || json["results"].is_array();
+            expect(is_answered, format_args!("{what}: status {}, {json}", answer.status))?;
         }
     }
     for request in ["GARBAGE\r\n\r\n", "GET\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"] {
-        // Any answer will do, or none: the server must only live on.
+        // Any answer or none is accepted. The server must only survive.
         drop(served.client.raw(request.as_bytes()));
     }
     served.expect_alive()
@@ -371,8 +371,8 @@ fn over_ssh(test: &Context<'_>) -> Verdict {
     expect(!opened.exists(), "a browser was opened")
 }
 
-/// The address in the browser's arguments does not contain the token, is of no use to another user, and works
-/// once.
+/// The address in the browser's arguments does not contain the token. Another user cannot use it, and it
+/// works only once.
 fn browser_link(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
     let (browser, opened) = browser::stand_in(test, "link")?;
@@ -390,9 +390,9 @@ fn browser_link(test: &Context<'_>) -> Verdict {
         let script = "exec 3<>/dev/tcp/127.0.0.1/$1; \
             printf 'GET %s HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nConnection: close\\r\\n\\r\\n' \"$2\" >&3; cat <&3";
         let other = test.program("bash").args(&["-c", script, "bash", &port.to_string(), path]);
-        let told = other.by_plain_user().run()?.succeeded()?.stdout_text();
-        expect(told.starts_with("HTTP/1.1 403 "), format_args!("another user gets {told}"))?;
-        expect(!told.contains(token), format_args!("another user gets the token: {told}"))?;
+        let output = other.by_plain_user().run()?.succeeded()?.stdout_text();
+        expect(output.starts_with("HTTP/1.1 403 "), format_args!("another user gets {output}"))?;
+        expect(!output.contains(token), format_args!("another user gets the token: {output}"))?;
     }
     let client = Client::new(port);
     let answer = client.get(path)?;
@@ -403,7 +403,7 @@ fn browser_link(test: &Context<'_>) -> Verdict {
     expect_eq("the status at the end", running.wait()?.code(), 0)
 }
 
-/// More of them than a server takes at once, none of which says anything.
+/// More connections than a server accepts at once, on which nothing is sent.
 fn silent_connections(test: &Context<'_>) -> Verdict {
     let served = serve(test)?;
     let connect = |_| std::net::TcpStream::connect(("127.0.0.1", served.client.port));
@@ -413,7 +413,8 @@ fn silent_connections(test: &Context<'_>) -> Verdict {
     served.expect_alive()
 }
 
-/// More connections of another user than there are places, made while the request on an older one of ours is still to come.
+/// Another user makes more connections than there are places. Meanwhile, an older connection of our own has
+/// not sent its request yet.
 fn flood_of_another_user(test: &Context<'_>) -> Verdict {
     need_root()?;
     let served = serve(test)?;
@@ -429,7 +430,7 @@ fn flood_of_another_user(test: &Context<'_>) -> Verdict {
     served.expect_alive()
 }
 
-/// A hostile profile that names another file to be shown.
+/// A hostile profile that names another file as a source.
 fn claimed_source(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "200"]).run_well()?;
     let file = recorded.profile.frame_of(|frame| frame.function == "alpha").and_then(|frame| frame.file);

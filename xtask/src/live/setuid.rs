@@ -1,4 +1,5 @@
-//! Programs whose files give privileges, which the kernel keeps from them under a tracer: that is said, and when.
+//! Programs whose files give privileges. Under a tracer the kernel does not give them, and a message says so
+//! at the right time.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,20 +19,20 @@ pub(super) const TESTS: &[Test] = &[
 /// The message about a program that loses its privileges.
 const WARNING: &str = "runs without the privileges that its file gives it";
 
-/// A filter that a plain user has installed takes away setuid as well: so the backend is chosen.
+/// The tests choose the backend, because a filter that a plain user installs takes away setuid as well.
 const BY_PTRACE: &[&str] = &["--backend", "ptrace"];
 
 /// A copy of a file that runs as root.
 fn setuid_copy(test: &Context<'_>, of: &Path, name: &str) -> Result<PathBuf, anyhow::Error> {
     let program = test.path(name);
-    // By another process: a child of a test beside this one, born just then, would hold the file for writing,
-    // and it could not be run.
+    // Another process copies the file. Otherwise, a child that a parallel test creates at this moment would
+    // hold the file open for writing, and the file could not be run.
     test.program("cp").path(of).path(&program).run()?.succeeded()?;
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755))?;
     Ok(program)
 }
 
-/// How often a program is warned about.
+/// The number of warnings about a program.
 fn warnings(finished: &Finished, program: &Path) -> usize {
     let warning = format!("warning: {} {WARNING}", program.display());
     finished.stderr.lines().filter(|line| line.starts_with(&warning)).count()
@@ -53,7 +54,7 @@ fn launched(test: &Context<'_>) -> Verdict {
     expect(!as_root.finished.stderr.contains("privileges"), "root was warned, too")
 }
 
-/// Of one that cannot start, only a warning before the attempt can be seen.
+/// If a program cannot start, only a warning before the attempt is visible.
 fn before_start(test: &Context<'_>) -> Verdict {
     need_root()?;
     let mut program = fs::read(test.workload("shares"))?;
@@ -71,7 +72,7 @@ fn before_start(test: &Context<'_>) -> Verdict {
     expect(!finished.stderr.contains("Sampling"), "it is said to be sampled")
 }
 
-/// The programs of a shell are known only when they run.
+/// The programs that a shell runs are only known when they run.
 fn in_script(test: &Context<'_>) -> Verdict {
     need_root()?;
     let programs =
@@ -86,7 +87,7 @@ fn in_script(test: &Context<'_>) -> Verdict {
     }
     let as_root = test.record_command(&["sh", "-c", &script]).options(BY_PTRACE).run_well()?;
     expect(!as_root.finished.stderr.contains("privileges"), "root was warned, too")?;
-    // A filter that takes away privileges from everybody is not the tracer's doing.
+    // If a filter takes away all privileges, that is not the tracer's fault.
     let filter = test.workload("deny_perf").display().to_string();
     let filtered = test.record_command(&["sh", "-c", &script]).by_plain_user();
     let filtered = filtered.with(|call| call.under(&[&filter])).run_well()?;

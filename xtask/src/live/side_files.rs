@@ -1,4 +1,4 @@
-//! Perf maps and jitdumps that another user may have written, and large ones: untrusted files are not used,
+//! Perf maps and jitdumps that another user may have written, and large ones. Untrusted files are not used,
 //! and a message says so.
 
 use std::fs::{self, File};
@@ -15,22 +15,23 @@ use super::invocation::{Finished, Invocation, PLAIN_USER, Running};
 use super::profile::Profile;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_perf_map_of_another_user_is_not_believed", of_another_user),
+    Test::new("a_perf_map_of_another_user_is_not_trusted", of_another_user),
     Test::new("a_perf_map_that_is_a_link_is_not_followed", link),
     Test::new("a_perf_map_that_is_a_fifo_is_not_opened", fifo),
-    Test::new("only_a_jitdump_that_is_believed_is_removed", jitdump),
+    Test::new("only_a_jitdump_that_is_trusted_is_removed", jitdump),
     Test::new("a_perf_map_beyond_memory_loses_no_profile", large_map).exclusive("takes much memory"),
     Test::new("what_a_jitdump_claims_takes_no_memory", large_claim),
     Test::new("a_file_with_anothers_id_does_not_name_theirs", same_id),
 ];
 
-/// The file that names the code in the workload's own file.
+/// The name of the generated code in the workload's own file.
 const NAME: &str = "made_here";
 
-/// A user that nothing here belongs to.
+/// A user id that owns nothing here.
 const STRANGER: u32 = 4711;
 
-/// A workload that has written its file and works on. In the end it is killed, and the file removed.
+/// A workload that has written its file and continues to work. At the end, it is killed and the file is
+/// removed.
 struct Target<'a> {
     running: Option<Running<'a>>,
     file: PathBuf,
@@ -54,7 +55,7 @@ impl<'a> Target<'a> {
         self.running.as_ref().map(|running| running.pid().to_string()).unwrap_or_default()
     }
 
-    /// Records it for a while.
+    /// Records the workload for a while.
     fn record(
         &self,
         test: &Context<'_>,
@@ -68,11 +69,11 @@ impl<'a> Target<'a> {
         Ok((Profile::read(&output)?, finished))
     }
 
-    /// Its file is not used, and that is said.
+    /// Checks that its file is not used, and that a message says so.
     fn expect_refused(&self, test: &Context<'_>, options: &[&str], why: &str) -> Verdict {
         let (profile, finished) = self.record(test, options, |call| call)?;
-        let told = format!("{} of process {} is not used: {why}", self.file.display(), self.pid());
-        expect_contains("stderr", &finished.stderr, &told)?;
+        let message = format!("{} of process {} is not used: {why}", self.file.display(), self.pid());
+        expect_contains("stderr", &finished.stderr, &message)?;
         expect(finished.stderr.matches("is not used").count() == 1, "it is said more than once")?;
         let functions = profile.functions();
         expect(!functions.keys().any(|name| is_name(name)), format_args!("it was used: {functions:?}"))
@@ -97,7 +98,7 @@ impl Drop for Target<'_> {
     }
 }
 
-/// The name in a perf map, or the one that the workload with a jitdump has for its code.
+/// Whether this is the name in a perf map, or the one that the workload with a jitdump gives its code.
 fn is_name(name: &str) -> bool {
     name == NAME || name == "dumped_code"
 }
@@ -138,7 +139,7 @@ fn jitdump(test: &Context<'_>) -> Verdict {
     chown(&target.file, Some(STRANGER), None)?;
     target.expect_refused(test, UNLINK, "it belongs to user 4711")?;
     chown(&target.file, Some(0), None)?;
-    // Another file in its place is not the one that is mapped, whatever its owner.
+    // Another file at the same path is not the mapped file, whoever owns it.
     let moved = test.path("moved");
     fs::rename(&target.file, &moved)?;
     fs::write(&target.file, "something else")?;
@@ -149,7 +150,7 @@ fn jitdump(test: &Context<'_>) -> Verdict {
     expect(!target.file.exists(), "it is still there")
 }
 
-/// Records with little memory. Its rings and threads take some of that, too.
+/// Limits the recorder's address space. Its rings and threads also use some of it.
 fn with_little_memory(call: Invocation<'_>) -> Invocation<'_> {
     call.under(&["sh", "-c", "ulimit -v 1000000; exec \"$0\" \"$@\""])
 }
@@ -166,7 +167,7 @@ fn large_map(test: &Context<'_>) -> Verdict {
     let (profile, finished) = target.record(test, &[], with_little_memory)?;
     expect_contains("stderr", &finished.stderr, "not all of the perf map")?;
     expect_contains("stderr", &finished.stderr, "--max-memory")?;
-    // Its beginning was read.
+    // The beginning of the map was read.
     let functions = profile.functions();
     expect(functions.contains_key(NAME), format_args!("no name: {functions:?}"))
 }
@@ -175,7 +176,7 @@ fn large_claim(test: &Context<'_>) -> Verdict {
     let target = Target::start(test, "dumped_code")?;
     let mut dump = append(&target.file)?;
     let before = dump.metadata()?.len();
-    // Lines for 4 GB of code, of which nothing but a hole is there.
+    // The header claims lines for 4 GB of code, but the file only has a hole there.
     dump.write_all(&[&2_u32.to_le_bytes()[..], &0xffff_fff0_u32.to_le_bytes(), &[0; 8]].concat())?;
     dump.set_len(before + 0xffff_fff0)?;
     let (profile, finished) = target.record(test, &[], with_little_memory)?;
@@ -188,7 +189,7 @@ fn append(path: &Path) -> Result<File, anyhow::Error> {
     File::options().append(true).open(path).with_context(|| format!("cannot append to {}", path.display()))
 }
 
-/// A plain user's program with the build id of root's, and other names in it.
+/// A plain user's program has the build id of root's program, but other names.
 fn same_id(test: &Context<'_>) -> Verdict {
     const MADE_UP: &[u8] = b"fake_loop";
     need_root()?;

@@ -1,4 +1,4 @@
-//! The names that samply leaves in a file beside a profile, of a program that is not here any more.
+//! The file with names that samply saves beside a profile, for a program that no longer exists.
 
 use std::fs;
 
@@ -14,13 +14,13 @@ use super::server::{link_of, parts_of};
 pub(super) const TESTS: &[Test] = &[
     Test::new("samplys_names_beside_a_profile_are_used", names).quick().parallel(),
     Test::new("samplys_names_are_served", served).parallel(),
-    Test::new("a_damaged_file_beside_a_profile_is_told_of", damaged).parallel(),
+    Test::new("a_damaged_file_beside_a_profile_is_reported", damaged).parallel(),
 ];
 
 const ADDRESSES: [u64; 3] = [0x1004, 0x1010, 0x2008];
 const BREAKPAD_ID: &str = "DFB8E43AF2423D73A453AEB6A777EF750";
 
-/// Writes a profile of a program that is gone, and samply's file beside it.
+/// Writes a profile of a missing program, and samply's file beside it.
 fn write(test: &Context<'_>, sidecar: &str) -> anyhow::Result<String> {
     let lib = json!({
         "name": "gone", "path": "/nonexistent/gone", "debugName": "gone", "debugPath": "/nonexistent/gone",
@@ -61,7 +61,7 @@ fn names(test: &Context<'_>) -> Verdict {
     let lines = test.nyquist(&["annotate", "inlined", &profile]).run()?.succeeded()?.stdout_text();
     expect_contains("the lines", &lines, "gone.c")?;
     expect_contains("the lines", &lines, "7")?;
-    // Without the file there are none.
+    // Without the file, there are no names.
     fs::remove_file(test.path("p.syms.json"))?;
     let report = test.nyquist(&["report", &profile]).run()?.succeeded()?;
     expect(!report.stdout_text().contains("outer"), report.stdout_text())
@@ -86,9 +86,9 @@ fn damaged(test: &Context<'_>) -> Verdict {
     for (text, reason) in [(wrong.to_string(), "there is no symbol 9"), ("{".to_owned(), "EOF")] {
         let profile = write(test, &text)?;
         let report = test.nyquist(&["report", &profile]).run()?.succeeded()?;
-        let told = report.stderr.clone();
-        expect_contains("what is told", &told, "p.syms.json are not used: ")?;
-        expect_contains("what is told", &told, reason)?;
+        let messages = report.stderr.clone();
+        expect_contains("messages", &messages, "p.syms.json are not used: ")?;
+        expect_contains("messages", &messages, reason)?;
         expect(!report.stdout_text().contains("outer"), report.stdout_text())?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Ctrl-C and its relatives: the command gets the first, the profile is always saved.
+//! Ctrl-C and similar signals: the command receives the first one, and the profile is always saved.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_background_child_does_not_keep_the_recorder", background_child),
 ];
 
-/// A recording of the waiting workload that has begun to wait.
+/// A recording of the waiting workload, which has begun to wait.
 struct Waiting<'a> {
     running: Running<'a>,
     profile: std::path::PathBuf,
@@ -66,7 +66,7 @@ fn default_action(test: &Context<'_>) -> Verdict {
 fn ignored(test: &Context<'_>) -> Verdict {
     let mut waiting = waiting(test, &["ignore"], true)?;
     waiting.running.press_ctrl_c()?;
-    // The second must be a second one to the recorder: a terminal merges signals that are still pending.
+    // The recorder must see a second signal. A terminal merges a signal with one that is still pending.
     let pid = waiting.running.pid();
     waiting.running.wait_until("the first SIGINT to be taken", || !is_pending(pid, libc::SIGINT))?;
     waiting.running.press_ctrl_c()?;
@@ -75,7 +75,7 @@ fn ignored(test: &Context<'_>) -> Verdict {
     expect_saved(&waiting.profile)
 }
 
-/// Whether a signal waits for a process, by its status file.
+/// Whether a signal is pending for a process, from its status file.
 pub(super) fn is_pending(pid: u32, signal: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let masks =
@@ -93,7 +93,7 @@ fn terminated(test: &Context<'_>) -> Verdict {
     expect_saved(&waiting.profile)
 }
 
-/// As wrappers do: only the recorder gets the signal, and it passes it on.
+/// Some wrappers send the signal only to the recorder, which passes it on.
 fn interrupted_alone(test: &Context<'_>) -> Verdict {
     let waiting = waiting(test, &["default"], false)?;
     waiting.running.signal(libc::SIGINT)?;
@@ -102,17 +102,18 @@ fn interrupted_alone(test: &Context<'_>) -> Verdict {
     expect_saved(&waiting.profile)
 }
 
-/// The compiler has much to look up. Wherever the signal comes after the command's end, the profile is saved.
+/// Looking up the compiler's names takes long. The profile is saved, whenever the signal comes after the
+/// command's end.
 fn during_symbolication(test: &Context<'_>) -> Verdict {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
     let rustc = format!("{}/bin/rustc", String::from_utf8(sysroot.stdout)?.trim());
     let source = crate::root().join("workloads/inlines.rs").display().to_string();
     let output = test.path("compiled").display().to_string();
-    let told = test.path("pid-of-the-command");
-    let script = format!("{rustc} --edition 2024 -O {source} -o {output}; echo $$ >{}", told.display());
+    let pid_file = test.path("pid-of-the-command");
+    let script = format!("{rustc} --edition 2024 -O {source} -o {output}; echo $$ >{}", pid_file.display());
     let prepared = test.record_command(&["sh", "-c", &script]).prepare();
     let running = prepared.call.start()?;
-    let pid = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
+    let pid = || fs::read_to_string(&pid_file).ok()?.trim().parse::<u32>().ok();
     running.wait_until("the command to end", || {
         pid().is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
     })?;
@@ -123,7 +124,7 @@ fn during_symbolication(test: &Context<'_>) -> Verdict {
     expect_measured(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
 }
 
-/// The recording ends with the command, not with the processes that it left behind.
+/// The recording ends with the command, although the command has left a process behind.
 fn background_child(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & exit 7"]).run()?;
     expect_eq("the status", recorded.finished.code(), 7)?;

@@ -1,4 +1,5 @@
-//! Recordings of Android's simpleperf, whose program for Linux records here too: from `PEERS_DIR`, or wherever it is found.
+//! Recordings of Android's simpleperf, which also records on Linux. The program comes from `PEERS_DIR` or
+//! from PATH.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ fn import(test: &Context<'_>, recording: &Path, options: &[&str]) -> Result<(Pro
     Ok((Profile::read(&profile)?, finished.stderr))
 }
 
-/// How often each call chain occurs, innermost function first, by simpleperf's output.
+/// How often each call chain occurs in simpleperf's output, innermost function first.
 fn its_chains(test: &Context<'_>, recording: &Path) -> Result<BTreeMap<String, usize>, Stop> {
     let call = test.program(simpleperf()).args(&["report-sample", "--show-callchain", "-i"]).path(recording);
     let text = call.run()?.succeeded()?.stdout_text();
@@ -55,7 +56,8 @@ fn our_chains(profile: &Profile) -> BTreeMap<String, usize> {
     counted(profile.stacks().map(|(frames, _)| names(frames)))
 }
 
-/// The chains of the workload's own functions. The names of others depend on the source of their symbols.
+/// Counts the chains of the workload's own functions. The names of other functions depend on the source of
+/// their symbols.
 fn counted(chains: impl Iterator<Item = Vec<String>>) -> BTreeMap<String, usize> {
     const OWN: [&str; 5] = ["alpha", "beta", "gamma_", "middle", "main"];
     let mut counts = BTreeMap::new();

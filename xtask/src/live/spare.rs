@@ -1,5 +1,5 @@
-//! Whether the machine had CPU time to spare while something was recorded, because a recorder is late on a
-//! busy machine. And how much of it a hypervisor has kept.
+//! Whether the machine had spare CPU time during a recording, because a recorder is late on a busy machine.
+//! And how much CPU time a hypervisor has taken.
 
 use std::ops::RangeInclusive;
 
@@ -7,15 +7,15 @@ use anyhow::{Context as _, Result};
 
 use super::expect::{Verdict, expect_measured};
 
-/// The part of one CPU that has to be idle, in total, so that a woken thread gets a CPU at once.
+/// The part of one CPU that must be idle, over all CPUs, so that a woken thread gets a CPU at once.
 const LEAST_IDLE: f64 = 0.5;
-/// The part of the time for which a hypervisor may hold CPUs that want to run.
+/// The maximum part of the time for which a hypervisor may hold CPUs that want to run.
 const MOST_STOLEN: f64 = 0.01;
 
 /// The kernel's ticks in a second (`sysconf(_SC_CLK_TCK)`).
 const TICKS: f64 = 100.0;
 
-/// The kernel's counts of all CPUs' time (`proc_stat(5)`), in its ticks.
+/// The kernel's count of the time of all CPUs (`proc_stat(5)`), in its ticks.
 #[derive(Clone, Copy)]
 struct Times {
     all: f64,
@@ -30,13 +30,13 @@ impl Times {
 
     fn parse(stat: &str) -> Option<Self> {
         let words = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-        // The time of guests, after these eight, is a part of others.
+        // The fields after these eight are the time of guests, which other fields already contain.
         let times: Vec<f64> = words.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
         let [_user, _nice, _system, idle, _iowait, _irq, _softirq, stolen] = times[..] else { return None };
         Some(Self { all: times.iter().sum(), idle, stolen })
     }
 
-    /// Whether there was time to spare on so many CPUs since an earlier count.
+    /// Whether there was spare time on this many CPUs since an earlier count.
     fn had_spare_since(self, before: Self, cpus: usize) -> bool {
         let all = self.all - before.all;
         let part = |now: f64, before: f64| if all > 0.0 { (now - before) / all } else { 0.0 };
@@ -45,16 +45,16 @@ impl Times {
     }
 }
 
-/// The result of a run, and the state of the machine meanwhile.
+/// The result of a run, and the state of the machine during the run.
 pub(super) struct Watched<T> {
     pub(super) result: T,
-    /// Whether there was CPU time to spare.
+    /// Whether there was spare CPU time.
     pub(super) had_spare_time: bool,
     /// For how many seconds the hypervisor held CPUs that wanted to run.
     pub(super) stolen: f64,
 }
 
-/// Runs something.
+/// Runs a function, and observes the machine meanwhile.
 pub(super) fn watched<T, E: From<anyhow::Error>>(
     run: impl FnOnce() -> Result<T, E>,
 ) -> Result<Watched<T>, E> {
@@ -65,7 +65,7 @@ pub(super) fn watched<T, E: From<anyhow::Error>>(
     Ok(Watched { result, had_spare_time, stolen: (now.stolen - before.stolen) / TICKS })
 }
 
-/// Runs something, up to three times if the machine had no CPU time to spare meanwhile. The last run counts.
+/// Runs a function, up to three times if the machine had no spare CPU time meanwhile. The last run counts.
 pub(super) fn with_spare_time<T, E: From<anyhow::Error>>(
     mut run: impl FnMut() -> Result<T, E>,
 ) -> Result<Watched<T>, E> {
@@ -79,8 +79,8 @@ pub(super) fn with_spare_time<T, E: From<anyhow::Error>>(
 }
 
 impl<T> Watched<T> {
-    /// Fails unless there are as many samples as clocks give at a rate in Hz. These clocks run on while the
-    /// hypervisor holds a CPU, but a program's own CPU time does not.
+    /// Fails unless the number of samples fits to the CPU time and the rate in Hz. The sampling clocks go on
+    /// while the hypervisor holds a CPU, but a program's own CPU time does not.
     pub(super) fn expect_samples(&self, found: f64, used: f64, rate: f64, tolerance: f64) -> Verdict {
         let due = due(used, self.stolen, rate, tolerance);
         expect_measured(

@@ -1,4 +1,5 @@
-//! Debug info that compilers leave in files of their own (split DWARF): single `.dwo` files and `.dwp` packages.
+//! Debug info that compilers write into separate files (split DWARF): single `.dwo` files and `.dwp`
+//! packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("split_debug_info_in_another_root_is_used", in_another_root),
 ];
 
-/// A program with an inlined function, whose name is in the debug info alone.
+/// The source of a program with an inlined function, whose name is only in the debug info.
 fn source(inlined: &str) -> String {
     format!(
         "#include <time.h>\n\
@@ -41,14 +42,15 @@ fn succeeds(folder: &Path, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The program that makes packages.
+/// The name of a program that makes packages.
 fn packer() -> Option<&'static str> {
     let is_there =
         |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|it| it.status.success());
     ["dwp", "llvm-dwp"].into_iter().find(is_there)
 }
 
-/// Compiles a program in a folder of the test; its `.dwo` file is in `objects` there. Old packers do not know version 5.
+/// Compiles a program in a folder of the test. Its `.dwo` file is in `objects` there. Old packers do not
+/// support version 5.
 fn compiled(test: &Context<'_>, folder: &str, inlined: &str) -> Result<PathBuf> {
     let folder = test.path(folder);
     fs::create_dir_all(folder.join("objects"))?;
@@ -61,7 +63,7 @@ fn compiled(test: &Context<'_>, folder: &str, inlined: &str) -> Result<PathBuf> 
     Ok(folder)
 }
 
-/// Whether a recording of the program has the inlined function's name; and the output of `-v`.
+/// Whether a recording of the program has the inlined function's name, and the messages of `-v`.
 fn is_named(test: &Context<'_>, program: &Path, inlined: &str, options: &[&str]) -> Result<(bool, String)> {
     let options = [&["--no-cache", "-v"], options].concat();
     let recorded = test.record_command(&[&program.display().to_string()]).options(&options).run_well()?;
@@ -82,7 +84,7 @@ fn package(test: &Context<'_>) -> Verdict {
     fs::rename(folder.join("objects"), folder.join("gone"))?;
     expect(is_named(test, &program, "scramble", &[])?.0, "the package beside the program is not used")?;
     expect_contains("with the package", &doctor()?, IN_PACKAGE)?;
-    // In a folder of the user's.
+    // The package is in a folder that an option names.
     let symbols = test.path("symbols");
     fs::create_dir_all(&symbols)?;
     fs::rename(folder.join("split.dwp"), symbols.join("split.dwp"))?;
@@ -90,20 +92,20 @@ fn package(test: &Context<'_>) -> Verdict {
     let symbols = symbols.display().to_string();
     let named = is_named(test, &program, "scramble", &["--symbol-dir", &symbols])?.0;
     expect(named, "the package in --symbol-dir is not used")?;
-    // Another program's.
+    // The package belongs to another program.
     let other = compiled(test, "other", "stir")?;
     succeeds(&other, &["timeout", "60", packer, "-e", "split", "-o", "split.dwp"])?;
     fs::copy(other.join("split.dwp"), folder.join("split.dwp"))?;
-    let (_, told) = is_named(test, &program, "stir", &[])?;
-    expect_contains("of another program's package", &told, "split.dwp: another file (none of the units")?;
+    let (_, messages) = is_named(test, &program, "stir", &[])?;
+    expect_contains("of another program's package", &messages, "split.dwp: another file (none of the units")?;
     expect(!doctor()?.contains(IN_PACKAGE), "doctor says that a package is used which is another program's")?;
-    // The single file, beside the program.
+    // The single file lies beside the program.
     fs::remove_file(folder.join("split.dwp"))?;
     fs::copy(folder.join("gone/in.dwo"), folder.join("in.dwo"))?;
     expect(is_named(test, &program, "scramble", &[])?.0, "the .dwo file beside the program is not used")
 }
 
-/// The program and its package are in a file system that only the program's mount namespace has.
+/// Tests both forms of split debug info that rustc makes: packed and unpacked.
 fn rust(test: &Context<'_>) -> Verdict {
     for kind in ["packed", "unpacked"] {
         let folder = test.path(kind);
@@ -116,8 +118,8 @@ fn rust(test: &Context<'_>) -> Verdict {
         let rustc = with_tool_chain(test, test.program("rustc"));
         let rustc = rustc.args(&["-g", "-C", "opt-level=2", "-C", &split, "--out-dir"]).path(&folder);
         rustc.path(&folder.join("busy.rs")).run()?.succeeded()?;
-        let (named, told) = is_named(test, &folder.join("busy"), "scramble", &[])?;
-        expect(named, format_args!("{kind}: the inlined function has no name: {told}"))?;
+        let (named, messages) = is_named(test, &folder.join("busy"), "scramble", &[])?;
+        expect(named, format_args!("{kind}: the inlined function has no name: {messages}"))?;
     }
     Ok(())
 }
@@ -140,12 +142,12 @@ fn by_cargo(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The files of split debug info are where the program is compiled and run: in a root folder that the recorder does not see.
+/// The split debug info is at a path in another root folder, which the recorder does not see.
 fn in_another_root(test: &Context<'_>) -> Verdict {
     need_root()?;
     let folder = compiled(test, "elsewhere", "whirl")?;
     let (seen, program) = (folder.display(), folder.join("split"));
-    // The folder is a mount of the program's own, which is over the folder that the recorder sees.
+    // The program mounts the folder at a path where the recorder sees an empty folder.
     let kept = test.path("kept");
     fs::rename(&folder, &kept)?;
     fs::create_dir(&folder)?;

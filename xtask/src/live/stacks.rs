@@ -45,7 +45,8 @@ pub(super) const TESTS: &[Test] = &[
         coroutine(test, "coroutine-static", &[], IN_COROUTINE)
     }),
     Test::new("a_coroutines_root_is_named_by_frame_pointers", |test| {
-        // Of a leaf without a frame, frame pointers lead past its caller: that is `in_coroutine`, where it asks for the time.
+        // In a leaf without a frame, frame pointers skip its caller. That is `in_coroutine` when it reads the
+        // time.
         coroutine(test, "coroutine-fp", &["--call-graph", "fp"], &["body"])
     }),
     Test::new("frame_pointers_name_what_a_handler_returns_to", signal_return_by_frame_pointers),
@@ -64,26 +65,26 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("kernel_frames_lie_on_top_of_their_user_frames", kernel_on_user),
 ];
 
-/// How many samples may be outside, at process start (the dynamic loader) and end.
+/// How many samples may have other roots, at the start (the dynamic loader) and the end of the process.
 const EDGE_SAMPLES: usize = 4;
 
-/// Whether a stack was walked to a user program's outermost frame.
+/// Whether a stack was walked to the outermost frame of a user program.
 pub(super) fn begins_at_start(stack: &[&Frame]) -> bool {
     stack.first().is_some_and(|frame| frame.function == "_start")
 }
 
-/// Whether the kernel is replacing the process's program, or ending it: then there is no user code to be rooted in, for as long as
-/// that takes.
+/// Whether the kernel is replacing the process's program or ending the process. During that time, there is no
+/// user code as the root.
 fn is_between_programs(stack: &[&Frame]) -> bool {
     let replaces = |frame: &&Frame| ["bprm_execve", "do_exit"].contains(&frame.function.as_str());
     stack.iter().all(|frame| frame.category == "Kernel") && stack.iter().any(replaces)
 }
 
-/// Every sample is rooted, none is left out: the loader's own `_start` counts as well as the program's. Only kernel work
-/// before the program exists (exec) has no user root.
+/// Checks that every sample has a root, and none is left out. The loader's own `_start` counts as well as the
+/// program's. Only kernel work before the program exists (exec) has no user root.
 pub(super) fn expect_roots(profile: &Profile, fits: impl Fn(&[&Frame]) -> bool) -> Verdict {
-    // Samples are counted, and not their time, because the first one after the hypervisor has held the CPU
-    // includes that time, too.
+    // Samples are counted instead of their time, because the first sample after the hypervisor has held the
+    // CPU includes that time, too.
     let other = profile.stacks().filter(|(stack, _)| !fits(stack) && !is_between_programs(stack)).count();
     let roots = profile.roots();
     expect(
@@ -108,7 +109,7 @@ fn roots(test: &Context<'_>, workload: &str) -> Verdict {
     )
 }
 
-/// Whether the names hold the wanted ones, in this order.
+/// Whether the names contain the wanted ones, in this order.
 pub(super) fn in_order(names: &[&str], wanted: &[&str]) -> bool {
     let mut rest = names.iter();
     wanted.iter().all(|wanted| rest.any(|name| name == wanted))
@@ -129,7 +130,8 @@ fn rust_roots(test: &Context<'_>, workload: &str) -> Verdict {
     )
 }
 
-/// The C library's own two frames, whatever it calls them, then the thread's function.
+/// The stack begins with two frames of the C library, whatever their names are. Then comes the thread's
+/// function.
 fn thread_roots(test: &Context<'_>, workload: &str) -> Verdict {
     let recorded = test.record(&[workload, "800"]).run_well()?;
     for name in ["worker-half", "worker-third"] {
@@ -155,7 +157,7 @@ fn thread_roots(test: &Context<'_>, workload: &str) -> Verdict {
     Ok(())
 }
 
-/// A stack in words, for messages.
+/// A stack as text, for messages.
 fn describe(stack: &[&Frame]) -> String {
     let names: Vec<&str> = stack.iter().take(12).map(|frame| frame.function.as_str()).collect();
     names.join(" > ")
@@ -173,8 +175,8 @@ fn callers_in_order(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// When a stack grows, the page at the stack pointer is not there while it is made, and the kernel can copy
-/// nothing. The function is known all the same, and its callers are shown as missing.
+/// When a stack grows, the page at the stack pointer does not exist until the kernel makes it. So the kernel
+/// can copy nothing then. The function is still known, and the stack is marked as truncated.
 fn fault_at_stack_pointer(test: &Context<'_>) -> Verdict {
     need_root()?;
     let script = format!("for i in $(seq 100); do {} 1 4000; done", test.workload("recursion").display());
@@ -204,11 +206,11 @@ fn recursion(test: &Context<'_>, workload: &str, depth: usize) -> Verdict {
     let accounted = if fits_a_copy { complete } else { complete + truncated };
     let verdict = expect_share("complete or truncated stacks", accounted, wanted, recorded.profile.count());
     with_note(verdict, format_args!("roots: {roots:?}"))?;
-    // Whatever is not accounted for must still be rooted, not cut.
+    // All other stacks must have a root, too, and not be cut.
     expect_roots(&recorded.profile, |stack| begins_at_start(stack) || is_truncated(stack))
 }
 
-/// A root that says that the stack was not finished, and why.
+/// Whether the root says that the stack was not finished, and gives the reason.
 pub(super) fn is_truncated(stack: &[&Frame]) -> bool {
     let reason =
         |name: &str| name.strip_prefix("(truncated").map(|rest| rest.trim_matches([':', ')', ' ']).len());
@@ -237,8 +239,8 @@ fn signal_frame(test: &Context<'_>, workload: &str) -> Verdict {
     )
 }
 
-/// A stack with a handler on a stack of its own has a root that says so. The handler's return address has its
-/// name if there are symbols.
+/// If a handler runs on a separate stack, the root says so. The handler's return address has its name if
+/// there are symbols.
 fn own_stack(test: &Context<'_>, workload: &str) -> Verdict {
     const ON_ANOTHER_STACK: &str = "(truncated: interrupted code is on another stack)";
     let recorded = test.record(&[workload, "400"]).run_well()?;
@@ -253,10 +255,10 @@ fn own_stack(test: &Context<'_>, workload: &str) -> Verdict {
     with_note(verdict, format_args!("roots: {:?}", profile.roots()))
 }
 
-/// The functions of the coroutine's stacks.
+/// The functions on the coroutine's stack.
 const IN_COROUTINE: &[&str] = &["body", "in_coroutine"];
 
-/// The frames beyond the handler depend on the interrupted code; its return address does not.
+/// The frames beyond the handler depend on the interrupted code, but its return address does not.
 fn signal_return_by_frame_pointers(test: &Context<'_>) -> Verdict {
     let recorded =
         test.record(&["signal_frame-fp-static", "400"]).options(&["--call-graph", "fp"]).run_well()?;
@@ -271,7 +273,8 @@ fn signal_return_by_frame_pointers(test: &Context<'_>) -> Verdict {
     expect(all > 0.3 && named > 0.98 * all, format_args!("{named} of {all}; roots: {:?}", profile.roots()))
 }
 
-/// The stack ends where `makecontext` has made it begin. A C library without its symbols has a stand-in for the name there.
+/// The stack ends where `makecontext` has made it begin. If the C library has no symbols, a stand-in replaces
+/// the name.
 fn coroutine(test: &Context<'_>, workload: &str, options: &[&str], functions: &[&str]) -> Verdict {
     let recorded = test.record(&[workload, "400"]).options(options).run_well()?;
     let profile = &recorded.profile;
@@ -291,20 +294,20 @@ fn no_cfi(test: &Context<'_>) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         in_order(&names, &["_start", "main", "calls_leaf", "leaf_without_cfi"])
     });
-    let told = recorded.profile.share_of_stacks(is_truncated);
+    let truncated = recorded.profile.share_of_stacks(is_truncated);
     let wanted = recorded.true_share("leaf_without_cfi")?;
     let roots = recorded.profile.roots();
-    println!("        no_cfi: {held:.3} complete, {told:.3} truncated");
+    println!("        no_cfi: {held:.3} complete, {truncated:.3} truncated");
     let verdict = expect_share(
         "the leaf with its callers, or truncated",
-        held + told,
+        held + truncated,
         wanted,
         recorded.profile.count(),
     );
-    with_note(verdict, format_args!("{told:.3} say that they are truncated; roots: {roots:?}"))
+    with_note(verdict, format_args!("{truncated:.3} say that they are truncated; roots: {roots:?}"))
 }
 
-/// The frame pointer in the leaf is its caller's: that step leads to main, past the caller itself.
+/// The frame pointer in the leaf is its caller's. So following it leads to main, and skips the caller.
 fn no_cfi_frame_pointers(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["no_cfi-fp", "500"]).run_well()?;
     let held = recorded.profile.share_of_stacks(|stack| {
@@ -316,7 +319,8 @@ fn no_cfi_frame_pointers(test: &Context<'_>) -> Verdict {
     with_note(verdict, format_args!("roots: {:?}", recorded.profile.roots()))
 }
 
-/// Between functions there are pieces of code that only their instructions describe, in the process's memory alone.
+/// Between functions there are pieces of code that exist only in the process's memory. Only their
+/// instructions describe how to unwind them.
 fn made_code(test: &Context<'_>, options: &[&str]) -> Verdict {
     let recorded = test.record(&["trampolines", "600"]).options(options).run_well()?;
     let profile = &recorded.profile;
@@ -326,12 +330,13 @@ fn made_code(test: &Context<'_>, options: &[&str]) -> Verdict {
         let made = names.iter().filter(|name| name.starts_with("0x")).count();
         made == 2 && in_order(&names, &["_start", "main", "outer", "middle", "inner"])
     });
-    // Time without samples says nothing of stacks.
+    // Time without samples says nothing about stacks.
     let held = profile.of_taken(held);
     expect_share("through both pieces", held, recorded.true_share("inner")?, profile.equal_count())
 }
 
-/// A program of a C library that calls back and has no unwind information itself. The library for dynamic programs is stripped.
+/// A program whose C library calls back into it, and has no unwind information. The shared library is also
+/// stripped.
 fn musl(test: &Context<'_>, flags: &[&str]) -> Verdict {
     let recorded = record_musl(test, flags)?;
     expect_roots(&recorded.profile, begins_at_start)?;
@@ -340,7 +345,7 @@ fn musl(test: &Context<'_>, flags: &[&str]) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         in_order(&names, &["_start", "main", "sorts", "compares"])
     });
-    // A file system with many recent deletions searches long for a free inode. The program's truth does not
+    // A file system with many recent deletions takes long to find a free inode. The program's truth does not
     // include that time.
     let held = held / (1.0 - recorded.profile.total_share("truth_write"));
     expect_share("through the library", held, recorded.true_share("compares")?, recorded.profile.count())
@@ -356,7 +361,7 @@ fn record_musl(test: &Context<'_>, flags: &[&str]) -> Result<Recorded, Stop> {
     Ok(test.record_command(&[&program.display().to_string(), "100"]).run_well()?)
 }
 
-/// That no stack was cut.
+/// Checks that no stack was cut.
 fn expect_whole(profile: &Profile) -> Verdict {
     let cut = profile.stacks().filter(|(stack, _)| is_truncated(stack)).count();
     expect(cut <= EDGE_SAMPLES, format_args!("{cut} of {} stacks are cut", profile.count()))
@@ -411,15 +416,16 @@ fn kernel_on_user(test: &Context<'_>) -> Verdict {
     expect_roots(&recorded.profile, begins_at_start)
 }
 
-/// The names of reading /dev/zero in kernels of different ages.
+/// The function that reads /dev/zero, in kernels of different ages.
 const ZERO_READERS: &[&str] = &["read_zero", "read_iter_zero"];
 
-/// Kernel frames have their category, their names, and their place above the user's frames.
+/// Checks that kernel frames have their category and their names, and lie above the user's frames.
 pub(super) fn expect_kernel_frames(recorded: &Recorded) -> Verdict {
     let profile = &recorded.profile;
     let truth = recorded.truth()?;
     let kernel = |stack: &[&Frame]| stack.last().is_some_and(|frame| frame.category == "Kernel");
-    // The truth is the kernel's accounting by ticks, so half a tenth more than the binomial is honest.
+    // The truth is the kernel's accounting by ticks. So the tolerance is 0.08, which is larger than the
+    // binomial one.
     let found = profile.share_of_stacks(kernel);
     let wanted = truth.system / truth.cpu;
     expect_measured(found > wanted - 0.08, format_args!("kernel share {found:.3}, accounted {wanted:.3}"))?;

@@ -1,4 +1,5 @@
-//! `nyquist stat`: its counts are those of perf and of the kernel's own account, and the command is left alone.
+//! `nyquist stat`: its counts are compared with those of perf and the kernel, and the command is not
+//! disturbed.
 
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("threads_are_counted_where_perf_is_refused", threads_where_refused).parallel(),
     Test::new("threads_are_counted_across_exec", threads_across_exec).parallel(),
     Test::new("a_command_with_counted_threads_is_controlled", threads_controlled).parallel(),
-    Test::new("threads_that_are_too_many_are_told", threads_too_many).parallel(),
+    Test::new("threads_that_are_too_many_are_reported", threads_too_many).parallel(),
     Test::new("calls_in_threads_add_up_to_all_calls", probes_by_thread).parallel(),
     Test::new("calls_of_a_function_are_counted", probes).quick().parallel(),
     Test::new("a_wrong_event_is_pointed_at", wrong_event).quick().parallel(),
@@ -45,7 +46,7 @@ fn stat(test: &Context<'_>, options: &[&str], command: &[&str]) -> Result<Value,
     Ok(serde_json::from_slice(&std::fs::read(&output)?)?)
 }
 
-/// The value of an event by `perf stat -x,`.
+/// The value of an event that `perf stat -x,` prints.
 fn by_perf(test: &Context<'_>, event: &str, command: &[&str]) -> Result<f64, Stop> {
     let output = test.fresh("perf.csv");
     let call = test.program("perf").args(&["stat", "-x,", "-e", event, "-o"]).path(&output).args(&["--"]);
@@ -104,45 +105,46 @@ fn family(test: &Context<'_>) -> Verdict {
 
 fn plain_user(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
-    let told =
+    let finished =
         test.nyquist(&["stat", "sh", "-c", "sleep 0.02; sleep 0.02"]).by_plain_user().run()?.succeeded()?;
-    expect_contains("stderr", &told.stderr, "page-faults:u")?;
-    expect_eq("times that `:u` is explained", told.stderr.matches("`:u` counts user code alone").count(), 1)?;
-    let switches = told.stderr.lines().find(|line| line.contains("context-switches")).unwrap_or_default();
+    expect_contains("stderr", &finished.stderr, "page-faults:u")?;
+    let explained = finished.stderr.matches("`:u` counts user code alone").count();
+    expect_eq("times that `:u` is explained", explained, 1)?;
+    let switches = finished.stderr.lines().find(|line| line.contains("context-switches")).unwrap_or_default();
     let count = switches.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
     expect(count.is_some_and(|count| count >= 2), format_args!("switches of two sleeps: `{switches}`"))
 }
 
 fn refused(test: &Context<'_>) -> Verdict {
     let deny = test.workload("deny_perf").display().to_string();
-    let told = test.nyquist(&["stat", "true"]).under(&[&deny]).run()?.succeeded()?;
+    let finished = test.nyquist(&["stat", "true"]).under(&[&deny]).run()?.succeeded()?;
     for part in ["wall time", "user time", "page-faults", "perf_event_open is refused"] {
-        expect_contains("stderr", &told.stderr, part)?;
+        expect_contains("stderr", &finished.stderr, part)?;
     }
-    expect_eq("times that this is said", told.stderr.matches("refused").count(), 1)
+    expect_eq("times that this is said", finished.stderr.matches("refused").count(), 1)
 }
 
 fn transparent(test: &Context<'_>) -> Verdict {
     for (script, status) in [("echo out; exit 7", 7), ("echo out; kill -TERM $$", 143), ("echo out", 0)] {
-        let told = test.nyquist(&["stat", "sh", "-c", script]).run()?;
-        expect_eq("the status", told.code(), status)?;
-        expect_eq("stdout", told.stdout_text(), "out\n".to_owned())?;
-        expect_contains("stderr", &told.stderr, "wall time")?;
+        let finished = test.nyquist(&["stat", "sh", "-c", script]).run()?;
+        expect_eq("the status", finished.code(), status)?;
+        expect_eq("stdout", finished.stdout_text(), "out\n".to_owned())?;
+        expect_contains("stderr", &finished.stderr, "wall time")?;
     }
-    let told = test.nyquist(&["stat", "/no/such/program"]).run()?;
-    expect_eq("the status", told.code(), 127)?;
+    let finished = test.nyquist(&["stat", "/no/such/program"]).run()?;
+    expect_eq("the status", finished.code(), 127)?;
     let json = test.nyquist(&["stat", "--json", "true"]).run()?.succeeded()?;
     let json: Value = serde_json::from_str(&json.stdout_text()).map_err(anyhow::Error::from)?;
     expect_eq("the runs", json["runs"].as_u64(), Some(1))
 }
 
 fn failed_run(test: &Context<'_>) -> Verdict {
-    let told = test.nyquist(&["stat", "-r", "3", "sh", "-c", "echo x; exit 3"]).run()?;
-    expect_eq("the status", told.code(), 3)?;
-    expect_eq("the runs", told.stdout_text(), "x\n".to_owned())?;
-    expect_contains("stderr", &told.stderr, "failed with 3: 2 runs left out (-i goes on)")?;
-    let told = test.nyquist(&["stat", "-i", "-r", "3", "sh", "-c", "echo x; exit 3"]).run()?;
-    expect_eq("the runs", told.stdout_text(), "x\nx\nx\n".to_owned())
+    let finished = test.nyquist(&["stat", "-r", "3", "sh", "-c", "echo x; exit 3"]).run()?;
+    expect_eq("the status", finished.code(), 3)?;
+    expect_eq("the runs", finished.stdout_text(), "x\n".to_owned())?;
+    expect_contains("stderr", &finished.stderr, "failed with 3: 2 runs left out (-i goes on)")?;
+    let finished = test.nyquist(&["stat", "-i", "-r", "3", "sh", "-c", "echo x; exit 3"]).run()?;
+    expect_eq("the runs", finished.stdout_text(), "x\nx\nx\n".to_owned())
 }
 
 fn runs(test: &Context<'_>) -> Verdict {
@@ -184,12 +186,12 @@ fn compared(test: &Context<'_>) -> Verdict {
 fn intervals(test: &Context<'_>) -> Verdict {
     let work = test.workload("parts").display().to_string();
     let call = test.nyquist(&["stat", "-I", "50", "--json", "-e", "task-clock", &work, "100", "150", "100"]);
-    let told = call.run()?.succeeded()?.stdout_text();
-    let lines: Vec<Value> = told.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let output = call.run()?.succeeded()?.stdout_text();
+    let lines: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let Some((whole, intervals)) = lines.split_last() else {
-        return Err(anyhow::anyhow!("no JSON: {told}").into());
+        return Err(anyhow::anyhow!("no JSON: {output}").into());
     };
-    expect(intervals.len() >= 3, format_args!("{} intervals: {told}", intervals.len()))?;
+    expect(intervals.len() >= 3, format_args!("{} intervals: {output}", intervals.len()))?;
     let sum: f64 = intervals.iter().filter_map(|line| line["events"][0]["value"].as_f64()).sum();
     let whole = mean(whole, "task-clock")?;
     expect((sum - whole).abs() <= 0.01 * whole + 1e6, format_args!("the sum {sum} of {whole}"))
@@ -210,7 +212,7 @@ fn attached(test: &Context<'_>) -> Verdict {
     expect_eq("the status", stopped.code(), 0)
 }
 
-/// What a thread of `counted_threads` says of itself: its name, its number, and the faults that the kernel has counted of it.
+/// What a thread of `counted_threads` prints: its name, its id, and the kernel's count of its page faults.
 type Said = (String, u64, f64);
 
 fn said(output: &str) -> Vec<Said> {
@@ -221,7 +223,7 @@ fn said(output: &str) -> Vec<Said> {
     output.lines().filter_map(thread).collect()
 }
 
-/// A count of the thread of a name in the JSON, and the thread's number.
+/// The count for a thread with this name in the JSON, and the thread's id.
 fn of_thread(json: &Value, name: &str, event: &str) -> Result<(f64, u64), anyhow::Error> {
     let rows = json["events"].as_array().into_iter().flatten();
     let row = rows.into_iter().find(|row| row["event"] == event && row["thread"]["name"] == name);
@@ -229,17 +231,17 @@ fn of_thread(json: &Value, name: &str, event: &str) -> Result<(f64, u64), anyhow
     count.ok_or_else(|| anyhow::anyhow!("no count of {event} of {name} in {json}"))
 }
 
-/// Compares the counts of a run with what the threads say of themselves.
-fn expect_threads_counted(told: &Finished, events: [&str; 2]) -> Verdict {
-    let said = said(&told.stdout_text());
-    let json = told.stdout_text();
+/// Compares the counts of a run with what the threads print.
+fn expect_threads_counted(finished: &Finished, events: [&str; 2]) -> Verdict {
+    let said = said(&finished.stdout_text());
+    let json = finished.stdout_text();
     let json = json.find('{').map_or("", |begin| &json[begin..]);
     let json: Value = serde_json::from_str(json).map_err(anyhow::Error::from)?;
     expect_eq("the threads that said something", said.len(), 3)?;
     for (name, tid, faults) in said {
         let (counted, counted_tid) = of_thread(&json, &name, events[1])?;
         expect_eq("the number of the thread", counted_tid, tid)?;
-        // Its end touches a page more, or none.
+        // The end of a thread touches at most one more page.
         expect((counted - faults).abs() <= 3.0, format_args!("{name}: {counted} faults of {faults}"))?;
         let number = name.strip_prefix("worker-").and_then(|number| number.parse::<f64>().ok());
         let (clock, wanted) =
@@ -249,11 +251,11 @@ fn expect_threads_counted(told: &Finished, events: [&str; 2]) -> Verdict {
             format_args!("{name}: {clock} ms of {wanted}"),
         )?;
     }
-    // The child that has become another program is a thread, too.
+    // The child that calls exec also counts as a thread.
     expect(of_thread(&json, "true", events[1])?.0 > 10.0, "the child has touched no page")
 }
 
-/// Runs the three threads without a wait.
+/// A call that runs the three threads, which do not have to wait.
 fn counted_threads<'a>(test: &'a Context<'_>, options: &[&str]) -> Result<Invocation<'a>, anyhow::Error> {
     let go = test.path("go");
     std::fs::write(&go, "")?;
@@ -264,9 +266,9 @@ fn counted_threads<'a>(test: &'a Context<'_>, options: &[&str]) -> Result<Invoca
 
 fn threads_of_command(test: &Context<'_>) -> Verdict {
     super::expect::need_root()?;
-    let told = counted_threads(test, &[])?.run()?.succeeded()?;
-    expect_threads_counted(&told, ["task-clock", "page-faults"])?;
-    // perf counts the threads of a process that runs, and no others.
+    let finished = counted_threads(test, &[])?.run()?.succeeded()?;
+    expect_threads_counted(&finished, ["task-clock", "page-faults"])?;
+    // perf counts only the threads of a process that runs already.
     let go = test.fresh("go-later");
     let threads = test.program(test.workload("counted_threads")).path(&go).start()?;
     let pid = threads.pid().to_string();
@@ -285,7 +287,7 @@ fn threads_of_command(test: &Context<'_>) -> Verdict {
     for (name, tid, faults) in said {
         let line = text.lines().find(|line| line.starts_with(&format!("{name}-{tid},"))).unwrap_or_default();
         let by_perf = line.split(',').nth(1).and_then(|count| count.parse::<f64>().ok());
-        // Before perf looked, the thread had begun.
+        // The thread had begun before perf attached to it.
         let agrees = by_perf.is_some_and(|by_perf| (by_perf - faults).abs() <= 15.0);
         expect(agrees, format_args!("{name} by perf: `{line}` beside {faults} in {text}"))?;
     }
@@ -294,8 +296,8 @@ fn threads_of_command(test: &Context<'_>) -> Verdict {
 
 fn threads_for_plain_user(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
-    let told = counted_threads(test, &[])?.by_plain_user().run()?.succeeded()?;
-    expect_threads_counted(&told, ["task-clock:u", "page-faults:u"])?;
+    let finished = counted_threads(test, &[])?.by_plain_user().run()?.succeeded()?;
+    expect_threads_counted(&finished, ["task-clock:u", "page-faults:u"])?;
     let switches = test.nyquist(&["stat", "--per-thread", "sh", "-c", "sleep 0.01; sleep 0.01"]);
     let switches = switches.by_plain_user().run()?.succeeded()?;
     let lines = switches.stderr.lines().filter(|line| line.contains("context-switches"));
@@ -305,8 +307,8 @@ fn threads_for_plain_user(test: &Context<'_>) -> Verdict {
 
 fn threads_where_refused(test: &Context<'_>) -> Verdict {
     let deny = test.workload("deny_perf").display().to_string();
-    let told = counted_threads(test, &[])?.under(&[&deny]).run()?.succeeded()?;
-    expect_threads_counted(&told, ["task-clock", "page-faults"])
+    let finished = counted_threads(test, &[])?.under(&[&deny]).run()?.succeeded()?;
+    expect_threads_counted(&finished, ["task-clock", "page-faults"])
 }
 
 fn threads_across_exec(test: &Context<'_>) -> Verdict {
@@ -323,7 +325,7 @@ fn threads_across_exec(test: &Context<'_>) -> Verdict {
     expect_measured(clock >= 45e6, format_args!("{clock} ns of the thread that has called exec"))
 }
 
-/// Stopped, continued and killed processes go on and end as without a tracer.
+/// Processes that are stopped, continued or killed behave as without a tracer.
 fn threads_controlled(test: &Context<'_>) -> Verdict {
     let scripts = [
         ("(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo went on; exit 7", 7, "went on\n"),
@@ -332,14 +334,14 @@ fn threads_controlled(test: &Context<'_>) -> Verdict {
         ("trap 'echo trapped' USR1; kill -USR1 $$", 0, "trapped\n"),
     ];
     for (script, status, printed) in scripts {
-        let told = test.nyquist(&["stat", "--per-thread", "sh", "-c", script]).run()?;
-        expect_eq(script, (told.code(), told.stdout_text()), (status, printed.to_owned()))?;
+        let finished = test.nyquist(&["stat", "--per-thread", "sh", "-c", script]).run()?;
+        expect_eq(script, (finished.code(), finished.stdout_text()), (status, printed.to_owned()))?;
     }
-    // What lives on after the command, or after the time, is counted until then and let go.
+    // A process that outlives the command or the time limit is counted until then, and then released.
     for options in [&["sh", "-c", "sleep 60 & sleep 1"][..], &["-d", "0.2", "sleep", "60"]] {
-        let told = test.nyquist(&["stat", "--per-thread", "-e", "page-faults"]).args(options).run()?;
-        expect_eq("the status", told.code(), 0)?;
-        expect_contains("the threads", &told.stderr, "sleep (")?;
+        let finished = test.nyquist(&["stat", "--per-thread", "-e", "page-faults"]).args(options).run()?;
+        expect_eq("the status", finished.code(), 0)?;
+        expect_contains("the threads", &finished.stderr, "sleep (")?;
     }
     Ok(())
 }
@@ -347,15 +349,15 @@ fn threads_controlled(test: &Context<'_>) -> Verdict {
 fn threads_too_many(test: &Context<'_>) -> Verdict {
     let script = "for i in $(seq 40); do sleep 0.3 & done; wait";
     let call = test.nyquist(&["stat", "--per-thread", "-e", "task-clock,page-faults,cs", "sh", "-c", script]);
-    let told = call.under(&["sh", "-c", "ulimit -n 60; exec \"$@\"", "sh"]).run()?.succeeded()?;
-    let counted = told.stderr.matches("\nsleep (").count();
-    let not_counted = told.stderr.lines().find_map(|line| {
+    let finished = call.under(&["sh", "-c", "ulimit -n 60; exec \"$@\"", "sh"]).run()?.succeeded()?;
+    let counted = finished.stderr.matches("\nsleep (").count();
+    let not_counted = finished.stderr.lines().find_map(|line| {
         line.strip_prefix("warning: ")?
             .strip_suffix(" further threads could not be counted, because there were too many")
     });
     let not_counted = not_counted.and_then(|number| number.parse::<usize>().ok()).unwrap_or_default();
-    expect(counted > 0 && not_counted > 0, format_args!("{counted} of 40 are counted: {}", told.stderr))?;
-    // `seq` is a thread, too.
+    expect(counted > 0 && not_counted > 0, format_args!("{counted} of 40 are counted: {}", finished.stderr))?;
+    // `seq` is counted as a thread, too.
     expect((40..=41).contains(&(counted + not_counted)), format_args!("{counted} and {not_counted} of 40"))
 }
 
@@ -371,7 +373,7 @@ fn probes_by_thread(test: &Context<'_>) -> Verdict {
     let rows: Vec<_> = counted["events"].as_array().into_iter().flatten().cloned().collect();
     let of_threads = rows.iter().filter(|row| row["thread"].is_object());
     let calls: Vec<_> = of_threads.filter_map(|row| row["mean"].as_f64()).collect();
-    // The shell, and the main threads, call it not once.
+    // The shell and the main threads never call the function.
     expect_eq("the calls in all threads", calls.iter().sum::<f64>(), 6.0)?;
     expect_eq("the threads that have called it", calls.iter().filter(|calls| **calls > 0.0).count(), 6)
 }
@@ -384,33 +386,33 @@ fn probes(test: &Context<'_>) -> Verdict {
     let threads = test.workload("threads").display().to_string();
     let (main, burn) = (format!("{threads}:main"), format!("{threads}:thread_burn"));
     let events = format!("{main},{burn},{burn}%return");
-    // Children can be born, and their calls and those of threads count.
+    // The command creates children. Their calls and those of threads count, too.
     let script = format!("{threads} 10; {threads} 10");
     let counted = stat(test, &["-e", &events], &["sh", "-c", &script])?;
     expect_eq("calls of main", mean(&counted, &main)?, 2.0)?;
     expect_eq("calls in threads", mean(&counted, &burn)?, 6.0)?;
     expect_eq("returns", mean(&counted, &format!("{burn}%return"))?, 6.0)?;
-    // A member of a template of C++ by the last part of its name, and overloads.
+    // A member of a C++ template is found by the last part of its name. Overloads are reported.
     let names = test.workload("names").display().to_string();
     let member = format!("{names}:sort_items");
     let counted = stat(test, &["-e", &member], &[&names, "10"])?;
     expect_eq("calls of the member", mean(&counted, &member)?, 1.0)?;
-    let told = test.nyquist(&["stat", "-e", &format!("{names}:price"), &names, "10"]).run()?;
-    expect_eq("the status", told.code(), 2)?;
+    let finished = test.nyquist(&["stat", "-e", &format!("{names}:price"), &names, "10"]).run()?;
+    expect_eq("the status", finished.code(), 2)?;
     for part in ["has several functions `price`: ", "`shop::price(int, long)` (_ZN4shop5priceEil)"] {
-        expect_contains("stderr", &told.stderr, part)?;
+        expect_contains("stderr", &finished.stderr, part)?;
     }
     Ok(())
 }
 
 fn wrong_event(test: &Context<'_>) -> Verdict {
-    let told = test.nyquist(&["stat", "-e", "cs,page-fautls:u", "true"]).run()?;
-    expect_eq("the status", told.code(), 2)?;
+    let finished = test.nyquist(&["stat", "-e", "cs,page-fautls:u", "true"]).run()?;
+    expect_eq("the status", finished.code(), 2)?;
     for part in ["event `page-fautls`", "         ^^^", "similar: page-faults"] {
-        expect_contains("stderr", &told.stderr, part)?;
+        expect_contains("stderr", &finished.stderr, part)?;
     }
-    let told = test.nyquist(&["list", "cyclse"]).run()?;
-    expect_contains("stderr", &told.stderr, "cycles")?;
+    let finished = test.nyquist(&["list", "cyclse"]).run()?;
+    expect_contains("stderr", &finished.stderr, "cycles")?;
     let list = test.nyquist(&["list"]).run()?.succeeded()?.stdout_text();
     for part in ["task-clock", "page-faults, faults", "Hardware"] {
         expect_contains("the list", &list, part)?;

@@ -1,4 +1,4 @@
-//! Hard cases: very many threads, very short processes, numbers that are used again, code that comes and goes.
+//! Hard cases: very many threads, very short processes, reused ids, and code that is loaded and unloaded.
 
 use std::fs;
 use std::path::Path;
@@ -28,31 +28,31 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_shell_loop_has_the_time_of_its_commands", shell_loop),
     Test::new("a_parallel_make_has_the_time_of_its_compilers", parallel_make),
     Test::new("a_cargo_build_has_the_time_of_its_compilers", cargo_build),
-    Test::new("a_plain_user_is_told_of_unsampled_short_tasks", unprivileged),
+    Test::new("a_plain_user_is_warned_of_unsampled_tasks", unprivileged),
     Test::new("five_hundred_threads_are_recorded", many_threads),
     Test::new("a_number_used_again_is_another_process", pid_reuse),
-    Test::new("libraries_replacing_each_other_are_told_apart", plugin_loop),
+    Test::new("libraries_replacing_each_other_are_distinct", plugin_loop),
     Test::new("a_program_closing_all_descriptors_is_recorded", closer),
     Test::new("a_32_bit_program_is_named_as_not_unwound", bits32),
     Test::new("a_stopped_and_continued_program_is_recorded", stopped),
 ];
 
-/// Cases that are equally hard for both ways to sample.
+/// The backends for cases that are equally hard for both.
 const BACKENDS: [&[&str]; 2] = [&[], BY_PTRACE];
 
 const BY_PTRACE: &[&str] = &["--backend", "ptrace"];
 
-/// That the CPU time that was used, in seconds, is in the profile, be it sampled or not.
+/// Checks that the used CPU time, in seconds, is in the profile, whether or not it was sampled.
 fn expect_time(profile: &Profile, used: f64) -> Verdict {
     expect_within("CPU milliseconds in the profile", profile.total(), used * 1000.0, 0.05)
 }
 
-/// That samples were taken of the CPU time that was used, in seconds.
+/// Checks that the used CPU time, in seconds, was sampled.
 fn expect_sampled(profile: &Profile, used: f64) -> Verdict {
     expect_within("CPU milliseconds by samples", profile.sampled(), used * 1000.0, 0.05)
 }
 
-/// The CPU time of a process with all its children, by its own truth.
+/// Compares the CPU time of a process and all its children with its own truth.
 fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
     if by == By::Best {
         need_root()?;
@@ -67,12 +67,12 @@ fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
     if by == By::Best {
         expect_ms(recorded.profile.sampled())?;
     }
-    // The names of all of them are known: none is left with a number for a name.
+    // The names of all processes are known. No process has a number as its name.
     let nameless = recorded.profile.threads.iter().find(|thread| thread.process != "storm");
     expect(nameless.is_none(), format_args!("a process is named {:?}", nameless.map(|it| &it.process)))?;
-    expect_ms(told_seconds(recorded)? * 1000.0)?;
-    // Looks by the wall clock see few of the processes that live for a millisecond. Their time is known, and
-    // their stacks are not.
+    expect_ms(summary_seconds(recorded)? * 1000.0)?;
+    // Sampling by the wall clock sees few of the processes that live for a millisecond. Their time is known,
+    // but not their stacks.
     let work = recorded.profile.total_share("storm_work");
     expect_measured(
         work > 0.2 || by == By::Ptrace && words[1] != "exec",
@@ -80,15 +80,15 @@ fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
     )
 }
 
-/// The CPU time that the summary says.
-fn told_seconds(recorded: &Recorded) -> Result<f64, Stop> {
+/// The CPU time in the summary.
+fn summary_seconds(recorded: &Recorded) -> Result<f64, Stop> {
     let stderr = &recorded.finished.stderr;
     let before = stderr.split_once(" s of CPU time").map(|(before, _)| before);
-    let told = before.and_then(|before| before.rsplit(' ').next()?.parse().ok());
-    told.ok_or_else(|| Stop::Failed(format!("the summary says no CPU time: {stderr}")))
+    let seconds = before.and_then(|before| before.rsplit(' ').next()?.parse().ok());
+    seconds.ok_or_else(|| Stop::Failed(format!("the summary says no CPU time: {stderr}")))
 }
 
-/// Records a command between which and the recorder another program measures it.
+/// Records a command that runs under a measuring program.
 fn measured(test: &Context<'_>, command: &[&str]) -> Result<(Recorded, f64), anyhow::Error> {
     measured_with(test, command, &[])
 }
@@ -105,24 +105,24 @@ fn measured_with(
     Ok((recorded, cpu_seconds(&figures)?))
 }
 
-/// The CPU time of a command, by the program that measured it.
+/// The CPU time of a command, as the measuring program has written it.
 fn cpu_seconds(figures: &Path) -> Result<f64, anyhow::Error> {
     let figures: serde_json::Value = serde_json::from_str(&fs::read_to_string(figures)?)?;
     Ok(figures["cpu_ns"].as_f64().unwrap_or_default() / 1e9)
 }
 
-/// How long a command works at least of which is asserted how much of its time is in the profile, in seconds of CPU time.
+/// The minimum CPU time of a command, in seconds, for checks of how much of its time is in the profile.
 const LONG: f64 = 5.0;
 
-/// How often a part of some work has to be repeated to take longer than [`LONG`] on this machine. It is
-/// computed from the part's time without a recording.
+/// How often some work has to be repeated to take longer than [`LONG`] on this machine. It is computed from
+/// the time of one part without a recording.
 fn times_for_long(test: &Context<'_>, part: &[&str]) -> Result<usize, anyhow::Error> {
     let figures = test.fresh("figures");
     test.program(test.workload("measured")).path(&figures).args(part).run()?.succeeded()?;
     Ok((1.2 * LONG / cpu_seconds(&figures)?).ceil() as usize)
 }
 
-/// That all the CPU time of a command that worked for long was sampled.
+/// Checks that all CPU time of a long command was sampled.
 fn expect_all_of_long(profile: &Profile, used: f64) -> Verdict {
     expect_measured(used >= LONG, format_args!("the command used only {used:.2} s of CPU time"))?;
     expect_sampled(profile, used)
@@ -178,7 +178,8 @@ fn cargo_build(test: &Context<'_>) -> Verdict {
     fs::write(folder.join("Cargo.toml"), "[workspace]\nmembers = [\"built*\"]\nresolver = \"2\"\n")?;
     write_crate(&folder, 0)?;
     let manifest = folder.join("Cargo.toml").display().to_string();
-    // The path in cargo's own variable, because a proxy of it may look for its settings in the home folder.
+    // The path comes from cargo's own variable, because a proxy of cargo may read settings from the home
+    // folder.
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let rustc = Path::new(&cargo).with_file_name("rustc").display().to_string();
     let rustc = format!("RUSTC={rustc}");
@@ -194,7 +195,7 @@ fn cargo_build(test: &Context<'_>) -> Verdict {
     expect(compilers.count() >= crates, format_args!("not {crates} of rustc among {names:?}"))
 }
 
-/// A crate that keeps the compiler busy for a second or so.
+/// Writes a crate that keeps the compiler busy for about a second.
 fn write_crate(folder: &Path, number: usize) -> std::io::Result<()> {
     let folder = folder.join(format!("built{number}"));
     fs::create_dir_all(folder.join("src"))?;
@@ -209,11 +210,11 @@ fn write_crate(folder: &Path, number: usize) -> std::io::Result<()> {
     fs::write(folder.join("src/lib.rs"), functions.collect::<String>())
 }
 
-/// Without the privilege a short process has no sample, but its time is known.
+/// Without the privilege, a short process has no sample, but its time is known.
 fn unprivileged(test: &Context<'_>) -> Verdict {
     // The kernel closes a task's clocks before the task's end. On some virtual machines, 0.1 ms of the 1.5 ms
-    // of one that works once are never counted (`perf stat -e task-clock` misses as much). So each works ten
-    // times, and is as short beside the period.
+    // of a task that works once are never counted (`perf stat -e task-clock` misses as much). So each task
+    // works ten times, and the period is ten times as long.
     const PERIOD_MS: f64 = 10.0;
     let _held = super::permissions::at_paranoid(1)?;
     let recorded = test
@@ -234,8 +235,8 @@ fn unprivileged(test: &Context<'_>) -> Verdict {
     expect(is_so, format_args!("the summary says that {said} % are not sampled, not {share:.4}: {text}"))
 }
 
-/// All time is in the profile, and all of root's has samples. Without the privilege the recorder is a thread
-/// like hundreds of others. So the kernel drops samples before they are read, and the tracer sees little.
+/// All time is in the profile, and root has samples of all of it. Without the privilege, the recorder is one
+/// of hundreds of threads. So the kernel drops samples before they are read, and the tracer sees little.
 fn many_threads(test: &Context<'_>) -> Verdict {
     for (by, is_plain) in [(By::Best, false), (By::Best, true), (By::Ptrace, true)] {
         let _held = super::permissions::at_paranoid(2)?;
@@ -299,7 +300,8 @@ fn number_used_again(recorded: &Recorded) -> Verdict {
 fn plugin_loop(test: &Context<'_>) -> Verdict {
     let libraries = ["libplugin.so", "libother.so"].map(|name| test.workload(name).display().to_string());
     let [first, second] = &libraries;
-    // By ptrace several times, because it is a matter of chance whether a swap is seen in the middle.
+    // By ptrace the test is repeated, because it is random whether a sample falls into a swap of the
+    // libraries.
     for backend in [&[][..], BY_PTRACE, BY_PTRACE, BY_PTRACE] {
         let recorded = test.record(&["plugin_loop", "900", first, second]).options(backend).run_well()?;
         let profile = &recorded.profile;
@@ -313,7 +315,7 @@ fn plugin_loop(test: &Context<'_>) -> Verdict {
             let has = |function: &str| stack.iter().any(|frame| frame.function == function);
             has("visit_plugin") && has("other_inner") || has("visit_other") && has("plugin_inner")
         });
-        // By ptrace the first library that goes is not expected to.
+        // By ptrace, the first removal of a library is not expected, so a few samples may be wrong.
         let allowed = if backend == BY_PTRACE { 0.01 } else { 0.0 };
         expect_measured(
             wrong <= allowed,
@@ -341,7 +343,7 @@ fn closer(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Its stacks are its innermost functions, below a root that says why there is no more.
+/// A stack consists of its innermost function, below a root that says why there is no more.
 fn bits32(test: &Context<'_>) -> Verdict {
     let program = test.workload("bits32");
     if test.program(&program).run().is_err() {
@@ -355,17 +357,18 @@ fn bits32(test: &Context<'_>) -> Verdict {
         expect_within("samples of the 32-bit program", weight, used * 1000.0, tolerance)?;
         let named = |root: &str| root == "(truncated: 32-bit code is not unwound)";
         let in_user = |function: &str| ["bits32_work", "bits32_wait", "_start"].contains(&function);
-        // Between its fork and its exec the process runs the 64-bit program that measures it.
+        // Between its fork and its exec, the process runs the 64-bit program that measures it.
         let before_exec =
             |stack: &[&Frame]| stack.iter().any(|frame| frame.lib.as_deref() == Some("measured"));
         let misread = own().flat_map(Thread::stacks).find(|(stack, _)| {
             let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
-            // By ptrace, a thread may be ready and have no CPU.
+            // By ptrace, a thread may be ready to run without having a CPU.
             let is_code =
                 |frame: &Frame| frame.category != "Kernel" && frame.function != "[waiting for a CPU]";
             let is_user = |frame: &&&Frame| is_code(frame) && frame.inline_depth == 0;
             let user = stack.iter().filter(is_user).count();
-            // As the kernel begins it and ends it there is no user code; the rest of an interval has no stack.
+            // While the kernel starts or ends the process, there is no user code. The rest of an interval has
+            // no stack.
             user > 0
                 && names != ["[not sampled]"]
                 && !before_exec(stack)
@@ -392,7 +395,7 @@ fn stopped(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// No process of a program is left.
+/// Checks that no process runs this program any more.
 fn nothing_left_behind(program: &Path) -> Verdict {
     let entries = fs::read_dir("/proc")?.flatten();
     let mut programs = entries.filter_map(|entry| fs::read_link(entry.path().join("exe")).ok());

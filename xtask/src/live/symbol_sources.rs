@@ -1,4 +1,4 @@
-//! Where names come from beside the files themselves: the cache, debuginfod, the user's folders.
+//! Other sources of names than the files themselves: the cache, debuginfod, and the user's folders.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("without_the_cache_nothing_is_kept", not_kept),
     Test::new("under_sudo_the_cache_is_the_users", users_cache),
     Test::new("lines_are_there_by_debuginfod", by_debuginfod).quick(),
-    Test::new("debuginfod_lies_and_is_not_believed", lying),
+    Test::new("debuginfod_lies_and_is_not_trusted", lying),
     Test::new("source_comes_by_debuginfod", source),
     Test::new("ctrl_c_gives_up_a_download_and_saves", gives_up),
     Test::new("doctor_tells_every_place", doctor).parallel(),
@@ -33,7 +33,7 @@ fn cache(test: &Context<'_>, words: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(&finished.stdout_text())?)
 }
 
-/// How many answers are kept of the workload `shares`.
+/// How many answers about the workload `shares` the cache contains.
 fn answers(test: &Context<'_>) -> Result<u64> {
     let shown = cache(test, &[])?;
     let modules = shown["answers"]["modules"].as_array().context("no modules")?;
@@ -46,7 +46,7 @@ fn kept(test: &Context<'_>) -> Verdict {
     expect_lines(&test.record(&["shares", "300"]).run_well()?)?;
     let first = answers(test)?;
     expect(first > 3, format_args!("{first} answers are kept of shares"))?;
-    // From the cache, names and lines are the same.
+    // With the cache, names and lines are the same.
     expect_lines(&test.record(&["shares", "300"]).run_well()?)?;
     let shown = cache(test, &[])?;
     Documents::read()?.hold(&["cache"], &shown)?;
@@ -57,7 +57,7 @@ fn kept(test: &Context<'_>) -> Verdict {
     expect_eq("with the downloads", removed["removed_bytes"].as_u64(), Some(0))?;
     expect(answers(test)? >= first, "clearing the downloads removed names")?;
     let removed = test.nyquist(&["cache", "clear"]).run()?.succeeded()?.stdout_text();
-    expect_contains("what is told", &removed, "Removed ")?;
+    expect_contains("messages", &removed, "Removed ")?;
     expect_eq("after it", answers(test)?, 0)
 }
 
@@ -92,14 +92,14 @@ fn users_cache(test: &Context<'_>) -> Verdict {
             } else {
                 files += 1;
                 expect_eq("the owner of a file", entry.metadata()?.uid(), NOBODY)?;
-                expect_eq("who may read it", entry.metadata()?.mode() & 0o777, 0o600)?;
+                expect_eq("the file's mode", entry.metadata()?.mode() & 0o777, 0o600)?;
             }
         }
     }
     expect(files > 0, "nothing was kept")
 }
 
-/// The debug file of `shares-build-id`, and where a server has it.
+/// The debug file of `shares-build-id`, and its path on a server.
 fn debug_info(test: &Context<'_>) -> Result<(String, Vec<u8>)> {
     let id = crate::workloads::build_id(&test.workload("shares-build-id"))?;
     let file = test.workload(&format!(".build-id/{}/{}.debug", &id[..2], &id[2..]));
@@ -114,10 +114,10 @@ fn by_debuginfod(test: &Context<'_>) -> Verdict {
         let url = url.clone();
         test.record(&["shares-build-id", "500"]).with(move |call| call.env("DEBUGINFOD_URLS", url.clone()))
     };
-    // Without a named server none is asked, and no lines are found.
+    // If no server is named, no server is asked, and no lines are found.
     test.record(&["shares-build-id", "100"]).run_well()?;
-    expect(server.requests().is_empty(), "a server was asked that nobody has named")?;
-    // Answers that were kept without the debug file do not stand in its way.
+    expect(server.requests().is_empty(), "a server was asked that was not named")?;
+    // Answers that were kept without the debug file do not prevent that it is used.
     expect_lines(&recording().run_well()?)?;
     let asked = || server.requests().iter().filter(|asked| **asked == path).count();
     expect_eq("how often it was asked for", asked(), 1)?;
@@ -187,7 +187,7 @@ fn gives_up(test: &Context<'_>) -> Verdict {
     running.wait_until("a download to begin", || !server.requests().is_empty())?;
     running.press_ctrl_c()?;
     let finished = running.wait()?;
-    expect_contains("what is told", &finished.stderr, "the lookup of names was ended early")?;
+    expect_contains("messages", &finished.stderr, "the lookup of names was ended early")?;
     expect(prepared.profile.exists(), "no profile was saved")?;
     let left = parts(&test.path(".cache/debuginfod_client"))?;
     expect(left.is_empty(), format_args!("files were left behind: {left:?}"))
@@ -212,7 +212,7 @@ fn doctor(test: &Context<'_>) -> Verdict {
     let call = test.nyquist(&["doctor", "-v"]).path(&test.workload("shares-build-id"));
     let call =
         call.env("DEBUGINFOD_URLS", server.url.clone()).env("_NT_SYMBOL_PATH", "srv*/c*https://s.example");
-    let told = call.run()?.succeeded()?.stdout_text();
+    let output = call.run()?.succeeded()?.stdout_text();
     let id = crate::workloads::build_id(&test.workload("shares-build-id"))?;
     for part in [
         format!("/usr/lib/debug/.build-id/{}/{}.debug: no such file", &id[..2], &id[2..]),
@@ -222,8 +222,8 @@ fn doctor(test: &Context<'_>) -> Verdict {
         "of _NT_SYMBOL_PATH: https://s.example".to_owned(),
         "what is looked up is kept in ".to_owned(),
     ] {
-        expect_contains("what is told", &told, &part)?;
+        expect_contains("messages", &output, &part)?;
     }
-    let told = test.nyquist(&["doctor"]).path(&test.workload("shares")).run()?.succeeded()?.stdout_text();
-    expect_contains("without the variable", &told, "debuginfod is not asked: DEBUGINFOD_URLS is not set")
+    let output = test.nyquist(&["doctor"]).path(&test.workload("shares")).run()?.succeeded()?.stdout_text();
+    expect_contains("without the variable", &output, "debuginfod is not asked: DEBUGINFOD_URLS is not set")
 }

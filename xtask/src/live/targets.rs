@@ -1,5 +1,5 @@
-//! Targets of recordings: the command in a control group of its own, processes with their descendants,
-//! groups, the machine.
+//! Targets of recordings: the command in a separate control group, processes with their descendants, groups,
+//! and the whole machine.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_command_says_how_long_a_process_is_recorded", beside_command),
     Test::new("the_system_is_recorded_while_a_command_runs", system_beside_command),
     Test::new("only_the_chosen_cpus_are_sampled", chosen_cpus),
-    Test::new("what_cannot_be_recorded_is_told_in_a_sentence", refusals).parallel(),
+    Test::new("what_cannot_be_recorded_is_a_sentence", refusals).parallel(),
     Test::new("few_descriptors_are_no_obstacle", few_descriptors),
     Test::new("a_plain_user_cannot_record_the_machine", not_permitted),
 ];
@@ -54,7 +54,7 @@ fn group_is_removed(test: &Context<'_>) -> Verdict {
     expect_eq("groups that are left", leaves()?, Vec::new())
 }
 
-/// The daemon goes where it would have been, and does not keep the recorder.
+/// The daemon is moved to the group in which it would have been, and the recorder does not wait for it.
 fn left_running(test: &Context<'_>) -> Verdict {
     need_root()?;
     let own = own_group()?;
@@ -90,7 +90,8 @@ fn daemon(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// By ptrace a profile shows where threads wait, and is not empty.
+/// By ptrace, a profile would not be empty, because it shows where threads wait. So only the other backend is
+/// tested.
 fn empty(test: &Context<'_>) -> Verdict {
     let stopped = working(test, &["endless", "1"])?;
     stopped.signal(libc::SIGSTOP)?;
@@ -108,7 +109,7 @@ fn empty(test: &Context<'_>) -> Verdict {
     end(asleep)
 }
 
-/// Whether a process sleeps in its own program, and has not just begun.
+/// Whether a process sleeps in its own program, and is not just starting.
 fn is_asleep(pid: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -143,7 +144,7 @@ fn nobody_else(test: &Context<'_>) -> Verdict {
     expect_within("its samples", recorded.profile.sampled(), wanted, 0.05)
 }
 
-/// As in a container: the privilege is there, and the cgroup file systems are read-only.
+/// As in a container, the privilege exists, and the cgroup file systems are read-only.
 fn no_group(test: &Context<'_>) -> Verdict {
     need_root()?;
     let own = own_group()?;
@@ -189,7 +190,8 @@ fn several(test: &Context<'_>) -> Verdict {
 fn running_children(test: &Context<'_>) -> Verdict {
     let ready = test.fresh("ready");
     let program = test.workload("endless").display().to_string();
-    // Processes that are born later, too. Of 50 ms it works 40: each of its turns is of whole milliseconds.
+    // Processes that are started later are recorded, too. Each of them works for 40 of 50 ms, because its
+    // turns are whole milliseconds.
     let (later, worked) = (test.workload("shares"), 40.0);
     let later = later.display();
     let script = format!("({program} 1; true) & while :; do sleep 0.05; {later} 50; done");
@@ -206,20 +208,20 @@ fn running_children(test: &Context<'_>) -> Verdict {
         expect_measured(share > 0.5, format_args!("main_loop has a share of {share:.3}"))?;
         let children: Vec<_> = profile.threads.iter().filter(|thread| thread.process == "shares").collect();
         let whole = children.iter().filter(|child| (0.9 * worked..1.3 * worked).contains(&child.total()));
-        // One may have been there before, and one may be there at the end.
+        // One process may have been there before, and one may be there at the end.
         let (whole, all) = (whole.count(), children.len());
         expect_measured(
             all >= 3 && whole + 2 >= all,
             format_args!("{whole} of {all} later children have the samples that they are due"),
         )?;
-        // Only ptrace sees waiting threads, also of processes that are born meanwhile.
+        // Only ptrace sees waiting threads, including those of processes that are started meanwhile.
         let sleeps = profile.threads.iter().any(|thread| thread.process == "sleep");
         expect(sleeps || by == By::Best, format_args!("no later child: {:?}", profile.thread_names()))?;
     }
     end(shell)
 }
 
-/// It is attached to and left as it was: stopped.
+/// The recorder attaches to a stopped process, and leaves it stopped.
 fn stopped(test: &Context<'_>) -> Verdict {
     for by in BOTH {
         let target = working(test, &["endless", "1"])?;
@@ -251,13 +253,13 @@ fn stopped(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Whether a process is stopped by a signal, traced or not.
+/// Whether a process is stopped by a signal, whether or not it is traced.
 fn is_stopped(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
-/// The threads are born while they are attached to: none is missed, and none sampled twice.
+/// The threads are created while the recorder attaches. None of them is missed or sampled twice.
 fn born_meanwhile(test: &Context<'_>) -> Verdict {
     let (truth, ready, go_on) = (test.fresh("truth"), test.fresh("ready"), test.fresh("go-on"));
     let call = test.program(test.workload("pool")).args(&["30", "500"]).path(&go_on);
@@ -278,8 +280,8 @@ fn born_meanwhile(test: &Context<'_>) -> Verdict {
         profile.total() < used * 1.02,
         format_args!("{} samples for {used:.0} ms", profile.total()),
     )?;
-    // Each thread works for 30 ms, and for 15 of them when the recorder has begun. Samples of the others
-    // before that depend on the machine. Samples are counted, because one that comes after the hypervisor has
+    // Each thread works for 30 ms, and for 15 of them after the recorder has begun. Whether there are samples
+    // of the first 15 depends on the machine. Samples are counted, because a sample after the hypervisor has
     // held the CPU includes that time, too.
     let counts = profile.threads.iter().filter(|thread| !thread.is_main).map(|thread| thread.samples.len());
     let most = counts.clone().max().unwrap_or_default();
@@ -288,7 +290,7 @@ fn born_meanwhile(test: &Context<'_>) -> Verdict {
     expect_measured(sampled == 500, format_args!("only {sampled} of 500 threads have their samples"))
 }
 
-/// The CPU time of a process's thread of this name.
+/// The CPU time of the thread with this name in a process.
 fn thread_cpu_ms(pid: u32, name: &str) -> f64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let named = |task: &fs::DirEntry| {
@@ -340,7 +342,7 @@ fn whole_system(test: &Context<'_>) -> Verdict {
     let weight = weight_of(&profile, target.pid());
     end(target)?;
     let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
-    // Intervals of a CPU across a switch count for the thread at their end.
+    // The interval of a CPU across a context switch counts for the thread at its end.
     let due = WORK * 0.85 - lost..used[0] * 1.15 + 5.0;
     expect_measured(
         due.contains(&weight),
@@ -351,7 +353,7 @@ fn whole_system(test: &Context<'_>) -> Verdict {
     let idle =
         profile.threads.iter().any(|thread| thread.pid == "0" || thread.process.starts_with("swapper"));
     expect(!idle, "the idle CPUs are in it")?;
-    // A name whose record was dropped is not known, which the summary says.
+    // If the record of a name was dropped, the name is not known. The summary reports the loss.
     let nameless = profile.threads.iter().any(|thread| thread.process.starts_with('<'));
     let names = profile.thread_names();
     expect_measured(!nameless || lost > 0.0, format_args!("processes without names: {names:?}"))?;
@@ -364,7 +366,7 @@ fn whole_system(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// Each program is kept on a CPU of its own: there it is, and on no other.
+/// Each program is bound to a CPU. Its samples are in the row of that CPU, and in no other.
 fn system_by_cpu(test: &Context<'_>) -> Verdict {
     need_root()?;
     let started = |cpu: &str| {
@@ -392,14 +394,14 @@ fn system_by_cpu(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The share of a process in a CPU's row, by the first frame of each stack.
+/// The weight of a process in a CPU's row, by the first frame of each stack.
 fn weight_below(row: &Thread, pid: u32) -> f64 {
     let owner = format!("(process {pid}, ");
     let is_own = |stack: &[&Frame]| stack.first().is_some_and(|root| root.function.contains(&owner));
     row.stacks().filter(|(stack, _)| is_own(stack)).map(|(_, weight)| weight).sum()
 }
 
-/// Also one that starts after the recording has begun.
+/// A process that starts after the recording has begun is also recorded.
 fn system_by_name(test: &Context<'_>) -> Verdict {
     need_root()?;
     let output = test.path("named.json.gz");
@@ -443,7 +445,7 @@ fn named_group(test: &Context<'_>) -> Verdict {
     Ok(fs::remove_dir(&group)?)
 }
 
-/// The command's end ends the recording, and so does that of the process, which also ends the command.
+/// The end of the command ends the recording. The end of the process also does, and ends the command, too.
 fn beside_command(test: &Context<'_>) -> Verdict {
     let target = working(test, &["endless", "1"])?;
     let output = test.fresh("profile.json.gz");
@@ -505,13 +507,14 @@ fn chosen_cpus(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// One sentence, a hint or two, and no profile.
+/// Checks that a call fails with one sentence and the expected parts, and writes no profile.
 pub(super) fn expect_refused(test: &Context<'_>, call: Invocation<'_>, says: &[&str]) -> Verdict {
     let output = test.fresh("nothing.json.gz");
     expect_refusal(&call.args(&["-s", "-o"]).path(&output).run()?, &output, says)
 }
 
-/// As [`expect_refused`], for a command beside a target that cannot be recorded. It is not started.
+/// Like [`expect_refused`], for a command beside a target that cannot be recorded. The command must not be
+/// started.
 pub(super) fn expect_not_started<'a>(
     test: &'a Context<'a>,
     options: &[&str],
@@ -582,14 +585,14 @@ fn not_permitted(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Far fewer than an event for each of the threads takes: with the privilege whole CPUs are sampled, and without it the
-/// program is traced, whatever that takes.
+/// The limit is far below one event for each thread. With the privilege, whole CPUs are sampled. Without it,
+/// the program is traced, however many descriptors that needs.
 fn few_descriptors(test: &Context<'_>) -> Verdict {
     need_root()?;
     let _held = super::permissions::at_paranoid(2)?;
     for (plain, says) in [(false, "whole CPUs are sampled"), (true, "open files, and fewer are allowed")] {
         let call = test.program(test.workload("many_threads")).args(&["1000000", "200"]);
-        // A plain user's recorder would have one share in two hundred of the CPUs.
+        // Otherwise, a plain user's recorder would get only a two-hundredth of the CPU time.
         let target = if plain { call.under(&["nice", "-n", "19"]).by_plain_user() } else { call }.start()?;
         let threads = || fs::read_dir(format!("/proc/{}/task", target.pid())).map_or(0, Iterator::count);
         target.wait_until("the threads to be born", || threads() == 201)?;
@@ -606,8 +609,8 @@ fn few_descriptors(test: &Context<'_>) -> Verdict {
         expect_contains("stderr", &finished.stderr, says)?;
         expect(is_alive(target.pid()), "the program did not survive")?;
         end(target)?;
-        // A process that runs for a millisecond at a time is hardly ever seen by the wall clock, but its time
-        // is known.
+        // Sampling by the wall clock hardly ever sees a process that runs for a millisecond at a time. Its
+        // time is known, though.
         let profile = Profile::read(&output)?;
         let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
         let total = profile.total();

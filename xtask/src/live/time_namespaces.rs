@@ -1,4 +1,4 @@
-//! Recordings where clocks differ: by a recorder in a time namespace, and of a program in one.
+//! Recordings with different clocks: the recorder or the program is in a time namespace.
 
 use super::by::BOTH;
 use super::context::Context;
@@ -12,7 +12,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("jitdumps_keep_time_in_a_time_namespace", jitdump),
 ];
 
-/// A clock that is a day ahead. The forking process is in the namespace on every kernel.
+/// A clock that is a day ahead. On every kernel, the forking process is in the namespace.
 const AHEAD: [&str; 5] = ["unshare", "-T", "--fork", "--monotonic", "86400"];
 
 fn recorder(test: &Context<'_>) -> Verdict {
@@ -42,7 +42,7 @@ fn recorder(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The program's clock is another one than the recorder's, or both have another one than the kernel's records.
+/// The program's clock differs from the recorder's, or both differ from the clock of the kernel's records.
 fn program(test: &Context<'_>) -> Verdict {
     need_root()?;
     let workload = test.workload("markers").display().to_string();
@@ -64,7 +64,7 @@ fn program(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Code whose birth lay a day ahead would have no name.
+/// Code that seems to be made a day later would have no name.
 fn jitdump(test: &Context<'_>) -> Verdict {
     need_root()?;
     let workload = test.workload("dumped_code").display().to_string();

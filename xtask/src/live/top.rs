@@ -20,7 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_missing_command_leaves_the_terminal_alone", not_there),
 ];
 
-/// Leaves the alternate screen (xterm's private mode 1049).
+/// The sequence that leaves the alternate screen (xterm's private mode 1049).
 const LEAVE: &str = "\u{1b}[?1049l";
 
 fn watch<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
@@ -32,10 +32,10 @@ fn workload(test: &Context<'_>, name: &str) -> String {
     test.workload(name).display().to_string()
 }
 
-/// That the terminal is as it was, and the screen left.
+/// Checks that the terminal has its earlier settings, and that the alternate screen was left.
 fn expect_given_back(running: &Running<'_>, before: &str) -> Verdict {
     running.wait_until("the terminal to be as it was", || running.terminal_settings() == before)?;
-    // The last output may be read a moment later.
+    // The last output may arrive a moment later.
     running.wait_until("the alternate screen to be left", || running.shown_so_far().contains(LEAVE))?;
     Ok(())
 }
@@ -43,7 +43,7 @@ fn expect_given_back(running: &Running<'_>, before: &str) -> Verdict {
 fn command(test: &Context<'_>) -> Verdict {
     let mut running = watch(test, &[&workload(test, "shares"), "60000"])?;
     let before = running.terminal_settings_before();
-    // All three have samples only when there was a whole turn of theirs.
+    // All three functions have samples only after a whole turn.
     running.wait_until_on_screen("alpha")?;
     expect(running.terminal_settings() != before, "the terminal was not taken over")?;
     running.press("2")?;
@@ -172,7 +172,7 @@ fn batch(test: &Context<'_>) -> Verdict {
     expect_eq("the tables", finished.stdout_text().matches("FUNCTION").count(), 1)
 }
 
-/// That of two tables the last one says that one thread has slept all the time.
+/// Checks that the last table says that one thread has slept all the time.
 fn expect_sleeping(text: &str) -> Verdict {
     let last = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
     let heading = last.lines().next().unwrap_or_default();
@@ -187,7 +187,7 @@ fn expect_sleeping(text: &str) -> Verdict {
 }
 
 fn waits(test: &Context<'_>) -> Verdict {
-    // The one wait of this program lasts for longer than it is watched.
+    // The only wait of this program lasts longer than it is observed.
     let batch = ["top", "--off-cpu", "-b", "-n", "3", "--interval", "0.5"];
     let text = test.nyquist(&batch).args(&["sleep", "60"]).run()?.succeeded()?.stdout_text();
     expect_sleeping(&text)?;

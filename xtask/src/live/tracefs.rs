@@ -1,12 +1,12 @@
-//! The file system of tracepoints, which systemd mounts. A bare machine has not got it until a program like perf mounts it.
+//! The file system of tracepoints. systemd mounts it; on a machine without systemd, a program like perf does.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where it belongs.
+/// The usual mount point.
 const TRACING: &str = "/sys/kernel/tracing";
 
-/// Mounts it where it can be mounted and is not. Tests of tracepoints are skipped where it stays away.
+/// Mounts it if it is missing and can be mounted. If it stays missing, tests of tracepoints are skipped.
 pub(super) fn mount() {
     let folder = Path::new(TRACING);
     if crate::sys::is_root() && folder.exists() && !folder.join("events").exists() {

@@ -1,5 +1,5 @@
-//! Stacks through files that say little about themselves: Go programs without symbols and debug information, and programs whose section
-//! headers were cut off.
+//! Stacks through files with little information: Go programs without symbols and debug information, and
+//! programs without section headers.
 
 use std::fs;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("stacks_begin_at_start_without_section_headers", no_section_headers),
 ];
 
-/// The functions of Go's runtime that have no caller, or none on their stack.
+/// The functions of Go's runtime that have no caller, or no caller on their stack.
 const ROOTS: &[&str] = &[
     "_rt0_amd64_linux",
     "runtime.asmcgocall",
@@ -34,7 +34,7 @@ fn file_name(program: &Path) -> Option<String> {
     Some(program.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Where a program wants to be loaded: its lowest segment, cut to a page.
+/// The address at which a program is linked: its lowest segment, rounded down to a page.
 fn image_base(program: &Path) -> Result<i64, Stop> {
     const LOADED: i64 = 1;
     let bytes = fs::read(program)?;
@@ -47,7 +47,7 @@ fn image_base(program: &Path) -> Result<i64, Stop> {
     Ok(loaded.map(|header| number(header + 16, 8) & !0xfff).min().unwrap_or_default())
 }
 
-/// Builds the workload with these flags of the linker.
+/// Builds the workload with these flags for the linker.
 fn build(test: &Context<'_>, name: &str, flags: &str, mode: &str) -> Result<PathBuf, Stop> {
     let (program, source) = (test.fresh(name), crate::root().join("workloads/routines.go"));
     let (flags, mode) = (format!("-ldflags={flags}"), format!("-buildmode={mode}"));
@@ -59,7 +59,7 @@ fn build(test: &Context<'_>, name: &str, flags: &str, mode: &str) -> Result<Path
     }
 }
 
-/// Where a program's functions are, by address, and which of them are roots.
+/// The addresses of a program's functions, and whether each is a root.
 fn functions(test: &Context<'_>, program: &Path) -> Result<Vec<(i64, bool)>, Stop> {
     let finished = test.program("go").args(&["tool", "nm", "-n"]).path(program).run()?.succeeded()?;
     let function = |line: &str| {
@@ -74,7 +74,7 @@ fn functions(test: &Context<'_>, program: &Path) -> Result<Vec<(i64, bool)>, Sto
 
 fn go(test: &Context<'_>, flags: &str, mode: &str) -> Verdict {
     let program = build(test, "routines", flags, mode)?;
-    // With symbols, the same code is at the same places.
+    // In a build with symbols, the same code has the same addresses.
     let functions = functions(test, &build(test, "routines-with-symbols", "", mode)?)?;
     let base = image_base(&program)?;
     let name = file_name(&program);
@@ -95,7 +95,7 @@ fn go(test: &Context<'_>, flags: &str, mode: &str) -> Verdict {
     expect_measured(deep > 0.3, format_args!("only {deep} of the stacks have more than five frames"))
 }
 
-/// The roots of truncated stacks, and how often each occurs.
+/// The roots of truncated stacks, with their weight.
 fn ends(profile: &Profile) -> String {
     let roots = profile.roots();
     let missing = roots.iter().filter(|(root, _)| root.starts_with("(truncated"));
@@ -103,7 +103,7 @@ fn ends(profile: &Profile) -> String {
     missing.join(", ")
 }
 
-/// The program without section headers, and where its first function is.
+/// The program without section headers, and the address range of its first function.
 fn without_section_headers(test: &Context<'_>, workload: &str) -> Result<(PathBuf, Range<i64>), Stop> {
     let mut bytes = fs::read(test.workload(workload))?;
     let entry =

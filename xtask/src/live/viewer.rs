@@ -1,4 +1,4 @@
-//! The built-in viewer: the answers of its server, and uses of the page in a real browser
+//! The built-in viewer: the answers of its server, and the page in a real browser
 //! (`crates/nyquist-viewer/tests/browser.mjs`).
 
 use std::path::{Path, PathBuf};
@@ -43,10 +43,10 @@ pub(super) const TESTS: &[Test] = &[
 /// The package that controls the browser.
 const PLAYWRIGHT: Package = Package { name: "playwright-core", version: "1.65.1" };
 
-/// The package that checks the types of the page's modules.
+/// The package that checks the types in the page's modules.
 const TYPESCRIPT: Package = Package { name: "typescript", version: "5.9.3" };
 
-/// A viewer that is served.
+/// A running server of the viewer.
 struct Served<'a> {
     running: Running<'a>,
     client: Client,
@@ -101,11 +101,11 @@ fn page(test: &Context<'_>) -> Verdict {
     served.end()
 }
 
-/// The address that a browser is started with leads to the page that was asked for. Where the front end cannot be reached, it is
+/// The address that a browser gets leads to the requested page. If the front end cannot be reached, that is
 /// the viewer.
 fn chosen_page(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
-    // A port on which nothing listens.
+    // A port on which no server listens.
     let unreachable = "http://127.0.0.1:1";
     for (ui, is_viewer) in [("builtin", true), ("firefox", false), ("auto", true)] {
         let (browser, opened) = browser::stand_in(test, ui)?;
@@ -147,7 +147,7 @@ fn pure_parts(test: &Context<'_>) -> Verdict {
     expect_eq(&format!("node --test: {}", tested.stdout_text()), tested.code(), 0)
 }
 
-/// Runs a scenario with served profiles. `expected` has the facts about them that it needs.
+/// Runs a scenario with served profiles. `expected` contains the facts that the scenario checks.
 fn browse(test: &Context<'_>, profiles: &[&Path], scenario: &str, expected: &Value) -> Verdict {
     packages::install_browser();
     browser::program()?;
@@ -168,8 +168,8 @@ fn look_at(test: &Context<'_>, url: &str, scenario: &str, expected: &Value) -> V
     expect_eq(&format!("{scenario}: {}", finished.stderr), finished.code(), 0)
 }
 
-/// While no page is watched, no snapshot is made; a page shows more and more, and the end; then there is the
-/// profile as of any recording.
+/// While no page is watched, no snapshot is made. A page shows a growing profile, and then the end. After
+/// that, the profile is available as for any recording.
 fn live_recording(test: &Context<'_>) -> Verdict {
     let (output, ending) = (test.path("live.json.gz"), test.path("over"));
     let call = test.nyquist(&["record", "--live", "--no-open", "-o"]).path(&output).args(&["--"]);
@@ -178,10 +178,10 @@ fn live_recording(test: &Context<'_>) -> Verdict {
     let client = Client::new(port);
     running.wait_until_sampling()?;
     std::thread::sleep(Duration::from_secs(2));
-    let news = || client.get(&format!("{base}/api/v1/live?paused=1"))?.json();
-    expect_eq("what nobody looks at", news()?, json!({"version": 0, "state": "running"}))?;
+    let live_state = || client.get(&format!("{base}/api/v1/live?paused=1"))?.json();
+    expect_eq("the state while no page is open", live_state()?, json!({"version": 0, "state": "running"}))?;
     follow(test, port, &base, &ending)?;
-    expect_eq("the state of the recording", news()?["state"].as_str(), Some("ended"))?;
+    expect_eq("the state of the recording", live_state()?["state"].as_str(), Some("ended"))?;
     expect(output.exists(), "the profile is shown and not saved")?;
     let served = client.get(&profile)?;
     expect_eq(
@@ -203,13 +203,13 @@ fn live_top(test: &Context<'_>) -> Verdict {
     expect_eq("the status, the command's own", running.wait()?.code(), 0)
 }
 
-/// Looks at a program that runs until there is a file.
+/// Watches a program until it ends, which happens when a file exists.
 fn follow(test: &Context<'_>, port: u16, base: &str, ending: &Path) -> Verdict {
     let expected = json!({"leaf": "main_loop", "ending": ending.display().to_string()});
     look_at(test, &format!("http://127.0.0.1:{port}{base}/"), "live", &expected)
 }
 
-/// A page that was exported opens without a server.
+/// An exported page opens without a server.
 fn exported(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).run_well()?;
     let page = test.path("page.html");
@@ -219,7 +219,8 @@ fn exported(test: &Context<'_>) -> Verdict {
     look_at(test, &url, "file", &json!({"leaf": "alpha", "caller": "middle"}))
 }
 
-/// More threads than one answer has tracks: they are asked as they come into sight.
+/// There are more threads than one answer contains tracks. The page requests the others when they become
+/// visible.
 fn many_threads(test: &Context<'_>) -> Verdict {
     const THREADS: usize = 300;
     let slice = |thread: usize| json!({"ph": "X", "name": "work", "ts": 0, "dur": 500_000 + thread, "pid": 1, "tid": thread});
@@ -230,7 +231,7 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     browse(test, &[&trace], "many", &json!({ "threads": THREADS }))
 }
 
-/// What ran on each CPU is above the threads.
+/// The tracks of CPUs are above those of threads.
 fn cores(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).options(&["--per-cpu-threads"]).run_well()?;
     browse(test, &[&recorded.path], "cores", &json!({ "leaf": "alpha" }))
@@ -248,7 +249,7 @@ fn on_shares(test: &Context<'_>, scenario: &str) -> Verdict {
     browse(test, &[&recorded.path], scenario, &expected)
 }
 
-/// The shares of the list are those that the report gives.
+/// The shares in the list are equal to those in the report.
 fn numbers(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).run_well()?;
     let report = test.nyquist(&["report", "--json"]).path(&recorded.path).run()?.succeeded()?;
@@ -268,7 +269,7 @@ fn numbers(test: &Context<'_>) -> Verdict {
     browse(test, &[&recorded.path], "numbers", &expected)
 }
 
-/// Of a second run, `slow` takes four times as much.
+/// In the second run, `slow` takes four times as long.
 fn compare(test: &Context<'_>) -> Verdict {
     let (before, after) = (test.path("before.folded"), test.path("after.folded"));
     std::fs::write(&before, "main;slow 1000\nmain;same 1000\nmain;fast 500\n")?;
@@ -276,7 +277,7 @@ fn compare(test: &Context<'_>) -> Verdict {
     browse(test, &[&before, &after], "compare", &json!({"slower": "slow"}))
 }
 
-/// Names of markup, of control characters and of a hundred thousand letters.
+/// Names that contain markup, control characters, or a hundred thousand letters.
 fn hostile_names(test: &Context<'_>) -> Verdict {
     let profile = test.path("hostile.folded");
     let long = "x".repeat(100_000);

@@ -1,4 +1,5 @@
-//! A virtual machine with 64-bit ARM processors: it runs a script as root, and gives back the files that the script has written.
+//! A virtual machine with 64-bit ARM processors. It runs a script as root, and returns the files that the
+//! script has written.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -14,7 +15,7 @@ use super::expect::{Stop, skip};
 use crate::arm::{self, Parts};
 use crate::packages;
 
-/// The first program: what it calls is the script, whose files are handed over by a port.
+/// The first program of the machine. It runs the script, and sends the script's files through a port.
 const INIT: &str = "#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin HOME=/tmp
@@ -31,26 +32,26 @@ tar c . > /dev/vport0p1
 poweroff -f
 ";
 
-/// The users whom programs look for.
+/// The users that programs look up.
 const USERS: &str = "root:x:0:0:root:/tmp:/bin/sh\nuser:x:1000:1000:user:/tmp:/bin/sh\n";
 
-/// A machine that is about to run.
+/// A machine before it runs.
 pub(super) struct VirtualMachine<'a> {
     test: &'a Context<'a>,
     parts: &'static Parts,
-    /// Files and where they are in the machine.
+    /// Files with their paths in the machine.
     files: Vec<(PathBuf, String)>,
-    /// Options of the emulator.
+    /// Options for the emulator.
     options: Vec<&'static str>,
 }
 
-/// What a machine has left behind.
+/// The files that a machine has written.
 pub(super) struct Left {
     folder: PathBuf,
 }
 
 impl<'a> VirtualMachine<'a> {
-    /// A machine that has nyquist and a shell. Everything for it is built and got when the first one is wanted.
+    /// A machine with nyquist and a shell. The first call builds or downloads everything that it needs.
     pub(super) fn new(test: &'a Context<'a>) -> Result<Self, Stop> {
         static LACKING: OnceLock<Vec<&'static str>> = OnceLock::new();
         static PARTS: OnceLock<Result<Parts, String>> = OnceLock::new();
@@ -67,7 +68,7 @@ impl<'a> VirtualMachine<'a> {
         Ok(Self { test, parts, files, options: Vec::new() })
     }
 
-    /// Puts a workload into it, which is built with these flags.
+    /// Adds a workload that is built with these flags.
     pub(super) fn with_workload(mut self, name: &str, flags: &[&str]) -> Result<Self> {
         let built = self.test.fresh(name);
         arm::build_workload(name, &[flags, &["-static"]].concat(), &built)?;
@@ -75,13 +76,13 @@ impl<'a> VirtualMachine<'a> {
         Ok(self)
     }
 
-    /// Gives the emulator options.
+    /// Adds options for the emulator.
     pub(super) fn with_options(mut self, options: &[&'static str]) -> Self {
         self.options.extend(options);
         self
     }
 
-    /// Runs a script in it, which has to succeed.
+    /// Runs a script in the machine. The script must succeed.
     pub(super) fn run(self, script: &str) -> Result<Left> {
         let (archive, port) = (self.test.fresh("initrd"), self.test.fresh("out.tar"));
         self.write_files(&archive, script)?;
@@ -104,7 +105,7 @@ impl<'a> VirtualMachine<'a> {
         Ok(left)
     }
 
-    /// Writes the files that the machine begins with.
+    /// Writes the archive with the machine's first files.
     fn write_files(&self, archive: &Path, script: &str) -> Result<()> {
         let mut archive = Archive(BufWriter::new(File::create(archive)?), 0);
         for folder in ["bin", "dev", "etc", "out", "proc", "sys", "tmp"] {
@@ -125,12 +126,12 @@ impl<'a> VirtualMachine<'a> {
 }
 
 impl Left {
-    /// Where a file is now.
+    /// The path of a file from the machine.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// What a file says.
+    /// The text of a file from the machine.
     pub(super) fn text(&self, name: &str) -> Result<String> {
         let path = self.path(name);
         let bytes = fs::read(&path).with_context(|| format!("the machine has left no {}", path.display()))?;
@@ -138,7 +139,8 @@ impl Left {
     }
 }
 
-/// Writes files as the kernel takes them (`Documentation/driver-api/early-userspace/buffer-format.rst`, "newc"), and counts them.
+/// Writes an archive in the kernel's format (`Documentation/driver-api/early-userspace/buffer-format.rst`,
+/// "newc"), and counts its files.
 struct Archive<W>(W, u32);
 
 impl<W: Write> Archive<W> {
@@ -148,7 +150,7 @@ impl<W: Write> Archive<W> {
         write!(self.0, "070701{:08x}{mode:08x}{:08x}{:08x}{:08x}{:08x}", self.1, 0, 0, 1, 0)?;
         write!(self.0, "{size:08x}{:08x}{:08x}{:08x}{:08x}{name_size:08x}{:08x}", 0, 0, 0, 0, 0)?;
         self.0.write_all(name.as_bytes())?;
-        // Behind the name, and behind the bytes, zeros fill up a word of four bytes.
+        // After the name and after the content, zeros fill a word of four bytes.
         self.0.write_all(&[0; 4][..padded(110 + name.len())])?;
         self.0.write_all(bytes)?;
         self.0.write_all(&[0; 3][..(4 - bytes.len() % 4) % 4])?;
@@ -156,12 +158,12 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// How many zeros there are behind a name that ends so many bytes from the header's begin: at least one.
+/// How many zeros follow a name that ends at this offset from the header: at least one.
 fn padded(end: usize) -> usize {
     4 - end % 4
 }
 
-/// How long a test may take whose parts may have to be built first.
+/// The time limit of a test that may have to build its parts first.
 pub(super) const LIMIT: Duration = Duration::from_mins(40);
 
 #[cfg(test)]
@@ -169,7 +171,7 @@ mod tests {
     use super::Archive;
     use std::process::{Command, Stdio};
 
-    /// Checked by cpio where there is one.
+    /// The archive is checked with cpio, if that is installed.
     #[test]
     fn an_archive_is_what_cpio_reads() {
         let mut archive = Archive(Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! `record --off-cpu`: where threads wait, how long, and for which reason.
+//! `record --off-cpu`: where threads wait, for how long, and for which reason.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -25,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("waits_are_not_kept_as_perf_data", with_perf_data),
 ];
 
-/// Each thread of the program, the reason of its wait, and the function where it waits.
+/// The threads of the program, each with the reason of its wait and the function in which it waits.
 const REASONS: [(&str, &str, &str); 8] = [
     ("sleeps", "[waiting: sleep]", "sleeps"),
     ("holds", "[waiting: sleep]", "holds_lock"),
@@ -81,7 +81,7 @@ fn reasons_by_ptrace(test: &Context<'_>) -> Verdict {
 
 fn check_reasons(test: &Context<'_>, recorded: &Recorded) -> Verdict {
     for (thread, reason, function) in REASONS {
-        // A child process begins with the name of the thread that has made it.
+        // A child process first has the name of the thread that has created it.
         let options = ["--off-cpu", "--process", "^reasons$", "--thread", &format!("^{thread}$")];
         let report = report(test, recorded, &options)?;
         let [for_that, there] = [reason, function].map(|name| share(&report, name));
@@ -93,7 +93,8 @@ fn check_reasons(test: &Context<'_>, recorded: &Recorded) -> Verdict {
     expect(broken.is_empty(), broken.join("; "))
 }
 
-/// With the clocks of threads, CPU time is exact. Those of CPUs, as root, sample it: it is as exact as a number of samples.
+/// With the clocks of threads, CPU time is exact. The clocks of CPUs, which root uses, sample it. Their
+/// precision depends on the number of samples.
 fn all_time(test: &Context<'_>) -> Verdict {
     check_time(test, &record(test, |call| call)?, |report, samples| {
         4.0 * samples.sqrt() / 1000.0 + late_samples(report)
@@ -102,8 +103,9 @@ fn all_time(test: &Context<'_>) -> Verdict {
     check_time(test, &record(test, Invocation::by_plain_user)?, |_, _| 0.0)
 }
 
-/// How many seconds of CPU time the samples have that the clock of a CPU took late. A virtual CPU that was halted learns of its clock
-/// when it runs again: the sample is where interrupts are enabled after the switch to the thread, which did not use that time.
+/// The seconds of CPU time in samples that a CPU's clock took late. A virtual CPU that was halted notices its
+/// clock only when it runs again. The sample is then where interrupts are enabled after the switch to the
+/// thread, although the thread did not use that time.
 fn late_samples(report: &Value) -> f64 {
     let rows = report["functions"].as_array().into_iter().flatten();
     let late = rows
@@ -111,7 +113,8 @@ fn late_samples(report: &Value) -> f64 {
     late.filter_map(|row| row["self"].as_f64()).sum::<f64>() / 1000.0
 }
 
-/// The program says how long each of its threads lived. `more` is how many seconds of CPU time so many samples may be off.
+/// The program prints how long each of its threads lived. `more` is the tolerance in seconds of CPU time,
+/// given the number of samples.
 fn check_time(test: &Context<'_>, recorded: &Recorded, more: fn(&Value, f64) -> f64) -> Verdict {
     let lines = recorded.finished.stdout_text();
     for line in lines.lines() {
@@ -119,7 +122,7 @@ fn check_time(test: &Context<'_>, recorded: &Recorded, more: fn(&Value, f64) -> 
         let report = |state| report(test, recorded, &[state, "--thread", &format!("^{thread}$")]);
         let weight = |report: &Value| report["weight"].as_f64().context("no weight");
         let (all, waiting) = (report("--wall")?, report("--off-cpu")?);
-        // A weight is a millisecond.
+        // The unit of weight is a millisecond.
         let (found, lived) = (weight(&all)? / 1000.0, lived.parse::<f64>()?);
         let waited = weight(&waiting)? / 1000.0;
         let holds = (found - lived).abs() <= 0.02 * lived + more(&all, (found - waited) * 1000.0);
@@ -142,8 +145,8 @@ fn locks(test: &Context<'_>) -> Verdict {
     expect_measured((1.2..2.1).contains(&total), format_args!("waited {total:.3} s for the lock"))
 }
 
-/// What each thread of the program waits in, in the kernel. Not each of a thread's waits is recorded with its stack, because another
-/// one waits thousands of times a second.
+/// Checks in which kernel function each thread of the program waits. Not all waits of a thread are recorded
+/// with their stacks, because another thread waits thousands of times a second.
 fn kernel_functions(test: &Context<'_>) -> Verdict {
     need_root()?;
     let recorded = record(test, |call| call)?;
@@ -157,10 +160,11 @@ fn kernel_functions(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The number of the first namespace of processes (`PROC_PID_INIT_INO` in Linux's `include/linux/proc_ns.h`).
+/// The inode number of the initial process namespace (`PROC_PID_INIT_INO` in Linux's
+/// `include/linux/proc_ns.h`).
 const FIRST_NAMESPACE: u64 = 0xefff_fffc;
 
-/// A wakeup names a thread by its number in the first namespace of processes.
+/// A wakeup names a thread by its id in the initial process namespace.
 fn wakers(test: &Context<'_>) -> Verdict {
     need_root()?;
     if std::fs::metadata("/proc/self/ns/pid").map_err(anyhow::Error::from)?.ino() != FIRST_NAMESPACE {
@@ -178,7 +182,7 @@ fn wakers(test: &Context<'_>) -> Verdict {
     expect(wakes >= 10, format_args!("the thread that feeds others woke {wakes}"))
 }
 
-/// It leaves no CPU and comes to none while it is recorded.
+/// The process neither leaves a CPU nor gets one while it is recorded.
 fn attached(test: &Context<'_>) -> Verdict {
     let target = test.program("sleep").args(&["1000"]).start()?;
     let (pid, output) = (target.pid().to_string(), test.fresh("profile.json.gz"));
@@ -193,7 +197,7 @@ fn attached(test: &Context<'_>) -> Verdict {
     expect_measured(holds, format_args!("{slept:.3} of {seconds:.3} s asleep"))
 }
 
-/// Of two workers without work, one waits for the events of all, and the other one for it.
+/// Of two workers without work, one waits for the events of all, and the other one waits for the first.
 fn workers_of_tokio(test: &Context<'_>) -> Verdict {
     let recording = test.record(&["async_server", "joined", "4", "200"]).options(&["--off-cpu"]);
     let recorded = recording.run_well()?;

@@ -18,7 +18,8 @@ pub(super) const TESTS: &[Test] = &[Test {
     ..Test::new("each_step_from_slow_to_fast_is_as_on_the_page", steps)
 }];
 
-/// The page names these files for its steps, in this order. Each step's program is kept beside them, without the ending.
+/// The files that the page names for its steps, in this order. The program of each step is kept beside its
+/// file, without the ending.
 const SLOW: &str = "slow.json.gz";
 const SET: &str = "set.json.gz";
 const QUICK_HASH: &str = "quick_hash.json.gz";
@@ -26,7 +27,7 @@ const ONE_BUFFER: &str = "one_buffer.json.gz";
 const AGAIN: &str = "again.json.gz";
 const STEPS: [&str; 5] = [SLOW, SET, QUICK_HASH, ONE_BUFFER, AGAIN];
 const ENDING: &str = ".json.gz";
-/// The numbers of the recordings of each step that are made in turns.
+/// The numbers of the additional recordings of each step.
 const RUNS: [u32; 3] = [1, 2, 3];
 
 fn steps(test: &Context<'_>) -> Verdict {
@@ -57,15 +58,15 @@ fn follow_the_page(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// A command of the page; behind one that records, the program that it has built is kept.
+/// A command of the page. If it records, it is followed by a command that keeps the built program.
 fn with_program_kept(command: &str) -> String {
     let recorded = command.strip_prefix("cargo nyquist -so ").and_then(|rest| rest.split(ENDING).next());
     let keep = |name| format!("{command}\ncp target/release/word_count {name}");
     recorded.map_or_else(|| command.to_owned(), keep)
 }
 
-/// Records all steps' programs again. A machine that others share is now slower, now faster by a third: of runs in turns, each has its
-/// share of both.
+/// Records the programs of all steps again, in turns. The speed of a shared machine varies by a third. In
+/// turns, each program has its share of slow and fast times.
 fn record_in_turns(test: &Context<'_>) -> Verdict {
     let programs = STEPS.map(|name| name.trim_end_matches(ENDING)).join(" ");
     let runs = RUNS.map(|run| run.to_string()).join(" ");
@@ -77,7 +78,7 @@ fn record_in_turns(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// The commands behind a `$` on the page.
+/// The commands on the page, which follow a `$`.
 fn commands(page: &str) -> Vec<&str> {
     page.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
 }
@@ -90,14 +91,14 @@ fn profile(test: &Context<'_>, name: &str) -> Result<Profile> {
     Profile::read(&file(test, name))
 }
 
-/// The JSON output of a command for a profile, or two.
+/// The JSON output of a command for one or two profiles.
 fn ask(test: &Context<'_>, words: &[&str], files: &[&str]) -> Result<Value> {
     let call = test.nyquist(words).args(&["--json"]);
     let call = files.iter().fold(call, |call, name| call.path(&file(test, name)));
     Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
 }
 
-/// How the CPU time of one step's recordings in turns differs from that of another's.
+/// The difference in CPU time between the additional recordings of two steps.
 fn whole_difference(test: &Context<'_>, before: &str, after: &str) -> Result<Value> {
     let runs =
         |step: &str| RUNS.map(|run| file(test, &format!("{}-{run}{ENDING}", step.trim_end_matches(ENDING))));
@@ -107,8 +108,8 @@ fn whole_difference(test: &Context<'_>, before: &str, after: &str) -> Result<Val
     Ok(diff["whole"].clone())
 }
 
-/// CPU time beside that of the page: 0.57, 0.73, 0.80 of the step before, and 0.33 in all. The bounds allow
-/// for other machines.
+/// On the page, the CPU time of the steps is 0.57, 0.73 and 0.80 of the step before, and 0.33 in total. The
+/// limits allow for other machines.
 fn each_step_is_faster(test: &Context<'_>) -> Verdict {
     let check = |before: &str, after: &str, at_most: f64| -> Verdict {
         let whole = whole_difference(test, before, after)?;
@@ -125,7 +126,7 @@ fn each_step_is_faster(test: &Context<'_>) -> Verdict {
     check(SLOW, ONE_BUFFER, 0.5)
 }
 
-/// `memcmp` leads the report, `contains` is half of the program, and its line is the one that is named.
+/// `memcmp` is first in the report, `contains` takes half of the program's time, and its line is the hottest.
 fn the_list_is_found(test: &Context<'_>) -> Verdict {
     let report = ask(test, &["report", "--limit", "1"], &[SLOW])?;
     let first = &report["functions"][0];
@@ -135,7 +136,7 @@ fn the_list_is_found(test: &Context<'_>) -> Verdict {
     expect_measured(share > 0.4, format_args!("`contains` has {share:.3}"))?;
     let share = slow.total_share("word_count::count_words");
     expect_measured(share > 0.9, format_args!("`count_words` has {share:.3}"))?;
-    // The file is another by now, but the profile has the numbers of the lines.
+    // The source file has changed since then, but the profile contains the line numbers.
     let annotated = ask(test, &["annotate", "count_words", "--source"], &[SLOW])?;
     let own = annotated["files"].as_array().into_iter().flatten();
     let mut own = own.filter(|file| file["file"].as_str().is_some_and(|name| name.ends_with("src/main.rs")));
@@ -151,7 +152,7 @@ fn the_list_is_found(test: &Context<'_>) -> Verdict {
     expect(found, "`memcmp` is not said to have got faster")
 }
 
-/// The line of the program as it was first written that has this text.
+/// The line with this text in the first version of the program.
 fn line_of(text: &str) -> Result<u64> {
     let source = fs::read_to_string(crate::root().join("workloads/word_count/src/main.rs"))?;
     let line = source.lines().position(|line| line.contains(text)).context("no such line")?;
@@ -172,7 +173,7 @@ fn the_hashing_is_found(test: &Context<'_>) -> Verdict {
 }
 
 fn the_memory_is_found(test: &Context<'_>) -> Verdict {
-    // The kernel, too, has functions that free something, but not on behalf of `count_words`.
+    // Some functions of the kernel also free something, but `count_words` does not call them.
     let memory = |name| -> Result<f64> {
         let has = |stack: &[&Frame], part: &str| stack.iter().any(|frame| frame.function.contains(part));
         let fits =
@@ -186,7 +187,7 @@ fn the_memory_is_found(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// The same program twice differs by noise, and the page's table marks it so.
+/// Two recordings of the same program differ by noise, and the page's table marks this as noise.
 fn nothing_changes_by_itself(test: &Context<'_>) -> Verdict {
     let diff = ask(test, &["diff", "--all", "--limit", "0"], &[ONE_BUFFER, AGAIN])?;
     let (noise, all) = (diff["noise_count"].as_u64(), diff["function_count"].as_u64());

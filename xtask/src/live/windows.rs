@@ -1,4 +1,4 @@
-//! Profiles of programs of Windows: their names come from PDBs, Breakpad symbol files and DWARF. The programs
+//! Profiles of Windows programs. Their names come from PDBs, Breakpad symbol files and DWARF. The programs
 //! are made here by cross compilers, and the names are compared with `llvm-symbolizer`.
 
 use std::collections::{BTreeSet, HashMap};
@@ -31,7 +31,7 @@ struct Program {
     pdb: PathBuf,
 }
 
-/// Runs a tool; a test whose tool is missing is passed over.
+/// Runs a tool. Skips the test if the tool is missing.
 fn tool(command: &mut Command) -> Result<String, Stop> {
     let name = command.get_program().to_string_lossy().into_owned();
     match command.stderr(Stdio::null()).output() {
@@ -61,20 +61,20 @@ fn build(test: &Context<'_>, name: &str, level: &str) -> Result<Program, Stop> {
     Ok(Program { folder, image, pdb })
 }
 
-/// The code id and the debug id from `doctor`.
+/// The code id and the debug id that `doctor` prints.
 fn ids(test: &Context<'_>, image: &Path) -> Result<(String, String)> {
-    let told = test.nyquist(&["doctor"]).path(image).run()?.succeeded()?.stdout_text();
+    let output = test.nyquist(&["doctor"]).path(image).run()?.succeeded()?.stdout_text();
     let word = |before: &str| {
-        let after = told.split_once(before)?.1;
+        let after = output.split_once(before)?.1;
         after.split([',', ' ', '\n']).next().map(str::to_owned)
     };
-    word("code id ").zip(word("debug id ")).with_context(|| format!("no ids: {told}"))
+    word("code id ").zip(word("debug id ")).with_context(|| format!("no ids: {output}"))
 }
 
-/// The addresses of the code, byte by byte, by the headers as llvm-readobj shows them.
+/// The addresses of the code's bytes, from the headers as llvm-readobj prints them.
 fn code_addresses(image: &Path) -> Result<Vec<u64>, Stop> {
-    let told = tool(Command::new("llvm-readobj").arg("--sections").arg(image))?;
-    let text = told.split_once("Name: .text").context("no .text")?.1;
+    let output = tool(Command::new("llvm-readobj").arg("--sections").arg(image))?;
+    let text = output.split_once("Name: .text").context("no .text")?.1;
     let number = |field: &str| -> Result<u64> {
         let digits = text.split_once(field).and_then(|(_, rest)| rest.split_whitespace().next());
         let digits = digits.and_then(|digits| digits.strip_prefix("0x")).context("no number")?;
@@ -84,7 +84,7 @@ fn code_addresses(image: &Path) -> Result<Vec<u64>, Stop> {
     Ok((start..start + size).collect())
 }
 
-/// A profile as a recorder on Windows saves it: paths of there, addresses for names.
+/// A profile as a recorder on Windows saves it, with Windows paths, and addresses instead of names.
 fn profile(addresses: &[u64], (code_id, debug_id): &(String, String)) -> Value {
     made_profile::of(
         addresses,
@@ -95,20 +95,20 @@ fn profile(addresses: &[u64], (code_id, debug_id): &(String, String)) -> Value {
     )
 }
 
-/// The names in a report of the profile, without arguments, and inlined functions too.
+/// The names in a report of the profile, without arguments, including inlined functions.
 fn reported(test: &Context<'_>, profile: &Value, symbols: &Path) -> Result<BTreeSet<String>, Stop> {
     reported_with(test, profile, &["--symbol-dir", &symbols.display().to_string()])
 }
 
-/// The same, where symbols are looked for as these options say.
+/// The same, with options that say where symbols are looked up.
 fn reported_with(test: &Context<'_>, profile: &Value, options: &[&str]) -> Result<BTreeSet<String>, Stop> {
     let file = test.fresh("profile.json");
     fs::write(&file, profile.to_string()).context("no profile")?;
     let report =
         test.nyquist(&["report", "--functions", "--limit", "0", "--full-names", "--json"]).args(options);
-    let told = report.path(&file).run()?.succeeded()?.stdout_text();
+    let output = report.path(&file).run()?.succeeded()?.stdout_text();
     let mut names = BTreeSet::new();
-    let mut open = vec![serde_json::from_str(&told).context("no JSON")?];
+    let mut open = vec![serde_json::from_str(&output).context("no JSON")?];
     while let Some(value) = open.pop() {
         match value {
             Value::Array(items) => open.extend(items),
@@ -128,7 +128,7 @@ fn plain(name: &str) -> String {
     name.split('(').next().unwrap_or_default().trim().to_owned()
 }
 
-/// The names that llvm-symbolizer has, of all frames of all addresses.
+/// The names that llvm-symbolizer prints for all frames of all addresses.
 fn oracle(image: &Path, addresses: &[u64]) -> Result<BTreeSet<String>, Stop> {
     let base = tool(Command::new("llvm-readobj").arg("--file-headers").arg(image))?;
     let base = base.split_once("ImageBase: 0x").and_then(|(_, rest)| rest.split_whitespace().next());
@@ -136,11 +136,11 @@ fn oracle(image: &Path, addresses: &[u64]) -> Result<BTreeSet<String>, Stop> {
     let mut command = Command::new("llvm-symbolizer");
     command.args(["--output-style=JSON", "--inlines", "--demangle", "--obj"]).arg(image);
     command.args(addresses.iter().map(|address| format!("{:#x}", base + address)));
-    let told = tool(&mut command)?;
-    let answers = serde_json::Deserializer::from_str(&told).into_iter::<Value>();
+    let output = tool(&mut command)?;
+    let answers = serde_json::Deserializer::from_str(&output).into_iter::<Value>();
     let mut names = BTreeSet::new();
     let answers: Vec<Value> = answers.collect::<Result<_, _>>().context("no JSON")?;
-    // Some versions print an answer a line, others all of them as an array.
+    // Some versions print one answer on each line, others print all of them as an array.
     let lists = answers.into_iter().map(|answer| match answer {
         Value::Array(answers) => answers,
         answer => vec![answer],
@@ -149,12 +149,12 @@ fn oracle(image: &Path, addresses: &[u64]) -> Result<BTreeSet<String>, Stop> {
         let frames = answer["Symbol"].as_array().cloned().unwrap_or_default();
         names.extend(frames.iter().filter_map(|frame| frame["FunctionName"].as_str()).map(demangled));
     }
-    // Stubs that call virtual functions have no name of their own in the language, and llvm's form is its own.
+    // Stubs that call virtual functions have no standard name. llvm uses a form of its own.
     names.retain(|name| !name.is_empty() && !name.starts_with("[thunk]"));
     Ok(names)
 }
 
-/// llvm-symbolizer demangles to whole declarations: the name is the word before the arguments.
+/// llvm-symbolizer demangles to whole declarations. The name is the word before the arguments.
 fn demangled(name: &str) -> String {
     let name = plain(name);
     let words = name.rsplit_once("__cdecl ").map_or(name.as_str(), |(_, name)| name);
@@ -174,7 +174,7 @@ fn names_from_pdb(test: &Context<'_>) -> Verdict {
         let ids = ids(test, &program.image)?;
         let found = reported(test, &profile(&addresses, &ids), &program.folder)?;
         expect_same_names(&found, &oracle(&program.image, &addresses)?)?;
-        // The same from a symbol store, without the image.
+        // The same names come from a symbol store without the image.
         let store = test.path(&format!("store{level}"));
         let stored = store.join("program.pdb").join(ids.1.to_uppercase());
         fs::create_dir_all(&stored).context("no folder")?;
@@ -202,7 +202,7 @@ const BREAKPAD_FILE: &str = "MODULE windows x86_64 6C974EBE5232EE469D6B7847A670B
     INLINE_ORIGIN 0 ns::inlined(int)\nFUNC 1000 40 0 ns::outer(char)\nINLINE 0 7 0 0 1010 8\n1000 40 9 0\n\
     PUBLIC 1080 0 last\n";
 
-/// A profile with addresses in each function of the Breakpad file, and their names.
+/// A profile with addresses in each function of the Breakpad file, and the names of these functions.
 fn of_breakpad_file() -> (Value, BTreeSet<String>) {
     let ids = ("5CA12C433000".to_owned(), BREAKPAD_ID.to_owned());
     let names = ["last", "ns::inlined", "ns::outer"].map(str::to_owned);
@@ -221,13 +221,13 @@ fn names_from_servers(test: &Context<'_>) -> Verdict {
     let path = format!("/program.pdb/{BREAKPAD_ID}/program.sym");
     let server = FileServer::of(HashMap::from([(path.clone(), BREAKPAD_FILE.into())]))?;
     let (of_breakpad, names) = of_breakpad_file();
-    // Without a named server none is asked.
+    // If no server is named, no server is asked.
     let without = reported_with(test, &of_breakpad, &[])?;
     expect(without.is_disjoint(&names), format_args!("names without a server: {without:?}"))?;
     let asked = ["--breakpad-symbol-server", &server.url];
     expect_eq("the names by Breakpad's server", reported_with(test, &of_breakpad, &asked)?, names.clone())?;
     expect(server.requests().contains(&path), format_args!("asked for {:?}", server.requests()))?;
-    // Files that were fetched once are kept.
+    // Downloaded files are kept.
     let before = server.requests().len();
     expect_eq("the names once more", reported_with(test, &of_breakpad, &asked)?, names)?;
     expect_eq("requests for them", server.requests().len(), before)?;
@@ -261,8 +261,8 @@ fn mingw(test: &Context<'_>) -> Verdict {
     let compile = ["-O2", "-g", "-o", "program.exe"];
     tool(Command::new("x86_64-w64-mingw32-gcc").args(compile).arg(&source).current_dir(&folder))?;
     let image = folder.join("program.exe");
-    let told = test.nyquist(&["doctor"]).path(&image).run()?.succeeded()?.stdout_text();
-    expect_contains("what is told", &told, "names, lines and inlined calls from its debug info (DWARF)")?;
+    let output = test.nyquist(&["doctor"]).path(&image).run()?.succeeded()?.stdout_text();
+    expect_contains("messages", &output, "names, lines and inlined calls from its debug info (DWARF)")?;
     let addresses = code_addresses(&image)?;
     let found = reported(test, &profile(&addresses, &ids(test, &image)?), &folder)?;
     for name in ["inner", "outer", "main"] {
@@ -273,22 +273,22 @@ fn mingw(test: &Context<'_>) -> Verdict {
 
 fn doctor(test: &Context<'_>) -> Verdict {
     let program = build(test, "doctor", "-O2")?;
-    let tell = |path: &Path| -> Result<String> {
+    let describe = |path: &Path| -> Result<String> {
         Ok(test.nyquist(&["doctor", "-v"]).path(path).run()?.succeeded()?.stdout_text())
     };
-    let told = tell(&program.image)?;
+    let output = describe(&program.image)?;
     for part in ["program.pdb (PDB)", "table of functions (.pdata, ", "code id ", "debug id "] {
-        expect_contains("of the image", &told, part)?;
+        expect_contains("of the image", &output, part)?;
     }
     let (_, debug_id) = ids(test, &program.image)?;
-    expect_contains("of the PDB", &tell(&program.pdb)?, &format!("a PDB: debug id {debug_id}"))?;
+    expect_contains("of the PDB", &describe(&program.pdb)?, &format!("a PDB: debug id {debug_id}"))?;
     let summary = tool(Command::new("llvm-pdbutil").args(["dump", "--summary"]).arg(&program.pdb))?;
     let guid = summary.split_once("GUID: {").and_then(|(_, rest)| rest.split('}').next());
     let guid = guid.context("no GUID")?.replace('-', "").to_uppercase();
     expect_contains("the id", &debug_id, &guid)?;
     fs::remove_file(&program.pdb).context("no PDB")?;
-    let told = tell(&program.image)?;
-    expect_contains("without the PDB", &told, "only 1 exported functions")?;
-    expect_contains("without the PDB", &told, "folder of program.pdb with --symbol-dir")?;
-    expect_contains("without the PDB", &told, "program.pdb: no such file")
+    let output = describe(&program.image)?;
+    expect_contains("without the PDB", &output, "only 1 exported functions")?;
+    expect_contains("without the PDB", &output, "folder of program.pdb with --symbol-dir")?;
+    expect_contains("without the PDB", &output, "program.pdb: no such file")
 }

@@ -1,5 +1,6 @@
-//! `cargo xtask mutate`: gives the real program damaged files, and looks at how it ends.
+//! `cargo xtask mutate`: gives damaged files to the real program, and checks how it ends.
 
+mod seed;
 mod seeds;
 mod trial;
 
@@ -10,13 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use crate::mutation::{Dice, mutate};
-use seeds::Seed;
+use seed::Seed;
 use trial::Trial;
 
-/// The length of a damaged file at most.
+/// The maximum length of a damaged file.
 const MOST_BYTES: usize = 2 << 20;
 
-/// How long a file is made now and then by a hole at its end.
+/// The length to which some files are extended by a hole at their end.
 const SPARSE_BYTES: u64 = 64 << 20;
 
 /// The files to damage, and for how long.
@@ -25,7 +26,7 @@ pub(crate) struct Options {
     /// For how long
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// What the changes follow from: the same seed makes the same ones
+    /// The seed of the changes: the same seed makes the same changes
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Tests this program and does not build one
@@ -33,16 +34,16 @@ pub(crate) struct Options {
     nyquist: Option<PathBuf>,
 }
 
-/// Builds the programs and runs. Returns whether the program has always ended well.
+/// Builds the programs and runs. Returns whether the program has always ended correctly.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
-        None => crate::test::build_nyquist()?,
+        None => crate::release::build_nyquist()?,
     };
     run_program(&nyquist, options.seconds, options.seed)
 }
 
-/// Runs a program that is built for so many seconds.
+/// Runs a built program for this many seconds.
 fn run_program(nyquist: &Path, seconds: u64, seed: u64) -> Result<bool> {
     let scratch = crate::target().join("mutate");
     let _ = fs::remove_dir_all(&scratch);
@@ -52,7 +53,7 @@ fn run_program(nyquist: &Path, seconds: u64, seed: u64) -> Result<bool> {
     let (mut dice, end) = (Dice::new(seed), Instant::now() + Duration::from_secs(seconds));
     let (mut runs, mut failures) = (0_u64, 0_u64);
     while Instant::now() < end {
-        // Each kind has its turn: there are many small profiles, and few recordings.
+        // Each file is damaged once in a round, because there are many small profiles and few recordings.
         for seed in &seeds {
             let damaged = damage(seed, &seeds, &mut dice);
             fs::write(&seed.place, &damaged)

@@ -1,5 +1,5 @@
-//! The files that are damaged: recordings and profiles that the program makes itself, files that they name,
-//! and object files.
+//! The files that are damaged: recordings and profiles that the program makes itself, the files that they
+//! name, and object files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,11 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::seed::Seed;
 use super::trial::Trial;
 use crate::workloads;
 
-/// A good file, its path, and the commands that read it there.
-pub(super) struct Seed {
-    pub(super) place: PathBuf,
-    pub(super) bytes: Vec<u8>,
-    pub(super) commands: Vec<Vec<String>>,
-}
-
-/// The formats that profiles are written and read in, with the ends of their names.
+/// The formats in which profiles are written and read, with the endings of their file names.
 const FORMATS: [(&str, &str); 9] = [
     ("pprof", "pb.gz"),
     ("otlp", "otlp"),
@@ -39,7 +33,7 @@ const SAMPLES: [&str; 5] = [
     "crates/nyquist-formats/tests/samples/README.md",
 ];
 
-/// Object files that the seeds of the fuzz targets have, where those were made: the target, and how many of them.
+/// Object files from the seeds of the fuzz targets, if those exist: the target, and the number of files.
 const OBJECTS: [(&str, usize); 4] = [("elf", 12), ("windows_symbols", 5), ("macho", 2), ("symbols_file", 4)];
 
 /// Makes all of them. If the machine does not allow recording, there are fewer.
@@ -63,7 +57,7 @@ pub(super) fn all(trial: &Trial) -> Result<Vec<Seed>> {
     }
     seeds.push(profile_seed(trial, profile.clone())?);
     seeds.push(profile_seed(trial, recording.clone())?);
-    // The file that the recording names: the program, read for names, lines, unwinding and instructions.
+    // The program, which the recording names. It is read for names, lines, unwinding and instructions.
     let mut names = import(trial, &recording);
     names.push(words(&["annotate", "alpha"], &[&profile]));
     names.push(words(&["doctor"], &[&program]));
@@ -87,7 +81,7 @@ fn call(trial: &Trial, words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Words and files of a command.
+/// The words of a command, followed by the paths of files.
 fn words(words: &[&str], files: &[&Path]) -> Vec<String> {
     let files = files.iter().map(|file| file.display().to_string());
     words.iter().map(|word| (*word).to_owned()).chain(files).collect()
@@ -98,7 +92,7 @@ fn seed(place: PathBuf, commands: Vec<Vec<String>>) -> Result<Seed> {
     Ok(Seed { place, bytes, commands })
 }
 
-/// A profile of whatever format.
+/// A profile in any format.
 fn profile_seed(trial: &Trial, place: PathBuf) -> Result<Seed> {
     let good = trial.scratch.join("good.json.copy");
     if !good.exists() {
@@ -127,7 +121,7 @@ fn import(trial: &Trial, file: &Path) -> Vec<Vec<String>> {
     vec![words(&["import", "-s", "-o"], &[&trial.scratch.join("imported.json"), file])]
 }
 
-/// A jitdump and a perf map, which recordings lead to.
+/// A jitdump and a perf map, which recordings refer to.
 fn made_code(trial: &Trial, workloads: &Path) -> Result<Vec<Seed>> {
     let mut seeds = Vec::new();
     for (program, end, folder) in
@@ -143,7 +137,7 @@ fn made_code(trial: &Trial, workloads: &Path) -> Result<Vec<Seed>> {
     Ok(seeds)
 }
 
-/// The files of a folder whose names end so.
+/// The files of a folder with this extension.
 fn files(folder: &Path, end: &str) -> Result<Vec<PathBuf>> {
     let all = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     Ok(all.into_iter().filter(|path| path.extension().is_some_and(|found| found == end)).collect())

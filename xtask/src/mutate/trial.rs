@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::seeds::Seed;
+use super::seed::Seed;
 use crate::sys;
 
-/// The address space that the program may have. Its threads reserve much more than they use.
+/// The limit of the program's address space. Its threads reserve much more than they use.
 const ADDRESS_SPACE: u64 = 8 << 30;
 
-/// The memory that it may use for files of at most two megabytes.
+/// The limit of its memory for files of at most two megabytes.
 const MOST_MEMORY: u64 = 1 << 30;
 
-/// The time that it may take for them, on a busy machine.
+/// The limit of its time for such files, on a busy machine.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// Where runs take place.
+/// The program and the folder for its runs.
 pub(super) struct Trial {
     nyquist: PathBuf,
     pub(super) scratch: PathBuf,
@@ -30,7 +30,7 @@ impl Trial {
         Self { nyquist: nyquist.to_path_buf(), scratch: scratch.to_path_buf() }
     }
 
-    /// A call of the program that looks at nothing of the user's.
+    /// A call of the program that reads none of the user's files or settings.
     pub(super) fn command(&self, words: &[String]) -> Command {
         let mut command = Command::new(&self.nyquist);
         command.args(words).current_dir(&self.scratch).stdin(Stdio::null());
@@ -39,7 +39,7 @@ impl Trial {
         command
     }
 
-    /// Runs the program. Returns the error of its outcome.
+    /// Runs the program. Returns an error if the outcome is wrong.
     pub(super) fn check(&self, words: &[String]) -> Result<(), String> {
         let errors = self.scratch.join("stderr");
         let mut command = self.command(words);
@@ -60,11 +60,11 @@ impl Trial {
         }
     }
 
-    /// Keeps the files to reproduce a failure.
+    /// Keeps the files that reproduce a failure.
     pub(super) fn keep(&self, number: u64, seed: &Seed, words: &[String], fault: &str) -> Result<()> {
         let folder = self.scratch.join("failed").join(number.to_string());
         fs::create_dir_all(&folder)?;
-        // A sparse file stays so: cp makes holes of zeros.
+        // A sparse file stays sparse, because cp makes holes of zeros.
         let _ = Command::new("cp").arg("--sparse=always").arg(&seed.place).arg(&folder).status();
         fs::copy(self.scratch.join("stderr"), folder.join("stderr"))?;
         let place = seed.place.display();
@@ -73,7 +73,7 @@ impl Trial {
     }
 }
 
-/// The messages are text, and a failure has one sentence.
+/// Checks that the messages are text, and that a failure has one sentence.
 fn check_said(said: &str, status: i32) -> Result<(), String> {
     let is_control = |char: &char| char.is_control() && *char != '\n';
     if let Some(control) = said.chars().find(is_control) {

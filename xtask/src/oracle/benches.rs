@@ -1,4 +1,4 @@
-//! The programs of `benches/`: all of them have to build, also those that no test runs.
+//! The programs of `benches/`. All of them must build, including those that no test runs.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::steps::{cargo, succeeds};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-/// Checks each workspace. Says whether all of them build.
+/// Checks each workspace. Returns whether all of them build.
 pub(super) fn check(tally: &mut Tally) -> Result<bool> {
     let folder = crate::root().join("benches");
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;

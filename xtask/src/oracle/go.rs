@@ -1,4 +1,4 @@
-//! The stacks of a Go program for 64-bit ARM, as gdb sees them in an emulator.
+//! The stacks of a Go program for 64-bit ARM, compared with those that gdb finds in an emulator.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,12 @@ use crate::steps::{succeeds, succeeds_quietly};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-/// Functions of the Go program: the name, and which of its calls the samples begin at.
+/// Functions of the Go program: the name, and the number of the call from which samples are taken.
 const GO_FUNCTIONS: &[(&str, &str)] =
     &[("main.recurses", "20000"), ("main.sorts", "1"), ("main.allocates", "500")];
 
-/// Compares stacks of a Go program for 64-bit ARM with gdb's, at arbitrary instructions. Skipped where there is no Go, emulator or gdb for it.
+/// Compares stacks of a Go program for 64-bit ARM with gdb's, at arbitrary instructions. This is skipped if
+/// Go, the emulator or gdb is missing.
 pub(super) fn compare(tally: &mut Tally) -> Result<bool> {
     let Some(workspace) = Workspace::fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
     let folder = folder()?;
@@ -33,10 +34,12 @@ pub(super) fn compare(tally: &mut Tally) -> Result<bool> {
     succeeds(check)
 }
 
-/// Has the functions sampled at once, each in an emulator of its own, which mostly waits for its gdb; the files of samples.
+/// Samples all functions in parallel, each in its own emulator, because an emulator mostly waits for its gdb.
+/// Returns the files with the samples.
 fn sample_all(workspace: &Workspace, program: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
     let listen = || TcpListener::bind(("127.0.0.1", 0));
-    // All at once are different ones; they are freed before the emulators take them.
+    // The ports are reserved together, so that all are different. They are freed before the emulators use
+    // them.
     let listeners = GO_FUNCTIONS.iter().map(|_| listen()).collect::<Result<Vec<_>, _>>()?;
     let ports = listeners.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>()?;
     drop(listeners);
@@ -52,7 +55,7 @@ fn sample_all(workspace: &Workspace, program: &Path, folder: &Path) -> Result<Ve
     })
 }
 
-/// Has gdb write samples of a program from a call of a function on.
+/// Lets gdb write samples of a program, beginning with a call of a function.
 fn sample_in_emulator(
     workspace: &Workspace,
     program: &Path,
@@ -63,7 +66,7 @@ fn sample_in_emulator(
     let port = port.to_string();
     let mut emulator = Command::new("qemu-aarch64-static");
     emulator.args(["-g", &port]).arg(program).arg("100000");
-    // One goroutine runs, and nothing takes its thread from it.
+    // One goroutine runs, and it is never preempted.
     emulator.envs([("GOMAXPROCS", "1"), ("GOGC", "off"), ("GODEBUG", "asyncpreemptoff=1")]);
     let mut emulator = emulator.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let mut gdb = Command::new("timeout");
@@ -71,7 +74,7 @@ fn sample_in_emulator(
     gdb.arg(program).env("OUT", samples);
     gdb.envs([("REMOTE", port.as_str()), ("FUNCTION", function), ("FROM", from)]);
     let sampled = succeeds_quietly(gdb.envs([("SAMPLES", "400"), ("STRIDE", "37")]));
-    // It may have ended with gdb.
+    // It may have ended together with gdb.
     let _ = emulator.kill();
     emulator.wait()?;
     ensure!(sampled, "gdb wrote no samples of {function}");

@@ -1,4 +1,5 @@
-//! The unwind information of files for Windows and macOS, instruction by instruction as framehop and LLVM read it.
+//! The unwind information of files for Windows and macOS, compared with framehop and LLVM at every
+//! instruction.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use crate::steps::{succeeds, succeeds_quietly};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-/// How a file of another system is made: the target, and how it is linked.
+/// How a file for another system is made: the target, and the linker's options.
 struct Target {
     name: &'static str,
     triple: &'static str,
@@ -63,7 +64,7 @@ const TARGETS: &[Target] = &[
     },
 ];
 
-/// Checks the unwind information of files for other systems, with and without optimization.
+/// Checks the unwind information of files for other systems, built with and without optimization.
 pub(super) fn check(tally: &mut Tally) -> Result<bool> {
     let Some(workspace) = Workspace::fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
     let (folder, mut images) = (folder()?, Vec::new());
@@ -83,7 +84,8 @@ pub(super) fn check(tally: &mut Tally) -> Result<bool> {
         return Ok(true);
     }
     let (program, mut clean) = (workspace.build("check-steps")?, true);
-    // One system at a time: how many steps may differ is said as a share of them.
+    // Each system is checked separately, because the allowed number of different steps is a share of its
+    // steps.
     for files in images {
         let mut check = Command::new(&program);
         check.args(files);
@@ -92,7 +94,7 @@ pub(super) fn check(tally: &mut Tally) -> Result<bool> {
     Ok(clean)
 }
 
-/// The files for a system that can be made here.
+/// The files for a system that can be built here.
 fn make(target: &Target, folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> =
         ["-O0", "-O1", "-O2", "-Os"].iter().filter_map(|level| link(target, folder, level)).collect();
@@ -102,7 +104,7 @@ fn make(target: &Target, folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A file made of workloads; `None` where the tools are missing.
+/// A file that is linked from workloads; `None` if a tool is missing.
 fn link(target: &Target, folder: &Path, level: &str) -> Option<PathBuf> {
     let sources = crate::root().join("workloads/windows");
     let mut objects = Vec::new();
@@ -134,7 +136,7 @@ fn link(target: &Target, folder: &Path, level: &str) -> Option<PathBuf> {
     succeeds_quietly(&mut link).then_some(output)
 }
 
-/// A library of GCC's for Windows.
+/// One of GCC's libraries for Windows.
 fn link_by_mingw(folder: &Path, level: &str) -> Option<PathBuf> {
     let output = folder.join(format!("frames{level}.dll"));
     let mut compile = Command::new("x86_64-w64-mingw32-gcc");

@@ -1,4 +1,4 @@
-//! The step `oracle`: comparisons of this project's results with other people's programs. A comparison whose
+//! The step `oracle`: compares this project's results with those of other programs. A comparison whose
 //! programs are missing is skipped.
 
 mod benches;
@@ -15,8 +15,8 @@ use anyhow::{Context as _, Result};
 use crate::packages;
 use crate::tally::Tally;
 
-/// Each compares with one kind of oracle, and says whether there was no difference that is not known. Before that, the programs that
-/// compare have to build.
+/// Each function compares with one kind of oracle, and returns whether all differences are known ones. The
+/// first one checks that the comparing programs build.
 const COMPARISONS: &[fn(&mut Tally) -> Result<bool>] = &[
     benches::check,
     images::check,
@@ -28,7 +28,7 @@ const COMPARISONS: &[fn(&mut Tally) -> Result<bool>] = &[
     perf_data::compare,
 ];
 
-/// Runs all, also when one has failed.
+/// Runs all comparisons, even after one has failed.
 pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
     packages::install_oracles();
     let mut clean = true;
@@ -38,7 +38,7 @@ pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
     Ok(clean)
 }
 
-/// Where files for the comparisons are made.
+/// The folder for files of the comparisons.
 fn folder() -> Result<PathBuf> {
     let folder = crate::target().join("oracle");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;

@@ -1,4 +1,4 @@
-//! Recordings of the installed perf, record by record as linux-perf-data reads them.
+//! Recordings of the installed perf, compared with linux-perf-data record by record.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,12 +21,13 @@ const MODES: &[(&str, &[&str])] = &[
     ("compressed", &["-g", "-z"]),
 ];
 
-/// Samples a second, and how long the program works: for some thousands of samples in less than a second.
+/// Samples a second, and the time that the program works. Together they give some thousands of samples in
+/// less than a second.
 const RATE: &str = "4999";
 const PASSES: &str = "6000";
 
-/// Compares the readers on recordings that are made here. Skipped where perf is missing or records nothing, or the crates of
-/// the workspace cannot be fetched.
+/// Compares the readers on recordings that are made here. This is skipped if perf is missing, if it records
+/// nothing, or if the crates of the workspace cannot be fetched.
 pub(super) fn compare(tally: &mut Tally) -> Result<bool> {
     let Some(workspace) = Workspace::fetched("benches/perf-data", "oracle", tally) else { return Ok(true) };
     let folder = folder()?;
@@ -46,7 +47,7 @@ pub(super) fn compare(tally: &mut Tally) -> Result<bool> {
     succeeds(compare)
 }
 
-/// Records a program; `None` where perf cannot.
+/// Records a program; `None` if perf cannot record it.
 fn record(folder: &Path, program: &Path, name: &str, mode: &[&str]) -> Option<PathBuf> {
     let path = folder.join(format!("{name}.data"));
     let mut command = Command::new("perf");

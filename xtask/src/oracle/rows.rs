@@ -1,5 +1,5 @@
-//! The compiled unwind tables of the libraries at hand, compared row by row with gimli. And the tables from
-//! instructions alone.
+//! The compiled unwind tables of the available libraries, compared with gimli row by row. The tables that
+//! come from instructions alone are compared, too.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,13 +10,13 @@ use crate::steps::succeeds;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-/// Libraries of other compilers and of assembly, by the names that gcc knows them by.
+/// Libraries that other compilers and assemblers made, by the names that gcc knows.
 const OF_GCC: &[&str] = &["libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libstdc++.so.6"];
 
-/// The beginnings of the names of rustc's largest libraries, of rustc and of clang.
+/// The beginnings of the names of the largest libraries of rustc and clang.
 const OF_RUSTC: &[&str] = &["librustc_driver", "libLLVM"];
 
-/// Compares every row. Skipped where the crates of the workspace cannot be fetched.
+/// Compares every row. This is skipped if the crates of the workspace cannot be fetched.
 pub(super) fn check(tally: &mut Tally) -> Result<bool> {
     let Some(workspace) = Workspace::fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
     let mut check = Command::new(workspace.build("check-rows")?);
@@ -24,8 +24,8 @@ pub(super) fn check(tally: &mut Tally) -> Result<bool> {
     succeeds(check)
 }
 
-/// Compares the tables from instructions alone with the unwind information of a program that has all of the C
-/// library in it.
+/// Compares the tables that come from instructions alone with the unwind information of a program. The C
+/// library is statically linked into that program.
 pub(super) fn check_followed(tally: &mut Tally) -> Result<bool> {
     let Some(workspace) = Workspace::fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
     let (sources, program) = (crate::root().join("workloads"), super::folder()?.join("static"));
@@ -43,7 +43,7 @@ fn libraries_of_gcc() -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for name in OF_GCC {
         let path = said(Command::new("gcc").arg(format!("-print-file-name={name}")))?;
-        // Of a file that it does not find it says the name again.
+        // For a file that gcc does not find, it prints the name unchanged.
         files.extend(Some(PathBuf::from(path)).filter(|path| path.is_absolute()));
     }
     ensure!(!files.is_empty(), "gcc finds none of {}", OF_GCC.join(", "));
@@ -58,14 +58,14 @@ fn libraries_of_rustc() -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// A library itself, and not a linker script in its place.
+/// Whether a file is a library, and not a linker script with the library's name.
 fn is_large_library(entry: &std::fs::DirEntry) -> bool {
     let name = entry.file_name();
     let is_named = OF_RUSTC.iter().any(|start| name.to_string_lossy().starts_with(start));
     is_named && entry.metadata().is_ok_and(|metadata| metadata.len() > 1 << 20)
 }
 
-/// The output of a program, on one line.
+/// The output of a program without the newline at its end.
 fn said(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(output.status.success(), "{command:?} failed ({})", output.status);

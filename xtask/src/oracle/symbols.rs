@@ -1,5 +1,5 @@
 //! Functions, files, lines and inlined calls of small programs, compared with addr2line, pdb-addr2line and
-//! llvm-symbolizer. The programs are made by every compiler at hand in every form of debug info.
+//! llvm-symbolizer. Every available compiler makes the programs, in every form of debug info.
 
 use std::process::Command;
 
@@ -9,17 +9,17 @@ use crate::steps::succeeds_seen;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-/// Programs with DWARF.
+/// Checks programs with DWARF.
 pub(super) fn check_lines(tally: &mut Tally) -> Result<bool> {
     check("check-lines", tally)
 }
 
-/// A program of Windows with its PDB.
+/// Checks a program for Windows with its PDB.
 pub(super) fn check_pdb(tally: &mut Tally) -> Result<bool> {
     check("check-pdb", tally)
 }
 
-/// Runs a program that makes the programs that it compares, and reports itself which tools are missing here.
+/// Runs a checking program. It makes the programs that it compares, and reports which tools are missing here.
 fn check(program: &str, tally: &mut Tally) -> Result<bool> {
     let Some(workspace) = Workspace::fetched("benches/symbols", "oracle", tally) else { return Ok(true) };
     let check = Command::new(workspace.build(program)?);

@@ -1,4 +1,5 @@
-//! `cargo xtask bench perf-data`: reading recordings of `perf record` beside samply, `perf script` and `perf report`.
+//! `cargo xtask bench perf-data`: reading recordings of `perf record` beside samply, `perf script` and `perf
+//! report`.
 
 mod readers;
 mod recordings;
@@ -25,7 +26,7 @@ pub(crate) struct Options {
     /// The folder for the recordings, which are made if they are not there. They need about 10 GB
     #[arg(long)]
     folder: PathBuf,
-    /// How often every reader has its turn; once for the recordings that are ten times as large
+    /// How often each reader is measured; once for the recordings that are ten times as large
     #[arg(long, default_value_t = 5)]
     rounds: u32,
     /// How long a reader may take, in seconds
@@ -43,7 +44,7 @@ pub(crate) struct Options {
     /// Leaves out the recordings that are ten times as large
     #[arg(long)]
     small: bool,
-    /// Only the parts that have this in their names: records, without names, with names, tenfold
+    /// Only the parts with this in their names: records, without names, with names, tenfold
     #[arg(long, default_value = "")]
     only: String,
 }
@@ -85,7 +86,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the programs of the workspace `benches/perf-data`, and says where they are.
+/// Builds the programs of the workspace `benches/perf-data`, and returns their folder.
 pub(super) fn build_programs() -> Result<PathBuf> {
     let workspace = crate::root().join("benches/perf-data");
     let mut build = cargo(&["build", "--release", "--manifest-path"]);
@@ -94,7 +95,7 @@ pub(super) fn build_programs() -> Result<PathBuf> {
     Ok(workspace.join("target/release"))
 }
 
-/// Every record must be the same as that of linux-perf-data.
+/// Compares every record with that of linux-perf-data. They must be equal.
 fn compare(programs: &Path, recordings: &[Recording]) -> Result<()> {
     let mut command = Command::new(programs.join("compare"));
     command.args(recordings.iter().map(|recording| &recording.path));
@@ -102,13 +103,13 @@ fn compare(programs: &Path, recordings: &[Recording]) -> Result<()> {
     Ok(())
 }
 
-/// How fast records are parsed, and nothing done with them.
+/// Measures how fast records are parsed without any further work.
 fn records(options: &Options, programs: &Path, recordings: &[Recording]) -> Result<()> {
     println!("\n## Records alone\n");
     println!("| recording | MB | GB/s of CPU time | GB/s |\n|---|---:|---|---|");
     for recording in recordings {
         let mut command = Command::new(programs.join("parse"));
-        // The first round may wait for the disk.
+        // The first round may wait for the disk, so it does not count.
         let output = command.arg(&recording.path).arg((options.rounds + 1).to_string()).output()?;
         ensure!(output.status.success(), "parse failed: {}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8_lossy(&output.stdout);
@@ -160,7 +161,7 @@ fn table(
     Ok(())
 }
 
-/// The first row is nyquist's, to which the others are set in relation, round by round.
+/// Prints a row for each reader. The first row is nyquist's; the others are compared with it, round by round.
 fn print_rows(recording: &Recording, readers: &[&Reader], rows: &[Result<Vec<Cost>>]) -> Result<()> {
     let first = rows.first().and_then(|row| row.as_ref().ok()).map_or(&[][..], Vec::as_slice);
     for (reader, row) in readers.iter().zip(rows) {

@@ -1,4 +1,4 @@
-//! The programs that read recordings: how each is called.
+//! The programs that read recordings, and how each is called.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,19 +10,20 @@ use crate::bench::recorder::{in_path, said, samply};
 pub(super) struct Reader {
     /// Its name in the tables.
     pub(super) name: &'static str,
-    /// Whether its result has names.
+    /// Whether its result contains function names.
     pub(super) names: bool,
-    /// Whether recordings with copies of stacks take it minutes: then it has one turn with the smallest of them.
+    /// Whether it takes minutes for recordings with copies of stacks. Such a reader reads only the smallest
+    /// of them, once.
     slow_with_copies: bool,
-    /// The words that call it, with the recording's path where the placeholder is.
+    /// The command line, with a placeholder for the recording's path.
     words: Vec<OsString>,
 }
 
-/// Stands for the recording's path.
+/// The placeholder for the recording's path.
 const RECORDING: &str = "{recording}";
 
 impl Reader {
-    /// In how many of these rounds it is asked to read a recording.
+    /// In how many of these rounds it reads a recording.
     pub(super) fn rounds(&self, recording: &Recording, rounds: u32) -> u32 {
         match (self.slow_with_copies && recording.has_copies, recording.is_tenfold) {
             (false, _) => rounds,
@@ -31,14 +32,14 @@ impl Reader {
         }
     }
 
-    /// The words that read a recording.
+    /// The command line that reads a recording.
     pub(super) fn words(&self, recording: &Path) -> Vec<OsString> {
         let word = |word: &OsString| if word == RECORDING { recording.into() } else { word.clone() };
         self.words.iter().map(word).collect()
     }
 }
 
-/// All readers that this machine has, nyquist first of those with names and of those without.
+/// All readers on this machine. nyquist comes first, both among those with names and among those without.
 pub(super) fn all(nyquist: &Path, folder: &Path) -> Vec<Reader> {
     let output = |name: &str| folder.join(name).into_os_string();
     let call = |program: &Path, arguments: &[&str], output: Option<OsString>| -> Vec<OsString> {

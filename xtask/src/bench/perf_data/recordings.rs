@@ -1,4 +1,4 @@
-//! The recordings that are read: made by `perf record` of the Rust compiler, and kept.
+//! The recordings that are read: `perf record` makes them of the Rust compiler, and they are kept.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::bench::program::write_functions;
+use crate::many_functions::write_functions;
 use crate::steps::succeeds;
 
 /// A recording.
@@ -17,7 +17,7 @@ pub(super) struct Recording {
     pub(super) path: PathBuf,
     /// Whether its samples have copies of stacks.
     pub(super) has_copies: bool,
-    /// Whether it is another one ten times over.
+    /// Whether it is another recording, repeated ten times.
     pub(super) is_tenfold: bool,
 }
 
@@ -32,7 +32,7 @@ impl Recording {
 pub(super) struct Making<'a> {
     /// The folder.
     pub(super) folder: &'a Path,
-    /// The program that makes a recording a multiple of itself.
+    /// The program that repeats a recording several times in one file.
     pub(super) repeat: &'a Path,
     /// How often the compiler runs.
     pub(super) runs: u32,
@@ -46,15 +46,15 @@ impl Making<'_> {
         Ok(recording)
     }
 
-    /// A recording whose stacks the kernel has walked by frame pointers. The compiler has none, so that many of them end
-    /// somewhere in memory: such recordings are usual, and the hard ones.
+    /// A recording whose stacks the kernel has walked by frame pointers. The compiler has none, so many of
+    /// its stacks end somewhere in memory. Such recordings are common, and hard to read.
     pub(super) fn frame_pointers(&self, rate: u32) -> Result<Recording> {
         let recording = self.recording("frame pointers", false);
         self.record(&recording.path, &["-g"], rate)?;
         Ok(recording)
     }
 
-    /// The recording as if all of it had happened ten times.
+    /// The recording, repeated ten times.
     pub(super) fn tenfold(&self, recording: &Recording) -> Result<Recording> {
         let name = format!("{}, 10 times", recording.name);
         let tenfold = Recording { is_tenfold: true, ..self.recording(&name, recording.has_copies) };
@@ -73,7 +73,7 @@ impl Making<'_> {
         Recording { name: name.to_owned(), path: self.folder.join(file), has_copies, is_tenfold: false }
     }
 
-    /// Records the compiler, unless that was done before.
+    /// Records the compiler, unless the recording exists.
     fn record(&self, path: &Path, mode: &[&str], rate: u32) -> Result<()> {
         /// How many functions one run compiles.
         const FUNCTIONS: u32 = 24;
