@@ -7,7 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
+
+use crate::debian_rust;
 
 /// The target that nyquist is built for. The program is statically linked.
 const TARGET: &str = "aarch64-unknown-linux-gnu";
@@ -42,29 +44,14 @@ pub(crate) fn parts() -> Result<Parts> {
 /// folder of its own.
 fn build_nyquist(folder: &Path) -> Result<PathBuf> {
     let target = crate::target().join("aarch64");
-    let built = Command::new("/usr/bin/cargo")
-        .args(["build", "--locked", "--quiet", "-Zbuild-std", "--target", TARGET])
-        .args(["--package", "nyquist", "--bin", "nyquist"])
-        .current_dir(crate::root())
-        // In the inherited PATH, the compilers of rustup come first.
-        .env("PATH", "/usr/bin:/bin")
-        .env("RUSTC_BOOTSTRAP", "1")
+    let mut build =
+        debian_rust::cargo(&["build", "--package", "nyquist", "--bin", "nyquist"], TARGET, &target);
+    build
         .env("RUSTFLAGS", "-Ctarget-feature=+crt-static")
-        .env("CARGO_TARGET_DIR", &target)
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc")
         .env("CC_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-gcc")
-        .env("AR_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-ar")
-        .env_remove("RUSTUP_TOOLCHAIN")
-        .env_remove("RUSTC")
-        .env_remove("CARGO")
-        .output()
-        .context("cannot start /usr/bin/cargo")?;
-    // Cargo prints only the compiler's warnings.
-    let messages = String::from_utf8_lossy(&built.stderr);
-    ensure!(
-        built.status.success() && messages.is_empty(),
-        "nyquist does not build for {TARGET} without a word: {messages}"
-    );
+        .env("AR_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-ar");
+    debian_rust::run(&mut build, TARGET)?;
     let stripped = folder.join("nyquist");
     let built = target.join(TARGET).join("debug/nyquist");
     succeed(Command::new("aarch64-linux-gnu-strip").arg("-o").arg(&stripped).arg(built))?;

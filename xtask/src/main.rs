@@ -2,6 +2,7 @@
 
 mod arm;
 mod bench;
+mod debian_rust;
 mod docs;
 #[cfg(test)]
 mod documents;
@@ -16,6 +17,7 @@ mod mutation;
 mod oracle;
 mod packages;
 mod packaging;
+mod platforms;
 mod release;
 mod rotation;
 mod steps;

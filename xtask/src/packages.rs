@@ -62,6 +62,16 @@ const ARM: &[Need] = &[
     need("apt-get", "apt", "gets the machine's kernel"),
 ];
 
+/// The packages that compile for Windows and macOS, and run programs of Windows.
+const PLATFORMS: &[Need] = &[
+    need("/usr/bin/cargo", "cargo-web", "compiles for other systems"),
+    need("/usr/bin/rustc", "rustc-web", "the same, with the standard library's source that belongs to it"),
+    need("/usr/lib/rustlib/src/rust/library/std/Cargo.toml", "rust-web-src", "is that source"),
+    need("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32", "links programs of Windows"),
+    need("wine", "wine", "runs them"),
+    need("/usr/lib/wine/wine64", "wine64", "the same"),
+];
+
 /// The browser that the viewer is tested in.
 const BROWSER: &[Need] = &[need("chromium", "chromium", "shows the viewer")];
 
@@ -84,6 +94,12 @@ pub(crate) fn install_browser() {
 pub(crate) fn install_arm() -> Vec<&'static str> {
     install_if_root(ARM);
     packages_of(&missing(ARM))
+}
+
+/// Installs what compiles for other systems, as root on Debian. Returns the packages that are still missing.
+pub(crate) fn install_platforms() -> Vec<&'static str> {
+    install_if_root(PLATFORMS);
+    packages_of(&missing(PLATFORMS))
 }
 
 fn install_if_root(needs: &'static [Need]) {

@@ -11,7 +11,7 @@ type Part = (&'static str, &'static str);
 /// The steps of each turn. Each takes about as long as the others.
 pub(crate) const TURNS: [&[Part]; 5] = [
     &[("oracle", "builds other unwinders, symbolizers and readers")],
-    &[("samply", "builds programs that read samply's profiles")],
+    &[("samply", "builds programs that read samply's profiles"), ("platforms", "compiles for other systems")],
     &[
         ("cargo", "builds criterion and its dependencies"),
         ("leaks", "starts very many processes and threads"),

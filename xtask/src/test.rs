@@ -8,7 +8,7 @@ use crate::release::build_nyquist;
 use crate::rotation::Turn;
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
-use crate::{docs, fuzz, instructions, live, oracle, packages, packaging, workloads};
+use crate::{docs, fuzz, instructions, live, oracle, packages, packaging, platforms, workloads};
 
 /// The options of the run.
 #[derive(clap::Args)]
@@ -94,6 +94,7 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("oracle", false, |tally, _| oracle::run(tally)),
     ("instructions", false, |tally, _| instructions::run(tally)),
     ("fuzz", false, |_, _| fuzz::check()),
+    ("platforms", false, |tally, _| platforms::run(tally)),
 ];
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {

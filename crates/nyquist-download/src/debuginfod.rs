@@ -5,11 +5,11 @@ use crate::cache_file::{self, PendingFile, entries, is_abandoned, renew};
 use crate::transfer::{Address, Client, Failure};
 use crate::{Limits, Observer};
 use nyquist_symbols::{Fetched, Outcome, RemoteFile};
+use nyquist_system::{Access, create_private_folder};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
-use nyquist_system::{Access, create_private_folder};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 

@@ -5,10 +5,10 @@
 
 use crate::cache_file::{PendingFile, entries, remove};
 use nyquist_object::BuildId;
+use nyquist_system::{Access, modified};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufReader, Read};
-use nyquist_system::{Access, modified};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 

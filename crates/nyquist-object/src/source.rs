@@ -2,9 +2,9 @@
 
 use crate::ObjectError;
 use nyquist_resources::{Budget, Charge, of_files};
+use nyquist_system::{FileExt as _, allocated_bytes, has_data};
 use std::fs::File;
 use std::io;
-use nyquist_system::{FileExt as _, allocated_bytes, has_data};
 use std::sync::Arc;
 
 /// A file of this size may be one hole, for all that it matters.

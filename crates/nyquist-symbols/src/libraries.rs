@@ -1,8 +1,8 @@
 //! Which files the dynamic loader takes for the libraries that a program needs (ld.so(8)).
 
+use nyquist_system::OsStrExt as _;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use nyquist_system::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use nyquist_object::{Dynamic, Elf, FileSource};

@@ -1,9 +1,9 @@
 //! The dynamic loader that a program names (elf(5), `PT_INTERP`). If it is missing, the kernel reports that the
 //! program itself is missing.
 
+use nyquist_system::OsStrExt as _;
 use std::ffi::OsStr;
 use std::fs::File;
-use nyquist_system::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use nyquist_object::{Elf, FileSource};

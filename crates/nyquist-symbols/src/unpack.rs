@@ -1,7 +1,7 @@
 //! Files that are compressed as a whole. The size of each is bounded.
 
-use nyquist_system::open_regular;
 use lzma_rust2::XzReader;
+use nyquist_system::open_regular;
 use std::io::{self, Read};
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! Which file is taken for a module's, and what is said of those that are not.
 
 use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, crc32};
-use nyquist_system::OpenRoot;
 use nyquist_symbols::{
     Fetch, Fetched, Finder, Found, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths, Wanted,
 };
+use nyquist_system::OpenRoot;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -308,7 +308,8 @@ fn plain_user(test: &Context<'_>) -> Verdict {
     let ratio = test.nyquist(&["report", "--ratio", "page-faults/cpu-time"]).path(&recorded.path);
     let ratio = ratio.run()?.succeeded()?.stdout_text();
     expect_contains("the ratio", &ratio, "of CPU time is the kernel's, which may not be sampled")?;
-    let finished = test.nyquist(&["record", "-s", "-e", "sched:sched_switch", "true"]).by_plain_user().run()?;
+    let finished =
+        test.nyquist(&["record", "-s", "-e", "sched:sched_switch", "true"]).by_plain_user().run()?;
     expect(finished.code() != 0 && finished.stderr.contains("hint:"), finished.stderr)
 }
 

@@ -7,11 +7,11 @@ use crate::modules::index::ModuleIndex;
 use crate::processes::mappings::Range;
 use nyquist_object::{Architecture, Avma};
 use nyquist_perf::{Charge, JitDumpBody, JitDumpHeader, JitDumpLines, JitDumpRecord};
+use nyquist_system::FileExt as _;
 use nyquist_unwind::Module;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs::File;
-use nyquist_system::FileExt as _;
 use std::sync::Arc;
 
 /// How many bytes are read at once, unless a record is larger.

@@ -5,8 +5,8 @@
 
 use nyquist_object::DebugId;
 use nyquist_perf::JitDumpHeader;
-use std::fs::File;
 use nyquist_system::file_id;
+use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
 /// The id of a jitdump's lib, which is known as soon as the file's header was read.

@@ -5,10 +5,10 @@
 use crate::event::{Pid, Timestamp};
 use crate::processes::mappings::Range;
 use nyquist_object::Avma;
+use nyquist_system::FileExt as _;
 use nyquist_unwind::{AddressSpace, Module};
 use rustc_hash::FxHashMap;
 use std::fs::File;
-use nyquist_system::FileExt as _;
 use std::sync::Arc;
 
 /// How much is read at once, at addresses that are multiples of it.

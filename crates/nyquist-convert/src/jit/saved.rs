@@ -14,9 +14,9 @@ use nyquist_object::{DebugId, RelativeAddress};
 use nyquist_perf::{Budget, CodeNames};
 use nyquist_profile::Lib;
 use nyquist_symbols::special_source_path;
+use nyquist_system::FileExt as _;
 use std::fs::File;
 use std::io;
-use nyquist_system::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use crate::event::MappedFile;
 use nyquist_object::{Elf, FileSource};
-use std::fs::File;
 use nyquist_system::file_id;
+use std::fs::File;
 
 /// The path of a file that may have been deleted since.
 pub(super) fn without_deleted(path: &str) -> &str {

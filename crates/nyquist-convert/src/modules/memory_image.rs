@@ -7,9 +7,9 @@
 
 use crate::event::{Mapping, Pid};
 use nyquist_object::Avma;
+use nyquist_system::FileExt as _;
 use std::fs::{self, File};
 use std::ops::Range;
-use nyquist_system::FileExt as _;
 
 /// The beginning of an ELF file of 64 bits, little-endian.
 const ELF_64: &[u8; 6] = b"\x7fELF\x02\x01";

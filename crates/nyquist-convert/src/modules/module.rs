@@ -17,8 +17,8 @@ use nyquist_object::{
     RelativeAddress, Svma,
 };
 use nyquist_profile::Lib;
-use nyquist_system::{FileId, OpenRoot, changed, file_id, path_of_open};
 use nyquist_symbols::{ModuleRequest, OpenFile};
+use nyquist_system::{FileId, OpenRoot, changed, file_id, path_of_open};
 use nyquist_unwind::rule::Rule;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

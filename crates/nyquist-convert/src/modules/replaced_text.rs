@@ -10,8 +10,8 @@ use crate::modules::index::ModuleIndex;
 use crate::modules::store::ModuleStore;
 use crate::processes::mappings::{Mappings, Range};
 use nyquist_object::Avma;
-use std::fs::File;
 use nyquist_system::FileExt as _;
+use std::fs::File;
 
 /// So many ranges of a process are remembered that may be a file's: a program replaces its own text, and that of a few libraries.
 const MAX_RANGES: usize = 64;

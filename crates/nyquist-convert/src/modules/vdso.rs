@@ -1,7 +1,7 @@
 //! The vDSO: code that the kernel maps into every process and that no file holds.
 
-use std::fs::File;
 use nyquist_system::FileExt as _;
+use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
 /// The name under which it is mapped.

@@ -1,7 +1,7 @@
 //! Where records are in their files, for readers that read a part of one again.
 
-use std::fs::File;
 use nyquist_system::FileExt as _;
+use std::fs::File;
 use std::sync::Arc;
 
 /// Where something is in the files of a recording.

@@ -1,9 +1,9 @@
 //! Reading a recording from front to end: its events, its features, and its records one after the other.
 
+use nyquist_system::FileExt as _;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
-use nyquist_system::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The records of one stream of bytes: read in large pieces, and cut where each record ends.
 
+use nyquist_system::FileExt as _;
 use std::fs::File;
 use std::io::{self, Read};
-use nyquist_system::FileExt as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};

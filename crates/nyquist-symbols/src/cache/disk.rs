@@ -1,9 +1,9 @@
 //! Reading and replacing the files of a cache, and noting that they are used.
 
 use super::file::MAX_FILE;
+use nyquist_system::private_options;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use nyquist_system::private_options;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};

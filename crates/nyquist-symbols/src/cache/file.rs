@@ -8,10 +8,10 @@ use super::extent::{Extent, push_unless_covered};
 use super::key::Key;
 use crate::AddressInfo;
 use nyquist_object::RelativeAddress;
+use nyquist_system::OsStrExt as _;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::ops::Range;
-use nyquist_system::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@ use super::folder::{self, ANSWERS};
 use crate::section::Source;
 use crate::{Found, OpenFile};
 use nyquist_object::{BuildId, ByteSource, Elf, FileSource};
+use nyquist_system::{file_id, modified};
 use std::fmt::Write as _;
 use std::io;
-use nyquist_system::{file_id, modified};
 use std::path::PathBuf;
 use std::sync::Arc;
 

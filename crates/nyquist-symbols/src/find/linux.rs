@@ -30,8 +30,8 @@ use nyquist_object::elf::Section;
 use nyquist_object::{
     BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
 };
-use std::ffi::{OsStr, OsString};
 use nyquist_system::OsStrExt as _;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -340,8 +340,11 @@ fn check_sum(file: &OpenFile, link: &DebugLink) -> Outcome {
 /// The identity of a file that carries no id.
 fn file_identity(file: &OpenFile, elf: &OpenElf) -> Result<FileIdentity, ObjectError> {
     let text_hash = elf.text_hash()?;
-    FileIdentity::of(file.source.file(), text_hash)
-        .map_err(|source| ObjectError::Read { offset: 0, len: 0, source })
+    FileIdentity::of(file.source.file(), text_hash).map_err(|source| ObjectError::Read {
+        offset: 0,
+        len: 0,
+        source,
+    })
 }
 
 fn different_part(found: &FileIdentity, wanted: &FileIdentity) -> String {

@@ -9,10 +9,10 @@ use crate::disassemble::{MAX_CODE, disassemble};
 use crate::{Disassembly, DisassemblyError};
 use nyquist_object::elf::{Architecture, build_id_in_notes};
 use nyquist_object::{Avma, ModuleId, RelativeAddress, Svma};
+use nyquist_system::FileExt as _;
 use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::ops::Range;
-use nyquist_system::FileExt as _;
 use std::path::Path;
 
 /// How many parts of memory are looked at: kernels list some dozens.

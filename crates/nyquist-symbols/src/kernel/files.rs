@@ -4,10 +4,10 @@
 
 use super::lines::{for_each_line, parse_module};
 use super::section_places::{Sections, sections};
+use nyquist_system::FileExt as _;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::io::{self, Read};
-use nyquist_system::FileExt as _;
 use std::path::Path;
 
 /// The open files of the running kernel.

@@ -8,10 +8,10 @@ use crate::cache::{AnswerCache, MAKER};
 use crate::{AddressInfo, Finder, Reason};
 use nyquist_object::Avma;
 use nyquist_object::elf::build_id_in_notes;
+use nyquist_system::path_id;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read};
-use nyquist_system::path_id;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 

@@ -4,8 +4,8 @@
 use super::images::Image;
 use crate::section::Section;
 use nyquist_object::macho::Stab;
-use std::ffi::OsStr;
 use nyquist_system::OsStrExt as _;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The longest path that is accepted (`PATH_MAX`, and the name of a member).

@@ -3,8 +3,8 @@
 use super::Refusal;
 use crate::event::Pid;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, Stat, StatxFlags, fstat,
-    fstatfs, openat, openat2, statat, statx, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, Stat, StatxFlags, fstat, fstatfs,
+    openat, openat2, statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};

@@ -4,8 +4,8 @@
 //! the target of a link is only held first (`O_PATH`), which calls no file system. It is opened only if it is
 //! in the kernel's own file system for memory.
 
-use crate::modules::identity::has_identity;
 use crate::event::{MappedFile, Mapping, Pid};
+use crate::modules::identity::has_identity;
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open as open_path};
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd as _};
