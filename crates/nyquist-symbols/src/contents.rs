@@ -117,6 +117,7 @@ mod tests {
     use nyquist_object::FileSource;
     use std::fs::File;
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn this_test_is_rust_with_symbols_and_unwinding() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();

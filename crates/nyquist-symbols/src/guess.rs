@@ -69,6 +69,7 @@ mod tests {
         Elf::open(Arc::new(FileSource::new(file)) as Source).unwrap()
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn the_entry_point_and_all_others_have_names() {
         let elf = own_binary();

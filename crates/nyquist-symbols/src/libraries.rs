@@ -115,6 +115,7 @@ mod tests {
         }
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn libraries_that_a_program_needs_are_found() {
         let this = std::env::current_exe().unwrap();

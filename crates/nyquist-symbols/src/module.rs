@@ -354,6 +354,7 @@ mod tests {
     use crate::{Finder, ModuleRequest, SearchPaths};
     use std::sync::atomic::AtomicBool;
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn kept_answers_need_no_debug_info() {
         let folder = std::env::temp_dir().join(format!("nyquist-kept-{}", std::process::id()));

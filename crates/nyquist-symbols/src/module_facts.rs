@@ -200,6 +200,7 @@ mod tests {
         check(go, None, UnwindSource::GoFramePointers);
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn a_file_on_this_machine_is_looked_into() {
         let finder = Finder::new(SearchPaths::default());

@@ -17,7 +17,8 @@ const BACKUP_SEMANTICS: u32 = 0x0200_0000;
 /// The 100 ns between 1601 and 1970.
 const UNTIL_1970: u64 = 116_444_736_000_000_000;
 
-/// Reading and writing at a place of a file. Its position changes.
+/// Reading and writing at an offset of a file, which changes its position. The items are those of the trait of
+/// this name on Unix.
 pub trait FileExt {
     /// Reads at most as many bytes as the buffer has room for.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
@@ -37,11 +38,34 @@ pub trait FileExt {
         }
         Ok(())
     }
+
+    /// Writes at most all of the buffer.
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all of the buffer.
+    fn write_all_at(&self, mut buffer: &[u8], mut offset: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.write_at(buffer, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    buffer = &buffer[written..];
+                    offset += written as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl FileExt for File {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.seek_read(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.seek_write(buffer, offset)
     }
 }
 

@@ -312,6 +312,7 @@ mod tests {
         Elf::open(FileSource::new(File::open(std::env::current_exe().unwrap()).unwrap())).unwrap()
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn reading_piece_by_piece_gives_the_same() {
         let Frames::Read(ReadFrames { pieces, sections }) = Module::from_elf(&this_program()).unwrap().frames
@@ -339,6 +340,7 @@ mod tests {
         assert_eq!(indexed.excerpt().section.bytes, sections[0].bytes);
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn an_index_that_is_wrong_is_not_believed() {
         let check = |change: &dyn Fn(&mut Vec<IndexEntry>), expected: Option<u32>| {
@@ -447,6 +449,7 @@ mod tests {
         assert!(indexed.all.get().is_some());
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn no_bytes_do_harm() {
         for seed in 1..100_u64 {
@@ -483,6 +486,7 @@ mod tests {
         }
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn bytes_that_cannot_be_read_are_no_entries() {
         let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();

@@ -456,6 +456,7 @@ mod tests {
         Module { uncovered: Uncovered::later(elf), ..module }
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn uncovered_code_is_read_on_demand_and_the_same() {
         let at_once = Module::from_elf(&this_program()).unwrap();
@@ -485,6 +486,7 @@ mod tests {
         }
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn a_large_programs_small_gap_is_followed_alone() {
         let at_once = Module::from_elf(&this_program()).unwrap();
@@ -531,6 +533,7 @@ mod tests {
         }
     }
 
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn leaving_start_files_reads_one_small_gap() {

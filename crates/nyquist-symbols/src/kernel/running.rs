@@ -149,7 +149,7 @@ impl RunningKernel {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use crate::cache::checksum;

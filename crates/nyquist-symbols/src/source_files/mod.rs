@@ -161,7 +161,7 @@ fn open_absolute(path: &Path) -> Result<Opened, SourceError> {
     if path.is_absolute() { open(path, LONGEST) } else { Err(SourceError::NoFolder) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use std::fs::{self, File};
