@@ -1,8 +1,8 @@
-//! Files at paths that a recorded process names, or can write to: how they are opened, and which are trusted.
+//! Opens files at paths that a recorded process names, or can write to, and decides which are trusted.
 //!
-//! The recorder may have more privileges than the process. So no link is followed on the way, and only
-//! regular files are opened. A compiler's description of its code is trusted only in a file that only the
-//! process's user or root can have written.
+//! The recorder may have more privileges than the process. So no symbolic link is followed, and only regular
+//! files are opened. A compiler's description of its code is trusted only in a file that only the process's
+//! user or root can have written.
 
 use crate::event::Pid;
 use rustix::fs::{
@@ -38,7 +38,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Whether the user should be told. A missing file is not worth a message.
+    /// Whether the user should get a message. A missing file is not worth one.
     pub(crate) fn is_worth_telling(&self) -> bool {
         !matches!(self, Self::Absent)
     }
@@ -54,7 +54,7 @@ impl From<Errno> for Refusal {
     }
 }
 
-/// A folder from which paths are followed.
+/// A folder from which paths are resolved.
 #[derive(Debug)]
 pub(crate) struct Root(OwnedFd);
 
@@ -64,7 +64,7 @@ impl Root {
         Self::at(Path::new(&format!("/proc/{}/root", pid.0)))
     }
 
-    /// Ours.
+    /// Our own root folder.
     pub(crate) fn own() -> Option<Self> {
         Self::at(Path::new("/"))
     }
@@ -79,7 +79,8 @@ impl Root {
         openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok().map(Self)
     }
 
-    /// The folder for temporary files in it. Only the administrator can have made it a link.
+    /// The folder for temporary files in this root. It may be a link, because only the administrator can have
+    /// made it one.
     pub(crate) fn temporary(&self) -> Option<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Ok(folder) = openat(&self.0, "tmp", flags | OFlags::NOFOLLOW, Mode::empty()) {
@@ -91,7 +92,7 @@ impl Root {
         folder?.ok().map(Self)
     }
 
-    /// Opens a regular file for reading. No link is followed on the way.
+    /// Opens a regular file for reading. No symbolic link is followed.
     pub(crate) fn open(&self, path: &Path) -> Result<Found, Refusal> {
         let mut names = Vec::new();
         for component in path.components() {
@@ -131,8 +132,8 @@ fn open_again(found: &OwnedFd) -> Result<File, Refusal> {
     File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map_err(Refusal::Unreadable)
 }
 
-/// Opens a regular file at a path, and follows all links: a path that the user has named, or a link of the
-/// kernel's.
+/// Opens a regular file at a path, and follows all links. It is for paths that the user has named, and for
+/// links of the kernel.
 pub(crate) fn open_regular(path: &Path) -> Result<File, Refusal> {
     open_again(&openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
@@ -150,12 +151,12 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// One that was found some other way.
+    /// A file that was found in some other way.
     pub(crate) fn without_place(file: File) -> Self {
         Self { file, place: None }
     }
 
-    /// The file, if it is trusted for a process of one of these users.
+    /// Returns the file if it is trusted for a process of one of these users.
     pub(crate) fn trusted(self, users: &[u32]) -> Result<Self, Refusal> {
         // The kernel's contents depend on the opening process, and may be more than the recorded process
         // could see.
@@ -170,7 +171,7 @@ impl Found {
         if file.st_mode & 0o002 != 0 {
             return Err(Refusal::Writable);
         }
-        // Otherwise a hard link to a file of root's would reveal its contents.
+        // Otherwise a hard link to a file of root would reveal its contents.
         if !is_theirs && file.st_mode & 0o004 == 0 {
             return Err(Refusal::Private);
         }
@@ -193,7 +194,7 @@ impl Found {
     }
 }
 
-/// The user whose rights a process has, as we count users; `None` if it has ended.
+/// The user whose rights a process has, in our own user namespace. `None` if the process has ended.
 pub(crate) fn user_of(pid: Pid) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
     // Real, effective, saved (proc_pid_status(5)).
@@ -273,7 +274,7 @@ mod tests {
         };
         assert!(with_mode(0o600).trusted(&[7, owner]).is_ok());
         assert!(matches!(with_mode(0o602).trusted(&[owner]), Err(Refusal::Writable)));
-        // If root runs the tests, its files are trusted by all users, as far as all may read them.
+        // If root runs the tests, its files are trusted for all users, if all users may read them.
         let of_other = with_mode(0o600).trusted(&[owner + 1]);
         if owner == 0 {
             assert!(matches!(of_other, Err(Refusal::Private)), "{of_other:?}");
