@@ -1,9 +1,9 @@
 //! Memory files (`memfd_create`) that processes have mapped. They can hold programs and libraries, and the
-//! code that compilers make.
+//! code that just-in-time compilers generate.
 //!
-//! They are opened by the links of `/proc`. Meanwhile each of these can be made to lead to any other file. So
-//! the target of a link is only held first (`O_PATH`), which calls no file system. It is opened only if it is
-//! in the kernel's own file system for memory.
+//! They are opened through links in `/proc`. A process can replace the target of such a link by any other
+//! file at any time. So the target is first opened with `O_PATH`, which calls no file system. It is opened
+//! only if it is in the kernel's own file system for memory.
 
 use super::identity::has_identity;
 use crate::event::{MappedFile, Mapping, Pid};
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// So many of a process's descriptors are looked at.
+/// The most descriptors of a process that are checked.
 const MAX_DESCRIPTORS: usize = 1 << 14;
 
 /// Whether a mapping's path is the name of a memory file.
@@ -21,8 +21,8 @@ pub(crate) fn is_name(path: &str) -> bool {
     path.starts_with("/memfd:")
 }
 
-/// Opens the memory file of a mapping: as the process's program, by its mapping, which takes privileges, or by a descriptor that the
-/// process still has.
+/// Opens the memory file of a mapping: as the process's program, through `map_files`, which needs privileges,
+/// or through a descriptor that the process still has.
 pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
     let folder = PathBuf::from(format!("/proc/{}", pid.0));
     let end = mapping.start.0.saturating_add(mapping.len);
