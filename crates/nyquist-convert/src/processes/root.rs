@@ -1,4 +1,5 @@
-//! The root folders of processes that have another one than ours. Files beside theirs are looked for there.
+//! The root folders of processes whose root differs from ours. Debug files of their files are looked for
+//! there.
 
 use crate::event::Pid;
 use nyquist_object::OpenRoot;
@@ -10,12 +11,12 @@ use std::sync::{Mutex, PoisonError};
 /// The most root folders that are held.
 const MOST_ROOTS: usize = 64;
 
-/// The root folders so far, each held open once, so that files in them can be opened when their processes
-/// have ended.
+/// The known root folders. Each is held open once, so that files in it can be opened after its processes have
+/// ended.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessRoots(Mutex<FxHashMap<RootId, OpenRoot>>);
 
-/// The device and number of a root folder, and of the mount namespace that it is seen in.
+/// The device and inode of a root folder, and of its mount namespace.
 type RootId = [(u64, u64); 2];
 
 impl ProcessRoots {
