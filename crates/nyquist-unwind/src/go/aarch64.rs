@@ -64,8 +64,8 @@ fn frame_pointer_stored(code: &[u8]) -> Option<u32> {
 
 /// In a function that switches stacks, the part that runs on another stack. It begins after the prologue,
 /// when the function first sets the stack pointer from another register. It ends when it does so the last
-/// time, or at its last call. `None` if the function makes no call there, because it then continues as the
-/// function that it jumps to.
+/// time, or at its last call. `None` if the function neither switches back nor calls, because it then jumps
+/// to another function.
 fn elsewhere(code: &[u8], prologue: u32) -> Option<Range<u32>> {
     let (words, _) = code.as_chunks();
     let words = words.iter().map(|word| u32::from_le_bytes(*word)).zip((4..).step_by(4));
