@@ -1,4 +1,4 @@
-//! The answers of one module that are kept, and how more are added while other processes do the same.
+//! The cached answers of one module, to which several processes can add more.
 
 use super::answer_cache::AnswerCache;
 use super::disk::{inode, options, read_open, renew, replace};
@@ -20,7 +20,7 @@ const LOCK_TRIES: u32 = 300;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 impl AnswerCache {
-    /// The answers that there are for what was found.
+    /// The cached answers for the files that were found.
     pub(crate) fn open(self: &Arc<Self>, found: &Found) -> Option<KeptAnswers> {
         let key = Key::of(found)?;
         let path = self.folder.join(key.file_name());
@@ -36,14 +36,14 @@ impl AnswerCache {
     }
 }
 
-/// The answers of one module that are kept, and the way to keep more.
+/// The cached answers of one module, and the way to store more.
 #[derive(Debug)]
 pub(crate) struct KeptAnswers {
     pub(super) cache: Arc<AnswerCache>,
     path: PathBuf,
     pub(super) key: Key,
     file: AnswerFile,
-    /// Which file that was; `None` where there was none.
+    /// The inode of that file. `None` if it did not exist.
     inode: Option<(u64, u64)>,
 }
 
@@ -53,7 +53,7 @@ impl KeptAnswers {
         &self.cache
     }
 
-    /// Whether there were any when they were opened.
+    /// Whether there were any answers when the file was opened.
     pub(crate) fn is_known(&self) -> bool {
         self.file.has_answers()
     }
@@ -63,7 +63,7 @@ impl KeptAnswers {
         self.file.find(wanted)
     }
 
-    /// Keeps answers, whose addresses ascend. Not those of files that were written to meanwhile.
+    /// Stores answers, whose addresses ascend, unless the module's files were modified meanwhile.
     pub(crate) fn keep(&self, answers: &[(Extent, &AddressInfo)]) {
         if answers.is_empty() || !self.key.still_holds() {
             return;
@@ -79,7 +79,7 @@ impl KeptAnswers {
         let mut file = self.lock()?;
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         let metadata = file.metadata()?;
-        // Files only grow, or others come in their place.
+        // Files only grow, or are replaced.
         let is_as_read = self.inode == Some(inode(&metadata)) && metadata.len() == self.file.len() as u64;
         let anew;
         let known = if is_as_read {
@@ -92,20 +92,21 @@ impl KeptAnswers {
         match new.filter(|new| known.len() + new.len() <= MAX_FILE) {
             Some(block) => {
                 let end = file.seek(io::SeekFrom::End(0))?;
-                // Readers would skip half a block, but it need not stay.
+                // Readers would skip an incomplete block, but it is removed anyway.
                 file.write_all(&block).inspect_err(|_| drop(file.set_len(end)))?;
                 Ok(block.len())
             }
             None => {
                 let bytes = known.rewritten(answers, &self.key).ok_or_else(too_large)?;
-                // The file that is locked goes with this.
+                // This removes the locked file.
                 replace(&self.path, &[&bytes])?;
                 Ok(bytes.len())
             }
         }
     }
 
-    /// Opens and locks the file, which is made where there is none. Another process may have replaced it meanwhile.
+    /// Opens and locks the file, which is created if it does not exist. Another process may replace it
+    /// meanwhile.
     fn lock(&self) -> io::Result<File> {
         for _ in 0..LOCK_TRIES {
             let file = options().read(true).append(true).create(true).open(&self.path)?;
