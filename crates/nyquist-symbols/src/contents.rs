@@ -43,7 +43,7 @@ pub struct Contents {
     pub language: Option<Language>,
 }
 
-/// A language whose compiler marks its files, and whose compiler has its own options for debug info.
+/// A language whose compiler marks its files, and has its own options for debug info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// Go (`.go.buildinfo`, `.gopclntab`).
