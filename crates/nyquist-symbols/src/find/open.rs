@@ -1,4 +1,4 @@
-//! Opening files safely: only regular ones, and those in other roots as a process of that root sees them.
+//! Opens files safely: only regular ones, and those in other roots as a process of that root sees them.
 
 use super::found::Outcome;
 use nyquist_object::{FileSource, OpenRoot};
@@ -23,8 +23,8 @@ pub(crate) fn open_seen(roots: &[OpenRoot], path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens a regular file. Pipes and devices are not opened: reading them may not end. Another process may put
-/// one there in between. So opening does not wait, and the opened file is checked, too.
+/// Opens a regular file. Pipes and devices are not opened, because reading them may not end. Another process
+/// may replace the file by one in between. So opening does not block, and the opened file is checked again.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let regular = |metadata: &Metadata| {
         let error = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
