@@ -1,5 +1,5 @@
-//! Makes a number of this crate's sources. Answers that other sources gave are not taken from the cache: they could
-//! differ.
+//! Hashes this crate's sources. Cached answers of other versions of the sources are not used, because they
+//! could differ.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -33,18 +33,18 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// A converter that has seen nothing.
+    /// A converter without events.
     pub fn new(options: Options) -> Self {
         Self { order: Order::default(), pipeline: Pipeline::new(options), sender: None }
     }
 
-    /// Keeps only some of the samples that will come.
+    /// Keeps only the samples that pass a filter, of those that are pushed later.
     pub fn keep_only(&mut self, filter: Filter) {
         self.pipeline.wanted.filter = filter;
     }
 
-    /// Gives the profile another shape than that of one thread for each thread. To be called before anything
-    /// is pushed.
+    /// Changes the shape of the profile from one thread for each thread. To be called before any event is
+    /// pushed.
     #[must_use]
     pub fn shaped(mut self, shape: Shape) -> Self {
         self.pipeline.processes.program_arguments.count = shape.program_arguments;
@@ -67,7 +67,7 @@ impl Converter {
         self
     }
 
-    /// Looks for mapped files as those of a recording that is read later, and not where living processes have them. To be
+    /// Looks for mapped files as those of a recording that is read later, and not in living processes. To be
     /// called before the first event.
     #[must_use]
     pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
@@ -75,8 +75,8 @@ impl Converter {
         self
     }
 
-    /// Names in perf maps and jitdumps take no more memory than that. Code beyond it has no names, and a
-    /// message says so.
+    /// Limits the memory for names in perf maps and jitdumps. Code beyond the limit has no names, and a
+    /// message reports this.
     #[must_use]
     pub fn limiting_side_files(mut self, budget: Budget) -> Self {
         self.pipeline.processes.modules.limit(budget);
@@ -104,8 +104,8 @@ impl Converter {
         Self { sender, ..self }
     }
 
-    /// Whether most samples with copied stacks are converted, and threads are known only by events that
-    /// others can follow.
+    /// Whether most samples with copied stacks are converted, and threads appear only in events that other
+    /// trackers can follow.
     pub(crate) fn converts_most(&self) -> bool {
         let Wanted { selection, filter, .. } = &self.pipeline.wanted;
         let shape = &self.pipeline.sink.shape;
@@ -124,8 +124,8 @@ impl Converter {
         self.order.push(event);
     }
 
-    /// Opens the file of a mapping whose event comes later, and compiles its unwind information, which another thread is about
-    /// to need.
+    /// Opens the file of a mapping whose event comes later, and compiles its unwind information, because
+    /// another thread will need it soon.
     pub(crate) fn prepare_mapping(&mut self, mapping: &Mapping) {
         self.pipeline.processes.note_mapping(mapping);
         if mapping.pid.is_some() {
@@ -133,8 +133,8 @@ impl Converter {
         }
     }
 
-    /// Reads copies of stacks again from these files if they were walked before their turn, and more is known
-    /// since.
+    /// Reads stack copies again from these files if they were walked ahead of their turn, and more is known
+    /// by now.
     #[must_use]
     pub(crate) fn with_copies_in(mut self, files: PlacedFiles) -> Self {
         self.pipeline.walker.copies_in = files;
@@ -147,7 +147,8 @@ impl Converter {
         self
     }
 
-    /// The build ids of the files that were mapped and opened so far, by their paths; of a path that several files had, none.
+    /// The build ids of the files that were mapped and opened so far, by their paths. Paths that several
+    /// files had are left out.
     pub fn build_ids(&self) -> Vec<(String, BuildId)> {
         self.pipeline.processes.modules.build_ids()
     }
@@ -157,7 +158,8 @@ impl Converter {
         self.pipeline.processes.modules.beside()
     }
 
-    /// Converts all events older than `complete_before`: every one of them has been pushed.
+    /// Converts all events older than `complete_before`. The caller guarantees that all of them have been
+    /// pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
         self.pipeline.processes.dumps.read_on();
         self.order.release(complete_before, |event, coming| {
@@ -174,20 +176,20 @@ impl Converter {
         }
     }
 
-    /// Takes note of when the recording ended, if that was later than its last event. A program that sleeps
+    /// Notes when the recording ended, if that was later than its last event, because a program that sleeps
     /// has no events.
     pub fn note_end(&mut self, time: Timestamp) {
         self.pipeline.note_end(time);
     }
 
-    /// Counts the waits that have not ended up to a point in time, which a [`snapshot`](Self::snapshot) has not otherwise.
-    /// Each of them has several markers then, one for each call.
+    /// Counts the waits that have not ended up to a point in time, because a [`snapshot`](Self::snapshot)
+    /// does not have them otherwise. Each of these waits then has several markers, one for each call.
     pub fn count_lasting_waits(&mut self, until: Timestamp) {
         self.pipeline.count_lasting_waits(until);
     }
 
     /// The profile of all events that were converted so far. Its addresses have no names, like those of
-    /// [`Finished::profile`]. Costs a copy of it.
+    /// [`Finished::profile`]. Copies the whole profile.
     pub fn snapshot(&self) -> Profile {
         self.pipeline.named_builder(self.pipeline.sink.builder.clone()).finish()
     }
@@ -200,7 +202,7 @@ impl Converter {
         self.pipeline.end_all_stays();
         self.pipeline.release_waiting(true);
         self.pipeline.end_gaps();
-        // Only now all samples are there.
+        // Only now all samples are in the profile.
         self.pipeline.show_rest();
         let statistics = self.statistics();
         let occurrences = std::mem::take(&mut self.pipeline.occurrences);
@@ -220,8 +222,8 @@ impl Converter {
     }
 
     /// Keeps only the sums of everything before a point in time: one sample for each stack of a thread, and
-    /// no markers. The size of the past then grows with the variety of stacks, and not with time. Costs a
-    /// look at every sample.
+    /// no markers. The size of the past then grows with the variety of stacks, and not with time. Reads every
+    /// sample.
     pub fn condense(&mut self, before: Timestamp) {
         self.pipeline.sink.condense(before);
     }
@@ -237,7 +239,7 @@ impl Converter {
         self.pipeline.lib_sources()
     }
 
-    /// The outcome of stack copies since the last call, for a source that can copy more of them.
+    /// The outcome of stack copies since the last call, for a source that can copy more of each stack.
     pub fn take_copy_counts(&mut self) -> StackCopyFeedback {
         std::mem::take(&mut self.pipeline.walker.deep_stacks.feedback)
     }
@@ -251,8 +253,8 @@ impl Converter {
 /// A profile whose frames are addresses, and the sources of their names.
 #[derive(Debug)]
 pub struct Finished {
-    /// The profile. Addresses in libs have no names: [`symbolicate()`](crate::symbolicate) looks these up, and
-    /// [`name_by_address()`](crate::name_by_address) does without.
+    /// The profile. Addresses in libs have no names: [`symbolicate()`](crate::symbolicate) looks these up,
+    /// and [`name_by_address()`](crate::name_by_address) uses the addresses as names.
     pub profile: Profile,
     /// The counters.
     pub statistics: Statistics,
@@ -265,7 +267,7 @@ pub struct Finished {
     pub side_file_notes: Vec<String>,
 }
 
-/// Where the symbols of the libs of a profile come from. While this lives, the files are held open.
+/// Where the symbols of the libs of a profile come from. The files are held open until this is dropped.
 #[derive(Debug)]
 pub struct Libs {
     sources: Vec<(LibId, LibSource)>,

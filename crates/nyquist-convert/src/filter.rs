@@ -1,4 +1,4 @@
-//! Which samples are kept, if a source gives more than was asked for.
+//! Which samples are kept, if a source delivers more than was asked for.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,18 @@ pub enum Filter {
     /// All.
     #[default]
     All,
-    /// All but those of a process before it calls exec, because until then it is not part of the command.
+    /// All samples except those of a process before it calls exec, because until then the process is not part
+    /// of the command.
     FromExec(Pid),
-    /// Those of processes and of their descendants. A process that has yet to call exec counts from then on.
+    /// Those of processes and of their descendants. The samples of a process that has yet to call exec are
+    /// kept from then on.
     Family(BTreeSet<Pid>),
     /// Those of processes that have one of these names at the time of the sample.
     Named(Vec<NamePattern>),
 }
 
 impl Filter {
-    /// The words that say the same; none for all samples.
+    /// The filter as words. No words mean all samples.
     pub fn to_words(&self) -> Vec<String> {
         let words = |first: &str, rest: Vec<String>| [vec![first.to_owned()], rest].concat();
         match self {
@@ -32,8 +34,8 @@ impl Filter {
         }
     }
 
-    /// The filter of these words. If they are not understood, it keeps all samples: more than was wanted, but
-    /// nothing is lost.
+    /// The filter that these words describe. If they are not understood, the filter keeps all samples, so
+    /// that nothing is lost.
     pub fn from_words(words: &[String]) -> Self {
         let pid = |word: &String| word.parse().map(Pid);
         let Some((first, rest)) = words.split_first() else { return Self::All };
@@ -71,7 +73,7 @@ impl NamePattern {
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut position) = (0, 0);
-        // Where the last `*` is, and up to where it reaches.
+        // Where the last `*` is, and the end of the text that it matches so far.
         let mut star: Option<(usize, usize)> = None;
         while let Some(&character) = name.get(position) {
             match self.pattern.get(at) {

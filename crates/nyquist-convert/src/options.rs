@@ -6,10 +6,9 @@ use nyquist_profile::Meta;
 /// The converter's options: properties of the recording.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The profile's zero: times count from here.
+    /// The profile's zero, from which times count.
     pub start: Timestamp,
-    /// Whether the source may sample the kernel. If not, the CPU time for which there is no sample is shown as
-    /// a share of its own.
+    /// Whether the source may sample the kernel. If not, CPU time without samples is shown separately.
     pub kernel_permitted: bool,
     /// Properties of the recording and the machine. The interval is the time that a sample of weight 1 stands
     /// for.

@@ -2,16 +2,18 @@
 
 use crate::event::{Event, Timestamp};
 
-/// How many events ahead an event is shown before its turn: far enough for its memory to be fetched. One
-/// event ahead is too late.
+/// How many events ahead an event is passed to the caller before its turn, so that its memory is prefetched
+/// in time. One event ahead is too late.
 const AHEAD: usize = 2;
 
 /// Holds events back until no older ones can come.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    /// Events in the order of arrival; `None` while others are given out.
+    /// Events in the order of arrival. An event is `None` once it has been released, while others are still
+    /// being released.
     waiting: Vec<Option<Event>>,
-    /// The time and the place of each of them. Sorted instead of the events, which are ten times as large.
+    /// The time and the index of each event. These are sorted instead of the events, which are ten times as
+    /// large.
     by_time: Vec<(Timestamp, u32)>,
     released: Timestamp,
     late: u64,
@@ -20,19 +22,19 @@ pub(crate) struct Order {
 impl Order {
     /// Takes an event.
     pub(crate) fn push(&mut self, event: Event) {
-        // Sums have no time, and so no place among the others.
+        // Totals have no time, so they have no place in the order.
         if event.time < self.released && event.time != Timestamp(0) {
             self.late += 1;
         }
         self.waiting.push(Some(event));
     }
 
-    /// Gives out, by time, all events older than `complete_before`: the caller knows that it has pushed every
-    /// one of them. Events of the same time keep the order in which they came. With each comes the one that is given out
-    /// [`AHEAD`] later.
+    /// Releases all events older than `complete_before`, by time. The caller guarantees that it has pushed
+    /// all of them. Events of the same time keep the order in which they came. Each comes with the event that
+    /// is released [`AHEAD`] later.
     ///
-    /// Sorting the waiting events costs O(n log n) at worst, and O(n) for the few sorted runs that rings
-    /// deliver.
+    /// Sorting the waiting events costs O(n log n) at worst, and O(n) for the few sorted runs that ring
+    /// buffers deliver.
     pub(crate) fn release(
         &mut self,
         complete_before: Timestamp,
@@ -58,8 +60,7 @@ impl Order {
         self.waiting.retain(Option::is_some);
     }
 
-    /// How many events came after events that are younger had been given out. They were given out as soon as
-    /// they came.
+    /// How many events came after younger events had been released. They are released immediately.
     pub(crate) fn late(&self) -> u64 {
         self.late
     }

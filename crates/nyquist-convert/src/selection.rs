@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use crate::event::{Pid, Tid};
 
-/// Which samples are wanted. An empty list wants all; of several lists, a sample must be in each.
+/// Which samples are wanted. An empty list selects all samples. If several lists are given, a sample must
+/// match each.
 ///
-/// Only samples are left out. The names and mappings of all processes are followed, because wanted processes
-/// inherit them.
+/// Only samples are left out. The names and mappings of all processes are still tracked, because wanted
+/// processes inherit them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Of these processes.
@@ -16,19 +17,20 @@ pub struct Selection {
     pub tids: Vec<Tid>,
     /// Of processes or threads that have one of these names when they are sampled.
     pub names: Vec<String>,
-    /// On these CPUs; a sample whose CPU is not known is on none of them.
+    /// On these CPUs. A sample whose CPU is not known matches none of them.
     pub cpus: Vec<u32>,
     /// In this stretch of time, in nanoseconds since the profile's zero.
     pub time: Option<Range<u64>>,
 }
 
 impl Selection {
-    /// Whether a sample of that thread, then and there, may be wanted. Everything but its name is checked.
+    /// Whether a sample of this thread, on this CPU at this time, may be wanted. Everything except names is
+    /// checked.
     pub(crate) fn wants(&self, (pid, tid): (Pid, Tid), cpu: Option<u32>, time: u64) -> bool {
         is_in(&self.pids, &pid) && is_in(&self.tids, &tid) && self.wants_moment(cpu, time)
     }
 
-    /// Whether events there and then may be wanted, of any thread.
+    /// Whether events of any thread may be wanted, on this CPU at this time.
     pub(crate) fn wants_moment(&self, cpu: Option<u32>, time: u64) -> bool {
         (self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
             && self.time.as_ref().is_none_or(|range| range.contains(&time))
@@ -39,7 +41,7 @@ impl Selection {
         !self.names.is_empty()
     }
 
-    /// Whether a thread of that name, in a process of that name, is wanted.
+    /// Whether a thread with this name, in a process with this name, is wanted.
     pub(crate) fn wants_name(&self, process: &str, thread: &str) -> bool {
         self.names.iter().any(|name| name == process || name == thread)
     }

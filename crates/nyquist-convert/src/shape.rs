@@ -5,25 +5,26 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own, named after what it does")]
 pub struct Shape {
-    /// Threads of the same name in one process, and processes of the same name, share a row where one begins after
-    /// the other's end.
+    /// Threads of the same name in one process, and processes of the same name, share a row if one begins
+    /// after the other's end.
     pub reuse_threads: bool,
-    /// Equal frames at the root of a stack are folded into one: those of a recursion that was not followed to its
-    /// beginning. Stacks that differ only in its depth are one then.
+    /// Equal frames at the root of a stack are folded into one. They come from a recursion whose beginning
+    /// was not reached. Stacks that only differ in its depth then become one.
     pub fold_recursive_prefix: bool,
-    /// Each CPU has a thread of its own too, in a process [`CPU`](nyquist_profile::well_known::CPU_PROCESS), with all
-    /// samples that were taken on it.
+    /// Each CPU also has its own thread, in a process [`CPU`](nyquist_profile::well_known::CPU_PROCESS), with
+    /// all samples of that CPU.
     pub cpu_threads: bool,
-    /// Only the main thread of each process is kept.
+    /// Only main threads are kept.
     pub main_threads_only: bool,
-    /// How many of a program's arguments its process's name has. They are read from `/proc`, which only has those of
-    /// processes that live.
+    /// How many of a program's arguments its process's name has. They are read from `/proc`, which only has
+    /// those of living processes.
     pub program_arguments: usize,
-    /// Each time that a thread was on a CPU is a marker, if the source reports context switches.
+    /// Each stay of a thread on a CPU becomes a marker, if the source reports context switches.
     pub switch_markers: bool,
-    /// The time that threads are off the CPU is shown too, if the source reports context switches. It becomes
-    /// samples of waiting, and markers if it is long.
+    /// The time that threads are off the CPU is also shown, if the source reports context switches. It
+    /// becomes samples of waiting, and markers if it is long.
     pub waits: bool,
-    /// Each function that a just-in-time compiler has noted in a jitdump is a marker on its process's main thread.
+    /// Each function that a just-in-time compiler has written to a jitdump becomes a marker on its process's
+    /// main thread.
     pub jit_markers: bool,
 }

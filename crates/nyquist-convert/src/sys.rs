@@ -1,11 +1,11 @@
-//! Telling the processor which memory is needed soon: the only `unsafe` code of this crate.
+//! Prefetching of memory that is needed soon: the only `unsafe` code of this crate.
 #![allow(unsafe_code)]
 
 /// The bytes of a cache line on common processors. If lines are longer, some are fetched twice.
 pub const CACHE_LINE: usize = 64;
 
-/// Lets the processor fetch the cache line of an address, whatever is there, and does not wait for it. It is
-/// a hint that not every architecture has.
+/// Prefetches the cache line of an address, which may be invalid, and does not wait for it. It does nothing
+/// on architectures without a prefetch instruction.
 #[inline]
 pub fn fetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]

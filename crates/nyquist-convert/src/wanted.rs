@@ -15,12 +15,12 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// All, in a profile with that zero.
+    /// All events, in a profile with this zero.
     pub(crate) fn all(start: Timestamp) -> Self {
         Self { filter: Filter::All, selection: Selection::default(), start }
     }
 
-    /// Whether samples of a process are wanted. Number 0 is the idle CPU's.
+    /// Whether samples of a process are wanted. Process number 0 is that of idle CPUs.
     pub(crate) fn is_kept(&self, pid: Pid, now: Timestamp, tracker: &mut Tracker) -> bool {
         pid.0 != 0
             && match &self.filter {
@@ -36,12 +36,12 @@ impl Wanted {
             }
     }
 
-    /// A process has a name, by exec or as it was found.
+    /// Notes that a process has a name, by `exec` or from its discovery.
     pub(crate) fn note_name(&mut self, pid: Pid, exec: bool, now: Timestamp, tracker: &mut Tracker) {
         match &mut self.filter {
             Filter::FromExec(waiting) if exec && *waiting == pid => self.filter = Filter::All,
             Filter::Family(pids) => {
-                // Removed, because a later process of that number is another one.
+                // The number is removed, because a later process with it is another one.
                 let is_asked_for = pids.remove(&pid);
                 tracker.process(pid, now).in_family |= is_asked_for;
             }
@@ -49,7 +49,7 @@ impl Wanted {
         }
     }
 
-    /// Whether events of a thread, then and there, are selected.
+    /// Whether events of a thread are selected, on this CPU at this time.
     pub(crate) fn selects(
         &self,
         id: (Pid, Tid),
@@ -69,7 +69,7 @@ impl Wanted {
         selection.wants_name(&process.name, thread)
     }
 
-    /// Whether all is wanted.
+    /// Whether all events are wanted.
     pub(crate) fn is_all(&self) -> bool {
         self.filter == Filter::All && self.selection == Selection::default()
     }

@@ -1,4 +1,4 @@
-//! Recordings made by hand, converted: which events become samples, what order they come in, and stacks that come late.
+//! Converts handmade recordings: which events become samples, their order, and stacks that come late.
 
 use std::io::Cursor;
 use std::num::NonZeroUsize;
@@ -109,7 +109,7 @@ fn clock_samples_are_shown_and_others_on_request() {
     assert_eq!(refused(&["cpu-clock", "page-faults"]), different);
 }
 
-/// The measure of a recording of one event, and the weights of its samples, of which each says its own period.
+/// The measure of a recording of one event, and the weights of its samples. Each sample has its own period.
 fn measured(event: &WrittenEvent, periods: &[u64]) -> (Measure, u64, Vec<u32>) {
     let format = event.attr.record_format(ByteOrder::Little);
     let record = |(time, period): (u64, &u64)| {
@@ -137,14 +137,15 @@ fn what_is_no_time_is_counted_by_its_periods() {
     assert_eq!(measured(&tracepoint, &[1, 1]), (count("syscalls:sys_enter_mmap"), 1, vec![1, 1]));
     let instructions = of(0, 1, "instructions:u", 100_000, 0);
     assert_eq!(measured(&instructions, &[100_000; 2]), (count("instructions:u"), 100_000, vec![1, 1]));
-    // Cycles at a frequency are as good as a clock; with a period nothing says how long they took.
+    // Cycles at a frequency serve as a clock. With a fixed period, their time is not known.
     let cycles = of(0, 0, "cycles", 1000, freq);
     assert_eq!(measured(&cycles, &[5, 900_000]), (Measure::default(), MS, vec![1, 1]));
     let cycles = of(0, 0, "cycles", 1_000_000, 0);
     assert_eq!(measured(&cycles, &[1_000_000]), (count("cycles"), 1_000_000, vec![1]));
 }
 
-/// What a recording of context switches shows: its measure, and each sample's weight and whether it is off the CPU.
+/// The profile of a recording of context switches: its measure, and each sample's weight and whether it is
+/// off the CPU.
 fn of_switches(flags: u64, command_line: &str) -> (Measure, Vec<(u32, bool)>) {
     let mut switch = event(2, 91, 1, "sched:sched_switch", flags);
     switch.attr.sample_period = 1;
@@ -173,7 +174,7 @@ fn switches_of_some_threads_measure_no_waits() {
     );
     assert_eq!(of_switches(0, "perf record -e sched:sched_switch -p 7"), counted);
     assert_eq!(of_switches(0, "perf record -e sched:sched_switch --tid=8"), counted);
-    // Of whole CPUs, or with records of switches, it is known when they come back.
+    // In recordings of whole CPUs, or with switch records, it is known when threads return.
     for (flags, command_line) in
         [(0, "perf record -ag sleep 1 -p 7"), (AttrFlags::CONTEXT_SWITCH.0, "perf record -p 7")]
     {
@@ -235,7 +236,7 @@ fn registers_are_of_the_user_states_architecture() {
     check(Architecture::X86_64, "0x1008");
 }
 
-/// A folder with what a program wrote, which is removed in the end.
+/// A folder with files that a program wrote. It is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -244,7 +245,7 @@ impl Drop for Folder {
     }
 }
 
-/// A mapping of a file that is not at its path any more.
+/// A mapping of a file that has been removed from its path.
 fn mapping(path: &str, protection: u32) -> Vec<u8> {
     let mmap = Mmap {
         pid: 7,
@@ -324,7 +325,7 @@ fn kernel_code_is_named_while_it_is_there() {
     let format = events[0].attr.record_format(ByteOrder::Little);
     let appears = format.encode_kernel_symbol((CODE, 0x40), b"bpf_prog_1", &id(1, 11));
     let mut goes = format.encode_kernel_symbol((CODE, 0x40), b"bpf_prog_1", &id(1, 13));
-    // The flag is behind header, address, length and type: `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`.
+    // The flag comes after header, address, length and type: `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`.
     goes[8 + 8 + 4 + 2] = 1;
     let inside = |time| sample(&events[0], time, &[context::KERNEL, CODE + 0x10]);
     let records = [inside(10), appears, inside(12), goes, inside(14)];
@@ -350,7 +351,7 @@ fn time_off_the_cpu_that_perf_sums_up_is_waiting() {
         let at = RecordId { time: Some(time), ..id(2, 0) };
         format.encode_sample(2, (0x20, 5 * MS), &[context::USER, 0x20], &at)
     };
-    // Older versions write the sums at their end, with a time that is none.
+    // Older versions write the sums at their end, with an invalid time.
     let records = [sample(&events[0], 10, &[context::USER, 0x10]), wait(11 * MS), wait(0xffff_ffff << 32)];
     let imported = imported(&events, &records, ImportOptions::default()).unwrap();
     let profile = &imported.finished.profile;
@@ -359,7 +360,7 @@ fn time_off_the_cpu_that_perf_sums_up_is_waiting() {
     assert_eq!(rows, [(0, 1, false), (1, 5, true), (1, 5, true)]);
 }
 
-/// A recording of ours with two samples, of which records were lost, and what all threads have used, of two runs.
+/// Our own recording of two runs, with two samples, lost records, and the CPU time of all threads.
 fn kept_with_losses() -> Profile {
     let event = clock();
     let mut writer = RecordingWriter::new(Cursor::new(Vec::new()), vec![event.clone()], []).unwrap();
@@ -394,12 +395,13 @@ fn copying() -> WrittenEvent {
     let copied = SampleType::REGS_USER.with(SampleType::STACK_USER);
     event.attr.sample_type = event.attr.sample_type.without(SampleType::CALLCHAIN).with(copied);
     event.attr.sample_regs_user = x86::ALL_64;
-    // In a stream it has no name of its own.
+    // In a stream, the event has no name of its own.
     "cpu-clock".clone_into(&mut event.name);
     event
 }
 
-/// A sample of a thread whose frames have frame pointers: `calls` of them, each in the code that is mapped at `code`.
+/// A sample of a thread with `calls` frames that have frame pointers. Each frame is in the code that is
+/// mapped at `code`.
 fn copied((pid, tid): (u64, u64), time: u64, code: u64, calls: u64) -> Vec<u8> {
     const STACK: u64 = 0x7fff_0000;
     let mut registers = [0; 24];
@@ -409,7 +411,7 @@ fn copied((pid, tid): (u64, u64), time: u64, code: u64, calls: u64) -> Vec<u8> {
     let mut words = vec![1, code, pid | tid << 32, time, MS, 2];
     words.extend((0..64).filter(|bit| x86::ALL_64 >> bit & 1 != 0).map(|bit| registers[bit as usize]));
     let mut stack = vec![0; 1024];
-    // No return address.
+    // This is no return address.
     stack[0] = 1;
     for call in 0..calls {
         let at = 2 + 4 * call as usize;
@@ -428,7 +430,7 @@ fn at(time: u64) -> RecordId {
     RecordId { task: Some((7, 7)), time: Some(time), id: Some(1), ..RecordId::default() }
 }
 
-/// Code of a file that is not here is mapped.
+/// A mapping of code of a file that does not exist here.
 fn mapped_at(pid: u32, time: u64, address: u64) -> Vec<u8> {
     let path = format!("/nowhere/{address:x}");
     let mmap = Mmap {
@@ -446,8 +448,8 @@ fn mapped_at(pid: u32, time: u64, address: u64) -> Vec<u8> {
     copying().attr.record_format(ByteOrder::Little).encode_mmap(&mmap, 2, &at(time))
 }
 
-/// Two processes that are born, become other programs, map code where other code was, and end, while they are sampled;
-/// records of different CPUs, in the order in which the CPUs were looked at.
+/// Two processes that are born, become other programs, map code where other code was, and end, while they are
+/// sampled. The records of different CPUs are in the order in which the ring buffers were drained.
 fn busy_recording() -> Vec<Vec<u8>> {
     let format = copying().attr.record_format(ByteOrder::Little);
     let task = |pid, tid, parent_pid, time| Task { pid, tid, parent_pid, parent_tid: parent_pid, time };
@@ -473,7 +475,7 @@ fn busy_recording() -> Vec<Vec<u8>> {
     records
 }
 
-/// The same records as one CPU would have written them all.
+/// The same records in the order in which one CPU would have written them.
 fn by_time(records: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let format = copying().attr.record_format(ByteOrder::Little);
     let mut rounds: Vec<Vec<u8>> = Vec::new();
@@ -491,7 +493,7 @@ fn by_time(records: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     rounds
 }
 
-/// A recording of copies as it would come through a pipe.
+/// A recording with stack copies, as it would come through a pipe.
 fn piped(records: &[Vec<u8>]) -> Vec<u8> {
     let event = copying();
     let ids: Vec<u8> = event.ids.iter().flat_map(|(id, _)| id.to_le_bytes()).collect();
@@ -546,7 +548,8 @@ fn stacks_know_what_another_cpu_recorded_before() {
         format.encode_comm((child, child), b"second", true, &at(25)),
         mapped_at(child, 35, 0x20000),
     ];
-    // What is read of the first thread knows too little, and what is read of the other one too much.
+    // When the first thread's stack is walked, too few mappings are known. For the other thread's stack, too
+    // many are known.
     let records = [&[mapped_at(parent, 1, 0x10000)][..], &one_cpu(8), &other_cpu, &one_cpu(9)].concat();
     let before = "0 (truncated: the process's mappings are not known);0x10003";
     let born = "0 0x100;0xff;0x6";

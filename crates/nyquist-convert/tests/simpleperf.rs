@@ -1,4 +1,4 @@
-//! Recordings of Android's simpleperf, made by hand from what its headers say, converted and given names.
+//! Converts and symbolicates recordings of Android's simpleperf, handmade according to its headers.
 
 use std::io::Cursor;
 use std::num::NonZeroUsize;
@@ -18,7 +18,7 @@ const FILE: u32 = 128;
 const META_INFO: u32 = 129;
 const FILE2: u32 = 132;
 
-/// `cpu-clock:u` and `sched:sched_switch`, whose numbers come in a record.
+/// `cpu-clock:u` and `sched:sched_switch`, whose ids come in a record.
 fn events() -> Vec<WrittenEvent> {
     let sample_type = SampleType::IDENTIFIER
         .with(SampleType::IP)
@@ -70,7 +70,7 @@ fn mapping(pid: u32, path: &str, (address, len, page_offset): (u64, u64, u64), p
     format().encode_mmap(&mmap, if pid == u32::MAX { 1 } else { 2 }, &id(10, 1))
 }
 
-/// A record of simpleperf's: the upper half of its size stands before the lower one.
+/// A record of simpleperf: the upper half of its size comes before the lower half.
 fn large(kind: u32, body: &[u8]) -> Vec<u8> {
     let size = (body.len() + 8) as u32;
     let mut bytes = kind.to_le_bytes().to_vec();
@@ -239,7 +239,7 @@ fn records_too_large_for_perf_or_split_are_read() {
             event_ids(),
             kernel,
             mapping(u32::MAX, "[kernel.kallsyms]", (0xffff_ff80_0000_0000, 0x100_0000, 0), 5),
-            // One that nobody knows is passed over, however large.
+            // An unknown record is skipped, however large it is.
             large(32800, &vec![0xff; 100_000]),
             sample(10, 10, &[context::KERNEL, 0xffff_ff80_0000_0120]),
         ];
@@ -250,7 +250,7 @@ fn records_too_large_for_perf_or_split_are_read() {
 
 #[test]
 fn a_cut_recording_says_so_and_gives_the_rest() {
-    // A record that claims more than there is behind it.
+    // A record that claims to be larger than the rest of the file.
     let mut claiming = large(32775, &[]);
     claiming[4..8].copy_from_slice(&[0xff; 4]);
     let mut writer = FileWriter::new(Cursor::new(Vec::new()), events()).unwrap();

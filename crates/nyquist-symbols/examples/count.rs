@@ -1,5 +1,5 @@
-//! Looks a few addresses up in made-up debug info, so many times: what `cargo xtask test instructions` lets
-//! callgrind count. Prints how many entries were skipped.
+//! Looks up a few addresses in made-up debug info, a given number of times. `cargo xtask test instructions`
+//! counts its instructions with callgrind. Prints how many entries were skipped.
 
 #[path = "../tests/made_elf/mod.rs"]
 mod made_elf;
@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 const FUNCTIONS: u32 = 400;
 const FUNCTION_SIZE: u32 = 0x100;
 
-/// Those of which an address is looked up: one in fifty.
+/// An address is looked up in one function in this many.
 const ASKED: usize = 50;
 
 /// 1 a unit and 2 a function with its code, 3 a parameter with a type, 4 a variable with an expression, 5 an inlined call
@@ -29,7 +29,7 @@ const ABBREVIATIONS: &[u8] = &[
     0,
 ];
 
-/// The entries of one function, with those of one without code behind it, and their number.
+/// The entries of one function, followed by those of a function without code, and their number.
 fn function(number: u32) -> (Vec<u8>, usize) {
     let start = u64::from(FUNCTION_SIZE * (number + 1)).to_le_bytes();
     let code = [&start[..], &FUNCTION_SIZE.to_le_bytes()].concat();
@@ -42,7 +42,8 @@ fn function(number: u32) -> (Vec<u8>, usize) {
     (entries, 1 + 8 + 8 + 3 + 1 + 4)
 }
 
-/// `DW_LANG_C99`, whose names have no scopes, and `DW_LANG_C_plus_plus`, where a name alone is looked for in its scopes.
+/// `DW_LANG_C99`, whose names have no scopes, and `DW_LANG_C_plus_plus`, whose plain names are qualified with
+/// their scopes.
 const LANGUAGES: [(&str, u8); 2] = [("look-up", 0x0c), ("look-up-of-scopes", 0x04)];
 
 /// A file of one unit of DWARF 4, without segments, in a language, and the number of its entries.

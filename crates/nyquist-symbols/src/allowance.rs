@@ -1,5 +1,5 @@
-//! How much memory the answers of one lookup may take together. Hostile debug info can give each address a
-//! thousand inlined calls, each with a long name of its own.
+//! The memory budget of the answers of one look-up. Hostile debug info can give each address a thousand
+//! inlined calls, each with its own long name.
 
 use crate::Frame;
 use crate::debug_answer::DebugAnswer;
@@ -7,25 +7,26 @@ use nyquist_resources::Charge;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Longer texts are counted once, where answers share them; shorter ones each time, which is faster.
+/// Texts that are longer than this are counted once if answers share them. Shorter texts are counted each
+/// time, which is faster.
 const LONG: usize = 1 << 10;
 
-/// What one thread may put into answers.
+/// The memory that one thread may put into answers.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance {
-    /// What all threads share; without it any amount is allowed.
+    /// The budget that all threads share. Without it, any amount is allowed.
     charge: Option<Arc<Charge>>,
-    /// Where the long texts are that were counted.
+    /// The addresses of the long texts that were counted.
     counted: FxHashSet<usize>,
 }
 
 impl Allowance {
-    /// What is left of the charge that threads share.
+    /// An allowance that uses the rest of the charge that threads share.
     pub(crate) fn of(charge: Arc<Charge>) -> Self {
         Self { charge: Some(charge), counted: FxHashSet::default() }
     }
 
-    /// Whether there is room for the frames of one address.
+    /// Whether the frames of one address fit into the budget.
     pub(crate) fn admits(&mut self, frames: &[Frame]) -> bool {
         let Some(charge) = self.charge.clone() else { return true };
         let texts = frames.iter().flat_map(|frame| [&frame.function, &frame.file, &frame.declared_in]);
@@ -33,12 +34,12 @@ impl Allowance {
         charge.take((size_of_val(frames) + texts) as u64)
     }
 
-    /// What was found of an address, or nothing if the allowance is used up.
+    /// The answer for an address, or an empty one if the allowance is used up.
     pub(crate) fn admitted(&mut self, found: DebugAnswer) -> DebugAnswer {
         if self.admits(&found.frames) { found } else { DebugAnswer::default() }
     }
 
-    /// Whether there is room for one more name.
+    /// Whether one more name fits into the budget.
     pub(crate) fn admits_name(&mut self, name: &Arc<str>) -> bool {
         let size = self.size(name) as u64;
         self.charge.as_ref().is_none_or(|charge| charge.take(size))

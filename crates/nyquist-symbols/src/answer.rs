@@ -1,28 +1,29 @@
-//! What is known of an address: the symbol, the chain of inlined frames, and where the answer came from.
+//! The answer for an address: the symbol, the chain of inlined frames, and the source of the answer.
 
 use nyquist_object::RelativeAddress;
 use std::fmt;
 use std::sync::Arc;
 
-/// Everything that is known of one lookup address.
+/// All information about one lookup address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressInfo {
     /// The machine-code function that contains the address, as the symbol table (or, without one, the debug
     /// info) delimits it.
     pub symbol: Option<Symbol>,
-    /// The source-level frames at the address, the innermost inlined one first, the function that was really
-    /// called last. Empty when nothing at all is known; one frame without file and line when only the symbol is.
+    /// The source-level frames at the address, the innermost inlined one first, and the function that was
+    /// really called last. Empty if nothing is known. One frame without file and line if only the symbol is
+    /// known.
     pub frames: Vec<Frame>,
     /// The best source that had an answer.
     pub origin: Origin,
 }
 
-/// An answer that could be had before all addresses are known.
+/// An answer that was available before all addresses were known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlyAnswer {
-    /// What is known of the address.
+    /// The answer for the address.
     pub info: Arc<AddressInfo>,
-    /// Whether it was kept from earlier.
+    /// Whether it came from the cache.
     pub was_kept: bool,
 }
 
@@ -42,11 +43,11 @@ pub struct Symbol {
 pub struct Frame {
     /// The demangled name.
     pub function: Option<Arc<str>>,
-    /// The source file, absolute where the debug info allows it. For all but the innermost frame the place is
-    /// that of the call that was inlined.
+    /// The source file, as an absolute path if the debug info allows it. For all frames but the innermost
+    /// one, the place is that of the inlined call.
     pub file: Option<Arc<str>>,
-    /// The file in which the function is declared, where that is another than `file`: a function may include parts of
-    /// its body from other files.
+    /// The file in which the function is declared, if it is not `file`. A function may include parts of its
+    /// body from other files.
     pub declared_in: Option<Arc<str>>,
     /// The line, counted from 1.
     pub line: Option<u32>,
@@ -67,28 +68,29 @@ pub enum Origin {
     DynamicSymbols,
     /// The public symbols of a PDB or a Breakpad symbol file, which state no size.
     PublicSymbols,
-    /// What a Mach-O file or a PE image exports.
+    /// The exports of a Mach-O file or a PE image.
     Exports,
     /// The tables that a Go program carries for its runtime (`.gopclntab`): functions, files, lines, inlined calls.
     GoTables,
-    /// The relocation that a PLT entry jumps through, or the symbol that a stub of a Mach-O file stands for.
+    /// The relocation of the slot that a PLT entry jumps through, or the symbol of a Mach-O stub.
     Plt,
-    /// The unwind information, or another list of where functions begin: the name is a stand-in, `fun_` and the address.
+    /// The unwind information, or another list of function starts. The name is a stand-in: `fun_` and the
+    /// address.
     UnwindInfo,
     /// `/proc/kallsyms`.
     Kallsyms,
     /// A file of answers that came with the profile.
     Stated,
-    /// Nothing is known, for this reason.
+    /// No source had an answer, for this reason.
     Unknown(Reason),
 }
 
 /// Why nothing is known of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// The files that were found hold neither symbols nor debug info.
+    /// The files that were found have neither symbols nor debug info.
     NoSymbols,
-    /// The address is outside of every function that the files name.
+    /// The address is outside of all functions that the files name.
     NotCovered,
     /// The work was cancelled before this address's turn, and no symbol table covers it.
     Cancelled,

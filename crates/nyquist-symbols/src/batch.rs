@@ -1,4 +1,4 @@
-//! Looks up many addresses of many modules together. Every unit of debug info is a job of its own.
+//! Looks up many addresses of many modules together. Each unit of debug info is a separate job.
 
 use crate::allowance::Allowance;
 use crate::dwarf::Scratch;
@@ -21,11 +21,11 @@ pub struct Batch<'a> {
     pub addresses: &'a [RelativeAddress],
 }
 
-/// How many addresses in no unit are a job.
+/// The number of addresses in a job, for addresses that are in no unit.
 const UNCOVERED_A_JOB: usize = 1024;
 
-/// Answers for the addresses of many modules, all units of all modules sharing the threads. `done` counts the
-/// different addresses that have been answered.
+/// Returns answers for the addresses of many modules. The units of all modules share the threads. `done`
+/// counts the distinct addresses that have been answered.
 ///
 /// When `cancel` becomes true, the remaining addresses get answers without debug info. Addresses of one
 /// function that has no debug info share one answer.
@@ -37,13 +37,13 @@ pub fn symbolicate(
 ) -> Vec<Vec<Arc<AddressInfo>>> {
     let workers = Workers { threads, charge: Arc::new(of_files().charge()) };
     let prepared = workers.run(batches.len(), |index, _| Prepared::new(batches[index]));
-    // The symbol tables of a module are read beside the list of its units.
+    // The symbol tables of a module are read concurrently with the list of its units.
     workers.run(prepared.len() * 2, |index, _| match index % 2 {
         0 => prepared[index / 2].find_units(),
         _ => prepared[index / 2].read_tables(),
     });
     let mut jobs: Vec<Job<'_>> = prepared.iter().flat_map(Prepared::jobs).collect();
-    // The largest jobs come first, so that no thread is left alone with one at the end.
+    // The largest jobs come first, so that no thread works alone on a large one at the end.
     jobs.sort_by_key(|job| std::cmp::Reverse(job.unit.wanted.len()));
     workers.run(jobs.len(), |index, scratch| {
         jobs[index].run(cancel, scratch);
@@ -68,9 +68,10 @@ impl ModuleSymbols {
         answers.into_iter().flatten().map(Arc::unwrap_or_clone).collect()
     }
 
-    /// The answers for ascending addresses that cost the same at any time: kept answers, and those of the
-    /// symbol tables of a module without debug info. Of all others nothing: units of debug info are walked once
-    /// for all of their addresses. New answers are not kept; [`ModuleSymbols::keep`] does that.
+    /// The answers for ascending addresses, as far as they cost the same now as later. These are cached
+    /// answers, and answers from symbol tables of modules without debug info. Other addresses get `None`,
+    /// because each unit of debug info is walked once for all of its addresses. New answers are not cached;
+    /// [`ModuleSymbols::keep`] does that.
     pub fn symbolicate_ahead(&self, addresses: &[RelativeAddress]) -> Vec<Option<EarlyAnswer>> {
         let known = self.known(addresses).into_iter();
         let mut early: Vec<_> = known.map(|info| Some(EarlyAnswer { info: info?, was_kept: true })).collect();
@@ -88,24 +89,24 @@ impl ModuleSymbols {
     }
 }
 
-/// A module's addresses, sorted and cut by unit.
+/// A module's addresses, sorted and grouped by unit.
 struct Prepared<'a> {
     module: &'a ModuleSymbols,
     /// Each once, ascending.
     addresses: Vec<RelativeAddress>,
-    /// For each address that is asked for, its number among `addresses`.
+    /// The index in `addresses` of each requested address.
     numbers: Vec<u32>,
-    /// The answers that were kept from earlier. Nothing else is looked up for these addresses.
+    /// The cached answers. Nothing else is looked up for these addresses.
     known: Vec<Option<Arc<AddressInfo>>>,
     units: OnceLock<Vec<UnitWork>>,
-    /// The functions around the addresses that are not known.
+    /// The functions around the addresses without a cached answer.
     functions: OnceLock<Functions<'a>>,
 }
 
-/// The addresses of one unit, or some that are in none.
+/// The addresses of one unit, or addresses that are in no unit.
 struct UnitWork {
     unit: Option<u64>,
-    /// Their numbers among the module's addresses.
+    /// Their indices in the module's addresses.
     numbers: Vec<usize>,
     wanted: Vec<u64>,
     answers: OnceLock<Vec<Arc<AddressInfo>>>,
@@ -128,7 +129,7 @@ impl Job<'_> {
 
 impl<'a> Prepared<'a> {
     fn new(batch: Batch<'a>) -> Self {
-        // Plain numbers are sorted in half of the time of pairs.
+        // Sorting integers takes half of the time of sorting pairs.
         let pair =
             |(address, position): (&RelativeAddress, u32)| u64::from(address.0) << 32 | u64::from(position);
         let mut asked: Vec<u64> = batch.addresses.iter().zip(0_u32..).map(pair).collect();
@@ -147,7 +148,7 @@ impl<'a> Prepared<'a> {
         Self { module, addresses, numbers, known, units, functions }
     }
 
-    /// The addresses that are not known, with their numbers.
+    /// The addresses without a cached answer, with their indices.
     fn open(&self) -> impl Iterator<Item = (usize, RelativeAddress)> {
         let all = self.addresses.iter().copied().enumerate();
         all.filter(|&(number, _)| self.known[number].is_none())
@@ -208,7 +209,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Answers for `wanted`, sorted addresses of the unit or of none.
+/// Answers for `wanted`, which are sorted addresses of the unit, or of no unit.
 fn answers(
     functions: &Functions<'_>,
     unit: Option<u64>,
@@ -228,12 +229,12 @@ fn answers(
     answers.collect()
 }
 
-/// The function of the last address: the next one is mostly in the same.
+/// The function of the last address, because the next address is mostly in the same function.
 #[derive(Default)]
 struct LastFunction {
     place: Option<Place>,
     function: Option<Function>,
-    /// The answer to all addresses in it that are in no debug info.
+    /// The answer for all addresses of the function that are in no debug info.
     answer: Option<Arc<AddressInfo>>,
 }
 
@@ -261,7 +262,7 @@ fn cancelled(functions: &Functions<'_>, wanted: &[u64]) -> Vec<Arc<AddressInfo>>
     answers
 }
 
-/// Hands the answers to all that asked for them, by their numbers.
+/// Returns the answers in the order of the requests, by their indices.
 fn in_order_of(numbers: &[u32], answers: &[Option<Arc<AddressInfo>>]) -> Vec<Arc<AddressInfo>> {
     let mut given = Vec::with_capacity(numbers.len());
     given.extend(numbers.iter().filter_map(|number| answers[*number as usize].clone()));
@@ -279,15 +280,15 @@ impl UnitWork {
     }
 }
 
-/// The threads that look addresses up, and what they may put into answers together.
+/// The threads that look addresses up, and the memory that they may put into answers together.
 struct Workers {
     threads: NonZeroUsize,
     charge: Arc<Charge>,
 }
 
 impl Workers {
-    /// Calls `run` with each number below `count`, on all threads, the caller's among them; the results are in the order of the
-    /// numbers.
+    /// Calls `run` with each number below `count`, on all threads, including the caller's. The results are in
+    /// the order of the numbers.
     fn run<T: Send + Sync>(&self, count: usize, run: impl Fn(usize, &mut Scratch) -> T + Sync) -> Vec<T> {
         let results: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
         let next = AtomicUsize::new(0);

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How a symbol file begins.
+/// The first bytes of a symbol file.
 pub(crate) const MAGIC: &[u8] = b"MODULE ";
 
 /// The longest first line that is read.
@@ -21,7 +21,7 @@ const MAX_FIRST_LINE: u64 = 4096;
 /// The deepest nesting of inlined calls that is followed.
 const MAX_INLINE_DEPTH: usize = 4096;
 
-/// A function, and where in the file its lines are.
+/// A function, and the place of its lines in the file.
 #[derive(Clone, Debug)]
 struct Function {
     start: u64,
@@ -34,7 +34,7 @@ struct Function {
 pub(crate) struct Breakpad {
     bytes: Vec<u8>,
     image_base: u64,
-    /// By address; where several are at one, the last one.
+    /// By address. If several are at one address, only the last one.
     functions: Vec<Function>,
     publics: Vec<(u64, Range<usize>)>,
     files: FxHashMap<u64, Arc<str>>,
@@ -62,7 +62,7 @@ fn decimal(word: &[u8]) -> Option<u64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// Takes words from the front of a line, which may be the last one of several records of the same kind.
+/// Reads words from the front of a line.
 struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
         decimal(self.word()?)
     }
 
-    /// `m` says that several symbols have been folded into this one.
+    /// Skips `m`, which means that several symbols were folded into this one.
     fn skip_multiple(&mut self) {
         let rest = self.rest.trim_ascii_start();
         if let Some(after) = rest.strip_prefix(b"m ") {
@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What is left of the line: a name with spaces in it.
+    /// The rest of the line: a name, which may contain spaces.
     fn name(&self, bytes: &[u8]) -> Range<usize> {
         let name = self.rest.trim_ascii();
         let start = name.as_ptr().addr().saturating_sub(bytes.as_ptr().addr());
@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
 }
 
 impl Breakpad {
-    /// Reads the file and finds its functions. Addresses asked for count from `image_base` less.
+    /// Reads the file and finds its functions. `image_base` is subtracted from requested addresses.
     pub(crate) fn open(source: &Source, image_base: Svma) -> Result<Self, ObjectError> {
         debug_id(source)?;
         let bytes = source.read_range(0, source.len())?;
@@ -124,7 +124,7 @@ impl Breakpad {
         Ok(symbols)
     }
 
-    /// Adds what a line says; lines that are damaged say nothing.
+    /// Adds the record of a line. Damaged lines are ignored.
     fn add_line(&mut self, line: &[u8], at: usize, bytes: &[u8]) -> Option<()> {
         let mut fields = Fields { rest: line };
         match fields.word()? {
@@ -154,7 +154,7 @@ impl Breakpad {
                 self.origins.insert(number, fields.name(bytes));
             }
             b"STACK" | b"INFO" => self.end_function(at),
-            // A function's own lines are read when they are asked for.
+            // A function's own lines are read when they are needed.
             _ => {}
         }
         Some(())
@@ -171,7 +171,7 @@ impl Breakpad {
         readable(&text(self.bytes.get(name.clone()).unwrap_or_default())).into()
     }
 
-    /// The number of the function around an address.
+    /// The index of the function around an address.
     pub(crate) fn unit_of(&self, address: u64) -> Option<u64> {
         let address = address.checked_sub(self.image_base)?;
         let after = self.functions.partition_point(|function| function.start <= address);
@@ -179,7 +179,7 @@ impl Breakpad {
         (address < self.functions.get(number)?.end).then_some(number as u64)
     }
 
-    /// The symbols without a size, each up to the next of either kind.
+    /// The symbols without a size, each up to the next symbol or function.
     pub(crate) fn public_functions(&self) -> Vec<(u64, Vec<u8>)> {
         let public = |(start, name): &(u64, Range<usize>)| {
             Some((self.image_base.checked_add(*start)?, self.bytes.get(name.clone())?.to_vec()))
@@ -203,7 +203,8 @@ impl Breakpad {
         wanted.iter().map(answer).map(|found| allowance.admitted(found)).collect()
     }
 
-    /// The frames at an address, the innermost first: each inlined call says where it was called from.
+    /// The frames at an address, the innermost first. Each inlined call states the place that it was called
+    /// from.
     fn chain(&self, body: &Body, name: &Arc<str>, address: u64) -> Vec<Frame> {
         let mut frames = vec![(Some(name.clone()), None)];
         for call in body.calls_around(address) {
@@ -229,9 +230,9 @@ impl Breakpad {
         self.files.values().any(|name| is_it(name))
     }
 
-    /// The publics as pieces of code.
+    /// The public symbols as ranges of code.
     pub(crate) fn named_ranges(&self) -> Vec<NamedRange> {
-        // Where the code ends is not said; no image is larger than this.
+        // The file does not state the end of the code. No image is larger than this.
         let image = self.image_base..self.image_base.saturating_add(1 << 32);
         up_to_next(self.public_functions(), std::slice::from_ref(&image))
     }
@@ -241,14 +242,14 @@ impl Breakpad {
 #[derive(Clone, Copy, Debug)]
 struct Call {
     depth: usize,
-    /// Where it was called from: a file and a line.
+    /// The place that it was called from: a file and a line.
     place: (u64, u64),
     origin: u64,
     start: u64,
     end: u64,
 }
 
-/// The lines of a function, and what was inlined into it.
+/// The lines of a function, and the calls that were inlined into it.
 #[derive(Debug, Default)]
 struct Body {
     /// Start, end, file and line, by address.
@@ -288,7 +289,7 @@ impl Body {
         Some(())
     }
 
-    /// The calls around an address, the outermost first, one of each depth.
+    /// The calls around an address, the outermost first, one for each depth.
     fn calls_around(&self, address: u64) -> impl Iterator<Item = &Call> {
         let around = move |call: &&Call| call.start <= address && address < call.end;
         let mut depth = 0;

@@ -1,4 +1,4 @@
-//! What a file offers for names and stacks, by its section headers and a few small sections.
+//! The contents of a file for names and stacks, according to its section headers and a few small sections.
 
 use crate::frame_pointers::FramePointers;
 use crate::go::{has_tables, is_go};
@@ -6,13 +6,14 @@ use crate::guess::described_code;
 use nyquist_object::elf::{Architecture, Section};
 use nyquist_object::{ByteSource, Elf};
 
-/// The largest `.comment` that is read; real ones have some hundred bytes.
+/// The largest `.comment` that is read. Real ones have some hundred bytes.
 const MAX_COMMENT: u64 = 64 << 10;
 
-/// Hand-written assembly, of which some libraries have much, is often without unwind information.
+/// The threshold for the share of described code. It is low because handwritten assembly, of which some
+/// libraries have much, is often without unwind information.
 pub(crate) const MOST_PERCENT: u8 = 50;
 
-/// What a file holds for names and stacks.
+/// The contents of a file for names and stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a file has or lacks")]
 pub struct Contents {
@@ -20,29 +21,29 @@ pub struct Contents {
     pub architecture: Architecture,
     /// DWARF: functions, lines, inlined calls (`.debug_info`).
     pub debug_info: bool,
-    /// The DWARF here refers to `.dwo` files or a `.dwp` package for most of it.
+    /// The DWARF of this file refers to `.dwo` files or a `.dwp` package for most of its contents.
     pub split: bool,
     /// `.symtab`: the names of all functions.
     pub symbol_table: bool,
     /// `.gnu_debugdata`: the names of all functions, compressed.
     pub mini_debug_info: bool,
-    /// `.dynsym`: the names of what is exported.
+    /// `.dynsym`: the names of exported symbols.
     pub dynamic_symbols: bool,
     /// The tables that a Go program has for its own runtime: all functions, files, lines, inlined calls.
     pub go_tables: bool,
     /// `.gnu_debuglink`: the name of a separate debug file.
     pub debug_link: bool,
-    /// The share of `.text`, in per cent, of which `.eh_frame` says how to unwind it: 0 without the section.
+    /// The share of `.text`, in per cent, that `.eh_frame` describes. 0 without the section.
     pub unwound_percent: u8,
-    /// What its functions do with the frame pointer. `None` if that is not known.
+    /// How its functions use the frame pointer. `None` if that is not known.
     pub frame_pointers: Option<FramePointers>,
     /// `.debug_frame`: the same for debuggers.
     pub debug_frame: bool,
-    /// The language it was written in, where the file says so.
+    /// The language that it was written in, if the file states it.
     pub language: Option<Language>,
 }
 
-/// A language whose compiler marks its files, and whose debug info has to be asked for in its own way.
+/// A language whose compiler marks its files, and has its own options for debug info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// Go (`.go.buildinfo`, `.gopclntab`).
@@ -75,8 +76,8 @@ impl Contents {
     }
 }
 
-/// Every program has unwind information for the few functions that the system adds to it, so the section alone says
-/// little.
+/// Every program has unwind information for the few functions that the system adds to it. So the existence of
+/// the section alone means little.
 fn unwound_percent<S: ByteSource>(elf: &Elf<S>, described: &[(u64, u64)]) -> u8 {
     let Some(text) = elf.section(".text").filter(|text| text.size > 0) else { return 0 };
     let end = text.address.0.saturating_add(text.size);
@@ -87,7 +88,8 @@ fn unwound_percent<S: ByteSource>(elf: &Elf<S>, described: &[(u64, u64)]) -> u8 
     (u128::from(described.min(text.size)) * 100 / u128::from(text.size)) as u8
 }
 
-/// By the unwind information, which knows more than the first instructions do, where it is of most of the code.
+/// Uses the unwind information if it describes most of the code, because it is more reliable than the first
+/// instructions.
 fn frame_pointers<S: ByteSource>(
     elf: &Elf<S>,
     unwound_percent: u8,

@@ -1,10 +1,10 @@
-//! What debug info of any kind says of one address.
+//! The answer of debug info of any kind for one address.
 
 use crate::Frame;
 use nyquist_object::Svma;
 use std::ops::Range;
 
-/// What the debug info says of one address.
+/// The answer of the debug info for one address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DebugAnswer {
     /// As in [`crate::AddressInfo`].

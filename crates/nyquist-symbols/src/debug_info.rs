@@ -9,8 +9,8 @@ use crate::macho::objects::ObjectFiles;
 use crate::pdb::Pdb;
 
 /// The debug info of one module. A *unit* is read once for all addresses in it. It is a unit of DWARF, an
-/// object file of a PDB, or a function of a Breakpad file and of Go's tables. Where debug info was left in
-/// object files, it is one of these.
+/// object file of a PDB, or a function of a Breakpad file or of Go's tables. If debug info was left in object
+/// files, it is an object file.
 #[derive(Debug)]
 pub(crate) enum DebugInfo {
     Dwarf(Box<Dwarf>),
@@ -33,7 +33,7 @@ impl DebugInfo {
         }
     }
 
-    /// Answers for `wanted`, sorted addresses of the unit, in their order.
+    /// Answers for `wanted`, which are sorted addresses of the unit, in their order.
     pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
         match self {
             Self::Dwarf(dwarf) => dwarf.look_up(unit, wanted, scratch),
@@ -44,7 +44,7 @@ impl DebugInfo {
         }
     }
 
-    /// Whether the unit names a source file that is the one which is looked for. No more are asked of once it is found.
+    /// Whether the unit names the source file for which `is_it` returns true. Stops when it is found.
     pub(crate) fn names_source(&self, unit: u64, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         match self {
             Self::Dwarf(dwarf) => dwarf.names_source(unit, is_it),
@@ -55,7 +55,7 @@ impl DebugInfo {
         }
     }
 
-    /// What its answers are said to come from.
+    /// The origin of its answers.
     pub(crate) fn origin(&self) -> Origin {
         match self {
             Self::Dwarf(_) | Self::Objects(_) | Self::Pdb(_) | Self::Breakpad(_) => Origin::DebugInfo,
@@ -63,7 +63,7 @@ impl DebugInfo {
         }
     }
 
-    /// Whether answers come from single `.dwo` or object files, which may come, change and go.
+    /// Whether answers come from single `.dwo` or object files, which may appear, change or disappear.
     pub(crate) fn reads_single_files(&self) -> bool {
         match self {
             Self::Dwarf(dwarf) => dwarf.reads_single_files(),

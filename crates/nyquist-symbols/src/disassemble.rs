@@ -1,4 +1,4 @@
-//! Machine code as text.
+//! Disassembles machine code.
 
 use iced_x86::{
     Decoder, DecoderError, DecoderOptions, Formatter, IntelFormatter, SymbolResolver, SymbolResult,
@@ -35,13 +35,13 @@ pub struct Instruction {
 /// Why there is no disassembly.
 #[derive(Debug, thiserror::Error)]
 pub enum DisassemblyError {
-    /// The module's binary was not found: debug files hold no code.
+    /// The module's binary was not found, and debug files have no code.
     #[error("the binary was not found")]
     NoBinary,
     /// No code of the binary is at this address.
     #[error("no code at {0}")]
     NoCode(RelativeAddress),
-    /// The instruction set is not known here.
+    /// The instruction set is not supported.
     #[error("cannot disassemble {0:?}")]
     Architecture(Architecture),
     /// The bytes could not be read.
@@ -65,8 +65,8 @@ impl SymbolResolver for Targets {
     }
 }
 
-/// Disassembles `code`, which is at `address`. The last instruction is whole: one that `code` cuts is left out.
-/// `name` names the functions that the code calls or jumps to.
+/// Disassembles `code`, which is at `address`. The last instruction is complete. One that is truncated at the
+/// end of `code` is left out. `name` names the functions that the code calls or jumps to.
 pub(crate) fn disassemble(
     architecture: Architecture,
     code: &[u8],
@@ -93,10 +93,10 @@ pub(crate) fn disassemble(
     Ok(Disassembly { start, size, architecture, instructions })
 }
 
-/// Takes code apart that no module's file holds. Calls and jumps have addresses and no names.
+/// Disassembles code that is in no module's file. Calls and jumps have addresses and no names.
 ///
 /// # Errors
-/// Where the instruction set is not known here.
+/// The instruction set is not supported.
 pub fn disassemble_code(
     architecture: Architecture,
     code: &[u8],
@@ -115,7 +115,7 @@ fn decode(bits: u32, code: &[u8], address: Svma) -> Vec<iced_x86::Instruction> {
             break;
         }
         if instruction.is_invalid() {
-            // What follows may be code again from the very next byte on.
+            // Valid code may begin again at the next byte.
             let address = instruction.ip();
             instruction.set_len(1);
             instruction.set_ip(address);

@@ -1,4 +1,4 @@
-//! What can be wrong with a module's files as a whole.
+//! Errors that concern a module's files as a whole.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ pub enum SymbolsError {
     /// No file of the module's identity was found.
     #[error("no file of this identity was found")]
     NoFile,
-    /// The one file that was found cannot be read as an object.
+    /// The only file that was found cannot be read as an object.
     #[error("cannot read {path}")]
     Object {
         /// The file, or the name of the image.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         #[source]
         source: nyquist_object::ObjectError,
     },

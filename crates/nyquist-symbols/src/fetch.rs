@@ -1,19 +1,20 @@
-//! The interface of a caller that can get files from other machines. This crate asks no network itself.
+//! The interface of a caller that can fetch files from other machines. This crate itself does not use the
+//! network.
 
 use crate::Outcome;
 use nyquist_object::{BuildId, DebugId};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Gets files that are not in the usual places of this machine, such as from servers. A [`crate::Finder`] asks
-/// it last, from several threads at the same time.
+/// Fetches files that are not in the usual places of this machine, for example from servers. A
+/// [`crate::Finder`] uses it last, from several threads at the same time.
 pub trait Fetch: fmt::Debug + Send + Sync {
-    /// Gets a file. `check` reads a fetched file and says whether it is the wanted one. Another one must
-    /// neither be returned nor kept.
+    /// Fetches a file. `check` reads a fetched file and returns whether it is the wanted one. Any other file
+    /// must neither be returned nor stored.
     fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> Fetched;
 }
 
-/// A file as it is asked for elsewhere.
+/// The description of a file to be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteFile<'a> {
     /// The ELF file that was mapped.
@@ -45,12 +46,12 @@ pub enum RemoteFile<'a> {
     Breakpad {
         /// The name of the file with the debug info that it was made of.
         name: &'a str,
-        /// The id of that.
+        /// The id of that file.
         id: DebugId,
     },
 }
 
-/// What came of fetching a file.
+/// The result of fetching a file.
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
     /// Where it is now.

@@ -1,4 +1,4 @@
-//! Which of the formats of Windows a file is in.
+//! Detects which of the formats of Windows a file has.
 
 use crate::section::Source;
 use crate::{breakpad, pdb};
@@ -9,12 +9,12 @@ pub(crate) enum FileKind {
     Pe(Pe<Source>),
     Pdb(Source),
     Breakpad(Source),
-    /// None of Windows.
+    /// No format of Windows.
     Other,
 }
 
 impl FileKind {
-    /// Tells by how the file begins what it is.
+    /// Detects the format by the first bytes of the file.
     pub(crate) fn open(source: Source) -> Result<Self, ObjectError> {
         let mut start = [0; pdb::MAGIC.len()];
         let start = match source.read_exact_at(0, &mut start) {
@@ -32,7 +32,7 @@ impl FileKind {
         }
     }
 
-    /// The id that a file of Windows has for debug info, its own or the one that it was made for.
+    /// The debug id of a file of Windows: its own, or that of the module that it was made for.
     pub(crate) fn windows_debug_id(&self) -> Result<Option<DebugId>, ObjectError> {
         match self {
             Self::Other => Ok(None),

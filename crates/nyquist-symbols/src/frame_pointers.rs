@@ -1,5 +1,5 @@
-//! How many functions of a file for 64-bit x86 keep a frame pointer, by which the kernel finds callers (System V ABI for AMD64,
-//! figure 3.3).
+//! Counts the functions of a file for 64-bit x86 that keep a frame pointer, by which the kernel finds callers
+//! (System V ABI for AMD64, figure 3.3).
 
 use crate::guess::{Description, each_description};
 use gimli::{CfaRule, Register, RegisterRule, UnwindContext};
@@ -18,25 +18,26 @@ const RECORD: i64 = 16;
 /// A sample of this many functions, from all over the file, represents the others.
 const MOST_FUNCTIONS: usize = 4096;
 
-/// Entries of unwind information that are larger than those of compilers by far are skipped.
+/// Entries of unwind information that are much larger than those of compilers are skipped.
 const MAX_ENTRY: usize = 16 << 10;
 
-/// So far into a function the instructions are looked at that set up its frame.
+/// The bytes of a function that are searched for the instructions that set up its frame.
 const PROLOGUE: usize = 64;
 
 /// The largest symbol table that is read.
 const MAX_SYMBOLS: u64 = 256 << 20;
 
-/// How a symbol in a 64-bit file says what it is (System V gABI, "Symbol Table").
+/// The encoding of symbols in a 64-bit file (System V gABI, "Symbol Table").
 const SYMBOL: usize = 24;
 const STT_FUNC: u8 = 2;
 
-/// What functions do with the frame pointer that have a frame of their own. One that has none leaves the caller's as it is.
+/// How functions with their own frame use the frame pointer. A function without one leaves the caller's frame
+/// pointer unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FramePointers {
-    /// The functions that were looked at.
+    /// The number of functions that were checked.
     pub functions: u32,
-    /// Of those, how many keep a frame pointer.
+    /// How many of those keep a frame pointer.
     pub kept: u32,
 }
 
@@ -46,7 +47,7 @@ impl FramePointers {
         (u64::from(self.kept) * 100 / u64::from(self.functions.max(1))) as u8
     }
 
-    /// By the unwind information of functions, of which there are this many.
+    /// Counts by the unwind information of `count` functions.
     pub(crate) fn by_unwind_info<S: ByteSource>(elf: &Elf<S>, count: usize) -> Option<Self> {
         let mut context = UnwindContext::new();
         let (step, mut number, mut found) = (count.div_ceil(MOST_FUNCTIONS).max(1), 0, Self::default());
@@ -59,7 +60,7 @@ impl FramePointers {
         found.of_any()
     }
 
-    /// By the instructions with which the functions begin that the symbol table names.
+    /// Counts by the first instructions of the functions in the symbol table.
     pub(crate) fn by_instructions<S: ByteSource>(elf: &Elf<S>) -> Option<Self> {
         let starts = function_starts(elf);
         let (step, mut found) = (starts.len().div_ceil(MOST_FUNCTIONS).max(1), Self::default());
@@ -82,8 +83,8 @@ impl FramePointers {
     }
 }
 
-/// Whether code at an address is a function of the program's own. Code that the linker and the C library add to
-/// begin and end it is not, and neither are jumps to other modules.
+/// Whether code at an address is one of the program's own functions. Start and end code of the linker and the
+/// C library is not, and neither are jumps to other modules.
 fn is_function<S: ByteSource>(elf: &Elf<S>, address: Svma) -> bool {
     let is_inside = |section: &&Section| {
         section.is_code()
@@ -94,8 +95,8 @@ fn is_function<S: ByteSource>(elf: &Elf<S>, address: Svma) -> bool {
     section.is_some_and(|section| !is_added(&section.name)) && elf.entry_point() != Some(address)
 }
 
-/// Whether a function keeps a frame pointer: whether its frame is found by it anywhere. `None` of a function without a frame,
-/// and of one that nothing calls.
+/// Whether a function keeps a frame pointer, which is so if any of its rows finds the frame by it. `None` for
+/// a function without a frame, and for one that nothing calls.
 fn keeps_by_rows(description: &Description<'_, '_>, context: &mut UnwindContext<usize>) -> Option<bool> {
     let Description { section, bases, entry } = description;
     if entry.cie().entry_len() > MAX_ENTRY || entry.entry_len() > MAX_ENTRY {
@@ -116,7 +117,8 @@ fn keeps_by_rows(description: &Description<'_, '_>, context: &mut UnwindContext<
     has_frame.then_some(false)
 }
 
-/// Whether the instructions before a function's first jump, call or return set up a frame pointer. `None` where they make no frame.
+/// Whether the instructions before a function's first jump, call or return set up a frame pointer. `None` if
+/// they make no frame.
 fn keeps_by_instructions(code: &[u8]) -> Option<bool> {
     use iced_x86::Register::{RBP, RSP};
     let (mut is_saved, mut has_frame) = (false, false);
@@ -138,7 +140,7 @@ fn keeps_by_instructions(code: &[u8]) -> Option<bool> {
     has_frame.then_some(false)
 }
 
-/// Where the functions begin that the symbol table names.
+/// The starts of the functions in the symbol table.
 fn function_starts<S: ByteSource>(elf: &Elf<S>) -> Vec<Svma> {
     let table = elf.section(".symtab").filter(|table| table.size <= MAX_SYMBOLS && elf.is_64_bit());
     let bytes = table.and_then(|table| elf.data(table).ok()).unwrap_or_default();
@@ -168,7 +170,7 @@ mod tests {
         check(&[0x55, 0x48, 0x89, 0xfd, 0xc3], Some(false));
         // sub rsp, 8
         check(&[0x48, 0x83, 0xec, 0x08], Some(false));
-        // xor eax, eax; ret; and what follows is the next function's
+        // xor eax, eax; ret; and then the next function
         check(&[0x31, 0xc0, 0xc3, 0x55, 0x48, 0x89, 0xe5], None);
         check(&[0x55, 0x48], Some(false));
         check(&[], None);

@@ -1,5 +1,5 @@
-//! Stand-ins for the names of a stripped file's functions. The unwind information says where each begins and
-//! ends, and the header which one is the entry point.
+//! Stand-ins for the names of a stripped file's functions. The unwind information states where each begins
+//! and ends, and the header states the entry point.
 
 use crate::named_range::NamedRange;
 use crate::section::Source;
@@ -8,7 +8,7 @@ use gimli::{
 };
 use nyquist_object::{ByteSource, Elf, Svma};
 
-/// What the code that a program begins with is called by convention (System V gABI, "Process Initialization").
+/// The conventional name of the code with which a program begins (System V gABI, "Process Initialization").
 const ENTRY_POINT: &str = "_start";
 
 /// The functions that `.eh_frame` describes, named after their relative addresses: `fun_1f40`.
@@ -16,14 +16,14 @@ pub(crate) fn unnamed_functions(elf: &Elf<Source>) -> Vec<NamedRange> {
     described_code(elf).into_iter().filter_map(|(start, len)| named(elf, start, len)).collect()
 }
 
-/// Where each piece of code begins that `.eh_frame` describes, and its length.
+/// The start and the length of each piece of code that `.eh_frame` describes.
 pub(crate) fn described_code<S: ByteSource>(elf: &Elf<S>) -> Vec<(u64, u64)> {
     let mut functions = Vec::new();
     each_description(elf, |Description { entry, .. }| functions.push((entry.initial_address(), entry.len())));
     functions
 }
 
-/// An entry of `.eh_frame` for a piece of code, and what it takes to read on in it.
+/// An entry of `.eh_frame` for a piece of code, and the data to read its instructions.
 pub(crate) struct Description<'a, 'data> {
     pub(crate) section: &'a EhFrame<Bytes<'data>>,
     pub(crate) bases: &'a BaseAddresses,
@@ -32,7 +32,7 @@ pub(crate) struct Description<'a, 'data> {
 
 type Bytes<'data> = EndianSlice<'data, RunTimeEndian>;
 
-/// Calls `visit` with each entry of `.eh_frame`. Reading stops at the first one that is damaged.
+/// Calls `visit` with each entry of `.eh_frame`. Reading stops at the first damaged entry.
 pub(crate) fn each_description<S: ByteSource>(elf: &Elf<S>, mut visit: impl FnMut(Description<'_, '_>)) {
     let Some(header) = elf.section(".eh_frame") else { return };
     let bytes = elf.data(header).unwrap_or_default();

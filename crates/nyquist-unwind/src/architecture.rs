@@ -1,4 +1,4 @@
-//! What walking a stack and compiling tables need to know of an architecture.
+//! The properties of an architecture that are needed to walk stacks and to compile tables.
 
 use crate::cfi::State;
 use crate::rule::Rule;
@@ -7,50 +7,52 @@ use crate::{AddressSpace, FrameAddress, Reason, StackMemory};
 use nyquist_object::Avma;
 use std::fmt::Debug;
 
-/// Stands for a frame pointer that is not known: it is not aligned, and no stack is there.
+/// Represents an unknown frame pointer. It is not aligned, and no stack is at this address.
 pub(crate) const UNKNOWN_FRAME_POINTER: u64 = 1;
 
-/// An architecture. Each one is a folder of this crate with the same files: `rows.rs` makes rules of call frame
-/// information, `step.rs` applies them, `instructions.rs` makes them where there is no information.
+/// An architecture. Each one is a folder of this crate with the same files: `rows.rs` makes rules from call
+/// frame information, `step.rs` applies rules, and `instructions.rs` makes rules for code without unwind
+/// information.
 pub(crate) trait Architecture: Copy + Debug + 'static {
     /// The values of all registers, in DWARF's order.
     type Values: Copy + Debug + AsRef<[u64]> + AsMut<[u64]>;
-    /// What a walk follows beside the three registers that all architectures have.
+    /// The state that a walk tracks in addition to the three registers of all architectures.
     type Link: Copy + Debug;
 
-    /// No values.
+    /// All values zero.
     const ZEROS: Self::Values;
-    /// The frame pointer's place among the values.
+    /// The index of the frame pointer among the values.
     const FRAME_POINTER: usize;
-    /// The stack pointer's.
+    /// The index of the stack pointer.
     const STACK_POINTER: usize;
-    /// The instruction pointer's.
+    /// The index of the instruction pointer.
     const INSTRUCTION_POINTER: usize;
     /// The column of the return address in call frame information.
     const RETURN_ADDRESS: usize;
-    /// Whether a row that does not mention the return address leaves it in its register. Else it has none.
+    /// Whether a row that does not mention the return address leaves it in its register. Otherwise the frame
+    /// has no return address.
     const KEEPS_RETURN_ADDRESS: bool;
-    /// Whose instructions of call frame information occur, beside the standard ones.
+    /// The vendor whose instructions of call frame information occur in addition to the standard ones.
     const VENDOR: gimli::Vendor;
-    /// The rule of a function that has its frame pointer set up, of which nothing else is known.
+    /// The rule of a function of which it is only known that it has set up its frame pointer.
     const FRAME_RECORD: Rule;
     /// The rule at the first instruction of a function.
     const CALLED: Rule;
 
-    /// The rule that says what a row of call frame information says.
+    /// The rule that is equivalent to a row of call frame information.
     fn rule(row: &State<'_>, is_signal: bool) -> Rule;
 
-    /// What the walk follows beside the three registers, from all registers. `interrupted` is whether they are
-    /// those of a frame that any instruction can be the next one of.
+    /// The tracked state besides the three registers, from all registers. `interrupted` is whether the frame
+    /// was interrupted, so that any of its instructions can be the next one.
     fn link(registers: &FullRegisters<Self>, interrupted: bool) -> Self::Link;
 
-    /// Sets the registers that are known by what the walk follows.
+    /// Sets the registers that are known from the tracked state.
     fn set_link(registers: &mut FullRegisters<Self>, link: Self::Link);
 
     /// The bits of a return address that are an address.
     fn address_bits(space: &AddressSpace) -> u64;
 
-    /// The caller of a frame whose rule needs no registers but those that are followed.
+    /// The caller of a frame whose rule only needs the tracked registers.
     fn apply(
         rule: Rule,
         frame: &Frame<Self>,
@@ -58,15 +60,14 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
         address_bits: u64,
     ) -> Result<Frame<Self>, Reason>;
 
-    /// The registers that the kernel saved when it delivered a signal, from the frame that it made for that.
+    /// The registers that the kernel saved when it delivered a signal, from the signal frame.
     fn signal_context(frame: &Frame<Self>, memory: &impl StackMemory) -> Result<FullRegisters<Self>, Reason>;
 
-    /// Where the kernel states the thread's stack for signals (`uc_stack`), from the stack pointer of that
-    /// frame on.
+    /// The offset of the description of the thread's signal stack (`uc_stack`) from the signal frame's stack
+    /// pointer.
     const SIGNAL_STACK: u64;
 
-    /// Whether the memory at a frame's stack pointer looks like the frame that the kernel makes to deliver a
-    /// signal.
+    /// Whether the memory at a frame's stack pointer looks like a signal frame of the kernel.
     fn is_signal_frame(frame: &Frame<Self>, memory: &impl StackMemory) -> bool;
 
     /// Whether the code at `offset` is the return from a signal handler.
@@ -75,8 +76,8 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// The rule for the instruction at `offset` of `code`, where a thread was interrupted.
     fn rule_at(code: &[u8], offset: usize) -> Option<Rule>;
 
-    /// The rule at `offset` of `code`, by what the first instruction of it leads to. `None` where that does not lead there, or nothing
-    /// is followed.
+    /// The rule at `offset` of `code`, found by following all code that the first instruction leads to.
+    /// `None` if it does not lead there, or if the architecture does not follow code.
     fn followed_rule_at(code: &[u8], offset: usize) -> Option<Rule>;
 
     /// Whether the instruction that ends at `offset` of `code` can be a call.
@@ -92,7 +93,8 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// instructions from the first one on.
     fn frame_pointer_above(code: &[u8]) -> Option<u64>;
 
-    /// The caller of a frame whose return address is in a register that is not known, where that is a matter of the architecture.
+    /// The caller of a frame whose return address is in an unknown register, if this can occur on the
+    /// architecture.
     fn lost_caller(
         rule: Rule,
         frame: &Frame<Self>,
@@ -102,10 +104,10 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     ) -> Option<LostCaller<Self>>;
 }
 
-/// The caller of a frame whose return address is not known, found by what it has saved.
+/// The caller of a frame whose return address is not known, found by the caller's own saved registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LostCaller<A: Architecture> {
-    /// Where the caller begins, where that is known. Where it is in its code is not.
+    /// The start of the caller's function, if that is known. The address within the function is not known.
     pub(crate) function: Option<Avma>,
     /// The frame of the caller's caller.
     pub(crate) next: Frame<A>,
@@ -118,8 +120,8 @@ pub(crate) struct Frame<A: Architecture> {
     pub(crate) sp: u64,
     pub(crate) fp: u64,
     pub(crate) link: A::Link,
-    /// Whether the frame was interrupted and not left by a call: any instruction can be the next one, and the
-    /// lookup address is the instruction's own.
+    /// Whether the frame was interrupted and not left by a call. Any of its instructions can be the next one,
+    /// and the lookup address is the instruction pointer itself.
     pub(crate) interrupted: bool,
 }
 
@@ -137,7 +139,7 @@ impl<A: Architecture> Frame<A> {
         }
     }
 
-    /// The frame, if all of its registers that matter are known.
+    /// The frame, if all the registers that it needs are known.
     pub(crate) fn of(registers: &FullRegisters<A>, interrupted: bool) -> Result<Self, Reason> {
         let get = |register| registers.get(register).ok_or(Reason::RegisterUnknown);
         let fp = registers.get(A::FRAME_POINTER).unwrap_or(UNKNOWN_FRAME_POINTER);
@@ -145,7 +147,7 @@ impl<A: Architecture> Frame<A> {
         Ok(Self { ip, sp, fp, link: A::link(registers, interrupted), interrupted })
     }
 
-    /// What is known of all registers: those that are followed.
+    /// All registers, of which only the tracked ones are known.
     pub(crate) fn known(&self) -> FullRegisters<A> {
         let mut registers = FullRegisters::none();
         registers.set(A::INSTRUCTION_POINTER, Some(self.ip));
@@ -161,7 +163,7 @@ impl<A: Architecture> Frame<A> {
     }
 }
 
-/// Registers of which some are not known.
+/// Registers, some of which may be unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FullRegisters<A: Architecture> {
     values: A::Values,
@@ -170,17 +172,17 @@ pub(crate) struct FullRegisters<A: Architecture> {
 }
 
 impl<A: Architecture> FullRegisters<A> {
-    /// None of them known.
+    /// No register is known.
     pub(crate) fn none() -> Self {
         Self { values: A::ZEROS, known: 0 }
     }
 
-    /// All of them known.
+    /// All registers are known.
     pub(crate) fn all(values: A::Values) -> Self {
         Self::some(values, u64::MAX)
     }
 
-    /// Those known whose bit is set in `known`.
+    /// The registers whose bit is set in `known` are known.
     pub(crate) fn some(values: A::Values, known: u64) -> Self {
         Self { values, known }
     }
@@ -197,7 +199,7 @@ impl<A: Architecture> FullRegisters<A> {
         }
     }
 
-    /// How many registers there are, known or not.
+    /// The number of registers, known or not.
     pub(crate) fn len(&self) -> usize {
         self.values.as_ref().len()
     }

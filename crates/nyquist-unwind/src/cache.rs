@@ -2,12 +2,12 @@
 
 use crate::rule::Rule;
 
-/// How many entries there are, as a power of two: a compiler's stacks come to 30,000 addresses.
+/// The number of entries, as a power of two. A compiler's stacks have 30,000 different addresses.
 const BITS: u32 = 14;
 const ENTRIES: usize = 1 << BITS;
 
-/// The rule of one address of one module. Keyed by what never changes, so that nothing has to be thrown away
-/// when modules come and go, and processes that map the same module share its entries.
+/// The rule of one address of one module. The key never changes, so no entry has to be invalidated when
+/// modules come and go. Processes that map the same module share its entries.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     module: u32,
@@ -17,7 +17,7 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 16);
 
-/// Direct-mapped: a new entry replaces what was in its place.
+/// Direct-mapped: a new entry replaces the entry in its slot.
 #[derive(Debug)]
 pub(crate) struct RuleCache {
     entries: Box<[Entry]>,
@@ -29,7 +29,7 @@ impl RuleCache {
         Self { entries: vec![Entry { module: 0, address: 0, rule: Rule::UNCOVERED }; ENTRIES].into() }
     }
 
-    /// The rule of the address, from `find` where it is not here.
+    /// The rule of the address. `find` returns it if it is not cached.
     #[inline]
     pub(crate) fn rule(&mut self, module: u32, address: u32, find: impl FnOnce() -> Rule) -> Rule {
         let entry = &mut self.entries[slot(module, address)];
@@ -40,7 +40,7 @@ impl RuleCache {
     }
 }
 
-/// Return addresses differ in all but their highest bits, and modules in their lowest.
+/// Return addresses differ in all but their highest bits, and module numbers in their lowest bits.
 #[inline]
 fn slot(module: u32, address: u32) -> usize {
     let mixed = (address ^ module.rotate_left(24)).wrapping_mul(0x9e37_79b1);
@@ -57,7 +57,7 @@ mod tests {
         for address in 0..64 {
             assert_eq!(cache.rule(1, address, || Rule::END), Rule::END);
         }
-        // Modules that come and go have numbers of their own.
+        // Each new module has a new number.
         for module in 2..200 {
             assert_eq!(cache.rule(module, 7, || Rule::SLOW), Rule::SLOW);
         }
@@ -66,7 +66,7 @@ mod tests {
             let found = cache.rule(1, address, || Rule::UNCOVERED);
             found_again += usize::from(found == Rule::END);
         }
-        // Of places some are shared, by chance.
+        // Some addresses share a slot by chance.
         assert!(found_again >= 56, "{found_again} of 64");
     }
 }

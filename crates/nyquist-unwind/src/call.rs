@@ -1,15 +1,15 @@
-//! What the instruction of a call says.
+//! The target of a call instruction.
 
-/// A call, as its instruction says it.
+/// A call, as its instruction encodes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// To an address that is this far from the return address.
+    /// To an address at this distance from the return address.
     Direct(i32),
     /// To an address that is in a register or in memory.
     Indirect,
 }
 
 impl Call {
-    /// The most bytes that an instruction takes that calls.
+    /// The length of the longest call instruction, in bytes.
     pub const LONGEST: usize = 7;
 }

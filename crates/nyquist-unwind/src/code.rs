@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 impl Call {
-    /// The call that a return address comes from, by the last instructions before it: [`LONGEST`](Self::LONGEST) bytes of them, or
-    /// fewer where there are none before. `None` where there is no call, or the architecture's instructions are not known here.
+    /// The call before a return address, given the last [`LONGEST`](Self::LONGEST) bytes of instructions
+    /// before it, or fewer if the code begins later. `None` if there is no call, or if the architecture is
+    /// not supported.
     pub fn before(architecture: Architecture, code: &[u8]) -> Option<Self> {
         match architecture {
             Architecture::X86_64 => x86_64::instructions::call_at_end(code),
@@ -22,15 +23,16 @@ impl Call {
 /// The largest alignment of functions that padding is expected to reach.
 const FUNCTION_ALIGNMENT_BITS: u32 = 4;
 
-/// Whether a gap is padding before a function: it is shorter than the alignment that it reaches. In the middle of a
-/// function any gap counts: glibc's `clone` is not described from its system call to where its two threads part.
+/// Whether a gap is padding before a function, which is shorter than the alignment that it reaches. Any other
+/// gap is code: glibc's `clone` is not described from its system call to the point where its two threads
+/// diverge.
 fn is_padding(gap: &Range<u32>) -> bool {
     gap.end.saturating_sub(gap.start) < 1 << gap.end.trailing_zeros().min(FUNCTION_ALIGNMENT_BITS)
 }
 
 /// The most bytes of instructions that are kept for a module. Real modules have little uncovered code, except
-/// for a few large ones that are built without unwind information. In those, the remaining code is unwound by
-/// frame pointers alone.
+/// for a few large ones that are built without unwind information. In those, the remaining code is only
+/// unwound by frame pointers.
 const MAX_KEPT: usize = 32 << 20;
 
 /// The executable segments of a module, relative to its image base.
@@ -40,8 +42,8 @@ pub(crate) struct CodeRange {
     pub(crate) offset: FileOffset,
 }
 
-/// The executable parts of executable segments, by the sections. Segments hold data too. BOLT moves functions
-/// to sections of its own, and keeps the old code as it was. Without the linkage tables.
+/// The executable parts of executable segments, by the sections, because segments also hold data. Linkage
+/// tables are left out. So is old code that BOLT keeps after it has moved functions to its own sections.
 pub(crate) fn live_code<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange]) -> Vec<CodeRange> {
     let is_live = |section: &Section| section.is_code() && !section.name.starts_with(".bolt.org.");
     let sections = ranges_of(elf, is_live);
@@ -52,11 +54,11 @@ pub(crate) fn live_code<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange]) -> Vec<
     within(code, &sections)
 }
 
-/// The tables of jumps to functions of other modules, one beside the other (System V ABI for AMD64, "Procedure Linkage Table"), by
-/// address.
+/// The tables of jumps to functions of other modules, with adjacent ones merged (System V ABI for AMD64,
+/// "Procedure Linkage Table"), by address.
 pub(crate) fn linkage_tables<S: ByteSource>(elf: &Elf<S>) -> Vec<CodeRange> {
     let mut tables = ranges_of(elf, |section| section.is_code() && is_linkage_table(section));
-    // Where one follows the other, an address between them is where the second begins.
+    // The boundary of two adjacent tables belongs to the second one.
     tables.dedup_by(|next, table| {
         let follows = next.start == table.end;
         if follows {
@@ -98,7 +100,7 @@ fn within(code: &[CodeRange], ranges: &[Range<u32>]) -> Vec<CodeRange> {
     parts
 }
 
-/// The executable segments of the file, as far as there are bytes for them, by address.
+/// The executable segments of the file, as far as the file has bytes for them, by address.
 pub(crate) fn code_ranges<S: ByteSource>(elf: &Elf<S>) -> Vec<CodeRange> {
     let (base, len) = (elf.image_base(), elf.source().len());
     let executable = elf.segments().iter().filter(|segment| segment.executable);
@@ -145,16 +147,16 @@ impl AllCode {
     }
 }
 
-/// Reads bytes that are near each other in one call.
+/// Reads nearby bytes in one call.
 struct ReadAhead<'a, S> {
     source: &'a S,
-    /// Where the bytes at hand are.
+    /// The offset of the current bytes.
     at: u64,
     bytes: Vec<u8>,
 }
 
 impl<S: ByteSource> ReadAhead<'_, S> {
-    /// The `len` bytes from `offset` on, and with them some that follow.
+    /// The `len` bytes from `offset` on. Some bytes after them are read too.
     fn read(&mut self, offset: u64, len: usize) -> Option<&[u8]> {
         const AHEAD: u64 = 64 << 10;
         let inside = |this: &Self| {
@@ -174,7 +176,8 @@ impl<S: ByteSource> ReadAhead<'_, S> {
     }
 }
 
-/// The bytes of a gap, unless it is padding or does nothing. Code that cannot be read is code whose instructions are not known.
+/// The bytes of a gap, unless it is padding or only has instructions that do nothing. Code that cannot be
+/// read is treated as unknown code.
 pub(crate) fn read_gap<S: ByteSource>(source: &S, gap: &CodeRange) -> Option<Vec<u8>> {
     let read = || source.read_range(gap.offset.0, gap.range.len() as u64).ok();
     let code = if is_padding(&gap.range) { None } else { read() };
@@ -191,20 +194,20 @@ pub(crate) fn part_at(code: &[CodeRange], address: u32) -> Option<&CodeRange> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeAround<'a> {
     pub(crate) code: Cow<'a, [u8]>,
-    /// Where in it the address is.
+    /// The offset of the address in the code.
     pub(crate) at: usize,
     pub(crate) extent: Extent,
 }
 
-/// How much uncovered code there is around an address.
+/// The extent of the uncovered code around an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Much, or a piece that was read somewhere.
+    /// A large piece, or a piece of unknown origin.
     Any,
-    /// A small gap between described functions, as linkers and start files leave it: it begins with a function or the padding before
-    /// one.
+    /// A small gap between described functions, as linkers and start files leave it. It begins with a
+    /// function, or with padding before one.
     SmallGap,
-    /// The same in a large module, of which no more should be read for it.
+    /// The same in a large module, of which no more code should be read for this gap.
     LoneGap,
 }
 
@@ -223,19 +226,19 @@ pub(crate) struct UncoveredCode {
 }
 
 impl UncoveredCode {
-    /// Reads what of `code` is not in `covered`, and can be executed; both are in order.
+    /// Reads the executable parts of `code` that are not in `covered`. Both are in order.
     pub(crate) fn read<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
         Self::read_source(elf.source(), &live_code(elf, code), covered)
     }
 
-    /// As [`UncoveredCode::read`], of code all of which can be executed.
+    /// As [`UncoveredCode::read`], for code that is all executable.
     pub(crate) fn read_source<S: ByteSource>(source: &S, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
         let mut uncovered = Self::default();
         uncovered.read_gaps(source, code, covered);
         uncovered
     }
 
-    /// Reads all of some code, which is in order. What cannot be read is left out.
+    /// Reads all of some code, which is in order. Code that cannot be read is left out.
     pub(crate) fn read_whole<S: ByteSource>(source: &S, code: &[CodeRange]) -> Self {
         let mut all = Self::default();
         for CodeRange { range, offset } in code {
@@ -248,7 +251,7 @@ impl UncoveredCode {
         all
     }
 
-    /// Whether some more code may be kept: it is behind all that is kept, and not too much.
+    /// Whether a range of code may be kept: it is after all kept code, and fits the limit.
     fn has_room(&self, range: &Range<u32>) -> bool {
         let is_behind = self.ranges.last().is_none_or(|(last, _)| last.end <= range.start);
         is_behind && self.bytes.len() + range.len() <= MAX_KEPT
@@ -259,7 +262,7 @@ impl UncoveredCode {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Code of which nothing is covered, from relative address 0 on.
+    /// Code that is all uncovered, from relative address 0 on.
     pub(crate) fn all(bytes: Vec<u8>) -> Self {
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         Self { ranges: vec![(0..len, 0)], bytes }
@@ -293,14 +296,15 @@ impl UncoveredCode {
             return;
         }
         let offset = segment.offset.0 + u64::from(gap.start - segment.range.start);
-        // Code that cannot be read is code whose instructions are not known; that is no error.
+        // Code that cannot be read is treated as unknown code. This is no error.
         let code = source.read(offset, gap.len()).unwrap_or_default();
         if !x86_64::instructions::is_filling(code) {
             self.keep(gap, code);
         }
     }
 
-    /// The bytes around a relative address, and where in them the address is. The end of a range counts.
+    /// The bytes around a relative address, and the offset of the address in them. The end of a range counts
+    /// as part of it.
     pub(crate) fn around(&self, address: u32) -> Option<(&[u8], usize)> {
         let index = self.ranges.partition_point(|(range, _)| range.end < address);
         let (range, start) = self.ranges.get(index).filter(|(range, _)| range.start <= address)?;
@@ -322,7 +326,7 @@ impl UncoveredCode {
         self.ranges.get(index).is_some_and(|(range, _)| range.contains(&address))
     }
 
-    /// How many bytes are kept.
+    /// The number of bytes that are kept.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
     }
@@ -387,11 +391,11 @@ mod tests {
         check(&[], 0x1010, Some((0, 0x100, 0x10)));
         check(&[(0x1000, 0x1100)], 0x1010, None);
         check(&[(0x1040, 0x1100)], 0x1010, Some((0, 0x40, 0x10)));
-        // The end of a range is where a call at its end returns to.
+        // The end of a range counts, because a call at its end returns there.
         check(&[(0x1040, 0x1100)], 0x1040, Some((0, 0x40, 0x40)));
         check(&[(0x1040, 0x1100)], 0x1041, None);
         check(&[(0x1000, 0x1040), (0x1080, 0x1100)], 0x1050, Some((0x40, 0x40, 0x10)));
-        // Padding to the alignment of what follows is no code; a hole in a function is, however small.
+        // Padding before an aligned function is not code. A hole in a function is code, however small it is.
         check(&[(0x1000, 0x1041), (0x1050, 0x1100)], 0x1044, None);
         check(&[(0x1000, 0x1041), (0x1048, 0x1100)], 0x1044, None);
         check(&[(0x1000, 0x1040), (0x1048, 0x1100)], 0x1044, Some((0x40, 8, 4)));
@@ -399,7 +403,7 @@ mod tests {
         check(&[(0x0800, 0x1040), (0x10f0, 0x2000)], 0x1050, Some((0x40, 0xb0, 0x10)));
         check(&[], 0x0fff, None);
         check(&[], 0x1101, None);
-        // What does nothing is no code either.
+        // Instructions that do nothing are not code either.
         check(&[(0x1000, 0x1090), (0x1091, 0x1100)], 0x1090, None);
         check(&[(0x1000, 0x1090), (0x1092, 0x1100)], 0x1091, Some((0x90, 2, 1)));
     }

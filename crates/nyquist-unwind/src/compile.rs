@@ -1,5 +1,5 @@
-//! From the entries of call frame information to a table: entries are put in order, overlaps are settled, and
-//! rows are merged.
+//! Compiles the entries of call frame information to a table: sorts entries, resolves overlaps, and merges
+//! rows.
 
 use crate::Damage;
 use crate::architecture::Architecture;
@@ -20,14 +20,14 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// The kind of the section of the FDE, and the offset in it; `None` where no FDE describes the code.
+    /// The kind of the FDE's section, and the FDE's offset in it. `None` if no FDE describes the code.
     pub(crate) fn place(self) -> Option<(SectionKind, usize)> {
         Some((self.fde.kind()?, self.fde.offset()))
     }
 }
 
-/// Where a function's description is: the offset of an FDE in its section, or the number of a [`Function`]. The two highest bits
-/// say which.
+/// Where a function's description is: the offset of an FDE in its section, or the number of a [`Function`].
+/// The two highest bits distinguish these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FdePlace(u32);
 
@@ -48,7 +48,7 @@ impl FdePlace {
         u32::try_from(offset).ok().filter(|offset| offset & (DEBUG_FRAME | FUNCTION) == 0)
     }
 
-    /// The section of an FDE; `None` for a function of another description.
+    /// The section of an FDE. `None` for a function with another description.
     fn kind(self) -> Option<SectionKind> {
         match self.0 & (DEBUG_FRAME | FUNCTION) {
             0 => Some(SectionKind::EhFrame),
@@ -62,7 +62,7 @@ impl FdePlace {
     }
 }
 
-/// A function that is described by something else than call frame information.
+/// A function with another description than call frame information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     /// Its code, relative to the image base. Not empty.
@@ -70,7 +70,7 @@ pub(crate) struct Function {
     pub(crate) description: Description,
 }
 
-/// What describes a function.
+/// The description of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Description {
     /// A compact unwind encoding.
@@ -79,7 +79,7 @@ pub(crate) enum Description {
     Rows(Vec<(u32, Rule)>),
 }
 
-/// What the FDEs of one module say.
+/// The compiled FDEs of one module.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) table: Table,
@@ -91,7 +91,8 @@ pub(crate) struct Compiled {
 #[derive(Debug)]
 pub(crate) struct Compiler<'a> {
     pub(crate) image_base: u64,
-    /// Relative addresses of the module's code: what is outside was discarded by the linker or is wrong.
+    /// Relative addresses of the module's code. Descriptions outside of it are of code that the linker
+    /// discarded, or are wrong.
     pub(crate) code: &'a [Range<u32>],
     pub(crate) damage: &'a mut Damage,
 }
@@ -108,8 +109,8 @@ impl Compiler<'_> {
         Compiled { table: self.table::<A>(&pieces, sections, (functions, code)), pieces }
     }
 
-    /// What describes which code, by address. If two sections describe the same code, the earlier one counts.
-    /// No section counts for code that `functions` describe. They are in order, and none overlap.
+    /// All pieces, by address. If two sections describe the same code, the earlier one is used. No section is
+    /// used for code that `functions` describe. `functions` are in order, and none overlap.
     pub(crate) fn all_pieces<A: Architecture>(
         &mut self,
         sections: &[FrameSection],
@@ -122,13 +123,13 @@ impl Compiler<'_> {
         pieces
     }
 
-    /// What the entries of a section describe, by address.
+    /// The pieces that the entries of a section describe, by address.
     pub(crate) fn section_pieces(&mut self, section: &FrameSection) -> Vec<Piece> {
         flatten(self.pieces(section))
     }
 
-    /// What the entries at some offsets of a section describe, by address. `None` where one of them describes no code at all, or
-    /// two the same code.
+    /// The pieces that the entries at some offsets of a section describe, by address. `None` if an entry
+    /// describes no code, or if two entries describe the same code.
     pub(crate) fn pieces_at(&mut self, section: &FrameSection, offsets: &[usize]) -> Option<Vec<Piece>> {
         let (mut entries, mut pieces) = (Entries::new(section), Vec::with_capacity(offsets.len()));
         for &offset in offsets {
@@ -142,14 +143,14 @@ impl Compiler<'_> {
         pieces.is_sorted_by(|a, b| a.end <= b.start).then_some(pieces)
     }
 
-    /// The rules of pieces that follow each other.
+    /// The table of consecutive pieces.
     pub(crate) fn table<A: Architecture>(
         &mut self,
         pieces: &[Piece],
         sections: &[FrameSection],
         (functions, code): (&[Function], &AllCode),
     ) -> Table {
-        /// How many rows real functions have, and some more.
+        /// The estimated number of rows of a function, which is more than real functions have.
         const ROWS: usize = 12;
         let extent = pieces.first().zip(pieces.last()).map_or(0, |(first, last)| last.end - first.start);
         let mut builder = TableBuilder::new(pieces.len() * ROWS, extent.min(1 << 28) as usize);
@@ -201,7 +202,7 @@ impl Compiler<'_> {
         (start < end).then_some(start..end)
     }
 
-    /// Adds the rows that hold within the piece. Code whose instructions are damaged is as good as uncovered.
+    /// Adds the rows that hold within the piece. Code with damaged instructions is treated as uncovered.
     fn rows<'s, A: Architecture>(
         &mut self,
         piece: &Piece,
@@ -222,7 +223,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Rows of an FDE on their way to the table.
+/// Adds the rows of an FDE to the table.
 struct PieceRows<'a> {
     piece: &'a Piece,
     base: u64,
@@ -233,10 +234,10 @@ struct PieceRows<'a> {
 }
 
 impl PieceRows<'_> {
-    /// Where in the module a row begins; `None` behind the piece.
+    /// The relative address at which a row begins. `None` if it is after the piece.
     ///
-    /// The piece can be the rest of an FDE after another one within it: rows before it follow each other at its start,
-    /// where the last one counts.
+    /// The piece can be the rest of an FDE after another FDE within it. All rows before the piece are moved
+    /// to its start, where the last one is used.
     fn address(&self, address: u64) -> Option<u32> {
         let address = address.wrapping_sub(self.base).max(self.piece.start.into());
         (address < self.piece.end.into()).then_some(address as u32)
@@ -259,13 +260,15 @@ impl Rows for PieceRows<'_> {
     }
 }
 
-/// The pieces of functions, which are in order and without overlaps. One that refers to an FDE is that FDE's.
+/// The pieces of functions, which are in order and without overlaps. If a function refers to an FDE, its
+/// piece has that FDE.
 fn function_pieces<A: Architecture>(functions: &[Function]) -> Vec<Piece> {
     const MODE: u32 = 0x0f00_0000;
     let piece = |(number, function): (usize, &Function)| {
         let fde = match function.description {
             Description::Compact(encoding) if encoding & MODE == A::COMPACT_DWARF => {
-                // The offset of an FDE that is too far into its section is written as zero, where a CIE is: it is found by its address.
+                // If an FDE's offset is too large for the encoding, it is written as zero, where the section
+                // has a CIE. Such an FDE is found by its address.
                 let offset = (encoding & 0x00ff_ffff) as usize;
                 FdePlace::new(SectionKind::EhFrame, offset).filter(|_| offset > 0)
             }
@@ -297,7 +300,7 @@ fn function_rows<A: Architecture>(
     }
 }
 
-/// The ranges that pieces cover, with adjacent ones as one.
+/// The ranges that pieces cover, with adjacent ranges merged.
 pub(crate) fn merge(pieces: &[Piece]) -> Vec<Range<u32>> {
     let mut covered: Vec<Range<u32>> = Vec::new();
     for piece in pieces {
@@ -309,8 +312,8 @@ pub(crate) fn merge(pieces: &[Piece]) -> Vec<Range<u32>> {
     covered
 }
 
-/// Puts pieces in order and settles overlaps: the piece with the latest start wins, the first one of the
-/// file among equals. What it interrupts goes on behind it.
+/// Sorts pieces and resolves overlaps. The piece with the latest start wins, and of equal starts the first
+/// one in the file. A piece that it interrupts continues after it.
 fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
     if pieces.is_sorted_by(|a, b| a.end <= b.start) {
         return pieces;
@@ -338,8 +341,8 @@ fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
     flat
 }
 
-/// Sorts pieces that are in the order of the file by their start, and those of the same start against the order
-/// of the file. Many of them by a radix sort: addresses are short.
+/// Sorts pieces, which are in the order of the file, by their start. Pieces with the same start get the
+/// reverse order of the file. Many pieces are sorted by a radix sort, because addresses are short.
 fn sort_by_start(pieces: &mut Vec<Piece>) {
     const BITS: u32 = 11;
     pieces.reverse();
@@ -367,7 +370,7 @@ fn sort_by_start(pieces: &mut Vec<Piece>) {
     }
 }
 
-/// Goes on with interrupted pieces behind the last one, up to `limit`.
+/// Continues interrupted pieces after the last one, up to `limit`.
 fn resume(flat: &mut Vec<Piece>, interrupted: &mut Vec<Piece>, limit: u32) {
     while let Some(outer) = interrupted.last().copied() {
         let end = flat.last().map_or(0, |last| last.end);
@@ -381,7 +384,8 @@ fn resume(flat: &mut Vec<Piece>, interrupted: &mut Vec<Piece>, limit: u32) {
     }
 }
 
-/// The pieces of `first`, and of `second` what they leave open. Both are in order and without overlaps.
+/// The pieces of `first`, and the parts of `second` in the gaps between them. Both are in order and without
+/// overlaps.
 fn fill_gaps(first: Vec<Piece>, second: Vec<Piece>) -> Vec<Piece> {
     if first.is_empty() {
         return second;
@@ -419,7 +423,7 @@ mod tests {
         list.iter().enumerate().map(piece).collect()
     }
 
-    /// The number of the piece at each address, found by looking at all of them.
+    /// The number of the piece at an address, found by checking all pieces.
     fn at(pieces: &[Piece], address: u32) -> Option<u32> {
         let covers = |piece: &&Piece| piece.start <= address && address < piece.end;
         let latest = pieces.iter().filter(covers);
@@ -448,7 +452,7 @@ mod tests {
     #[test]
     fn many_pieces_are_put_in_the_order_that_few_are() {
         const COUNT: u32 = 5000;
-        // Every seventh begins where another one does.
+        // Every seventh piece begins where another one does.
         let start =
             |number: u32| number.wrapping_mul(2_654_435_761) >> 8 & !u32::from(number.is_multiple_of(7));
         let many: Vec<Piece> = (0..COUNT)

@@ -1,5 +1,5 @@
-//! Functions of ELF files that no unwind information describes, such as those of C libraries that are built
-//! without it: where they begin, and what their instructions say.
+//! Functions of ELF files without unwind information, such as those of C libraries that are built without it:
+//! finds where they begin, and derives their rules from their instructions.
 
 use crate::code::{AllCode, CodeRange, UncoveredCode};
 use crate::rule::Rule;
@@ -11,27 +11,27 @@ use nyquist_object::{Architecture, ByteSource, Elf, RelativeAddress};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Less uncovered code than this is what linkers and start files add.
+/// A module with less uncovered code than this only has that of linkers and start files.
 pub(crate) const LEAST_CODE: usize = 512;
 
-/// More than this is data between code, or has frame pointers.
+/// A module with more uncovered code than this has data between code, or has frame pointers.
 const MOST_CODE: usize = 1 << 20;
 
 /// Bytes of a symbol.
 const SYMBOL: usize = 24;
 
-/// Symbols are read if they take no more bytes than this many times the uncovered code. Otherwise the uncovered
-/// code is a small remainder of some assembly.
+/// Symbols are read if they take no more bytes than this many times the uncovered code. Otherwise the
+/// uncovered code is only some assembly.
 const MOST_SYMBOLS: usize = 16;
 
-/// Covered code is read for its calls if it is no more than this many times the uncovered code.
+/// Covered code is searched for calls if its size is at most this many times that of the uncovered code.
 const MOST_COVERED: usize = 8;
 
-/// Sections of symbols, and whether all functions are there.
+/// Sections of symbols, and whether they contain all functions.
 const SYMBOLS: [(&str, bool); 2] = [(".symtab", true), (".dynsym", false)];
 
-/// The rules of a module's uncovered functions. They are guesses as far as what is known of functions is: a step by one should lead to
-/// where a call returns to.
+/// The rules of a module's uncovered functions. They are only guesses, because the starts of functions are.
+/// So a step by such a rule should lead to a return address after a call.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
     table: Table,
@@ -40,8 +40,9 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
-    /// Follows the uncovered functions of a file for 64-bit x86. They are known by symbols, in the file or its debug file; where there are
-    /// few of these, by instructions that call functions or take their addresses.
+    /// Follows the uncovered functions of a file for 64-bit x86. Functions are found by symbols, in the file
+    /// or its debug file. If there are few symbols, they are found by instructions that call functions or
+    /// take their addresses.
     pub(crate) fn new<S: ByteSource, D: ByteSource>(
         elf: &Elf<S>,
         debug: Option<&Elf<D>>,
@@ -89,7 +90,7 @@ struct Starts<'a> {
     /// Whether all functions have symbols.
     has_all: bool,
     functions: BTreeSet<u32>,
-    /// Where functions begin, or parts of them that are elsewhere. Compilers move code there that rarely runs.
+    /// Where functions begin, or separate parts of them, to which compilers move code that rarely runs.
     local: BTreeSet<u32>,
 }
 
@@ -106,7 +107,8 @@ impl Starts<'_> {
         }
     }
 
-    /// Adds a symbol, if it is of a function (System V ABI, "Symbol Table"; GNU's functions of type 10 are chosen when the program starts).
+    /// Adds a symbol, if it is of a function (System V ABI, "Symbol Table"). GNU's type 10 is a function that
+    /// is selected when the program starts.
     fn add_symbol(&mut self, symbol: &[u8], base: u64) {
         let (info, value) = (symbol.get(4).copied(), symbol.get(8..).and_then(<[u8]>::first_chunk));
         let (Some(info), Some(value)) = (info, value) else { return };
@@ -121,7 +123,7 @@ impl Starts<'_> {
         }
     }
 
-    /// Adds what covered code calls, or takes the address of.
+    /// Adds the addresses that covered code calls or takes.
     fn add_places(&mut self, code: &AllCode, covered: &[Range<u32>]) {
         for range in covered {
             let places = Flow::places(code.of(range).unwrap_or_default());
@@ -136,7 +138,7 @@ struct Part<'a> {
     range: Range<u32>,
     code: &'a [u8],
     has_all_symbols: bool,
-    /// Nothing leads to most of them.
+    /// `None` until something leads to the part, which is rare.
     flow: Option<Flow<'a>>,
 }
 
@@ -149,7 +151,8 @@ impl<'a> Part<'a> {
         (address - self.range.start) as usize
     }
 
-    /// Lets its code be followed further, and says what that names in other parts, by relative addresses.
+    /// Follows its code further, and returns the places in other parts that it refers to, by relative
+    /// addresses.
     fn go_on(&mut self, how: fn(&mut Flow<'a>) -> Vec<(i64, State)>) -> impl Iterator<Item = (u32, State)> {
         let start = self.range.start;
         let outside = self.flow.as_mut().map(how).unwrap_or_default();
@@ -167,7 +170,7 @@ impl<'a> Parts<'a> {
         self.0.get_mut(index).filter(|part| part.range.contains(&address))
     }
 
-    /// Follows what is at these places, and what that leads to in all parts.
+    /// Follows the code at these places, and all code that it leads to in any part.
     fn follow(&mut self, mut places: Vec<(u32, State)>) {
         loop {
             for (place, state) in places.drain(..) {
@@ -184,7 +187,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Follows all functions that begin at these places, and what they lead to.
+/// Follows all functions that begin at these places, and all code that they lead to.
 fn follow_all(starts: &Starts<'_>) -> Table {
     let part = |(range, code)| Part { range, code, has_all_symbols: starts.has_all, flow: None };
     let mut parts = Parts(starts.code.parts().map(part).collect());
@@ -226,7 +229,7 @@ fn size_of_code(code: &[CodeRange]) -> usize {
     code.iter().map(|code| (code.range.end - code.range.start) as usize).sum()
 }
 
-/// The instructions from an uncovered one to the next call, and with it.
+/// The instructions from an uncovered one to the next call, including the call.
 fn to_first_call(code: &UncoveredCode, start: u32) -> Option<Range<u32>> {
     let (bytes, at) = code.around(start).filter(|_| code.holds(start))?;
     let call = instructions::calls(bytes.get(at..)?).next()?;
@@ -268,7 +271,7 @@ mod tests {
             &[0],
             &[(0, known), (8, known), (15, known), (20, None), (23, known), (28, known)],
         );
-        // Where all functions have symbols, an address that is taken is a label's.
+        // If all functions have symbols, an address that is taken may be a label.
         check(&code, true, &[0], &[(0, known), (8, known), (23, None), (28, known)]);
         check(&code, true, &[28], &[(0, None), (8, None), (28, known)]);
     }

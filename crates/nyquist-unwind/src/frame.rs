@@ -1,4 +1,4 @@
-//! What a walk yields: the addresses of frames, and why there are no more.
+//! The results of a walk: the addresses of frames, and why it ended.
 
 use nyquist_object::Avma;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 /// The address of one frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameAddress {
-    /// The address itself is the function's: the innermost frame and every one that a signal interrupted, and what a signal
-    /// handler returns to.
+    /// The address itself is in the function. These are the innermost frame, frames that a signal
+    /// interrupted, and the frame that a signal handler returns to.
     InstructionPointer(Avma),
-    /// Where a call will return to.
+    /// The address that a call will return to.
     ReturnAddress(Avma),
 }
 
@@ -21,7 +21,7 @@ impl FrameAddress {
         }
     }
 
-    /// The address by which to look up the function and the line. For a return address it is a byte before it,
+    /// The address by which to look up the function and the line. For a return address it is one byte lower,
     /// because the call can be the last instruction of its function.
     pub fn lookup_address(self) -> Avma {
         match self {
@@ -36,7 +36,7 @@ impl FrameAddress {
 pub enum WalkEnd {
     /// At the outermost frame: the stack is complete.
     Root,
-    /// The same, and the outermost frame's address is where its function begins: no call returns there.
+    /// The same, but the outermost frame's address is the start of its function, to which no call returns.
     Bottom,
     /// Before the outermost frame.
     Truncated(Reason),
@@ -46,11 +46,11 @@ pub enum WalkEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The caller's frame is above the stack memory that is there.
+    /// The caller's frame is above the available stack memory.
     StackCopyEnded,
-    /// A signal handler on a stack of its own has interrupted code whose stack was not copied.
+    /// A signal handler on its own stack has interrupted code whose stack was not copied.
     OtherStack,
-    /// Memory that the unwind information names is not part of the stack that is there.
+    /// The unwind information refers to memory that is not part of the available stack.
     MemoryUnreadable,
     /// No unwind information covers the code, and the frame pointer is not plausible.
     NoUnwindInfo,

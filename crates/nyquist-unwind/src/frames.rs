@@ -1,4 +1,4 @@
-//! The call frame information of a module: which entry describes which code.
+//! The call frame information of a module: finds the entry that describes an address.
 
 use crate::Damage;
 use crate::cfi::FrameSection;
@@ -9,9 +9,9 @@ use std::ops::{Range, RangeInclusive};
 /// Where call frame information is.
 #[derive(Debug)]
 pub(crate) enum Frames {
-    /// In memory, all of it.
+    /// All of it is in memory.
     Read(ReadFrames),
-    /// In the file, which is read where walks come to.
+    /// It is in the file, of which parts are read when walks need them.
     Indexed(Indexed),
 }
 
@@ -32,7 +32,8 @@ impl Frames {
         }
     }
 
-    /// Hands over the pieces that begin in a range of addresses, by address, with the sections of their entries.
+    /// Passes the pieces that begin in a range of addresses to `take`, by address, with the sections of their
+    /// entries.
     pub(crate) fn beginning_in<T>(
         &self,
         starts: RangeInclusive<u32>,
@@ -49,7 +50,7 @@ impl Frames {
         }
     }
 
-    /// The last piece that does not begin behind a relative address.
+    /// The last piece that begins at or before a relative address.
     pub(crate) fn piece_before(&self, address: u32) -> Option<Piece> {
         match self {
             Self::Read(ReadFrames { pieces, .. }) => {
@@ -60,7 +61,7 @@ impl Frames {
         }
     }
 
-    /// Hands over the section and the offset in it of the entry for an address, if there is one.
+    /// Passes the section and the offset of the entry for an address to `take`, if there is one.
     pub(crate) fn with_entry<T>(
         &self,
         address: u32,
@@ -76,7 +77,7 @@ impl Frames {
         }
     }
 
-    /// The ranges of code that are described, with adjacent ones as one. Reads what was not read so far.
+    /// The described ranges of code, with adjacent ranges merged. Reads the rest of the section.
     pub(crate) fn covered(&self) -> Vec<Range<u32>> {
         match self {
             Self::Read(frames) => merge(&frames.pieces),

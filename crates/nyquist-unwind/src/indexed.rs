@@ -1,5 +1,6 @@
-//! A large `.eh_frame` that is read where walks come to. The table in its header says where the entry of each
-//! function is. The program's own unwinder uses it, too (Linux Standard Base 5, section 10.6.2).
+//! A large `.eh_frame`, of which parts are read when walks need them. The table in its header states where
+//! the entry of each function is. The program's own unwinder uses it, too (Linux Standard Base 5, section
+//! 10.6.2).
 
 use crate::Damage;
 use crate::cfi::{FrameSection, HeaderTable, SectionKind};
@@ -12,22 +13,24 @@ use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The sections that are read in parts: smaller ones are read in less time than their header's table.
+/// The sizes of sections that are read in parts. Reading a smaller section takes less time than reading its
+/// header's table.
 const SIZES: Range<u64> = 1 << 20..1 << 30;
 
-/// How many bytes are read in one call at least: a page.
+/// The minimum number of bytes that are read in one call: a page.
 const BLOCK: usize = 4096;
 
-/// Entries of neighbouring functions are mostly neighbours. Those that are no further apart than this are read together, with what is between.
+/// Entries of neighbouring functions are mostly neighbours. Entries within this distance are read together,
+/// including the bytes between them.
 const TOGETHER: usize = 64 << 10;
 
-/// The most bytes of an entry. Where one is larger, the whole section is read.
+/// The most bytes of an entry. If an entry is larger, the whole section is read.
 const LARGEST_ENTRY: usize = 64 << 10;
 
 /// The most bytes before the fields that state the size of an entry and its common information.
 const LONGEST_HEADER: usize = 20;
 
-/// Entries by the addresses at which they begin to hold, and what was read of their section.
+/// Entries by the addresses at which they begin to hold, and the part of their section that was read.
 #[derive(Debug)]
 pub(crate) struct Indexed {
     image_base: u64,
@@ -36,11 +39,11 @@ pub(crate) struct Indexed {
     /// By address.
     entries: Vec<IndexEntry>,
     excerpt: Mutex<Excerpt>,
-    /// What the whole section says, where it was read.
+    /// The pieces of the whole section, if it was read.
     all: OnceLock<Vec<Piece>>,
 }
 
-/// Where an entry is.
+/// The place of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct IndexEntry {
     /// The relative address at which it begins to hold.
@@ -49,7 +52,7 @@ struct IndexEntry {
     offset: u32,
 }
 
-/// A section of which blocks are read when they are needed. What was not read is zero.
+/// A section whose blocks are read when they are needed. Unread blocks are zero.
 struct Excerpt {
     section: FrameSection,
     /// Whether a block was read.
@@ -61,15 +64,16 @@ struct Excerpt {
 type Read = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Send + Sync;
 
 impl Indexed {
-    /// The entries of an ELF file's `.eh_frame`. `None` if it has to be read as a whole. Then it is small or in
-    /// no file, something else describes code besides it, or its header has no table of the common form.
+    /// The entries of an ELF file's `.eh_frame`. `None` if it has to be read as a whole. This is so if it is
+    /// small or in no file, if other unwind information exists, or if its header has no table of the common
+    /// form.
     pub(crate) fn of_elf<S: ByteSource + Send + Sync + 'static>(elf: &Arc<Elf<S>>) -> Option<Self> {
         let is_alone = elf.section(".debug_frame").is_none() && elf.section(".zdebug_frame").is_none();
         let is_large = elf.section(".eh_frame").is_some_and(|section| SIZES.contains(&section.size));
         if is_alone && is_large { Self::open(elf) } else { None }
     }
 
-    /// The same of a section of any size, whatever else describes code.
+    /// The same for a section of any size, even if other unwind information exists.
     pub(crate) fn open<S: ByteSource + Send + Sync + 'static>(elf: &Arc<Elf<S>>) -> Option<Self> {
         let section = elf.section(".eh_frame").filter(|section| section.has_bytes())?;
         let is_there = section.offset.0.checked_add(section.size)? <= elf.source().len();
@@ -100,7 +104,8 @@ impl Indexed {
         self.entries.iter().map(|entry| entry.start)
     }
 
-    /// Hands over the pieces that begin in a range of addresses, by address, with the section of their entries.
+    /// Passes the pieces that begin in a range of addresses to `take`, by address, with the section of their
+    /// entries.
     pub(crate) fn beginning_in<T>(
         &self,
         starts: RangeInclusive<u32>,
@@ -119,7 +124,7 @@ impl Indexed {
         take(&pieces, std::slice::from_ref(&excerpt.section), damage)
     }
 
-    /// The last piece that does not begin behind a relative address.
+    /// The last piece that begins at or before a relative address.
     pub(crate) fn piece_before(&self, address: u32) -> Option<Piece> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
         let (mut excerpt, mut damage) = (self.excerpt(), Damage::default());
@@ -134,7 +139,7 @@ impl Indexed {
         )
     }
 
-    /// The gap between pieces that a relative address is in. If there is no piece on one side, it begins at 0
+    /// The gap between pieces that a relative address is in. Without a piece on one side, the gap begins at 0
     /// or ends at the last address. `None` if the address is described.
     pub(crate) fn gap_around(&self, address: u32) -> Result<Option<Range<u32>>, TakesAll> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
@@ -148,13 +153,13 @@ impl Indexed {
         Ok((start <= address).then_some(start..end))
     }
 
-    /// Hands over the section and the offset of an entry in it, one of a piece.
+    /// Passes the section and the offset of a piece's entry to `take`.
     pub(crate) fn with_entry<T>(&self, offset: usize, take: impl FnOnce(&FrameSection, usize) -> T) -> T {
         let excerpt = self.excerpt();
         take(&excerpt.section, offset)
     }
 
-    /// All pieces, by address: the whole section is read.
+    /// All pieces, by address. Reads the whole section.
     pub(crate) fn all_pieces(&self) -> &[Piece] {
         self.all_of(&mut self.excerpt(), &mut Damage::default())
     }
@@ -174,7 +179,7 @@ impl Indexed {
         Compiler { image_base: self.image_base, code: &self.code, damage }
     }
 
-    /// What the whole section says. Where it was not read before, what is damaged in it is added.
+    /// The pieces of the whole section. If it was not read before, its damage is added to `damage`.
     fn all_of(&self, excerpt: &mut Excerpt, damage: &mut Damage) -> &[Piece] {
         self.all.get_or_init(|| {
             excerpt.fetch(0..excerpt.section.bytes.len());
@@ -183,9 +188,9 @@ impl Indexed {
     }
 
     /// The pieces of entries that follow each other, by address. `None` if the whole section has to be read,
-    /// because the table is not as it should be. It has one entry for each address, and BOLT lists one of no
-    /// code at all where another one describes a function. If descriptions overlap or are huge, reading them
-    /// one by one could take for ever.
+    /// because the table is not as expected. For example, the table has one entry for each address, and BOLT
+    /// lists an entry without code in place of one that describes a function. If descriptions overlap or are
+    /// huge, reading them one by one could take very long.
     fn pieces(&self, places: Range<usize>, excerpt: &mut Excerpt, damage: &mut Damage) -> Option<Vec<Piece>> {
         if self.all.get().is_some() {
             return None;
@@ -199,14 +204,14 @@ impl Indexed {
         }
         let mut found = Damage::default();
         let mut pieces = self.compiler(&mut found).pieces_at(&excerpt.section, &offsets)?;
-        // An entry that the table is wrong about would describe code that is looked for elsewhere.
+        // An entry with a wrong address in the table would describe code that belongs to other entries.
         pieces.retain(|piece| entries.binary_search_by_key(&piece.start, |entry| entry.start).is_ok());
         let is_whole = pieces.last().is_none_or(|last| last.end <= next);
         is_whole.then(|| damage.merge(found)).map(|()| pieces)
     }
 }
 
-/// The entries of a header's table; `None` where they are not in order, or some are not in the section.
+/// The entries of a header's table. `None` if they are not in order, or if some are not in the section.
 fn index(table: &HeaderTable<'_>, section: &FrameSection, image_base: u64) -> Option<Vec<IndexEntry>> {
     if table.section != section.address {
         return None;
@@ -227,7 +232,7 @@ impl Excerpt {
         Self { section, is_read, read }
     }
 
-    /// Reads what of a range was not read so far. What cannot be read stays zero, which stands for no entry.
+    /// Reads the unread blocks of a range. Blocks that cannot be read stay zero, which means no entry.
     #[inline]
     fn fetch(&mut self, range: Range<usize>) {
         let blocks = range.start / BLOCK..range.end.min(self.section.bytes.len()).div_ceil(BLOCK);
@@ -255,8 +260,8 @@ impl Excerpt {
         }
     }
 
-    /// Reads the descriptions at ascending offsets. If their places are near each other, one call also reads
-    /// what is between them. Returns whether none is in another one, and none huge.
+    /// Reads the descriptions at ascending offsets. If they are near each other, one call also reads the
+    /// bytes between them. Returns whether none overlaps another one, and none is huge.
     fn fetch_descriptions(&mut self, offsets: &[usize]) -> bool {
         let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else { return true };
         if last - first <= TOGETHER {
@@ -281,7 +286,8 @@ impl Excerpt {
         }
     }
 
-    /// Reads an entry, if it is not huge, and says whether that is so; and where the common information is that it names.
+    /// Reads an entry, if it is not huge. Returns whether it was read, and the offset of the common
+    /// information that it refers to.
     fn fetch_entry(&mut self, offset: usize) -> (bool, Option<usize>) {
         self.fetch(offset..offset.saturating_add(LONGEST_HEADER));
         let Some((end, common)) = self.section.reach(offset) else { return (true, None) };
@@ -378,8 +384,9 @@ mod tests {
         check(&[(0, 0x1100)], false);
     }
 
-    /// A section whose entries have the given code and so many bytes of instructions, and its table, which lists some of them. One that is
-    /// said to go on to the end of the section has those behind it inside.
+    /// A section whose entries have the given code and number of bytes of instructions, and its table, which
+    /// lists some of them. The entry `goes_on` extends to the end of the section, and contains the entries
+    /// after it.
     fn made(functions: &[(u64, u64, usize)], listed: &[usize], goes_on: Option<usize>) -> (Vec<u8>, Indexed) {
         let entry = |body: &[u8]| [&(body.len() as u32).to_le_bytes()[..], body].concat();
         let common = [&[0; 4][..], &[1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0, 0]].concat();
@@ -419,7 +426,7 @@ mod tests {
             let pieces = indexed.compiler(&mut Damage::default()).section_pieces(&section_of(bytes));
             let before = |address| pieces.iter().rfind(|piece| piece.start <= address).copied();
             for address in (0..0x600).step_by(0x10) {
-                // Each is asked of a fresh one, of which nothing was read.
+                // Each look-up uses a fresh section, of which nothing was read.
                 let (_, indexed) = made(functions, listed, goes_on);
                 let begin = indexed.beginning_in(0..=address, &mut Damage::default(), |pieces, _, _| {
                     pieces.iter().rfind(|piece| piece.start <= address).copied()
@@ -433,7 +440,7 @@ mod tests {
         };
         let apart = [(0x100, 0x100, 0), (0x200, 0x50, 4), (0x300, 0x100, 0)];
         check(&apart, &[0, 1, 2], None, true);
-        // BOLT: the table has one that describes no code in place of one that does.
+        // As BOLT does, the table lists an entry without code in place of one with code.
         check(&[(0x100, 0, 0), (0x100, 0x80, 0), (0x300, 0x100, 0)], &[0, 2], None, false);
         check(&[(0x100, 0x200, 0), (0x180, 0x20, 0), (0x400, 0x10, 0)], &[0, 1, 2], None, false);
         check(&[(0x100, 0x20, LARGEST_ENTRY), (0x200, 0x20, 0)], &[0, 1], None, false);

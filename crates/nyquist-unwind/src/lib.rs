@@ -1,8 +1,8 @@
-//! Return addresses from registers, stack memory and modules.
+//! Finds return addresses from registers, stack memory and modules.
 //!
-//! A profiler that has the registers of a thread and a copy of its stack wants the addresses of the calls that
-//! led there. This crate finds them, by the unwind information of the modules whose code is on the stack, and
-//! by frame pointers where there is none.
+//! A profiler that has the registers of a thread and a copy of its stack needs the addresses of the calls
+//! that led there. This crate finds them by the unwind information of the modules whose code is on the stack,
+//! and by frame pointers in code without it.
 //!
 //! | | 64-bit x86 | 64-bit ARM |
 //! |---|---|---|
@@ -47,28 +47,30 @@
 //! # The caller's duties
 //! - To map all executable memory of the process, also that which has no file ([`AddressSpace::map_code`]): a
 //!   return address that is in no mapping ends the walk.
-//! - To give the place of the image base, and not that of the mapping; see
+//! - To pass the address of the image base, and not that of the mapping; see
 //!   [`MappedModule`](nyquist_object::MappedModule).
-//! - To give memory and registers of the same moment.
+//! - To pass memory and registers of the same moment.
 //! - To map only modules of the architecture that the registers are of.
 //! - To look up names by [`FrameAddress::lookup_address`], and not by the return address itself.
 //!
 //! # What it does not do
 //! It opens no files, reads no process, and knows no names, lines or inlined functions. It does not restore a
-//! thread to an outer frame as an exception does: registers that no outer step needs are not followed.
+//! thread to an outer frame as an exception does, because it does not track registers that no outer step
+//! needs.
 //!
 //! # How it works
 //! The call frame information of a module, or the `UNWIND_INFO` of its functions, is compiled to a
-//! [`Table`](table::Table) of [`Rule`](rule::Rule)s. A rule has eight bytes. It says how to find the canonical
-//! frame address, the caller's frame pointer and the return address. A row that says more than a rule can hold
-//! is marked, and evaluated with all registers when a walk needs it. The walk is repeated up to there with all
-//! of them, and goes on with three. Compact unwind information describes the bodies of functions only; their
-//! prologues and epilogues are read from the instructions while it is compiled, to rows of the same table. Each
-//! architecture has a folder with the same files. They say which registers a step follows, how a row becomes a
-//! rule and a rule a step, and what instructions do. Walking allocates nothing and takes no lock, except when
-//! it comes to a part of a module's code for the first time. The call frame information of an ELF file is
-//! compiled in parts of 32 kB when a walk comes to them. In a large file it is read only then. Rows that are
-//! evaluated in full lock what was read of a large file, and wait while another thread compiles a part of it.
+//! [`Table`](table::Table) of [`Rule`](rule::Rule)s. A rule has eight bytes. It says how to find the
+//! canonical frame address, the caller's frame pointer and the return address. A row that a rule cannot
+//! express is marked, and evaluated with all registers when a walk needs it. The walk is repeated up to there
+//! with all registers, and then continues with three. Compact unwind information only describes the bodies of
+//! functions. The rows of their prologues and epilogues are derived from the instructions while it is
+//! compiled, and are in the same table. Each architecture has a folder with the same files. They define which
+//! registers a step tracks, how a row becomes a rule and a rule a step, and the effects of instructions.
+//! Walking allocates nothing and takes no lock, except when it needs a part of a module's code for the first
+//! time. The call frame information of an ELF file is compiled in parts of 32 kB when a walk needs them. In a
+//! large file it is only read then. Rows that are evaluated in full lock the read parts of a large file, and
+//! wait while another thread compiles a part of it.
 
 #![forbid(unsafe_code)]
 

@@ -4,16 +4,18 @@ use nyquist_object::Avma;
 
 /// The stack memory of the thread that is walked.
 ///
-/// Reading must have no effect on the thread, and an address that cannot be read is `None`: the walk ends
+/// Reading must have no effect on the thread. An address that cannot be read is `None`, and the walk ends
 /// there with the frames that it has.
 pub trait StackMemory {
     /// The eight bytes at `address` as a little-endian number. The address need not be aligned.
     fn read_u64(&self, address: Avma) -> Option<u64>;
 
-    /// Copies instructions from `address` on, and says how many bytes there are: none, where nothing is done about it.
+    /// Copies instructions from `address` on, and returns the number of bytes. The default implementation
+    /// returns none.
     ///
-    /// Asked for only where a frame pointer is needed that is not known
-    /// ([`Registers::X86_64Partial`](crate::Registers::X86_64Partial)), and never more than a few hundred bytes.
+    /// Only called if an unknown frame pointer is needed
+    /// ([`Registers::X86_64Partial`](crate::Registers::X86_64Partial)), and never more than a few hundred
+    /// bytes.
     fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
         let _ = (address, out);
         0
@@ -32,8 +34,8 @@ pub struct StackCopy<'a> {
 impl StackMemory for StackCopy<'_> {
     #[inline]
     fn read_u64(&self, address: Avma) -> Option<u64> {
-        // Compared as the number of bytes that remain: `offset + 8 <= len` would wrap for an address that is
-        // up to eight bytes below the copy.
+        // The number of remaining bytes is compared, because `offset + 8 <= len` would wrap for an address
+        // that is up to eight bytes below the copy.
         let offset = usize::try_from(address.0.wrapping_sub(self.start.0)).ok()?;
         let bytes = self.bytes.get(offset..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*bytes))

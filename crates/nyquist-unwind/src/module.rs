@@ -20,18 +20,18 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The compiled unwinding tables of one module. One is shared by all processes and threads. What call frame information says of
-/// an ELF file's code is compiled part by part, when a walk meets it first.
+/// The compiled unwinding tables of one module, which all processes and threads share. The call frame
+/// information of an ELF file is compiled part by part, when a walk first needs it.
 #[derive(Debug)]
 pub struct Module {
     number: u32,
     image_base: Svma,
     tables: Tables,
     pub(crate) frames: Frames,
-    /// What a PE image has in place of FDEs.
+    /// The functions of a PE image, which it has in place of FDEs.
     pe: Option<pe::Functions>,
     uncovered: Uncovered,
-    /// Whether other instructions may be there by now.
+    /// Whether the instructions may have changed since they were read.
     may_change: bool,
     damage: Damage,
 }
@@ -39,8 +39,8 @@ pub struct Module {
 impl Module {
     /// Compiles the unwind information of an ELF file, or of an image of one in memory, as the vdso is.
     ///
-    /// Damage in one entry costs that entry: see [`Module::damage`]. A module without any unwind information
-    /// is none the less one: its code is walked by frame pointers.
+    /// Damage in one entry costs that entry: see [`Module::damage`]. A file without any unwind information is
+    /// still a module. Its code is walked by frame pointers.
     ///
     /// Takes time proportional to the size of the sections `.eh_frame` and `.debug_frame`. Only the places of
     /// entries are read now. Their contents are read when they are needed, or by [`Module::tables`].
@@ -51,9 +51,8 @@ impl Module {
         Self::from_elf_with_debug::<S, S>(elf, None)
     }
 
-    /// As [`Module::from_elf`], of a file that can be read later, too. Instructions that no unwind information
-    /// covers are read when a walk first comes to some. A large `.eh_frame` is read where walks come to, by its
-    /// header.
+    /// As [`Module::from_elf`], for a file that can also be read later. Uncovered instructions are read when
+    /// a walk first needs some. Parts of a large `.eh_frame` are read when walks need them, by its header.
     ///
     /// # Errors
     /// For an architecture that is not supported.
@@ -68,8 +67,8 @@ impl Module {
         Ok(Self { uncovered: Uncovered::later(elf), ..module })
     }
 
-    /// As [`Module::from_elf`], with a separate debug file whose `.debug_frame` describes what the file's own
-    /// sections do not.
+    /// As [`Module::from_elf`], with a separate debug file whose `.debug_frame` describes code that the
+    /// file's own sections do not.
     pub fn from_elf_with_debug<S: ByteSource, D: ByteSource>(
         elf: &Elf<S>,
         debug: Option<&Elf<D>>,
@@ -77,7 +76,7 @@ impl Module {
         Ok(Self::described(elf, debug)?.with_uncovered(elf, debug))
     }
 
-    /// What an ELF file's unwind information says, and nothing of the code that it does not cover.
+    /// A module of an ELF file's unwind information alone, without its uncovered code.
     fn described<S: ByteSource, D: ByteSource>(
         elf: &Elf<S>,
         debug: Option<&Elf<D>>,
@@ -100,8 +99,9 @@ impl Module {
         Ok(Self::compile(elf, sections, damage))
     }
 
-    /// Compiles the unwind information of a PE image: the table of functions in `.pdata`, and for each of them its prologue
-    /// as it is described. Its epilogues are found in the code on 64-bit x86, and described too on 64-bit ARM.
+    /// Compiles the unwind information of a PE image: the table of functions in `.pdata`, and the description
+    /// of each function's prologue. Epilogues are found in the code on 64-bit x86, and are described on
+    /// 64-bit ARM.
     ///
     /// As with ELF, damage in one entry costs that entry.
     ///
@@ -128,8 +128,9 @@ impl Module {
         })
     }
 
-    /// Compiles the unwind information of a Mach-O file: compact unwind information, and call frame information where that refers
-    /// to it or has gaps. What compact information leaves out, prologues and epilogues, is read from the instructions.
+    /// Compiles the unwind information of a Mach-O file: compact unwind information, and call frame
+    /// information where the former refers to it or has gaps. Prologues and epilogues, which compact
+    /// information leaves out, are derived from the instructions.
     ///
     /// Takes time proportional to the size of the code.
     ///
@@ -154,9 +155,9 @@ impl Module {
         Ok(Self::of_parts(image_base, tables, uncovered, damage))
     }
 
-    /// Compiles the unwind information of code that a just-in-time compiler made while the program ran. It is
-    /// an `.eh_frame` section that is meant to follow the `code_len` bytes of code, at the next multiple of
-    /// eight, as in the jitdump format. The image base is the code's first byte.
+    /// Compiles the unwind information of code that was generated at run time. It is an `.eh_frame` section
+    /// whose addresses assume that it follows the `code_len` bytes of code, at the next multiple of eight, as
+    /// in the jitdump format. The image base is the code's first byte.
     pub fn from_made_code(architecture: Architecture, code_len: u32, eh_frame: Vec<u8>) -> Self {
         let (kind, address) = (SectionKind::EhFrame, u64::from(code_len).next_multiple_of(8));
         let sections = vec![FrameSection { kind, bytes: eh_frame, address, text: Some(0), got: None }];
@@ -170,18 +171,18 @@ impl Module {
         Self::of_parts(Svma(0), tables, UncoveredCode::default(), damage)
     }
 
-    /// Code that was made while the program ran, and that nothing describes. Its instructions say how it
-    /// returns, as far as they lead to a return. So do those of small pieces that only call something else. The
-    /// image base is the first byte.
+    /// A module for code that was generated at run time and that nothing describes. Its rules are derived
+    /// from its instructions, as far as they lead to a return. This also works for small pieces that only
+    /// call something else. The image base is the first byte.
     pub fn from_instructions(instructions: Vec<u8>) -> Self {
         let tables = (Tables::default(), Frames::default());
         let uncovered = UncoveredCode::all(instructions);
         Self { may_change: true, ..Self::of_parts(Svma(0), tables, uncovered, Damage::default()) }
     }
 
-    /// A module by the instructions of an ELF file for 64-bit x86 alone, as if there were no unwind
-    /// information. Functions are known by symbols and by calls. To be held against what unwind information
-    /// says.
+    /// A module that only uses the instructions of an ELF file for 64-bit x86, as if it had no unwind
+    /// information. Functions are found by symbols and by calls. It is for comparisons with unwind
+    /// information.
     ///
     /// # Errors
     /// For an architecture that is not supported.
@@ -220,7 +221,7 @@ impl Module {
         Self::of_parts(image_base, tables, UncoveredCode::default(), damage)
     }
 
-    /// A module whose tables are compiled on the way.
+    /// A module whose tables are compiled when walks need them.
     fn of_frames<S: ByteSource>(elf: &Elf<S>, frames: Frames, damage: Damage) -> Self {
         let image_base = elf.image_base();
         let parts = Parts::new(elf.architecture(), image_base.0, frames.starts());
@@ -232,21 +233,21 @@ impl Module {
         Self { uncovered, ..self }
     }
 
-    /// The compiled tables, by address. Parts that were not needed yet are compiled.
+    /// The compiled tables, by address. Compiles the parts that were not needed yet.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         self.tables.all(&self.frames)
     }
 
-    /// The unusable part of the unwind information, as far as it was compiled. It is complete when all
-    /// [tables](Self::tables) were asked for.
+    /// The unusable part of the unwind information, as far as it was compiled. It is complete after all
+    /// [tables](Self::tables) were compiled.
     pub fn damage(&self) -> Damage {
         let mut damage = self.damage.clone();
         damage.merge(self.tables.damage());
         damage
     }
 
-    /// How many bytes of memory the module takes: the tables that are compiled, what is kept for rows that are evaluated in full,
-    /// and the instructions of uncovered code.
+    /// How many bytes of memory the module takes: the tables that are compiled, the data for rows that are
+    /// evaluated in full, and the instructions of uncovered code.
     pub fn size(&self) -> usize {
         let pe = self.pe.as_ref().map_or(0, pe::Functions::size);
         self.tables.size() + self.frames.size() + pe + self.uncovered.size()
@@ -257,7 +258,7 @@ impl Module {
         self.tables.rule(address, &self.frames)
     }
 
-    /// The rule for uncovered code at a lookup address, by the instructions of its whole function.
+    /// The rule for uncovered code at a lookup address, derived from the instructions of its whole function.
     pub fn followed_rule(&self, address: RelativeAddress) -> Rule {
         if self.uncovered.is_linkage(address.0) || self.uncovered.is_elsewhere(address.0) {
             return Rule::UNCOVERED;
@@ -265,17 +266,17 @@ impl Module {
         self.known_of_uncovered().followed.rule(address)
     }
 
-    /// A number that no other module of this program has, by which rules are cached.
+    /// A number that is unique in this program. It is the key of cached rules.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
-    /// The address as it is in the file.
+    /// The address as stated in the file.
     pub(crate) fn svma(&self, address: RelativeAddress) -> u64 {
         address.to_svma(self.image_base).0
     }
 
-    /// Hands over the section and the offset in it of the FDE for the address, if there is one.
+    /// Passes the section and the offset of the FDE for the address to `take`, if there is one.
     pub(crate) fn with_fde<T>(
         &self,
         address: RelativeAddress,
@@ -289,28 +290,28 @@ impl Module {
         Some(address.0 - self.frames.piece_before(address.0)?.start)
     }
 
-    /// Whether a function begins at an address that none reaches up to. A call before it cannot return there: nothing is called
-    /// at the end of what is not there. O(log n) in the number of functions.
+    /// Whether a function begins at an address, and no other function ends there. Then no call can return to
+    /// this address, because no described code is before it. O(log n) in the number of functions.
     pub fn begins_apart(&self, address: RelativeAddress) -> bool {
         let before = address.0.checked_sub(1);
         let reaches = |before| self.frames.piece_before(before).is_some_and(|piece| before < piece.end);
         self.offset_in_function(address) == Some(0) && !before.is_some_and(reaches)
     }
 
-    /// The functions of a PE image, of which those that are not listed call no others.
+    /// The functions of a PE image. Functions that are not listed are leaf functions.
     pub(crate) fn pe(&self) -> Option<&pe::Functions> {
         self.pe.as_ref()
     }
 
-    /// Whether its instructions may have become others since they were read.
+    /// Whether its instructions may have changed since they were read.
     pub(crate) fn may_change(&self) -> bool {
         self.may_change
     }
 
-    /// The instructions of uncovered code around an address. The end of such code counts.
+    /// The instructions of uncovered code around an address. The end of such code counts as part of it.
     pub(crate) fn uncovered_around(&self, address: u32) -> Option<CodeAround<'_>> {
         let is_covered = |address| self.frames.piece_before(address).is_some_and(|piece| address < piece.end);
-        // Nothing is read for what is known to be covered.
+        // Nothing is read for code that is known to be covered.
         let (is_unread, is_linkage) = (self.uncovered.known().is_none(), self.uncovered.is_linkage(address));
         if (is_unread || is_linkage) && is_covered(address) && address.checked_sub(1).is_some_and(is_covered)
         {
@@ -331,8 +332,8 @@ impl Module {
         Some(CodeAround::new((code, at), self.extent(&(start..start + code.len() as u32))))
     }
 
-    /// The same for a small gap between functions, in a module whose unwind information is read where walks
-    /// come to. No more of it is read.
+    /// The same for a small gap between functions, in a module whose unwind information is read when walks
+    /// need it. Only the gap is read.
     fn small_gap_around(&self, address: u32) -> Result<Option<CodeAround<'_>>, TakesAll> {
         let Frames::Indexed(frames) = &self.frames else { return Err(TakesAll) };
         for inside in address.saturating_sub(1)..=address {
@@ -351,7 +352,7 @@ impl Module {
         Ok(None)
     }
 
-    /// What a stretch of uncovered code is.
+    /// The extent of a range of uncovered code.
     fn extent(&self, range: &Range<u32>) -> Extent {
         if self.may_change || range.len() >= LEAST_CODE {
             return Extent::Any;
@@ -378,7 +379,7 @@ fn check_is_supported<S: ByteSource>(elf: &Elf<S>) -> Result<(), UnwindError> {
     }
 }
 
-/// Compiles sections and functions by the rules of an architecture; of one that is not known, nothing.
+/// Compiles sections and functions for an architecture. Compiles nothing for an unsupported one.
 fn compile_for(
     architecture: Architecture,
     compiler: &mut Compiler<'_>,
@@ -393,7 +394,7 @@ fn compile_for(
     }
 }
 
-/// Where the entries of sections are, by the rules of an architecture; of one that is not known, nowhere.
+/// The pieces of sections, for an architecture. There are none for an unsupported one.
 fn pieces_for(
     architecture: Architecture,
     compiler: &mut Compiler<'_>,
@@ -406,7 +407,7 @@ fn pieces_for(
     }
 }
 
-/// Reads a section. One that is there and cannot be read is damage.
+/// Reads a section. If it exists but cannot be read, that is damage.
 fn frame_section<S: ByteSource>(
     elf: &Elf<S>,
     name: &str,
@@ -430,7 +431,7 @@ fn frame_section<S: ByteSource>(
     }
 }
 
-/// Zero is no module's number.
+/// No module has number zero.
 fn next_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -448,7 +449,7 @@ mod tests {
         Elf::open(Arc::new(FileSource::new(file))).unwrap()
     }
 
-    /// As of a program that is large enough.
+    /// A module as of a program that is large enough.
     fn indexed() -> Module {
         let elf = Arc::new(this_program());
         let frames = Frames::Indexed(Indexed::open(&elf).unwrap());

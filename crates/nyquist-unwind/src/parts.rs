@@ -1,6 +1,6 @@
-//! Tables of a module part by part, each compiled when its code is first needed. A recording of a large program
-//! meets some of its functions. Running the instructions of call frame information is half of the time of
-//! compiling all of it.
+//! The tables of a module in parts, each of which is compiled when its code is first needed. A recording of a
+//! large program only needs some of its functions. Running the instructions of call frame information is half
+//! of the time of compiling all of it.
 
 use std::slice;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -16,35 +16,37 @@ use crate::rule::Rule;
 use crate::table::Table;
 use crate::x86_64::X86_64;
 
-/// How many bytes of code a part has, as a power of two.
+/// The bytes of code in a part, as a power of two.
 const PART_BITS: u32 = 15;
 
-/// Tables of pieces that only call frame information describes.
+/// The tables of a module that has only call frame information.
 #[derive(Debug)]
 pub(crate) struct Parts {
     architecture: Architecture,
     /// As stated in the file.
     image_base: u64,
-    /// The number of the first part, of all that an image can have.
+    /// The number of the first part, counted from the image base.
     first: u32,
     by_address: Vec<Part>,
-    /// What was found to be damaged so far.
+    /// The damage that was found so far.
     damage: Mutex<Damage>,
 }
 
-/// The pieces that begin in a stretch of code. Each is in one part alone, so that no FDE is run twice, however large.
+/// The pieces that begin in a range of code. Each piece is in only one part, so that no FDE is evaluated
+/// twice, however large it is.
 #[derive(Debug)]
 struct Part {
-    /// Where the first of them begins; where there is none, behind all code. Code before it is the last piece's of an earlier part.
+    /// Where the first piece begins. Without pieces, this is the highest address. Code before it belongs to
+    /// the last piece of an earlier part.
     start: u32,
-    /// The last part before this one that has pieces; this one, where there is none.
+    /// The last part before this one that has pieces. If there is none, this part.
     before: u32,
     table: OnceLock<Box<Table>>,
 }
 
 impl Parts {
-    /// The parts of pieces that begin at these addresses, which ascend. What goes on behind a piece that is inside of it is found where one of
-    /// them begins in the same part.
+    /// The parts of pieces that begin at these addresses, which ascend. If a piece continues after another
+    /// piece within it, the rest is found if it is in the part where one of them begins.
     pub(crate) fn new(
         architecture: Architecture,
         image_base: u64,
@@ -70,7 +72,7 @@ impl Parts {
         self.number(address).map_or(Rule::UNCOVERED, |number| self.table(number, frames).rule(address))
     }
 
-    /// The part that has the last piece that does not begin behind an address.
+    /// The part that has the last piece that begins at or before an address.
     fn number(&self, address: RelativeAddress) -> Option<usize> {
         let number = (address.0 >> PART_BITS).checked_sub(self.first)? as usize;
         let number = number.min(self.by_address.len().checked_sub(1)?);
@@ -78,18 +80,18 @@ impl Parts {
         Some(if address.0 < part.start { part.before as usize } else { number })
     }
 
-    /// All tables, by address; those that were not asked for are compiled.
+    /// All tables, by address. Compiles those that were not needed yet.
     pub(crate) fn all<'a>(&'a self, frames: &'a Frames) -> impl Iterator<Item = &'a Table> {
         let numbers = (0..self.by_address.len()).filter(|&number| self.by_address[number].start != u32::MAX);
         numbers.map(move |number| self.table(number, frames))
     }
 
-    /// What of the parts that were compiled so far is damaged.
+    /// The damage of the parts that were compiled so far.
     pub(crate) fn damage(&self) -> Damage {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many bytes of memory the tables take that are there.
+    /// How many bytes of memory the compiled tables take.
     pub(crate) fn size(&self) -> usize {
         let tables = self.by_address.iter().filter_map(|part| part.table.get());
         size_of_val(&*self.by_address)
@@ -124,7 +126,7 @@ impl Parts {
 pub(crate) enum Tables {
     /// Compiled together.
     Whole(Table),
-    /// Compiled on the way.
+    /// Compiled when walks need them.
     Parts(Parts),
 }
 
@@ -151,7 +153,7 @@ impl Tables {
         }
     }
 
-    /// What was found to be damaged on the way.
+    /// The damage that was found while parts were compiled.
     pub(crate) fn damage(&self) -> Damage {
         match self {
             Self::Whole(_) => Damage::default(),
@@ -196,7 +198,7 @@ mod tests {
         ] {
             check(&starts, address, expected.map(|piece: usize| starts[piece]));
         }
-        // Before the first piece there is nothing, but its table may be asked for all the same.
+        // No piece is before the first one, but its table is still used for such an address.
         check(&starts, 2 * PART, Some(starts[1]));
     }
 }

@@ -1,4 +1,4 @@
-//! The registers of a thread, with which a walk begins.
+//! The registers of a thread, which are the start of a walk.
 
 use crate::aarch64::Aarch64;
 use crate::architecture::Architecture;
@@ -15,22 +15,23 @@ pub enum Registers {
     /// The same registers, of which some are not known. An example is a thread that is observed while it waits
     /// in the kernel. A step that needs one of them ends the walk.
     X86_64Partial {
-        /// The values in the same order; what stands for an unknown one means nothing.
+        /// The values in the same order. The value of an unknown register has no meaning.
         values: [u64; 17],
-        /// A bit for each register that is known, the first one's the lowest. The stack pointer and the
-        /// instruction pointer must be.
+        /// A bit for each known register; the first register has the lowest bit. The stack pointer and the
+        /// instruction pointer must be known.
         known: u32,
     },
     /// 64-bit ARM, in DWARF's order (DWARF for the Arm 64-bit Architecture, section 4.1): x0 to x30, the stack
     /// pointer, then the instruction pointer.
     Aarch64([u64; 33]),
-    /// The same registers, of which some are not known, as those of a thread that is observed while it waits in
-    /// the kernel. Where the return address is one of them, the walk goes on at the nearest frame record.
+    /// The same registers, of which some are not known. An example is a thread that is observed while it
+    /// waits in the kernel. If the return address is one of them, the walk continues at the nearest frame
+    /// record.
     Aarch64Partial {
-        /// The values in the same order; what stands for an unknown one means nothing.
+        /// The values in the same order. The value of an unknown register has no meaning.
         values: [u64; 33],
-        /// A bit for each register that is known, the first one's the lowest. The stack pointer and the
-        /// instruction pointer must be.
+        /// A bit for each known register; the first register has the lowest bit. The stack pointer and the
+        /// instruction pointer must be known.
         known: u64,
     },
 }
@@ -63,11 +64,11 @@ impl Registers {
         matches!(self, Self::X86_64Partial { .. } | Self::Aarch64Partial { .. })
     }
 
-    /// Whether a thread that is in the kernel can have called it, by these registers of its code. It is false
-    /// if they show that a fault or an interrupt brought it there. On x86, `syscall` leaves its return address
-    /// in rcx (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2B, SYSCALL). Processors
-    /// that deliver events by FRED leave rcx as it was. There, nearly no call is recognised as one. The same
-    /// holds for registers of which rcx was not captured, and is 0.
+    /// Whether a thread that is in the kernel can be in a system call, according to its user registers. It is
+    /// false if they show that a fault or an interrupt entered the kernel. On x86, `syscall` leaves its
+    /// return address in rcx (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2B,
+    /// SYSCALL). Processors that deliver events by FRED leave rcx as it was. On these, nearly no call is
+    /// recognised. The same is true if rcx was not captured, and is 0.
     pub fn may_be_of_system_call(&self) -> bool {
         let is_known = |register: usize| match self {
             Self::X86_64Partial { known, .. } => known >> register & 1 != 0,

@@ -8,13 +8,14 @@ use std::fmt;
 /// The caller's stack pointer is the CFA, except for signal frames and slow rules. On 64-bit x86 the return
 /// address is always in the eight bytes below it.
 ///
-/// On 64-bit ARM the return address is in the link register or saved at an offset from the CFA, as the frame pointer is.
+/// On 64-bit ARM the return address is in the link register, or saved at an offset from the CFA like the
+/// frame pointer.
 ///
-/// From the lowest bits up it has: the operand (32 bits, signed), where the caller's frame pointer is saved (16
-/// bits, signed, in units of eight bytes), a [`Kind`] (8 bits), and what is saved (8 bits). The last is a
-/// [`SavedFramePointer`] on 64-bit x86. On 64-bit ARM it is 0 for nothing, 1 for the frame pointer, and 2 for
-/// the return address. With the highest bit set it means both. Then the other 7 bits (signed, in units of eight
-/// bytes) are how far the return address is behind the frame pointer.
+/// Its fields, from the lowest bits up, are: the operand (32 bits, signed), where the caller's frame pointer
+/// is saved (16 bits, signed, in units of eight bytes), a [`Kind`] (8 bits), and what is saved (8 bits). The
+/// last is a [`SavedFramePointer`] on 64-bit x86. On 64-bit ARM it is 0 for nothing, 1 for the frame pointer,
+/// and 2 for the return address. If the highest bit is set, both are saved. Then the other 7 bits (signed, in
+/// units of eight bytes) are the distance from the frame pointer to the return address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Rule(u64);
@@ -23,7 +24,7 @@ pub struct Rule(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// Nothing is known: step by the frame pointer if that is plausible.
+    /// Nothing is known, so step by the frame pointer if that is plausible.
     Uncovered = 0,
     /// There is no caller: the stack ends here.
     End = 1,
@@ -43,8 +44,8 @@ pub enum Kind {
     SignalFrame = 7,
     /// None of these. The row has to be evaluated in full.
     Slow = 8,
-    /// The caller's frame pointer is at the frame pointer and the return address above it; where the CFA is
-    /// above these is not known. Of 64-bit ARM, where frame records can be anywhere in their frames.
+    /// The caller's frame pointer is at the frame pointer, and the return address is above it. The distance
+    /// to the CFA is not known, because on 64-bit ARM frame records can be anywhere in their frames.
     FrameRecord = 9,
 }
 
@@ -56,11 +57,12 @@ pub enum SavedFramePointer {
     InRegister = 0,
     /// In memory, at an offset from the CFA.
     FromCfa = 1,
-    /// In memory, at an offset from the frame pointer's present value.
+    /// In memory, at an offset from the frame pointer's current value.
     FromFramePointer = 2,
 }
 
-/// Where a frame of 64-bit ARM has saved registers, in bytes from the CFA; those that it has not are in their registers.
+/// Where a frame of 64-bit ARM has saved registers, in bytes from the CFA. Unsaved ones are still in their
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SavedRegisters {
     /// The caller's frame pointer.
@@ -69,7 +71,7 @@ pub struct SavedRegisters {
     pub return_address: Option<i64>,
 }
 
-/// What a frame of 64-bit ARM has saved, as the highest byte of a rule says it.
+/// The encoding of a 64-bit ARM frame's saved registers in the highest byte of a rule.
 const FRAME_POINTER_SAVED: u8 = 1;
 const RETURN_ADDRESS_SAVED: u8 = 2;
 const BOTH_SAVED: u8 = 0x80;
@@ -79,9 +81,9 @@ impl Rule {
     pub const UNCOVERED: Self = Self::pack(Kind::Uncovered, 0, SavedFramePointer::InRegister, 0);
     /// The outermost frame.
     pub const END: Self = Self::pack(Kind::End, 0, SavedFramePointer::InRegister, 0);
-    /// A signal frame as the kernel makes it.
+    /// A signal frame of the kernel.
     pub const SIGNAL_FRAME: Self = Self::pack(Kind::SignalFrame, 0, SavedFramePointer::InRegister, 0);
-    /// To be evaluated in full.
+    /// A row that has to be evaluated in full.
     pub const SLOW: Self = Self::pack(Kind::Slow, 0, SavedFramePointer::InRegister, 0);
     /// The return address at the stack pointer, as at the first instruction of a function.
     pub const RETURN_ADDRESS: Self = Self::pack(Kind::StackPointer, 8, SavedFramePointer::InRegister, 0);
@@ -100,8 +102,8 @@ impl Rule {
         Self(high << 32 | operand as u32 as u64)
     }
 
-    /// A rule whose caller's frame pointer is where `saved` and `offset` (in bytes) say. `None` where the
-    /// offset does not fit.
+    /// A rule whose caller's frame pointer is at the place that `saved` and `offset` (in bytes) define.
+    /// `None` if the offset does not fit.
     pub(crate) fn new(kind: Kind, operand: i32, saved: SavedFramePointer, offset: i64) -> Option<Self> {
         if offset % 8 != 0 {
             return None;
@@ -109,7 +111,7 @@ impl Rule {
         Some(Self::pack(kind, operand, saved, i16::try_from(offset / 8).ok()?))
     }
 
-    /// A rule of 64-bit ARM whose saved registers are there. `None` where an offset does not fit.
+    /// A rule of 64-bit ARM with these offsets of saved registers. `None` if an offset does not fit.
     pub(crate) fn with_saved(
         kind: Kind,
         operand: i32,
@@ -147,7 +149,7 @@ impl Rule {
         }
     }
 
-    /// Two halves as one operand. `None` where one does not fit.
+    /// Two halves as one operand. `None` if one does not fit.
     pub(crate) fn halves(low: i64, high: i64) -> Option<i32> {
         let (low, high) = (i16::try_from(low).ok()?, i16::try_from(high).ok()?);
         Some(i32::from(high) << 16 | i32::from(low as u16))
@@ -166,7 +168,7 @@ impl Rule {
         kind == Kind::StackPointer as u8 || kind == Kind::FramePointer as u8
     }
 
-    /// A number of this many bits that differs between most rules.
+    /// A hash of this many bits.
     #[inline]
     pub(crate) fn hash(self, bits: u32) -> usize {
         (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize

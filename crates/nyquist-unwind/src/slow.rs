@@ -30,11 +30,11 @@ impl<'a> EvaluationStorage<Slice<'a>> for Fixed {
     type Result = [Piece<Slice<'a>>; 1];
 }
 
-/// A caller's registers, and whether it was interrupted by the signal whose frame was stepped from. `None`
-/// where there is no caller.
+/// A caller's registers, and whether it was interrupted by a signal, because the step was from a signal
+/// frame. `None` if there is no caller.
 type Caller<A> = Option<(FullRegisters<A>, bool)>;
 
-/// Evaluates rows. Holds the memory that this takes.
+/// Evaluates rows, and owns the memory for this.
 #[derive(Debug)]
 pub(crate) struct Evaluator {
     context: Box<UnwindContext<usize, Fixed>>,
@@ -45,8 +45,8 @@ impl Evaluator {
         Self { context: Box::new(UnwindContext::new_in()) }
     }
 
-    /// Steps from a frame to its caller by the FDE at `offset` of `section`. `address` is the lookup address as
-    /// it is in the file.
+    /// Steps from a frame to its caller by the FDE at `offset` of `section`. `address` is the lookup address
+    /// as stated in the file.
     pub(crate) fn step<A: Architecture>(
         &mut self,
         section: &FrameSection,
@@ -99,7 +99,7 @@ fn bases(section: &FrameSection) -> BaseAddresses {
     bases
 }
 
-/// A frame whose caller is looked for.
+/// The frame whose caller is computed.
 struct Frame<'s, A: Architecture, U, M> {
     frames: &'s U,
     encoding: gimli::Encoding,
@@ -123,7 +123,7 @@ impl<'a, A: Architecture, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_,
         let mut caller = FullRegisters::none();
         for register in 0..caller.len() {
             let rule = row.register(Register(register as u16));
-            // A register that cannot be had is missed only where something needs it.
+            // A register that cannot be restored is an error only if a later step needs it.
             caller.set(register, self.value(register, rule.as_ref(), cfa).ok());
         }
         let return_address = row.register(return_register);
@@ -151,7 +151,7 @@ impl<'a, A: Architecture, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_,
     /// The caller's value of a register.
     fn value(&self, register: usize, rule: Option<&RegisterRule<usize>>, cfa: u64) -> Result<u64, Reason> {
         match rule {
-            // Call frame information does not mention registers that it leaves alone.
+            // Call frame information does not mention registers that keep their values.
             None | Some(RegisterRule::SameValue) => self.register(register),
             Some(RegisterRule::Offset(offset)) => self.saved(register, cfa.wrapping_add_signed(*offset)),
             Some(RegisterRule::ValOffset(offset)) => Ok(cfa.wrapping_add_signed(*offset)),
@@ -163,8 +163,8 @@ impl<'a, A: Architecture, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_,
         }
     }
 
-    /// A register saved at `address`. In an epilogue the rule can be stale: what is below the stack pointer
-    /// has been restored already, and may be overwritten.
+    /// A register saved at `address`. In an epilogue the rule can be stale: registers that are saved below
+    /// the stack pointer have already been restored, and the memory may be overwritten.
     fn saved(&self, register: usize, address: u64) -> Result<u64, Reason> {
         if register != A::RETURN_ADDRESS
             && self.registers.get(A::STACK_POINTER).is_some_and(|sp| address < sp)

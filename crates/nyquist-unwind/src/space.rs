@@ -1,4 +1,4 @@
-//! Which code is mapped where in one process.
+//! The mappings of code in one process.
 
 use crate::Module;
 use crate::rule::Kind;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// The executable memory of one process.
 ///
-/// A clone shares everything until one of the two changes, so that a fork costs next to nothing. Changing
-/// costs O(n) in the number of mappings.
+/// A clone shares everything until one of the two changes, so a fork is cheap. Changing costs O(n) in the
+/// number of mappings.
 #[derive(Clone, Debug, Default)]
 pub struct AddressSpace {
     /// Sorted by start; none overlap.
@@ -56,8 +56,8 @@ impl AddressSpace {
         Self::default()
     }
 
-    /// Maps executable memory of a module whose image base is at `base`. What was mapped in the range before
-    /// is replaced, as `mmap` does.
+    /// Maps executable memory of a module whose image base is at `base`. Replaces earlier mappings in the
+    /// range, as `mmap` does.
     pub fn map(&mut self, start: Avma, len: u64, base: Avma, module: Arc<Module>) {
         self.replace(start, len, Some((base, Some(module))));
     }
@@ -68,14 +68,14 @@ impl AddressSpace {
         self.replace(start, len, Some((start, None)));
     }
 
-    /// Says which bits of a return address are an address, where machines sign these (pointer authentication of
-    /// 64-bit ARM, which Linux states by `NT_ARM_PAC_MASK`). Where nothing is said, they are as many as the
-    /// highest mapping needs.
+    /// Sets which bits of a return address are the address, for machines that sign return addresses (pointer
+    /// authentication of 64-bit ARM, whose mask Linux reports by `NT_ARM_PAC_MASK`). Without this call, they
+    /// are as many as the highest mapping needs.
     pub fn set_address_mask(&mut self, mask: u64) {
         self.address_mask = Some(mask);
     }
 
-    /// Which bits of a return address are an address, where that has been said.
+    /// Which bits of a return address are the address, if that was set.
     pub(crate) fn address_mask(&self) -> Option<u64> {
         self.address_mask
     }
@@ -85,8 +85,8 @@ impl AddressSpace {
         self.replace(start, len, None);
     }
 
-    /// Where the function begins that the code at an address is of, by the unwind information that describes it; `None` where
-    /// none does. O(log n) in the number of mappings and of functions.
+    /// The start of the function at an address, according to the unwind information. `None` if no unwind
+    /// information describes the address. O(log n) in the number of mappings and of functions.
     pub fn function_at(&self, address: Avma) -> Option<Avma> {
         let mapping = find(self.mappings(), address.0)?;
         let (module, relative) = mapping.module().zip(mapping.relative(address.0))?;

@@ -1,20 +1,20 @@
-//! The compiled table: from an address to a rule.
+//! The compiled table, which maps addresses to rules.
 //!
 //! The layout is flat arrays of little-endian numbers without pointers, so that a program in the kernel can
-//! walk it too. A region is a range of code; its index has one entry for each 512 bytes, which is the number
-//! of the first row that begins in them. A row holds from its address up to the next row's.
+//! use it too. A region is a range of code. Its index has one entry for each 512 bytes, which is the number
+//! of the first row that begins in them. A row holds from its address up to the next row.
 
 use crate::rule::Rule;
 use nyquist_object::RelativeAddress;
 use std::collections::HashMap;
 
-/// How many bytes of code an entry of the index stands for.
+/// The bytes of code of an entry of the index.
 const BUCKET: u32 = 512;
 
-/// What compilers align functions to.
+/// The alignment of functions by compilers.
 const ALIGNMENT: u32 = 16;
 
-/// Code further apart than this is in regions of its own, so that the index does not grow with the gap.
+/// Code that is further apart than this is in separate regions, so that the index does not grow with the gap.
 const MAX_GAP: u32 = 1 << 20;
 
 /// Where a rule begins to hold.
@@ -95,14 +95,14 @@ impl Table {
     }
 }
 
-/// The rules of a table, each once.
+/// The distinct rules of a table.
 #[derive(Debug)]
 struct RuleSet {
     rules: Vec<Rule>,
-    /// The numbers of the rules, once there are more than a few. Hashed with a key, for a file could choose its rules so that others
-    /// collide.
+    /// The numbers of the rules, if there are more than a few. The hash has a random key, because a file
+    /// could choose rules that collide.
     numbers: HashMap<Rule, u16>,
-    /// Numbers given before, by a hash of the rule: nearly all rows use the same few rules.
+    /// Recently used numbers, by a hash of the rule, because nearly all rows use the same few rules.
     recent: Box<[(Rule, u16); RECENT]>,
 }
 
@@ -110,8 +110,8 @@ struct RuleSet {
 const UNCOVERED: u16 = 0;
 const SLOW: u16 = 1;
 const RECENT: usize = 512;
-/// So many rules are searched one by one. The table of a part of a module mostly has no more, and a map for
-/// each part costs more than the search.
+/// Up to this many rules are searched linearly. The table of a part of a module mostly has no more, and a map
+/// for each part costs more than the search.
 const FEW: usize = 64;
 
 impl RuleSet {
@@ -125,7 +125,7 @@ impl RuleSet {
         rule.hash(RECENT.ilog2())
     }
 
-    /// The number of a rule that was asked for not long ago.
+    /// The number of a rule that was used recently.
     #[inline]
     fn recent_number(&self, rule: Rule) -> Option<u16> {
         let (known, number) = self.recent[Self::slot(rule)];
@@ -142,7 +142,7 @@ impl RuleSet {
         number
     }
 
-    /// The number of the rule. Where there are more rules than numbers, further ones are evaluated in full.
+    /// The number of the rule. If there are more rules than numbers, further rules are evaluated in full.
     fn lookup(&mut self, rule: Rule) -> u16 {
         if let Some(number) = self.known_number(rule) {
             return number;
@@ -150,7 +150,7 @@ impl RuleSet {
         let Ok(number) = u16::try_from(self.rules.len()) else { return SLOW };
         self.rules.push(rule);
         if self.rules.len() > FEW {
-            // The first time, all that there are so far.
+            // The first time, this adds all existing rules.
             let known = self.numbers.len();
             self.numbers.extend(self.rules.iter().copied().skip(known).zip(known as u16..=number));
         }
@@ -165,14 +165,14 @@ impl RuleSet {
     }
 }
 
-/// Makes a table of rows in the order of their addresses.
+/// Builds a table from rows in the order of their addresses.
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     table: Table,
     rules: RuleSet,
     /// The number of the last row's rule.
     last_rule: u16,
-    /// Where the region that is under way begins.
+    /// Where the current region begins.
     start: u32,
     /// The first address after the buckets that have an entry in the index.
     indexed: u64,
@@ -191,7 +191,7 @@ impl TableBuilder {
         Self { table, rules: RuleSet::new(), last_rule: UNCOVERED, start: 0, indexed: 0, end: 0 }
     }
 
-    /// Begins a range of covered code, which is not before any that came before.
+    /// Begins a range of covered code, which must not be before an earlier one.
     pub(crate) fn begin(&mut self, start: u32) {
         let gap = start.saturating_sub(self.end);
         if self.table.regions.is_empty() || gap > MAX_GAP {
@@ -203,7 +203,7 @@ impl TableBuilder {
         }
     }
 
-    /// Says that `rule` holds from `address` on, which must not be before the last one.
+    /// Adds a row: `rule` holds from `address` on, which must not be before the last row.
     pub(crate) fn row(&mut self, address: u32, rule: Rule) {
         let rule = self.rules.number(rule);
         if rule != self.last_rule {
@@ -211,8 +211,8 @@ impl TableBuilder {
         }
     }
 
-    /// As [`TableBuilder::row`], where that takes nothing but a few numbers written to memory that is there. Says whether it
-    /// was done.
+    /// As [`TableBuilder::row`], if only a few numbers have to be written to allocated memory. Returns
+    /// whether the row was added.
     #[inline]
     pub(crate) fn try_row(&mut self, address: u32, rule: Rule) -> bool {
         let Some(rule) = self.rules.recent_number(rule) else { return false };
@@ -235,7 +235,7 @@ impl TableBuilder {
         true
     }
 
-    /// Ends the range of covered code before `end`.
+    /// Ends the range of covered code at `end`, exclusive.
     pub(crate) fn end(&mut self, end: u32) {
         self.end = end;
     }
@@ -337,7 +337,7 @@ mod tests {
         let mut rules = RuleSet::new();
         let operands = || (0..u16::MAX).map(|number| 8 * (i32::from(number) + 1));
         let numbers: Vec<u16> = operands().map(|operand| rules.number(rule(operand))).collect();
-        // Two numbers are taken, and for two rules there is none left.
+        // Two numbers are reserved, so two rules get none.
         let expected: Vec<u16> = (2..u16::MAX).chain([u16::MAX, SLOW]).collect();
         assert_eq!(numbers, expected);
         assert_eq!(operands().map(|operand| rules.number(rule(operand))).collect::<Vec<_>>(), numbers);

@@ -1,4 +1,4 @@
-//! What is known of a module's code that no unwind information covers: its instructions, and what they say when they are followed.
+//! A module's code without unwind information: its instructions, and the rules that are derived from them.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,47 +10,49 @@ use nyquist_object::{ByteSource, Elf, FileOffset};
 use crate::code::{CodeRange, UncoveredCode, code_ranges, linkage_tables, live_code, part_at, read_gap};
 use crate::followed::Followed;
 
-/// How many small gaps are read one by one before all uncovered code is read, which takes about as long as some thousands of them.
+/// How many small gaps are read one by one before all uncovered code is read. Reading all of it takes about
+/// as long as reading some thousands of gaps.
 const MOST_SMALL_GAPS: u32 = 1000;
 
-/// Uncovered code, which may be read when a walk first comes to some. A large library has gaps everywhere, and
-/// most are never needed.
+/// Uncovered code, which may be read when a walk first needs some. A large library has gaps everywhere, and
+/// most of them are never needed.
 #[derive(Default)]
 pub(crate) struct Uncovered {
     known: OnceLock<Known>,
     later: Option<Box<dyn Later + Send + Sync>>,
-    /// Where code is that is read later, by address.
+    /// The ranges of code that is read later, by address.
     code: Vec<CodeRange>,
-    /// Where the program begins, of one that is read later.
+    /// The entry point of a program that is read later.
     entry: Option<u32>,
     /// How many small gaps were read one by one.
     small_gaps: AtomicU32,
-    /// Where tables of jumps to other modules are, by address. Each of these is a function of its own, known by
-    /// the instructions at hand, and every recording comes to some.
+    /// The ranges of tables of jumps to other modules, by address. Each jump is a separate function, whose
+    /// rule is known from its few instructions. Every recording needs some of them.
     linkage: Vec<Range<u32>>,
     linkage_code: OnceLock<UncoveredCode>,
 }
 
-/// Nothing can be said of a gap alone, or it takes less time by now to read all uncovered code.
+/// All uncovered code has to be read, because a gap cannot be handled alone, or because reading everything is
+/// faster by now.
 #[derive(Debug)]
 pub(crate) struct TakesAll;
 
-/// What was read.
+/// The uncovered code that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) code: UncoveredCode,
     pub(crate) followed: Followed,
 }
 
-/// How what was not read yet is read.
+/// Reads uncovered code later.
 trait Later {
-    /// Reads what is not in the ranges, which are in order.
+    /// Reads the code outside of these ranges, which are in order.
     fn known(&self, covered: &[Range<u32>]) -> Known;
 
     /// Reads the tables of jumps to other modules.
     fn linkage_code(&self) -> UncoveredCode;
 
-    /// Reads a gap, if there are any instructions.
+    /// Reads a gap, if it has any instructions.
     fn gap(&self, gap: &CodeRange) -> Option<Vec<u8>>;
 }
 
@@ -69,7 +71,7 @@ impl<S: ByteSource> Later for Arc<Elf<S>> {
 }
 
 impl Known {
-    /// Reads what of a file's code is not in `covered`, and follows it.
+    /// Reads the code of a file that is not in `covered`, and follows it.
     fn read<S: ByteSource, D: ByteSource>(
         elf: &Elf<S>,
         debug: Option<&Elf<D>>,
@@ -87,7 +89,7 @@ fn read_linkage<S: ByteSource>(elf: &Elf<S>) -> UncoveredCode {
 }
 
 impl Uncovered {
-    /// Instructions that are known, and not followed.
+    /// Code whose instructions are known, but are not followed.
     pub(crate) fn of(code: UncoveredCode) -> Self {
         let known = Known { code, followed: Followed::default() };
         Self { known: known.into(), ..Self::default() }
@@ -107,7 +109,7 @@ impl Uncovered {
         }
     }
 
-    /// A file's, which is read when a walk comes to it.
+    /// The uncovered code of a file, which is read when a walk needs it.
     pub(crate) fn later<S: ByteSource + Send + Sync + 'static>(elf: Arc<Elf<S>>) -> Self {
         let code = live_code(&elf, &code_ranges(&elf));
         let linkage = ranges_of(&linkage_tables(&elf));
@@ -116,35 +118,35 @@ impl Uncovered {
         Self { code, entry, linkage, later: Some(Box::new(elf)), ..Self::default() }
     }
 
-    /// What is known. If nothing was read so far, `covered` says which code to leave out.
+    /// The uncovered code. If it was not read so far, `covered` returns the code to leave out.
     pub(crate) fn get(&self, covered: impl FnOnce() -> Vec<Range<u32>>) -> &Known {
         self.known
             .get_or_init(|| self.later.as_ref().map(|later| later.known(&covered())).unwrap_or_default())
     }
 
-    /// What was read, if it was.
+    /// The uncovered code, if it was read.
     pub(crate) fn known(&self) -> Option<&Known> {
         self.known.get()
     }
 
-    /// Whether nothing was read so far, and there is no code at a relative address or up to it. Walks that guess ask about any number
-    /// on the stack.
+    /// Whether no code was read so far, and none is at a relative address or ends there. This is checked
+    /// because guessing walks look up arbitrary numbers on the stack.
     pub(crate) fn is_elsewhere(&self, address: u32) -> bool {
         let holds = |Range { start, end }: &Range<u32>| *start <= address && address <= *end;
         self.known().is_none() && !self.code.iter().any(|code| holds(&code.range))
     }
 
-    /// The stretch of code that a relative address is in, of what is read later.
+    /// The range of code that is read later and that contains a relative address.
     pub(crate) fn stretch_at(&self, address: u32) -> Option<&Range<u32>> {
         part_at(&self.code, address).map(|stretch| &stretch.range)
     }
 
-    /// Where the program begins, of one that is read later.
+    /// The entry point of a program that is read later.
     pub(crate) fn entry(&self) -> Option<u32> {
         self.entry
     }
 
-    /// Reads a small gap in one stretch of code, if there are any instructions.
+    /// Reads a small gap in one range of code, if it has any instructions.
     pub(crate) fn small_gap(&self, gap: &Range<u32>) -> Result<Option<Vec<u8>>, TakesAll> {
         if self.small_gaps.fetch_add(1, Ordering::Relaxed) >= MOST_SMALL_GAPS {
             return Err(TakesAll);

@@ -14,10 +14,10 @@ use nyquist_object::{Avma, RelativeAddress};
 /// The most frames that a walk yields.
 pub const MAX_FRAMES: usize = 16_384;
 
-/// How much of a function's beginning is read at most to find its frame pointer.
+/// The most bytes of a function's beginning that are read to find its frame pointer.
 const LONGEST_PROLOGUE: usize = 128;
 
-/// Walks stacks. Each thread that walks has one of its own. Shared data is only read.
+/// Walks stacks. Each thread that walks stacks has its own unwinder. Shared data is only read.
 #[derive(Debug)]
 pub struct Unwinder {
     cache: RuleCache,
@@ -51,12 +51,12 @@ impl Unwinder {
         Self { cache: RuleCache::new(), evaluator: Evaluator::new() }
     }
 
-    /// Hands the addresses of the stack's frames to `frames`, innermost first, and says whether the outermost
-    /// was reached.
+    /// Passes the addresses of the stack's frames to `frames`, innermost first, and returns whether the
+    /// outermost frame was reached.
     ///
-    /// The first one is the instruction pointer. Always ends, after [`MAX_FRAMES`] frames at the latest; reads no memory but
-    /// through `memory`. Allocates nothing and locks nothing, but where code of a module is met first whose tables are compiled then:
-    /// [`Module::tables`] compiles them beforehand.
+    /// The first one is the instruction pointer. A walk always ends, after at most [`MAX_FRAMES`] frames. It
+    /// reads memory only through `memory`. It neither allocates nor locks, except when it first needs a part
+    /// of a module whose tables are not compiled yet. [`Module::tables`] compiles them beforehand.
     pub fn walk<M: StackMemory>(
         &mut self,
         space: &AddressSpace,
@@ -105,7 +105,7 @@ impl Unwinder {
             other_stack: false,
             between: None,
         };
-        // A frame more can come without a step.
+        // One more frame can come without a step.
         for _ in usize::from(A::KEEPS_RETURN_ADDRESS)..MAX_FRAMES {
             let step = walk.step(frame);
             frames(walk.address_of(&frame));
@@ -123,29 +123,29 @@ impl Unwinder {
     }
 }
 
-/// A walk under way.
+/// The state of a walk.
 struct Walk<'a, A: Architecture, M> {
     unwinder: &'a mut Unwinder,
     mappings: &'a [Mapping],
     /// The mapping of the last frame's code, which is often the next frame's too.
     mapping: Option<&'a Mapping>,
     memory: &'a M,
-    /// The bits of a return address that are an address.
+    /// The bits of a return address that are the address.
     address_bits: u64,
-    /// The last frame of which all registers are known that can be, and whether it was interrupted. Most steps
-    /// follow three registers only; where a row needs others, the walk is repeated from here with all of them.
+    /// The last frame with all registers that can be known, and whether it was interrupted. Most steps only
+    /// track three registers. If a row needs others, the walk is repeated from here with all registers.
     base: (FullRegisters<A>, bool),
     steps_since_base: usize,
-    /// Whether the frame at hand is at the beginning of its function, where nothing has called anything yet.
+    /// Whether the current frame is at the beginning of its function, which has made no call yet.
     begins: bool,
-    /// Whether a signal handler had a stack of its own, and that of the interrupted code is not there.
+    /// Whether a signal handler had its own stack, and the stack of the interrupted code is not available.
     other_stack: bool,
-    /// The caller of the frame at hand, where that is known without where it is in its code.
+    /// The function that called the current frame, if only its start is known, and not the address within it.
     between: Option<Avma>,
 }
 
 impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
-    /// The address of a frame of which the caller was looked for.
+    /// The address of a frame whose caller was looked for.
     #[inline]
     fn address_of(&mut self, frame: &Frame<A>) -> FrameAddress {
         let begins = std::mem::take(&mut self.begins);
@@ -164,8 +164,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         Ok(next)
     }
 
-    /// The same where more is needed than a rule and a few registers. The frame is given by value: the hot loop keeps it in
-    /// registers as long as nothing refers to it.
+    /// The same if a step needs more than a rule and a few registers. The frame is passed by value, because
+    /// the hot loop keeps it in registers as long as nothing refers to it.
     #[cold]
     fn rare_step(&mut self, rule: Rule, frame: Frame<A>) -> Result<Frame<A>, Stop> {
         self.any_step(rule, &frame).map_err(|stop| match stop {
@@ -202,12 +202,13 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         Ok(next)
     }
 
-    /// Whether a signal was handled on the thread's stack for signals, and that of the interrupted code is elsewhere and not there.
+    /// Whether a signal was handled on the thread's signal stack, and the stack of the interrupted code is
+    /// another one that is not available.
     fn leaves_stack(&self, handler: &Frame<A>, interrupted: &Frame<A>) -> bool {
         let word = |index: u64| {
             self.memory.read_u64(Avma(handler.sp.wrapping_add(A::SIGNAL_STACK).wrapping_add(8 * index)))
         };
-        // The second word is the flags (`stack_t`).
+        // The second word contains the flags (`stack_t`).
         let (Some(start), Some(len)) = (word(0), word(2)) else { return false };
         let holds = |sp: u64| sp.checked_sub(start).is_some_and(|offset| offset < len);
         holds(handler.sp) && !holds(interrupted.sp) && self.memory.read_u64(Avma(interrupted.sp)).is_none()
@@ -237,7 +238,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         if next.ip == 0 {
             return Err(Stop::NoCaller);
         }
-        // The first frame, and one that a signal interrupted, may be switching stacks.
+        // The first frame, and frames that a signal interrupted, may be switching stacks.
         if next.sp <= frame.sp && !frame.interrupted && !next.interrupted {
             return Err(Reason::NotAdvancing.into());
         }
@@ -248,7 +249,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         Ok(())
     }
 
-    /// What the end of a walk means at its last frame. That is given by value, as to [`Walk::rare_step`].
+    /// The meaning of the end of a walk at its last frame. The frame is passed by value, as to
+    /// [`Walk::rare_step`].
     #[cold]
     fn end(&self, stop: Stop, frame: Frame<A>) -> WalkEnd {
         match stop {
@@ -258,16 +260,17 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         }
     }
 
-    /// Whether a frame returns to the beginning of a function that no call can return to. Its return address was put there by
-    /// hand, at the bottom of a stack: by `makecontext`, which makes `__start_context` the caller of a coroutine's function.
+    /// Whether a frame is at the beginning of a function to which no call can return. The address was put at
+    /// the bottom of a stack by hand, as by `makecontext`, which makes `__start_context` the caller of a
+    /// coroutine's function.
     fn is_bottom(&self, frame: &Frame<A>) -> bool {
         let mapping = find(self.mappings, frame.ip).filter(|_| !frame.interrupted);
         let place = mapping.and_then(|mapping| mapping.module().zip(mapping.relative(frame.ip)));
         place.is_some_and(|(module, address)| module.begins_apart(address))
     }
 
-    /// The rule of a frame that no unwind information describes: by the instructions at hand, or by the frame
-    /// pointer. What it leads to has been looked at, and is plausible.
+    /// The rule of a frame that no unwind information describes, by its instructions or by the frame pointer.
+    /// The place that the rule leads to has been checked, and is plausible.
     #[cold]
     fn guess(&self, frame: &Frame<A>) -> Result<Rule, Reason> {
         let code = self.uncovered_code(frame.ip);
@@ -281,7 +284,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         let leads = |rule: &Rule| self.leads_to_call(*rule, frame);
         let known = self.rule_at_hand(code.as_ref(), frame);
         let alone = || code.as_ref().and_then(|code| Self::rule_alone(code, frame));
-        // Nothing more is read for a gap whose own instructions are enough.
+        // If the gap's own instructions are enough, no more code is read for it.
         if code.as_ref().is_some_and(|code| code.extent == Extent::LoneGap)
             && let Some(rule) = alone().filter(leads).or_else(|| known.filter(leads))
         {
@@ -301,25 +304,25 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         self.guess_by_convention(frame)
     }
 
-    /// The rule for uncovered code by the instructions that a thread comes to next.
+    /// The rule for uncovered code by the next instructions of the thread.
     fn rule_at_hand(&self, code: Option<&CodeAround<'_>>, frame: &Frame<A>) -> Option<Rule> {
         match code {
-            // What a caller's return address is in, where not in memory, is not known.
+            // If a caller's return address is not in memory, the register that holds it is not known.
             Some(code) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => A::rule_at(&code.code, code.at),
-            // A call to where no code is has done nothing yet but push its return address.
+            // A call to an address without code has only stored its return address.
             None if frame.interrupted && find(self.mappings, frame.ip).is_none() => Some(A::CALLED),
             _ => None,
         }
     }
 
-    /// The rule of a frame without instructions: by the common convention of compilers.
+    /// The rule of a frame whose instructions are not known, by the common convention of compilers.
     fn guess_by_convention(&self, frame: &Frame<A>) -> Result<Rule, Reason> {
         if frame.interrupted {
             if self.is_leaf_by_convention(frame.ip) && self.leads_to_call(A::CALLED, frame) {
                 return Ok(A::CALLED);
             }
         } else if frame.fp == 0 {
-            // The deepest frame is marked by a frame pointer of zero (System V ABI for AMD64, section 3.4.1).
+            // A frame pointer of zero marks the outermost frame (System V ABI for AMD64, section 3.4.1).
             return Ok(Rule::END);
         }
         let plausible = frame.fp >= frame.sp && frame.fp.is_multiple_of(8);
@@ -329,7 +332,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         Err(Reason::NoUnwindInfo)
     }
 
-    /// The rule for code in a small gap, by all of it that its beginning leads to.
+    /// The rule for code in a small gap, by following all code from its beginning.
     fn rule_alone(gap: &CodeAround<'_>, frame: &Frame<A>) -> Option<Rule> {
         // A call can be the last instruction of its function.
         let lookup = gap.at.checked_sub(usize::from(!frame.interrupted))?;
@@ -343,20 +346,21 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         place.map_or(Rule::UNCOVERED, |(module, address)| module.followed_rule(address))
     }
 
-    /// Whether code that nothing describes neither calls nor moves the stack pointer, as Windows requires of it ("x64
-    /// exception handling", "Unwind data for exception handling"; "ARM64 exception handling", ".pdata records").
+    /// Whether undescribed code neither calls nor moves the stack pointer, as Windows requires ("x64
+    /// exception handling", "Unwind data for exception handling"; "ARM64 exception handling", ".pdata
+    /// records").
     fn is_leaf_by_convention(&self, address: u64) -> bool {
         find(self.mappings, address).and_then(Mapping::module).is_some_and(|module| module.pe().is_some())
     }
 
-    /// Whether the rule leads to a place that a call returns to, or to the end of the stack.
+    /// Whether the rule leads to a return address after a call, or to the end of the stack.
     fn leads_to_call(&self, rule: Rule, frame: &Frame<A>) -> bool {
         let next = A::apply(rule, frame, self.memory, self.address_bits);
         next.is_ok_and(|next| next.ip == 0 || self.may_return_to(next.ip))
     }
 
-    /// Whether an address can be where a call returns to: in code, and after a call where the instructions are
-    /// known.
+    /// Whether an address can be a return address. It must be in code, and follow a call if the instructions
+    /// are known.
     fn may_return_to(&self, address: u64) -> bool {
         let Some(mapping) = find(self.mappings, address.wrapping_sub(1)) else { return false };
         let Some((module, lookup)) = mapping.module().zip(mapping.relative(address.wrapping_sub(1))) else {
@@ -375,7 +379,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         mapping.module()?.uncovered_around(relative.0)
     }
 
-    /// A step that has failed for a reason: where that was an unknown register, what was in it is looked for.
+    /// Retries a step that has failed. If the reason was an unknown register, its value is looked for.
     #[cold]
     fn apply_with_found_register(
         &mut self,
@@ -404,8 +408,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         Ok(next)
     }
 
-    /// The frame pointer of a function that is making a call, by the instructions at its beginning: they say how far
-    /// above the stack pointer it is.
+    /// The frame pointer of a function that is making a call, derived from the instructions at its beginning.
+    /// They show its distance from the stack pointer.
     fn find_frame_pointer(&mut self, frame: &Frame<A>) -> Option<u64> {
         let lookup = frame.lookup();
         let (module, address) = self.module_at(lookup)?;
@@ -417,7 +421,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         Some(frame.sp.wrapping_add(distance))
     }
 
-    /// A step for which all registers matter.
+    /// A step that needs all registers.
     #[cold]
     fn step_with_all_registers(&mut self) -> Result<Frame<A>, Stop> {
         let (mut registers, mut interrupted) = self.base;
@@ -427,15 +431,15 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         self.rebase(registers, interrupted)
     }
 
-    /// Makes a frame whose registers are known the one to repeat the walk from.
+    /// Makes a frame with known registers the base from which the walk is repeated.
     fn rebase(&mut self, registers: FullRegisters<A>, interrupted: bool) -> Result<Frame<A>, Stop> {
         self.base = (registers, interrupted);
         self.steps_since_base = 0;
         Ok(Frame::of(&registers, interrupted)?)
     }
 
-    /// A step with all registers; those that it cannot restore are not known in the caller. Also says whether
-    /// the caller was interrupted.
+    /// A step with all registers. Registers that it cannot restore are unknown in the caller. Also returns
+    /// whether the caller was interrupted.
     fn full_step(
         &mut self,
         registers: &FullRegisters<A>,
@@ -470,7 +474,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         }
     }
 
-    /// Registers whose instruction pointer was read from where a function has stored it, maybe signed.
+    /// Removes the signature from the instruction pointer of registers, which may have been read from memory
+    /// with a signature.
     fn without_signature(&self, mut registers: FullRegisters<A>) -> FullRegisters<A> {
         let ip = registers.get(A::INSTRUCTION_POINTER).map(|ip| ip & self.address_bits);
         registers.set(A::INSTRUCTION_POINTER, ip);

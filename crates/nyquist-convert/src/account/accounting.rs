@@ -83,7 +83,7 @@ impl Accounting {
             SampleState::Running { .. } => thread.unsampled.take_nearest(self.interval),
             _ => 0,
         };
-        // A thread that has hardly run waits for a CPU, whatever it seemed to do.
+        // The thread has hardly run, so it waits for a CPU, even if it seemed to run.
         let weight = if on_cpu > 0 { on_cpu } else { thread.waited.take_nearest(self.interval) };
         (weight > 0).then(|| Share {
             weight,
@@ -97,7 +97,7 @@ impl Accounting {
         })
     }
 
-    /// The share of a sample that its thread's own clock has triggered.
+    /// The share of a sample that the clock of its own thread has triggered.
     fn clocked_share(&self, thread: &mut Thread, sample: &Sample, used: u64) -> Share {
         let (interval, period) = (self.interval, sample.period_ns.max(1));
         let activity = Activity::Ran;
@@ -113,13 +113,14 @@ impl Accounting {
         Share { weight, cpu_delta: used.saturating_sub(shown), activity, not_permitted }
     }
 
-    /// The thread's whole intervals without a sample, which it spent in the kernel where that may not be sampled.
+    /// The thread's whole intervals without a sample. It spent them in the kernel, if the kernel may not be
+    /// sampled.
     pub(crate) fn take_not_permitted(&self, thread: &mut Thread) -> u32 {
         if self.kernel_permitted { 0 } else { thread.unsampled.take_intervals(self.interval) }
     }
 
-    /// A thread has ended, and has used so much in all. Its time since its last sample was never sampled.
-    /// Returns the number of intervals of that time whose records were lost.
+    /// Accounts for the end of a thread, given the CPU time that it used in all. Its time since its last
+    /// sample was never sampled. Returns the number of intervals of that time whose records were lost.
     pub(crate) fn used_at_end(
         &mut self,
         thread: &mut Thread,
@@ -132,7 +133,8 @@ impl Accounting {
         lost
     }
 
-    /// A thread has ended: the intervals that it and others of its program have left over.
+    /// Accounts for the end of a thread. Returns the whole intervals that it and other ended threads of its
+    /// program have left over.
     pub(crate) fn settle(&mut self, process: &mut Process, tid: Tid, now: Timestamp) -> u32 {
         let program = std::mem::take(&mut process.name);
         let left = &mut process.thread(tid, now).unsampled;
@@ -141,13 +143,14 @@ impl Accounting {
         intervals
     }
 
-    /// The intervals that a thread has waited, after so many more nanoseconds, which no sample stands for.
+    /// Adds nanoseconds of waiting. Returns the intervals of the thread's waiting that no sample stands for.
     pub(crate) fn waited(&self, thread: &mut Thread, waited_ns: u64) -> u32 {
         thread.waited.add(waited_ns);
         thread.waited.take_nearest(self.interval)
     }
 
-    /// The intervals of all CPU time, as the source has counted it, beyond those of which samples are shown.
+    /// The intervals of all CPU time that the source has counted, less those that have samples in the
+    /// profile.
     pub(crate) fn rest(&self, shown: u64) -> Option<u32> {
         let rest = (self.losses.cpu_time_ns() / self.interval).saturating_sub(shown);
         u32::try_from(rest).ok().filter(|rest| *rest > 0)

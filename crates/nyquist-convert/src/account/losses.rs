@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 pub(crate) struct Losses {
     /// How many records each CPU has lost.
     on_cpus: BTreeMap<Option<u32>, Lost>,
-    /// When each CPU had its last sample. Its losses since then are later than that.
+    /// The time of each CPU's last sample. Losses that it reports after that happened later.
     last_samples: FxHashMap<u32, Timestamp>,
-    /// Since when each CPU takes no samples.
+    /// The time since which each CPU has taken no samples.
     pauses: BTreeMap<Option<u32>, Timestamp>,
     /// The CPU time of everything that was recorded, in nanoseconds, if the source itself counts it.
     cpu_time_ns: u64,
@@ -24,18 +24,17 @@ pub(crate) struct Losses {
 struct Lost {
     /// The sum of the loss records.
     reported: u64,
-    /// As the source itself has counted in all, where it does.
+    /// The total that the source itself has counted, if it counts.
     counted: u64,
-    /// How many of the reported ones have not become time of a thread.
+    /// How many of the reported records are not yet accounted for as time of a thread.
     unshown: u64,
     /// The time of the last loss record.
     until: Timestamp,
 }
 
 impl Losses {
-    /// Takes as many of a CPU's lost records as a thread's time without a sample stands for: the nearest
-    /// number of intervals. A thread can have lost them only if its last record is older than the loss
-    /// record.
+    /// Takes as many of a CPU's lost records as fit a thread's time without a sample: the nearest number of
+    /// intervals. A thread can have lost them only if its last record is older than the loss record.
     pub(crate) fn take_intervals(&mut self, cpu: Option<u32>, used: Used, interval_ns: u64) -> u32 {
         let Some(lost) = self.on_cpus.get_mut(&cpu).filter(|lost| used.since < lost.until) else { return 0 };
         let due = used.ns.saturating_add(interval_ns / 2) / interval_ns;
@@ -44,7 +43,7 @@ impl Losses {
         taken
     }
 
-    /// The dropped records for which there was no loss record at the time, by CPU.
+    /// The dropped records that no loss record has reported yet, by CPU.
     fn unreported(&self) -> BTreeMap<Option<u32>, u64> {
         let rest = |lost: &Lost| lost.counted.saturating_sub(lost.reported);
         let mut unreported: BTreeMap<_, _> =
@@ -61,14 +60,14 @@ impl Losses {
         unreported
     }
 
-    /// A CPU has a sample, of any thread.
+    /// Notes that a CPU has a sample, of any thread.
     pub(crate) fn note_sampled(&mut self, now: Timestamp, cpu: Option<u32>) {
         if let Some(cpu) = cpu {
             self.last_samples.insert(cpu, now);
         }
     }
 
-    /// Records were dropped since the CPU's last sample.
+    /// Notes that records were dropped since the CPU's last sample.
     pub(crate) fn lose(&mut self, now: Timestamp, cpu: Option<u32>, records: u64) -> Gap {
         let lost = self.on_cpus.entry(cpu).or_default();
         lost.reported = lost.reported.saturating_add(records);
@@ -82,7 +81,7 @@ impl Losses {
         Gap { start, end, cpu, records: Some(records) }
     }
 
-    /// One of the source's counters says how much it has dropped in all.
+    /// Notes a total of dropped records from one of the source's counters.
     pub(crate) fn count(&mut self, cpu: Option<u32>, records: u64) {
         let lost = self.on_cpus.entry(cpu).or_default();
         lost.counted = lost.counted.saturating_add(records);
@@ -109,8 +108,8 @@ impl Losses {
         Some(Gap { start: Some(start), end: now, cpu, records: None })
     }
 
-    /// Ends all pauses with the recording, and returns the losses without a loss record: the last ones have
-    /// none.
+    /// Ends all pauses at the end of the recording. Returns the losses without a loss record, because the
+    /// last losses have none.
     pub(crate) fn end(&mut self, end: Timestamp) -> Vec<Gap> {
         let pauses = std::mem::take(&mut self.pauses).into_iter();
         let pauses = pauses.map(|(cpu, start)| Gap { start: Some(start), end, cpu, records: None });

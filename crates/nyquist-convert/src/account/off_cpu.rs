@@ -14,14 +14,14 @@ pub(crate) struct OffCpuInterval {
     pub(crate) cause: Cause,
     /// Where it waits, as far as that is known.
     pub(crate) stack: Option<StackId>,
-    /// The kernel's part of that, innermost first, where the switch was recorded with it.
+    /// The kernel's part of that stack, innermost first, if the switch was recorded with it.
     pub(crate) kernel_stack: Vec<Avma>,
     /// What made the thread ready to run again.
     pub(crate) waker: Option<Waker>,
 }
 
 impl OffCpuInterval {
-    /// A time off the CPU of which only the cause is known.
+    /// An interval off the CPU of which only the cause is known.
     pub(crate) fn new(pid: Pid, since: Timestamp, cause: Cause) -> Self {
         Self { pid, since, cause, stack: None, kernel_stack: Vec::new(), waker: None }
     }
@@ -32,7 +32,7 @@ impl OffCpuInterval {
 pub(crate) struct Waker {
     /// When.
     pub(crate) at: Timestamp,
-    /// The thread that did, and where it was; `None` for an interrupt.
+    /// The thread that woke it, and its stack then; `None` for an interrupt.
     pub(crate) thread: Option<((Pid, Tid), Option<StackId>)>,
     /// Its name and number.
     pub(crate) label: Arc<str>,
@@ -41,7 +41,7 @@ pub(crate) struct Waker {
 /// Why a thread is off the CPU.
 #[derive(Clone, Debug)]
 pub(crate) enum Cause {
-    /// It has left its CPU where its stack says.
+    /// It has left its CPU at the place that its stack shows.
     AtStack,
     /// Others had the CPU.
     Preempted,
@@ -51,11 +51,11 @@ pub(crate) enum Cause {
     Seen { reason: WaitReason, object: Option<Arc<str>>, holder: Option<Arc<str>>, chance: Chance },
 }
 
-/// How a wait came to be seen, which determines the waits that it stands for.
+/// How a wait was observed. This determines which other waits it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chance {
-    /// A look from outside saw it, so many nanoseconds after the look before. Each moment of short waits is seen
-    /// with the same probability.
+    /// A look from outside saw it, `before_ns` nanoseconds after the previous look. Each moment of short
+    /// waits is seen with the same probability.
     Look { before_ns: u64 },
     /// The switch was recorded. Each wait is seen with the same probability.
     Switch,
@@ -77,7 +77,7 @@ impl UnseenWaits {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Takes out the time for which a wait of that length stands that was seen, in nanoseconds.
+    /// Takes out the time, in nanoseconds, that a seen wait of this length stands for.
     pub(crate) fn take_share(&mut self, chance: Chance, length_ns: u64) -> u64 {
         let share = match chance {
             Chance::Look { before_ns } if length_ns < before_ns.saturating_mul(2) => self.ns,
@@ -98,11 +98,11 @@ pub(crate) struct LeavingStack {
     pub(crate) kernel_stack: Vec<Avma>,
 }
 
-/// How long a thread takes at most from the stack of a switch to the switch, in nanoseconds.
+/// The longest time between the record of a switch's stack and the switch itself, in nanoseconds.
 const LONGEST_SWITCH_NS: u64 = 1_000_000;
 
 impl Cause {
-    /// The innermost function of its stack, where it has one for that.
+    /// The innermost function of the wait's stack, if the cause has a function.
     pub(crate) fn label(&self) -> Option<String> {
         match self {
             Self::AtStack => None,
@@ -112,7 +112,7 @@ impl Cause {
         }
     }
 
-    /// The reason in a word or two, then the object and the thread that held it.
+    /// The reason in one or two words, then the object and the thread that held it.
     pub(crate) fn texts(&self) -> (&'static str, [Option<&Arc<str>>; 2]) {
         match self {
             Self::AtStack | Self::NotSeen => ("not seen", [None; 2]),
@@ -137,7 +137,7 @@ pub(crate) struct OffCpuIntervals {
     waiting: FxHashMap<Tid, OffCpuInterval>,
     /// The threads that are about to leave their CPU.
     leaving: FxHashMap<Tid, LeavingStack>,
-    /// The threads that were seen on a CPU, or to leave one.
+    /// The threads that were seen on a CPU, or were seen to leave one.
     known: FxHashSet<Tid>,
 }
 
@@ -148,8 +148,8 @@ impl OffCpuIntervals {
         self.waiting.insert(tid, wait);
     }
 
-    /// A thread's current time off the CPU. It began `since` if the thread was never seen on a CPU. `None` if
-    /// the thread was on a CPU at its last event.
+    /// A thread's current interval off the CPU. It began at `since` if the thread was never seen on a CPU.
+    /// `None` if the thread was on a CPU at its last event.
     pub(crate) fn get_mut(
         &mut self,
         (pid, tid): (Pid, Tid),
@@ -161,7 +161,7 @@ impl OffCpuIntervals {
         self.waiting.get_mut(&tid)
     }
 
-    /// A thread's time off the CPU, if it is known to be off it.
+    /// A thread's interval off the CPU, if the thread is known to be off the CPU.
     pub(crate) fn current_mut(&mut self, tid: Tid) -> Option<&mut OffCpuInterval> {
         self.waiting.get_mut(&tid)
     }
@@ -171,7 +171,7 @@ impl OffCpuIntervals {
         self.leaving.insert(tid, leaving);
     }
 
-    /// The stacks of threads that are about to leave their CPU are not known any more.
+    /// Forgets the stacks of threads that are about to leave their CPU.
     pub(crate) fn forget_leaving(&mut self) {
         self.leaving.clear();
     }
@@ -187,12 +187,12 @@ impl OffCpuIntervals {
         self.waiting.remove(&tid)
     }
 
-    /// The same for a thread whose arrival may be its first event.
+    /// Notes that a thread came to a CPU, which may be its first event.
     pub(crate) fn arrive(&mut self, tid: Tid) {
         self.known.insert(tid);
     }
 
-    /// A thread has ended: one of its number that comes later is another one.
+    /// Forgets a thread that has ended, because a later thread with its number is another one.
     pub(crate) fn forget(&mut self, tid: Tid) {
         self.known.remove(&tid);
         self.leaving.remove(&tid);

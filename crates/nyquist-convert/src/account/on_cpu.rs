@@ -27,7 +27,7 @@ pub(crate) enum Began {
 }
 
 impl OnCpu {
-    /// A thread comes to a CPU. Events of several recorded threads may all report it.
+    /// Notes that a thread comes to a CPU. Events of several recorded threads may all report it.
     pub(crate) fn arrive(&mut self, cpu: u32, tid: Tid, now: Timestamp) {
         self.seen.insert(tid);
         if self.stays.get(&cpu).is_none_or(|stay| stay.tid != tid) {
@@ -35,7 +35,7 @@ impl OnCpu {
         }
     }
 
-    /// A thread leaves a CPU; `None` where it is not known to have been there.
+    /// Notes that a thread leaves a CPU. Returns `None` if the thread is not known to have been there.
     pub(crate) fn leave(&mut self, cpu: u32, tid: Tid) -> Option<Began> {
         let is_new = self.seen.insert(tid);
         match self.stays.get(&cpu) {
@@ -44,12 +44,12 @@ impl OnCpu {
         }
     }
 
-    /// A thread is born: one of its number that was seen before was another one.
+    /// Forgets a thread's number when a new thread gets it, because the earlier thread was another one.
     pub(crate) fn forget(&mut self, tid: Tid) {
         self.seen.remove(&tid);
     }
 
-    /// Ends all stays, in the order of the CPUs.
+    /// Ends all stays, and returns them in the order of the CPUs.
     pub(crate) fn leave_all(&mut self) -> Vec<(u32, Tid, Timestamp)> {
         let mut stays: Vec<_> = self.stays.drain().map(|(cpu, stay)| (cpu, stay.tid, stay.since)).collect();
         stays.sort_unstable_by_key(|(cpu, ..)| *cpu);

@@ -1,8 +1,8 @@
 //! CPU time for which there is no sample yet, and how it becomes weights.
 //!
-//! A clock samples a thread once an interval, but a thread that sleeps and wakes, or that ends before its first
-//! sample, uses time for which no sample came. Where the source knows how much, it is made up for, so that
-//! weights add up to CPU time.
+//! A clock samples a thread once an interval, but a thread that sleeps and wakes, or that ends before its
+//! first sample, uses time for which no sample came. If the source knows how much, the weights of samples
+//! make up for it, so that they add up to the CPU time.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +13,7 @@ pub(crate) struct CpuTimeRemainder(i64);
 
 impl CpuTimeRemainder {
     /// The weight of a sample after `used_ns` of CPU time: the nearest number of intervals, and at least one,
-    /// because the sample is there.
+    /// because the sample exists.
     pub(crate) fn weigh(&mut self, used_ns: u64, interval_ns: u64) -> u32 {
         self.add(used_ns);
         let interval = signed(interval_ns.max(1));
@@ -28,7 +28,7 @@ impl CpuTimeRemainder {
         self.0 = self.0.saturating_add(signed(unsampled_ns));
     }
 
-    /// Takes out time that is shown otherwise.
+    /// Takes out time that the profile shows in another way.
     pub(crate) fn take_out(&mut self, shown_ns: u64) {
         self.0 = self.0.saturating_sub(signed(shown_ns));
     }
@@ -63,8 +63,7 @@ pub(crate) struct ProgramRemainders {
 }
 
 impl ProgramRemainders {
-    /// Adds the remainder of a thread of the program, and takes out the whole intervals that there are by
-    /// now.
+    /// Adds the remainder of a thread of the program, and takes out the whole intervals that it completes.
     pub(crate) fn settle(&mut self, program: &str, left: &mut CpuTimeRemainder, interval_ns: u64) -> u32 {
         let left = std::mem::take(left);
         let balance = match self.by_program.get_mut(program) {

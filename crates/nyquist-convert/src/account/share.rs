@@ -16,8 +16,8 @@ pub(crate) struct Share {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
     Ran,
-    /// It waited for something to happen, of a kind that may be known.
+    /// It waited for something, whose kind may be known.
     Waited(Option<WaitReason>),
-    /// It waited for a CPU alone, in the middle of its code.
+    /// It waited only for a CPU, in the middle of its code.
     Runnable,
 }

@@ -1,4 +1,4 @@
-//! Counters of the way from events to a profile.
+//! Counters of the conversion of events to a profile.
 
 use crate::unwind::deep_stacks::incomplete::IncompleteCounts;
 
@@ -15,9 +15,10 @@ pub struct Statistics {
     pub truncated: u64,
     /// Samples whose stack reaches its root only because its outer part was read from the running program's memory.
     pub completed: u64,
-    /// Samples whose stack was cut and could not be completed, by the reason.
+    /// Samples whose stack was truncated and could not be completed, by the reason.
     pub incomplete: IncompleteCounts,
-    /// Samples whose stack was walked before their turn, and again in it: by then other code was known to be mapped, or more of it.
+    /// Samples whose stack was walked ahead of their turn and again at their turn, because by then other or
+    /// more code was known to be mapped.
     pub walked_again: u64,
     /// Events that came too late to be put in order.
     pub late: u64,

@@ -5,16 +5,16 @@
 pub(crate) enum SwitchReason {
     /// It waits for something.
     Blocked,
-    /// Another one was to run.
+    /// The scheduler chose another thread to run.
     Preempted,
     /// It has ended.
     Ended,
-    /// It did not; the recording has ended.
+    /// It did not leave the CPU, but the recording has ended.
     RecordingEnded,
 }
 
 impl SwitchReason {
-    /// As markers say it.
+    /// The text of the reason in markers.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Blocked => "blocked",

@@ -13,13 +13,14 @@ pub(crate) struct WaitFunctions {
 }
 
 impl WaitFunctions {
-    /// The functions by the symbols of the kernel that was recorded.
+    /// Finds functions by the symbols of the recorded kernel.
     pub(crate) fn new(symbols: KernelSymbols) -> Self {
         Self { symbols: Some(Box::new(symbols)), known: FxHashMap::default() }
     }
 
-    /// The reason of a wait with that stack of the kernel, innermost first. A page fault is the reason, whatever
-    /// the kernel waits for to serve it; otherwise the innermost function that has one.
+    /// The reason of a wait with this kernel stack, innermost first. If the stack has a page fault, that is
+    /// the reason, whatever the kernel waits for to handle it. Otherwise the innermost function that has a
+    /// reason determines it.
     pub(crate) fn reason(&mut self, kernel_stack: &[Avma]) -> WaitReason {
         let mut found = None;
         for address in kernel_stack {
@@ -31,7 +32,7 @@ impl WaitFunctions {
         found.unwrap_or(WaitReason::Other)
     }
 
-    /// The reason of a wait at a return address, which is behind the call.
+    /// The reason of a wait at a return address, which is the address after the call.
     fn of_address(&mut self, address: Avma) -> Option<WaitReason> {
         let symbols = self.symbols.as_ref()?;
         *self.known.entry(address).or_insert_with(|| {
@@ -41,7 +42,7 @@ impl WaitFunctions {
     }
 }
 
-/// The beginnings of the names of functions that tell a reason. The names are those of Linux 5.4 to 6.18.
+/// The prefixes of the names of functions that indicate a reason. The names are those of Linux 5.4 to 6.18.
 const BEGINNINGS: [(WaitReason, &[&str]); 10] = [
     (
         WaitReason::Page,
@@ -106,7 +107,7 @@ const BEGINNINGS: [(WaitReason, &[&str]); 10] = [
     (WaitReason::Terminal, &["n_tty_", "tty_"]),
 ];
 
-/// The same of functions that wait for a file or the device that it is on.
+/// The prefixes of the names of functions that wait for a file or its device.
 const FILES: [&str; 18] = [
     "io_schedule",
     "folio_wait_",
@@ -128,7 +129,7 @@ const FILES: [&str; 18] = [
     "p9_",
 ];
 
-/// The reason that a function of the kernel tells.
+/// The reason that a function of the kernel indicates.
 fn of_function(name: &str) -> Option<WaitReason> {
     let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| name.starts_with(beginning));
     let known = BEGINNINGS.iter().find(|(_, beginnings)| begins(beginnings)).map(|(reason, _)| *reason);
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!(reason(&[0x110, 0x410, 0x510]), WaitReason::Page);
     }
 
-    /// The address of a call that is a function's last instruction is that of the next function.
+    /// If a call is a function's last instruction, its return address is in the next function.
     #[test]
     fn a_return_address_is_of_the_function_before() {
         assert_eq!(reason(&[0x400]), WaitReason::Lock);

@@ -20,7 +20,7 @@ pub(crate) fn samples_before(builder: &mut ProfileBuilder, before: u64) {
 
 fn condense(samples: &mut Samples, before: u64) {
     let old = samples.count_before(before);
-    // The CPU time of a thread's first sample has no meaning, so nothing may be added to it.
+    // The CPU time of a thread's first sample has no meaning, so the sample must not be merged with others.
     let first = old.min(1);
     let mut kept: Vec<_> = samples.range(0..first).collect();
     let mut places: FxHashMap<(Option<StackId>, bool), usize> = FxHashMap::default();

@@ -7,37 +7,38 @@ use nyquist_profile::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// The places between the orders of two counters: the front end's own tracks may stand there.
+/// The distance between the orders of two counters. The front end's own tracks may be between them.
 const ORDER_STEP: i32 = 10;
 
 /// The category of counters that the Firefox Profiler draws as memory.
 const MEMORY: &str = "Memory";
 
-/// The last values of counters that add up.
+/// The last values of counters whose changes add up.
 type Sums = Vec<(Arc<CounterKind>, f64)>;
 
 /// The profile's entries for counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     made: FxHashMap<(ProcessIndex, Arc<CounterKind>), (CounterId, f64)>,
-    /// Values of processes that have no row yet, with their times. A number that is used again begins at another time.
+    /// Values of processes that have no row yet, with their times. A process is identified by its number and
+    /// its start time, because numbers are reused.
     waiting: FxHashMap<(Pid, Timestamp), Vec<(event::Counter, u64)>>,
-    /// The last values of sums of processes that get another row: they count on from there.
+    /// The last values of sums of processes that get another row. The sums continue from these values.
     sums: FxHashMap<(Pid, Timestamp), Sums>,
 }
 
-/// Of so many processes values wait for a row: of most that have none, none will come.
+/// The most processes whose values wait for a row. Most processes without a row never get one.
 const MOST_WAITING: usize = 1024;
 
 impl Counters {
-    /// Keeps a value of a process that has no row, in case that it gets one.
+    /// Keeps a value of a process that has no row, because the process may get one later.
     pub(crate) fn wait(&mut self, id: (Pid, Timestamp), counter: &event::Counter, time: u64) {
         if self.waiting.len() < MOST_WAITING || self.waiting.contains_key(&id) {
             self.waiting.entry(id).or_default().push((counter.clone(), time));
         }
     }
 
-    /// A process gets another row at its next sample.
+    /// Notes that a process gets another row at its next sample.
     pub(crate) fn leave_row(&mut self, row: ProcessIndex, id: (Pid, Timestamp)) {
         let of_row =
             self.made.iter().filter(|((of, kind), _)| *of == row && kind.graph == CounterGraph::Rate);
@@ -84,8 +85,8 @@ impl Counters {
         builder.counter_mut(*id).samples.push(CounterSample { time, delta, operations: None });
     }
 
-    /// Drops the counters that accompany nothing, or never change, and the rows that were made for them alone. Ids of threads,
-    /// processes and counters no longer hold then. O(threads and values of counters).
+    /// Drops the counters that accompany no data, or never change, and the rows that exist only for them.
+    /// This invalidates the ids of threads, processes and counters. O(threads and values of counters).
     pub(super) fn drop_idle(&self, builder: &mut ProfileBuilder) {
         let accompanying: FxHashSet<CounterId> =
             self.made.iter().filter(|((_, kind), _)| kind.accompanies).map(|(_, (id, _))| *id).collect();
@@ -112,7 +113,8 @@ impl Counters {
     }
 }
 
-/// Whether a counter changes after its first value; that of a level has a rise from nothing before.
+/// Whether a counter changes after its first value. A level has one more change, because it first rises from
+/// 0.
 fn says_something(counter: &Counter) -> bool {
     let is_level = counter.display.graph == CounterGraph::Accumulated;
     counter.category == MEMORY
@@ -240,7 +242,7 @@ mod tests {
         at(time_ms, EventKind::Counter(event::Counter { pid: Pid(1), kind: Arc::new(kind), value }))
     }
 
-    /// The values of the one counter with their times in ms, each the sum of the changes so far.
+    /// The values of the only counter with their times in ms. Each is the sum of the changes so far.
     fn values(profile: &Profile) -> Vec<(u64, f64)> {
         let mut sum = 0.0;
         let value = |sample: &CounterSample| {

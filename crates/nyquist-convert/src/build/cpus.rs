@@ -23,7 +23,7 @@ impl Cpus {
         }
     }
 
-    /// The process that has the rows, where there is one.
+    /// The process that has the rows, if it exists.
     pub(crate) fn process(&self) -> Option<ProcessIndex> {
         self.process
     }
@@ -51,7 +51,7 @@ impl Cpus {
     }
 }
 
-/// The stack with another frame at its root.
+/// The stack with one more frame at its root.
 fn under_label(builder: &mut ProfileBuilder, label: &str, stack: Option<StackId>) -> StackId {
     let profile = builder.profile();
     let stacks = stack.into_iter().flat_map(|stack| profile.ancestors(stack));

@@ -28,7 +28,8 @@ pub(crate) fn samples_before(builder: ProfileBuilder, before: u64) -> ProfileBui
     builder
 }
 
-/// Drops the markers that are over before `before`; of an interval of two markers, both or none.
+/// Drops the markers that end before `before`. If an interval consists of two markers, both stay or both are
+/// dropped.
 fn drop_markers(markers: &mut Vec<Marker>, before: u64) {
     let mut open: FxHashMap<StringId, Vec<usize>> = FxHashMap::default();
     let mut keep = vec![true; markers.len()];
@@ -49,7 +50,8 @@ fn drop_markers(markers: &mut Vec<Marker>, before: u64) {
     markers.retain(|_| keep.next().unwrap_or(true));
 }
 
-/// Drops a counter's changes before `before` but for their sum, which becomes part of the first that stays, or stays alone.
+/// Drops a counter's changes before `before`, but keeps their sum. It is added to the first change that
+/// stays, or stays alone if no change stays.
 fn drop_changes(samples: &mut Vec<CounterSample>, before: u64) {
     let first = samples.partition_point(|sample| sample.time < before);
     let first = first.min(samples.len().saturating_sub(1));
@@ -59,9 +61,9 @@ fn drop_changes(samples: &mut Vec<CounterSample>, before: u64) {
     }
 }
 
-/// Interns the stacks that are used, with all of their callers, again. Returns the new id of each.
+/// Interns the used stacks again, with all of their callers. Returns the new id of each.
 fn keep_used(builder: &mut ProfileBuilder, code: &CodeTables, mut used: Vec<bool>) -> Vec<Option<StackId>> {
-    // Parents precede children: backwards, a child marks its parent before the parent's turn.
+    // Parents precede children. So in reverse order, a child marks its parent before the parent's turn.
     for (index, stack) in code.stacks.iter().enumerate().rev() {
         if let (true, Some(prefix)) = (used[index], stack.prefix) {
             used[prefix.index()] = true;

@@ -22,12 +22,12 @@ impl ProfileSink {
         last_time: Timestamp,
     ) -> ProfileBuilder {
         let mut processes: Vec<_> = tracker.processes().map(|(_, process)| process).collect();
-        // Of several that share a row, the last one says when it ended.
+        // If several processes share a row, the last one determines the row's end.
         processes.sort_unstable_by_key(|process| process.start);
         for process in &processes {
             name_process(&mut builder, process, self.start);
         }
-        // A row that several processes share is called by their name alone.
+        // A row that several processes share only has their name, without a distinguishing word.
         if !self.shape.reuse_threads {
             name_main_threads(&mut builder, &processes);
         }

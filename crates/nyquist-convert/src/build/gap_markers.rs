@@ -31,7 +31,7 @@ static SAMPLING_PAUSED: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     )
 });
 
-/// A kind of gap, which is shown wherever time is.
+/// A kind of gap, which is shown in all views with a time axis.
 fn gap_schema(
     name: &str,
     fields: &[(&str, &str, MarkerFormat)],
@@ -50,7 +50,7 @@ impl ProfileSink {
         self.place_gaps();
     }
 
-    /// Adds the markers that have no place yet, if there is one.
+    /// Adds the markers that have no row yet, if a row exists by now.
     pub(crate) fn place_gaps(&mut self) {
         if self.builder.profile().threads().is_empty() {
             return;
@@ -81,14 +81,14 @@ impl ProfileSink {
         samples.filter(|sample| !sample.off_cpu).map(|sample| u64::from(sample.weight)).sum()
     }
 
-    /// Adds a sample for time that was not sampled, and whose thread is not known.
+    /// Adds a sample for time that was not sampled and whose thread is not known.
     pub(crate) fn add_rest(&mut self, at: Timestamp, weight: u32) {
         if let Some(row) = self.first_main_row() {
             self.add_stand_in_row(at, row, well_known::NOT_SAMPLED, weight);
         }
     }
 
-    /// The rows that are threads', and not CPUs'.
+    /// The rows of threads, without those of CPUs.
     fn rows_of_threads(&self) -> impl Iterator<Item = (ThreadIndex, &Thread)> {
         let (rows, cpus) = (self.builder.profile().threads(), self.cpus.process());
         let rows = rows.iter().enumerate().filter(move |(_, row)| Some(row.process) != cpus);
@@ -102,7 +102,7 @@ impl ProfileSink {
     }
 
     /// The rows of gap markers. If CPUs have rows, these are the rows of the gap's CPU. Otherwise all are on
-    /// the first main thread, because it is not known whose samples are missing.
+    /// the first main thread, because it is not known which thread's samples are missing.
     fn rows_of_gaps(&mut self, cpu: Option<u32>) -> Vec<ThreadIndex> {
         if let (true, Some(cpu)) = (self.shape.cpu_threads, cpu) {
             return self.cpus.rows(&mut self.builder, cpu).to_vec();

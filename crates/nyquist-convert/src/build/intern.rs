@@ -13,7 +13,7 @@ use nyquist_profile::{
 };
 use rustc_hash::FxHashMap;
 
-/// Whose code a frame is, and how it was found.
+/// Whether a frame is of user or kernel code, and how it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Mode {
     User = 0,
@@ -28,7 +28,7 @@ type ByMode = [Option<FrameId>; 3];
 /// An address in no module.
 #[derive(Debug, Default)]
 struct Elsewhere {
-    /// Stays when frames are forgotten, as the profile's strings do.
+    /// Kept when frames are forgotten, because the profile's strings are kept too.
     name: Option<StringId>,
     frames: ByMode,
 }
@@ -36,9 +36,9 @@ struct Elsewhere {
 /// Where code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodePlace {
-    /// In a module, so far from its image base.
+    /// In a module, at this distance from its image base.
     InModule(ModuleIndex, RelativeAddress),
-    /// In no module that is known.
+    /// In no known module.
     Elsewhere(Avma),
 }
 
@@ -64,16 +64,16 @@ pub(crate) struct Interner {
     elsewhere: FxHashMap<Avma, Elsewhere>,
     /// Whether the profile may have frames of addresses that were forgotten.
     has_forgotten: bool,
-    /// The roots of stacks that could not be finished, by the reason.
+    /// The root frames of stacks that could not be walked to their roots, by the reason.
     truncated: FxHashMap<Truncation, FrameId>,
     libs: FxHashMap<ModuleIndex, LibId>,
-    /// Whose the files of libs are.
+    /// The owners of the files of libs.
     owners: FxHashMap<LibId, Option<FileOwner>>,
     categories: Categories,
 }
 
-/// Adds the lib of a module. Anybody can give a file the build id of another one. So files of one id are one
-/// lib only if they have one owner, because otherwise one user's file would name another user's code.
+/// Adds the lib of a module. Any user can give a file the build id of another file. So files with the same id
+/// are one lib only if they have the same owner. Otherwise one user's file would name another user's code.
 fn add_lib(
     builder: &mut ProfileBuilder,
     owners: &mut FxHashMap<LibId, Option<FileOwner>>,
@@ -83,7 +83,7 @@ fn add_lib(
     loop {
         let debug_name = match number {
             1 => lib.debug_name.clone(),
-            // So many do not occur by accident.
+            // So many namesakes do not occur by accident.
             LAST_NAMESAKE.. => format!("{} ({})", lib.debug_name, owners.len() + 1),
             _ => format!("{} ({number})", lib.debug_name),
         };
@@ -95,7 +95,8 @@ fn add_lib(
     }
 }
 
-/// The last number that is tried for a file of an id that others have; then one is taken that no lib has yet.
+/// The last number that is tried for a file whose id other files have. After that, a number is used that no
+/// lib has yet.
 const LAST_NAMESAKE: u32 = 100;
 
 /// The categories of code.
@@ -113,7 +114,7 @@ impl Categories {
         }
     }
 
-    /// The same with its subcategory, which is added where it is not there.
+    /// The category of a mode with its subcategory, which is added if it does not exist.
     fn pair(self, builder: &mut ProfileBuilder, mode: Mode) -> CategoryPair {
         let category = self.of(mode);
         let subcategory = match mode {
@@ -178,7 +179,7 @@ impl Interner {
                     add_lib(new.builder, owners, (&module.lib(), module.owner()))
                 };
                 let lib = *self.libs.entry(module).or_insert_with(new_lib);
-                // One search for both: most addresses that are searched for are new ones.
+                // One search for both the look-up and the insertion, because most addresses are new.
                 let frames = self.in_libs.entry((lib, address)).or_default();
                 let unnamed = &mut self.unnamed;
                 new.known_or(frames, |new, _| {
@@ -193,7 +194,7 @@ impl Interner {
         }
     }
 
-    /// The root of a stack that could not be finished.
+    /// The root frame of a stack that could not be walked to its root.
     pub(crate) fn truncated(&mut self, builder: &mut ProfileBuilder, truncation: Truncation) -> FrameId {
         let category = Some(self.category(Mode::User));
         *self.truncated.entry(truncation).or_insert_with(|| {
@@ -201,7 +202,7 @@ impl Interner {
         })
     }
 
-    /// The frame of code that cannot be looked into.
+    /// The frame of code that cannot be unwound, which only has a name.
     pub(crate) fn named(&self, builder: &mut ProfileBuilder, name: &str) -> FrameId {
         builder.intern_label_frame(name, Some(self.category(Mode::User)))
     }
@@ -211,14 +212,14 @@ impl Interner {
 /// wrong walks, most addresses are new.
 struct New<'a> {
     builder: &'a mut ProfileBuilder,
-    /// Whether the profile may have it already.
+    /// Whether the profile may have the frame already.
     may_be_there: bool,
     categories: Categories,
     mode: Mode,
 }
 
 impl New<'_> {
-    /// The frame of this mode among those at one address. It is made if there is none.
+    /// The frame of this mode among those at one address. It is made if it does not exist.
     fn known_or(self, frames: &mut ByMode, make: impl FnOnce(Self, ByMode) -> FrameId) -> FrameId {
         let (mode, others) = (self.mode as usize, *frames);
         *frames[mode].get_or_insert_with(|| make(self, others))
@@ -240,7 +241,7 @@ impl New<'_> {
     }
 
     fn name_elsewhere(&mut self, address: Avma) -> StringId {
-        // Lower addresses may be called as those in modules are.
+        // Lower addresses may have the same names as relative addresses in modules.
         let may_be_there = u32::try_from(address.0).is_ok();
         unnamed::hexadecimal(address.0, |name| {
             if may_be_there { self.builder.intern_string(name) } else { self.builder.append_string(name) }

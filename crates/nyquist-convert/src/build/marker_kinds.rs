@@ -13,7 +13,7 @@ pub(crate) static ON_CPU: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     ))
 });
 
-/// The same on the CPU's row.
+/// A stay on a CPU, on the CPU's row.
 pub(crate) static CONTEXT_SWITCH: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     Arc::new(schema(
         "ContextSwitch",
@@ -51,7 +51,8 @@ pub(crate) static JIT_FUNCTION: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     Arc::new(schema("JitFunctionAdd", &fields, [label, label], description))
 });
 
-/// A kind of marker; `fields` are their keys, labels and formats, `labels` are that of the chart and the tooltip, and that of the table.
+/// A kind of marker. `fields` are the keys, labels and formats of its fields. `labels` are the label of the
+/// chart and the tooltip, and the label of the table.
 pub(super) fn schema(
     name: &str,
     fields: &[(&str, &str, MarkerFormat)],

@@ -16,7 +16,7 @@ const MAX_CATEGORIES: usize = 128;
 #[derive(Debug, Default)]
 pub(crate) struct Markers {
     schemas: FxHashMap<Arc<MarkerSchema>, MarkerSchemaId>,
-    /// How many kinds of markers wanted each name.
+    /// How many kinds of markers have asked for each name.
     schema_names: FxHashMap<String, u32>,
     tracks: FxHashMap<(ProcessIndex, Arc<str>), ThreadIndex>,
 }
@@ -86,7 +86,8 @@ impl Markers {
         id
     }
 
-    /// A name for a kind of marker that no other kind has: the wanted one, or that with a number behind it.
+    /// A name for a kind of marker that no other kind has: the wanted name, or this name with a number
+    /// appended.
     fn unused_name(&mut self, wanted: &str) -> String {
         let reserved = wanted.is_empty() || MarkerSchema::RESERVED_NAMES.contains(&wanted);
         let mut name = if reserved { format!("{wanted}_") } else { wanted.to_owned() };
@@ -101,8 +102,8 @@ impl Markers {
     }
 }
 
-/// Takes the ids of flows off markers that are the only ones of theirs: they connect nothing, and a program that marks
-/// each of its calls has millions of them. Linear in the markers.
+/// Removes the ids of flows that only one marker has. They connect nothing, and a program that marks each of
+/// its calls has millions of them. Linear in the markers.
 pub(crate) fn drop_lonely_flows(builder: &mut ProfileBuilder) {
     let is_flow = |format| matches!(format, MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId);
     let formats: Vec<Vec<bool>> = builder
@@ -138,7 +139,7 @@ fn each_flow(thread: &mut Thread, formats: &[Vec<bool>], mut each: impl FnMut(&m
     }
 }
 
-/// The value as one that a field of this format can have.
+/// Converts the value to one that a field of this format can have.
 fn fitting(builder: &mut ProfileBuilder, format: MarkerFormat, value: &FieldValue) -> MarkerValue {
     match value {
         FieldValue::Missing => MarkerValue::Missing,
@@ -155,7 +156,7 @@ fn fitting(builder: &mut ProfileBuilder, format: MarkerFormat, value: &FieldValu
     }
 }
 
-/// The number that a text is made of, for a field that shows numbers.
+/// The number that a text consists of, for a field that shows numbers.
 fn number_in(text: &str) -> MarkerValue {
     match (text.parse(), text.parse()) {
         (Ok(integer), _) => MarkerValue::Integer(integer),
@@ -164,7 +165,8 @@ fn number_in(text: &str) -> MarkerValue {
     }
 }
 
-/// The fields with keys that can all be properties of one object. Their labels stay unchanged.
+/// The fields with distinct keys, because the keys become properties of one object. Their labels stay
+/// unchanged.
 fn distinct(fields: &[MarkerField]) -> Vec<MarkerField> {
     let mut used: FxHashSet<String> = MarkerField::RESERVED_KEYS.map(str::to_owned).into_iter().collect();
     let mut distinct = Vec::with_capacity(fields.len());
@@ -172,7 +174,7 @@ fn distinct(fields: &[MarkerField]) -> Vec<MarkerField> {
         let mut field = field.clone();
         if used.contains(&field.key) {
             field.label.get_or_insert_with(|| field.key.clone());
-            // The place in the schema is unique, whatever other keys look like.
+            // The index in the schema is unique, whatever the other keys are.
             field.key = format!("{}.{}", field.key, distinct.len());
         }
         while !used.insert(field.key.clone()) {

@@ -1,4 +1,5 @@
-//! The intern stage: the tables of the profile, which are frames, stacks, rows and markers, each made once.
+//! The intern stage: the tables of the profile, which are frames, stacks, rows and markers. Each entry is
+//! made once.
 
 mod condense;
 mod counters;

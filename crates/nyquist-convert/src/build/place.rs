@@ -3,14 +3,14 @@
 use super::intern::{CodePlace, Mode};
 use crate::unwind::truncation::Truncation;
 
-/// One frame of the sample at hand.
+/// One frame of the current sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The root of a stack that could not be finished, for this reason.
+    /// The root of a stack that could not be walked to its end, for this reason.
     Truncated(Truncation),
     /// Code that cannot be unwound, by its name.
     Named(&'static str),
-    /// Code, a user's or the kernel's.
+    /// User or kernel code.
     Code(CodePlace, Mode),
 }
 

@@ -1,5 +1,5 @@
-//! Names that distinguish processes of equal names in the front end, whose rows are wide enough for a name
-//! and a word or two.
+//! Names that distinguish processes of equal names in the front end. Its rows are wide enough for a name and
+//! one or two words.
 
 use super::profile_time::since;
 use crate::event::Timestamp;
@@ -8,10 +8,11 @@ use crate::processes::thread::Thread;
 use nyquist_profile::{ProcessIndex, ProfileBuilder};
 use rustc_hash::FxHashMap;
 
-/// Names that many runtimes give to their main threads, and that say no more than that.
+/// Names that many runtimes give to their main threads. They carry no other information.
 const MAIN: [&str; 3] = ["MainThread", "main", "Main Thread"];
 
-/// For each process with a row whose name others have, too: the first of its words that not all of them have. O(words).
+/// For each process with a row whose name other processes also have: the first of its words that not all of
+/// them have. O(words).
 fn told_apart<'a>(processes: impl Iterator<Item = &'a Process> + Clone) -> FxHashMap<ProcessIndex, &'a str> {
     let mut groups: FxHashMap<&str, Vec<(ProcessIndex, &Process)>> = FxHashMap::default();
     for process in processes {
@@ -38,8 +39,8 @@ fn told_apart<'a>(processes: impl Iterator<Item = &'a Process> + Clone) -> FxHas
     labels
 }
 
-/// The name of the row of a process's main thread: the program, the word that distinguishes it, and the
-/// thread's own name if it took another one that is informative.
+/// The name of the row of a process's main thread: the program, and the word that distinguishes it. The
+/// thread's own name is appended if it differs and is informative.
 fn main_row(process: &Process, own_name: &str, label: Option<&str>) -> String {
     let mut name = process.full_name();
     if let Some(label) = label.filter(|_| process.arguments.is_empty()) {
@@ -49,8 +50,8 @@ fn main_row(process: &Process, own_name: &str, label: Option<&str>) -> String {
     if is_new && !own_name.is_empty() { format!("{name} ({own_name})") } else { name }
 }
 
-/// Names the rows of main threads so that processes of one name can be distinguished. Of a process whose main
-/// thread has no row, the first one is shown as the process's.
+/// Names the rows of main threads so that processes of one name can be distinguished. If a process's main
+/// thread has no row, the row of its first thread gets the name.
 pub(crate) fn name_main_threads(builder: &mut ProfileBuilder, processes: &[&Process]) {
     let labels = told_apart(processes.iter().copied());
     for process in processes {

@@ -1,4 +1,4 @@
-//! Rows of the profile that are used again: by the next thread, or process, of the same name.
+//! Rows of the profile that are reused by the next thread or process of the same name.
 
 use crate::event::{Pid, Tid, Timestamp};
 use crate::processes::process::{MAX_COMM, Process};
@@ -6,14 +6,15 @@ use nyquist_profile::{ProcessIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// The rows whose threads and processes have ended, by name; of several, the first one is taken.
+/// The rows whose threads and processes have ended, by name. If several have the same name, the first one is
+/// reused.
 #[derive(Debug, Default)]
 pub(crate) struct RowPool {
     processes: FxHashMap<String, BTreeSet<ProcessIndex>>,
     threads: FxHashMap<(ProcessIndex, ThreadName), BTreeSet<ThreadIndex>>,
 }
 
-/// The key of a thread's row. Main threads only take the rows of main threads, whatever their names.
+/// The key of a thread's row. Main threads only reuse rows of main threads, whatever their names.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum ThreadName {
     Main,
@@ -21,7 +22,7 @@ enum ThreadName {
 }
 
 impl RowPool {
-    /// A thread has ended: another may have its row.
+    /// Makes the row of a thread that has ended available to another thread.
     pub(crate) fn give_back_thread(&mut self, process: &Process, id: (Pid, Tid)) {
         let row = process.threads.get(&id.1).and_then(|thread| thread.index);
         if let (Some(process_row), Some(row)) = (process.index, row) {
@@ -29,7 +30,7 @@ impl RowPool {
         }
     }
 
-    /// A process has ended: another may have its row.
+    /// Makes the row of a process that has ended available to another process.
     pub(crate) fn give_back_process(&mut self, process: &Process) {
         if let Some(row) = process.index {
             self.processes.entry(process.full_name()).or_default().insert(row);
@@ -38,7 +39,7 @@ impl RowPool {
 
     /// Whether a thread, or its process if it is the main thread, needs another row when it takes a new name.
     /// It does if its row was another thread's before, or if there is a row of the new name. Its samples so
-    /// far then stay under the old name, as those of children that became other programs.
+    /// far then stay under the old name, as do those of children that became other programs.
     pub(crate) fn has_other_row(&self, process: &Process, (pid, tid): (Pid, Tid), new_name: &str) -> bool {
         if pid.0 == tid.0 {
             let is_new = process.index.is_some() && process.full_name() != new_name;
@@ -49,8 +50,8 @@ impl RowPool {
         thread.reuses_row || (is_new && self.has_thread(process, new_name))
     }
 
-    /// Whether there is a row of a process of this name, which may be the first part of a longer one where the kernel has
-    /// cut it.
+    /// Whether a row of a process of this name exists. The name may be the first part of a longer one,
+    /// because the kernel truncates names.
     fn has_process(&self, name: &str) -> bool {
         let is_cut = name.len() >= MAX_COMM;
         let is_named = |other: &str| other == name || (is_cut && other.starts_with(name));
@@ -62,8 +63,8 @@ impl RowPool {
         rows.is_some_and(|rows| !rows.is_empty())
     }
 
-    /// A thread, and its process if it is the main thread, is about to get another row: the one that it has goes to those
-    /// of its old name.
+    /// Makes the row of a thread available to others of its old name, because the thread is about to get
+    /// another row. If it is the main thread, the same is done with its process.
     pub(crate) fn give_back(&mut self, process: &mut Process, (pid, tid): (Pid, Tid)) {
         if pid.0 != tid.0 {
             self.give_back_thread(process, (pid, tid));
@@ -79,7 +80,7 @@ impl RowPool {
         process.reuses_row = false;
     }
 
-    /// Gives a process that has no row one of its name, if there is any.
+    /// Gives a process without a row a free row of its name, if one exists.
     pub(crate) fn take_process(&mut self, process: &mut Process) {
         if process.index.is_none() && !self.processes.is_empty() {
             let rows = self.processes.get_mut(&process.full_name());
@@ -88,10 +89,10 @@ impl RowPool {
         }
     }
 
-    /// Gives a thread that has no row one of its name in its process, if there is any.
+    /// Gives a thread without a row a free row of its name in its process, if one exists.
     pub(crate) fn take_thread(&mut self, process: &mut Process, id: (Pid, Tid), now: Timestamp) {
         let Some(process_row) = process.index.filter(|_| !self.threads.is_empty()) else { return };
-        // It is known from here on, and with it its name.
+        // Registers the thread, so that its name is known from here on.
         process.thread(id.1, now);
         let rows = self.threads.get_mut(&(process_row, thread_name(process, id)));
         let row = rows.and_then(BTreeSet::pop_first);

@@ -8,7 +8,8 @@ use crate::processes::program_arguments::CommandLine;
 use crate::processes::state::ProcessState;
 use nyquist_profile::{self as profile, ProcessIndex, ThreadIndex};
 
-/// The fewest samples of a process under its old name that are worth rows of their own when it becomes another program.
+/// The minimum number of samples under its old name for which a process keeps rows of its own when it becomes
+/// another program.
 const LEAST_OF_PROGRAM: usize = 10;
 
 impl ProfileSink {
@@ -46,8 +47,8 @@ impl ProfileSink {
     pub(crate) fn count(&mut self, now: Timestamp, counter: &Counter, processes: &mut ProcessState) {
         let time = self.time(now);
         let process = if counter.kind.accompanies {
-            // A counter that only accompanies samples makes no row: the main thread may have ended, or never
-            // run.
+            // A counter that only accompanies samples makes no row, because the main thread may have ended,
+            // or may never have run.
             let process = processes.process(counter.pid, now);
             let id = (counter.pid, process.start);
             let Some(index) = process.index else { return self.counters.wait(id, counter, time) };
@@ -58,7 +59,8 @@ impl ProfileSink {
         self.counters.count(&mut self.builder, process, counter, time);
     }
 
-    /// The process of the profile. Its counters and tracks are shown with its main thread, so it has one.
+    /// The process of the profile. Its main thread gets a row, because counters and tracks are shown with the
+    /// main thread.
     fn process_with_thread(
         &mut self,
         now: Timestamp,
@@ -106,12 +108,14 @@ impl ProfileSink {
         index
     }
 
-    /// Gives a process the names and lifetimes that are known by now: it is not to be found any more.
+    /// Sets the names and lifetimes of a process that are known by now, because the process cannot be found
+    /// later.
     pub(crate) fn name_process(&mut self, process: &Process) {
         name_process(&mut self.builder, process, self.start);
     }
 
-    /// A thread takes another name, perhaps with another command line. Where rows are used again, it may need another one then.
+    /// A thread takes another name, perhaps with another command line. If rows are reused, it may then need
+    /// another row.
     pub(crate) fn note_new_name(
         &mut self,
         process: &mut Process,
@@ -128,14 +132,15 @@ impl ProfileSink {
             name.to_owned()
         };
         if self.pool.has_other_row(process, (pid, tid), &new_name) {
-            // Later it is not to be found from here any more.
+            // The process cannot be found from its row later.
             self.name_process(process);
             self.pool.give_back(process, (pid, tid));
         }
     }
 
-    /// A process becomes a program of another name. Its samples so far stay under the old one, if they are many
-    /// enough to be worth rows: those of a child between its birth and exec are shown with what it becomes.
+    /// A process becomes a program of another name. Its samples so far stay under the old name, if they are
+    /// many enough for rows of their own. Otherwise, as for a child between its birth and exec, they are
+    /// shown with the new program.
     pub(crate) fn leave_program(&mut self, process: &mut Process, pid: Pid, name: &str, now: Timestamp) {
         let Some(row) = process.index.filter(|_| process.name_after(name, true) != process.name) else {
             return;
@@ -158,7 +163,7 @@ impl ProfileSink {
         process.program_start = Some(now);
     }
 
-    /// A thread has ended: another may have its row, and its process's.
+    /// Makes the rows of a thread that has ended, and of its process, available to others.
     pub(crate) fn give_back(&mut self, process: &Process, id: (Pid, Tid)) {
         self.pool.give_back_thread(process, id);
         if process.end.is_some() {

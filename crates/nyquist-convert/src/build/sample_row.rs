@@ -1,18 +1,18 @@
-//! A sample and where it goes, before its stack is interned.
+//! A sample and its row, before its stack is interned.
 
 use super::place::Place;
 use crate::event::Timestamp;
 use crate::jit::dumps::DumpIndex;
 use nyquist_profile::{Sample, ThreadIndex};
 
-/// A sample without its stack, and where it goes.
+/// A sample without its stack, and its row.
 #[derive(Debug)]
 pub(crate) struct SampleRow {
     pub(crate) thread: ThreadIndex,
     /// The CPU that has a track of its own, and the sample's name there.
     pub(crate) on_cpu: Option<(u32, String)>,
     pub(crate) sample: Sample,
-    /// Why the thread did not run, as the innermost function of its stack.
+    /// The reason why the thread did not run, as the innermost function of its stack.
     pub(crate) waits_for: Option<String>,
 }
 

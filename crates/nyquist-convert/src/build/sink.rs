@@ -1,4 +1,4 @@
-//! The profile that is built: samples with their stacks, on the rows of their threads.
+//! The profile under construction: samples with their stacks, on the rows of their threads.
 
 use super::counters::Counters;
 use super::cpus::Cpus;
@@ -20,7 +20,7 @@ use crate::symbolicate::seen_addresses::AddressSender;
 use nyquist_profile::{CategoryColor, LibId, Meta, ProfileBuilder, Sample, StackId, ThreadIndex, well_known};
 use std::collections::VecDeque;
 
-/// Takes everything that the profile is made of.
+/// Receives everything that goes into the profile.
 #[derive(Debug)]
 pub(crate) struct ProfileSink {
     pub(crate) builder: ProfileBuilder,
@@ -28,7 +28,7 @@ pub(crate) struct ProfileSink {
     pub(crate) shape: Shape,
     pub(super) markers: Markers,
     pub(super) counters: Counters,
-    /// Rows of threads that have ended; empty unless the shape says that rows are used again.
+    /// Rows of threads that have ended. Empty unless the shape reuses rows.
     pub(super) pool: RowPool,
     pub(super) cpus: Cpus,
     pub(super) gaps: Gaps,
@@ -60,12 +60,12 @@ impl ProfileSink {
         }
     }
 
-    /// A time as the profile says it.
+    /// A time in the terms of the profile.
     pub(crate) fn time(&self, time: Timestamp) -> u64 {
         since(self.start, time)
     }
 
-    /// Whether nothing of a thread is in the profile.
+    /// Whether a thread is left out of the profile.
     pub(crate) fn is_left_out(&self, (pid, tid): (Pid, Tid)) -> bool {
         self.shape.main_threads_only && pid.0 != tid.0
     }
@@ -125,7 +125,7 @@ impl ProfileSink {
         }
     }
 
-    /// Interns the stack that was looked up last, of the thread of that number.
+    /// Interns the stack that was looked up last, which is of this thread.
     pub(crate) fn intern_stack(&mut self, tid: Tid, modules: &ModuleStore) -> Option<StackId> {
         self.stacks.intern(tid.0 as usize, &mut self.builder, modules)
     }
@@ -145,7 +145,7 @@ impl ProfileSink {
         self.add_stand_in_row(now, thread, label, weight);
     }
 
-    /// The same, to a row.
+    /// Adds a sample whose stack is only a name to a row.
     pub(super) fn add_stand_in_row(&mut self, now: Timestamp, row: ThreadIndex, label: &str, weight: u32) {
         let category = match label {
             well_known::KERNEL_NOT_PERMITTED => self.stacks.category(Mode::Kernel),
@@ -173,7 +173,7 @@ impl ProfileSink {
         });
     }
 
-    /// Makes one sample of all before a time that have the same stack.
+    /// Merges all samples before a time that have the same stack into one.
     pub(crate) fn condense(&mut self, before: Timestamp) {
         let before = self.time(before);
         condense::samples_before(&mut self.builder, before);
@@ -188,7 +188,7 @@ impl ProfileSink {
     }
 }
 
-/// The root of a stack on a CPU's thread: whose it is.
+/// The root of a stack on a CPU's thread, which names the thread that ran.
 fn cpu_label(name: &str, (pid, tid): (Pid, Tid)) -> String {
     format!("{name} (process {}, thread {})", pid.0, tid.0)
 }

@@ -1,4 +1,5 @@
-//! The stack of the sample at hand: its frames are looked up, and those that its thread's last stack did not have are interned.
+//! The stack of the current sample. Its frames are looked up, and those that its thread's last stack did not
+//! have are interned.
 
 use super::intern::{CodePlace, Interner, Mode};
 use super::place::Place;
@@ -14,7 +15,8 @@ use nyquist_object::Avma;
 use nyquist_profile::{CategoryId, FrameId, LibId, ProfileBuilder, StackId};
 use nyquist_unwind::FrameAddress;
 
-/// How many stacks are kept to be compared with a thread's next one: enough for the threads that run at once.
+/// How many stacks are kept for comparison with a thread's next stack. It is enough for the threads that run
+/// at once.
 const PATHS: usize = 16;
 
 /// The stack of a sample, from the root on: each frame, and the stack up to it.
@@ -24,16 +26,17 @@ type Path = Vec<(Place, StackId)>;
 #[derive(Debug)]
 pub(crate) struct StackTable {
     interner: Interner,
-    /// Where the frames of the sample at hand are, outermost first; kept to save its memory.
+    /// The places of the current sample's frames, outermost first. Kept to reuse its memory.
     places: Vec<Place>,
-    /// The frames of those of its places that its thread's last sample did not have; kept to save its memory.
+    /// The frames at those of its places that its thread's last sample did not have. Kept to reuse its
+    /// memory.
     new_frames: Vec<FrameId>,
     /// The last stacks of threads, by the threads' numbers.
     paths: [Path; PATHS],
 }
 
 impl StackTable {
-    /// A table of a profile that has no stacks.
+    /// A table for a profile without stacks.
     pub(crate) fn new(builder: &mut ProfileBuilder) -> Self {
         Self {
             interner: Interner::new(builder),
@@ -43,8 +46,9 @@ impl StackTable {
         }
     }
 
-    /// Looks up the sample's whole stack, from the root of the user's part to the innermost frame of the kernel's. `frames` is
-    /// the user's part, outermost first, and of each frame whether it was found beyond the end of the stack's copy.
+    /// Looks up the sample's whole stack, from the root of the user's part to the innermost frame of the
+    /// kernel's. `frames` is the user's part, outermost first. Each frame has a flag that it was found beyond
+    /// the end of the stack copy.
     pub(crate) fn place(
         &mut self,
         (sample, now): (&Sample, Timestamp),
@@ -88,12 +92,12 @@ impl StackTable {
         self.places.iter().any(Place::is_unknown)
     }
 
-    /// The stack that was looked up, to be taken up again later.
+    /// The stack that was looked up, for [`take_up`](Self::take_up) later.
     pub(crate) fn places(&self) -> Vec<Place> {
         self.places.clone()
     }
 
-    /// Takes up a stack again, and looks up the places that were not known before, as of its time.
+    /// Restores a stack, and looks up the places that were not known before, as of its time.
     pub(crate) fn take_up(
         &mut self,
         places: Vec<Place>,
@@ -110,8 +114,8 @@ impl StackTable {
         }
     }
 
-    /// Interns the stack that was looked up, that of a sample of the thread of that number. The part that it
-    /// shares with the stack of the sample before is not interned again.
+    /// Interns the stack that was looked up, which is of a sample of this thread. The part that it shares
+    /// with the stack of the sample before is not interned again.
     pub(crate) fn intern(
         &mut self,
         thread: usize,
@@ -122,7 +126,8 @@ impl StackTable {
         let is_same = |(place, (known, _)): &(&Place, &(Place, StackId))| *place == known;
         let same = self.places.iter().zip(&*path).take_while(is_same).count();
         path.truncate(same);
-        // All frames are looked up before the first stack is: the processor then waits for several of them at once.
+        // All frames are looked up before the first stack, so that the processor waits for several cache
+        // misses at once.
         let new = &self.places[same..];
         self.new_frames.clear();
         let interner = &mut self.interner;
@@ -151,13 +156,13 @@ impl StackTable {
         self.interner.category(mode)
     }
 
-    /// The libs that stacks have come upon, and their modules.
+    /// The libs that have frames in stacks, and their modules.
     pub(crate) fn libs(&self) -> impl Iterator<Item = (LibId, ModuleIndex)> {
         self.interner.libs()
     }
 }
 
-/// The range of code that was made while the program ran, and that no file holds.
+/// The range of code that was generated while the program ran, and that no file holds.
 fn find_made_code(
     process: &mut Process,
     dumps: &mut JitDumps,

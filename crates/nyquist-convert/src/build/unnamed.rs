@@ -1,8 +1,8 @@
-//! Names for addresses that have no symbol, or none yet.
+//! Names for addresses that have no symbol, or no symbol yet.
 //!
-//! Most addresses in libs get their names from symbols in the end. Until then those of a lib share one
-//! function, whose name is empty. A function and a text for each, which are soon replaced, took some 4 % of
-//! the CPU time of recording a compiler.
+//! Most addresses in libs get their names from symbols in the end. Until then the addresses of a lib share
+//! one function, whose name is empty. A function and a text for each address would soon be replaced. They
+//! took about 4 % of the CPU time of recording a compiler.
 
 use nyquist_profile::{Frame, Func, FuncId, LibId, Profile, ProfileBuilder, StringId};
 
@@ -12,7 +12,7 @@ pub(crate) fn intern_func(builder: &mut ProfileBuilder, lib: LibId) -> FuncId {
     builder.intern_func(func(lib, name))
 }
 
-/// The function of a frame of which nothing but its address is known.
+/// The function of a frame of which only the address is known.
 pub(crate) fn func_at(builder: &mut ProfileBuilder, lib: LibId, address: u32) -> Func {
     func(lib, name_at(builder, address))
 }
@@ -32,7 +32,8 @@ fn func(lib: LibId, name: StringId) -> Func {
     Func::new(name, Some(lib))
 }
 
-/// Hands on a number as `{number:#x}` writes it. The formatting machinery takes a tenth of the time of interning an address.
+/// Passes a number to `then` as `{number:#x}` formats it. The formatting machinery takes a tenth of the time
+/// of interning an address.
 pub(crate) fn hexadecimal<T>(number: u64, then: impl FnOnce(&str) -> T) -> T {
     let mut room = [0; 18];
     let mut rest = number;

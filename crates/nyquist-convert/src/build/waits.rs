@@ -9,7 +9,7 @@ use nyquist_profile::{CategoryColor, MarkerTiming, Sample, StackId, ThreadIndex,
 use std::sync::Arc;
 
 impl ProfileSink {
-    /// The stack of a wait. Its innermost function names the reason of the wait, so that every reader shows
+    /// The stack of a wait. Its innermost function names the reason of the wait, so that every viewer shows
     /// it.
     pub(crate) fn wait_stack(&mut self, wait: &OffCpuInterval) -> Option<StackId> {
         let Some(label) = wait.cause.label() else { return wait.stack };

@@ -1,4 +1,4 @@
-//! Tests of the profiles that events become.
+//! Tests of the profiles that the converter makes of events.
 
 mod changing_processes;
 mod completing;
@@ -313,14 +313,14 @@ fn wall_clock_samples_tell_running_from_waiting() {
         EventKind::Sample(Sample { state, ..sample })
     };
     converter.push(at(1, look(1, Running { waited_ns: 0 }, 1)));
-    // It has run and blocked since: that time is the next running sample's.
+    // It has run and blocked since. This CPU time goes to the next running sample.
     converter.push(at(9, look(3, Waiting { waited_ns: 6 * MS, reason: None }, 2)));
     converter.push(at(10, look(4, Running { waited_ns: 0 }, 3)));
     // It seems to run, but has waited for a CPU.
     converter.push(at(12, look(4, Running { waited_ns: 2 * MS }, 4)));
-    // Neither is worth a sample yet.
+    // Neither time is long enough for a sample yet.
     converter.push(at(12, look(4, Running { waited_ns: 1 }, 5)));
-    // It has not run, in the middle of its code; its time before belongs to another sample.
+    // It is in the middle of its code, but has not run. Its CPU time before belongs to another sample.
     converter.push(at(14, look(5, Runnable { waited_ns: 2 * MS }, 6)));
     let profile = converter.finish().profile;
     assert_eq!(
@@ -445,7 +445,7 @@ fn no_number_of_a_source_is_too_large() {
     }
     let finished = converter.finish();
     assert_eq!((finished.statistics.lost, finished.profile.meta().lost_samples), (u64::MAX, u64::MAX));
-    // As the front end sees it: samples at the end are left out.
+    // As the front end does, samples at the end are left out.
     let milliseconds = |ns: u64| ns as f64 / MS as f64;
     let (end, last) = (
         finished.profile.meta().profiling_end.unwrap(),
@@ -624,7 +624,7 @@ fn marker_lines(profile: &Profile) -> Vec<String> {
     lines
 }
 
-/// Two threads that change places on one CPU.
+/// Two threads that alternate on one CPU.
 fn switches(shape: Shape) -> Profile {
     let mut converter = converter(true).shaped(shape);
     converter.push(at(1, name(1, 1, "app", true)));

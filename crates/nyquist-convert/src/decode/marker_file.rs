@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// How many kinds of markers one file can define.
 const MAX_KINDS: usize = 1 << 14;
 
-/// How many intervals can be open at a time that may end on another thread.
+/// How many intervals that may end on another thread can be open at a time.
 const MAX_OPEN: usize = 1 << 20;
 
 /// The header of a marker file.
@@ -20,7 +20,7 @@ const MAX_OPEN: usize = 1 << 20;
 pub struct FileHeader {
     /// The number of bytes in the ring.
     pub capacity: u64,
-    /// The process, as it counts itself.
+    /// The process's number in its own pid namespace.
     pub pid: u32,
     /// The inode of the process's pid namespace; 0 where it is not known.
     pub pid_namespace: u64,
@@ -28,13 +28,13 @@ pub struct FileHeader {
     pub written: u64,
     /// The number of records that were dropped because the ring was full.
     pub lost: u64,
-    /// The number of bytes that a reader has taken.
+    /// The number of bytes that a reader has read.
     pub read: u64,
 }
 
 impl FileHeader {
-    /// Reads the first [`header::LEN`] bytes of a file. `None` where it is no marker file of this version, or is not
-    /// ready yet.
+    /// Reads the first [`header::LEN`] bytes of a file. `None` if it is no marker file of this version, or is
+    /// not ready yet.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let u64_at = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
         let u32_at = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
@@ -67,7 +67,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// The recorder's time of a program's.
+    /// Converts a program's time to the recorder's time.
     pub(crate) fn time(&self, written: u64) -> Timestamp {
         Timestamp(written.saturating_add_signed(self.ahead_ns.saturating_neg()))
     }
@@ -86,12 +86,14 @@ pub struct Decoder {
 #[derive(Debug, Default)]
 pub struct OpenIntervals {
     open: FxHashMap<(Pid, u64), (Timestamp, Box<Marker>)>,
-    /// Ends that were read before their begins, which are in a file that was read before they were written.
+    /// Ends that were read before their begins. The begin is in a file that was read before the begin was
+    /// written.
     ended: FxHashMap<(Pid, u64), (Timestamp, Box<Marker>)>,
 }
 
 impl OpenIntervals {
-    /// Those that have not ended, as markers of a begin alone, and those whose begin was lost, as markers of an end.
+    /// Appends the intervals that have not ended, as markers of a begin, and those whose begin was lost, as
+    /// markers of an end.
     pub fn finish(self, events: &mut Vec<Event>) {
         let open = self.open.into_values().zip(std::iter::repeat(MarkerTiming::IntervalStart));
         let ended = self.ended.into_values().zip(std::iter::repeat(MarkerTiming::IntervalEnd));
@@ -101,7 +103,7 @@ impl OpenIntervals {
         }
     }
 
-    /// Takes a begin. Returns the whole interval and its end, if that is known already.
+    /// Adds a begin. Returns the whole interval and its end, if the end is known already.
     fn begin(
         &mut self,
         id: (Pid, u64),
@@ -119,7 +121,7 @@ impl OpenIntervals {
         }
     }
 
-    /// Takes an end. Returns the whole interval and its end, if its begin is known.
+    /// Adds an end. Returns the whole interval and its end, if the begin is known.
     fn end(
         &mut self,
         id: (Pid, u64),
@@ -138,7 +140,7 @@ impl OpenIntervals {
     }
 }
 
-/// An interval of its begin and its end. If its end lacks a value, it has that of its begin.
+/// The interval of a begin and an end. If the end lacks a value, it has the value of the begin.
 fn whole(begin: (Timestamp, Box<Marker>), end: (Timestamp, Box<Marker>)) -> (Timestamp, Box<Marker>) {
     let ((start, begun), (time, mut marker)) = (begin, end);
     marker.timing = MarkerTiming::Interval { start: start.min(time) };
@@ -151,7 +153,7 @@ fn whole(begin: (Timestamp, Box<Marker>), end: (Timestamp, Box<Marker>)) -> (Tim
 }
 
 impl Decoder {
-    /// A decoder of a file of that process, by the recorder's count.
+    /// A decoder for a file of this process, given its number in the recorder's namespace.
     pub fn new(pid: Pid) -> Self {
         Self { pid, tid: Tid(pid.0), kinds: FxHashMap::default(), unreadable: 0 }
     }
@@ -161,9 +163,9 @@ impl Decoder {
         self.unreadable
     }
 
-    /// Appends the events of whole records, which follow the last ones that were given. `thread` says which thread a
-    /// number of the program's is. Returns whether more of the file can be read. Behind a record with an
-    /// invalid length, nothing can be found.
+    /// Appends the events of whole records, which follow those of the last call. `thread` maps the program's
+    /// thread numbers to threads. Returns whether more of the file can be read. Behind a record with an
+    /// invalid length, no further record can be found.
     pub fn decode(
         &mut self,
         mut bytes: &[u8],
@@ -186,7 +188,7 @@ impl Decoder {
         true
     }
 
-    /// Takes a record; `None` where it makes no sense.
+    /// Decodes a record; `None` if it is invalid.
     fn record(&mut self, bytes: &[u8], out: &mut Output<'_>) -> Option<()> {
         let mut input = Input(bytes);
         input.take(4)?;
@@ -310,7 +312,7 @@ fn values(mut input: Input<'_>, count: u16, fields: usize) -> Option<Vec<FieldVa
     Some(values)
 }
 
-/// The first record, and the bytes behind it. `None` if there is no whole one.
+/// The first record, and the bytes behind it. `None` if it is not complete.
 fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let len = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
     (len >= record::HEADER && len.is_multiple_of(8)).then_some(())?;

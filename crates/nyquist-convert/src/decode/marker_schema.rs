@@ -1,11 +1,11 @@
-//! The kinds of markers of a marker file, and which schema a marker's values ask for.
+//! The kinds of markers of a marker file, and which schema a marker's values need.
 
 use crate::event::{FieldValue, MarkerCategory, Pid};
 use nyquist_profile::{CategoryColor, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// How many schemas there are for one kind whose fields have values of different types from marker to marker.
+/// The most schemas of one kind whose fields have values of different types from marker to marker.
 const MAX_VARIANTS: usize = 4;
 
 /// A kind of marker as its file defines it.
@@ -13,7 +13,7 @@ const MAX_VARIANTS: usize = 4;
 pub(crate) struct Kind {
     /// The name of markers that have none of their own.
     pub(crate) marker_name: Arc<str>,
-    /// The line of its markers, if it is not the thread's.
+    /// The track of its markers, if it is not the thread's.
     pub(crate) track: Option<Arc<str>>,
     pub(crate) category: Option<MarkerCategory>,
     schema: MarkerSchema,
@@ -45,7 +45,7 @@ impl Kind {
                 fields: fields.iter().map(field).collect(),
                 description: some(description),
                 tooltip_label: Some("{marker.name}".to_owned()),
-                // Without a label of its own, a bar is empty.
+                // Without its own label, a bar is empty.
                 chart_label: Some(chart_label.unwrap_or_else(|| "{marker.name}".to_owned())),
                 table_label,
                 ..MarkerSchema::default()
@@ -100,10 +100,10 @@ impl Kind {
 /// How many fields a label shows.
 const LABEL_FIELDS: usize = 6;
 
-/// A label of a marker's own fields: the value of a single one, otherwise each with its key. `None` where
-/// there are none. Numbers of flows connect markers and say nothing to people.
+/// A label of a marker's own fields: the value of a single one, otherwise each with its key. `None` if there
+/// are none. Numbers of flows are left out, because they only connect markers and mean nothing to users.
 fn label_of_fields(fields: &[[&str; 3]]) -> Option<String> {
-    // The front end knows no other characters in the key of a label.
+    // The front end accepts no other characters in the key of a label.
     let can_name =
         |key: &str| !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
     let keys =
@@ -125,8 +125,8 @@ fn is_flow(format: &str) -> bool {
     matches!(MarkerFormat::from_name(format), Some(MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId))
 }
 
-/// The fields that the program has given a marker: those before the first number of a flow. Behind it are
-/// measured values, such as how long a span was busy, because a bar is too narrow for them.
+/// The fields that the program has given a marker: those before the first number of a flow. The fields behind
+/// it are measured values, such as how long a span was busy. A bar is too narrow for them.
 fn own_fields<'a, 'b>(fields: &'a [[&'b str; 3]]) -> &'a [[&'b str; 3]] {
     let end = fields.iter().position(|[.., format]| is_flow(format));
     &fields[..end.unwrap_or(fields.len())]
@@ -158,7 +158,7 @@ fn format_of(value: &FieldValue) -> MarkerFormat {
     }
 }
 
-/// Whether a field of this format shows the value unchanged. Formats that a file asks for are not questioned.
+/// Whether a field of this format shows the value unchanged. Formats that a file asks for are not checked.
 fn fits(format: MarkerFormat, value: &FieldValue) -> bool {
     match format {
         MarkerFormat::Integer => matches!(value, FieldValue::Integer(_) | FieldValue::Missing),

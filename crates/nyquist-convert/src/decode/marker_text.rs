@@ -4,7 +4,8 @@
 use crate::decode::marker_file::Period;
 use crate::event::{Event, EventKind, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
 
-/// Whether a path is one of samply's marker files, and whose: the process and the thread as the program counts them.
+/// The process and the thread that a path of one of samply's marker files names, by the program's own
+/// numbers.
 pub fn owner_in_path(path: &str) -> Option<(Pid, Tid)> {
     let name = path.strip_suffix(" (deleted)").unwrap_or(path).rsplit('/').next()?;
     let numbers = name.strip_prefix("marker-")?.strip_suffix(".txt")?;
@@ -18,7 +19,7 @@ pub fn owner_in_path(path: &str) -> Option<(Pid, Tid)> {
     Some((Pid(pid), Tid(tid)))
 }
 
-/// Appends the markers of a file's content, and says how many lines could not be understood.
+/// Appends the markers of a file's content, and returns how many lines could not be parsed.
 pub fn decode(content: &[u8], owner: (Pid, Tid), period: Period, events: &mut Vec<Event>) -> u64 {
     let mut unreadable = 0;
     for line in content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

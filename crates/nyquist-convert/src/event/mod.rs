@@ -24,11 +24,11 @@ pub use wakeup::Wakeup;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 
-/// A process's number, as the operating system counts in the recorder's own namespace.
+/// A process's number in the recorder's own pid namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pid(pub u32);
 
-/// A thread's number, as the operating system counts in the recorder's own namespace.
+/// A thread's number in the recorder's own pid namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tid(pub u32);
 
@@ -41,7 +41,7 @@ pub(crate) const NAMELESS: Tid = Tid(u32::MAX);
 pub struct Event {
     /// When.
     pub time: Timestamp,
-    /// On which CPU, where that is known.
+    /// On which CPU, if that is known.
     pub cpu: Option<u32>,
     /// Its kind.
     pub kind: EventKind,
@@ -52,15 +52,15 @@ pub struct Event {
 pub enum EventKind {
     /// A thread was observed.
     Sample(Sample),
-    /// A thread left the CPU: its stack is where it waits until it is back, by [`SwitchIn`](Self::SwitchIn) or a
-    /// sample. Its period and CPU time are not looked at.
+    /// A thread left the CPU, and this is its stack. It waits there until a [`SwitchIn`](Self::SwitchIn) or a
+    /// sample shows that it is back. The sample's period and CPU time are not used.
     SwitchOut(Sample),
     /// A thread came to a CPU.
     SwitchIn {
         /// The thread.
         tid: Tid,
     },
-    /// A thread left the CPU, and nothing is known of its stack.
+    /// A thread left the CPU, and its stack is not known.
     Descheduled {
         /// The process.
         pid: Pid,
@@ -72,8 +72,8 @@ pub enum EventKind {
     /// A thread was found waiting, off its CPU.
     Waiting(Box<Waiting>),
     /// A thread is about to leave its CPU to wait, and this is its stack with the kernel's part.
-    /// [`Descheduled`](Self::Descheduled) follows. Its period and CPU time are not looked at. Sources may leave
-    /// out the stacks of most switches.
+    /// [`Descheduled`](Self::Descheduled) follows. The sample's period and CPU time are not used. Sources may
+    /// leave out the stacks of most switches.
     SwitchStack(Sample),
     /// A thread was made ready to run.
     Wakeup(Box<Wakeup>),
@@ -88,7 +88,7 @@ pub enum EventKind {
         /// The number of bytes.
         len: u64,
     },
-    /// Code of the kernel appeared while it ran, as a BPF program.
+    /// Code of the kernel appeared while it ran, such as a BPF program.
     KernelCode {
         /// The first address.
         start: Avma,
@@ -97,7 +97,7 @@ pub enum EventKind {
         /// The name of the function that it is.
         name: String,
     },
-    /// Such code went away. For code from before the recording, this is its first event.
+    /// Such code was removed. For code from before the recording, this is its first event.
     KernelCodeGone {
         /// The first address.
         start: Avma,
@@ -106,7 +106,8 @@ pub enum EventKind {
         /// The name of the function that it was.
         name: String,
     },
-    /// A thread was born; where `pid` differs from `parent_pid`, a process, whose mappings are its parent's.
+    /// A thread was born. If `pid` differs from `parent_pid`, a process was born, with the mappings of its
+    /// parent.
     Fork {
         /// The process of the new thread.
         pid: Pid,
@@ -136,8 +137,8 @@ pub enum EventKind {
         tid: Tid,
     },
     /// The CPU time that a thread had used when it ended or when the source stopped, for sources that count
-    /// apart from sampling. Its counter is that of [`Sample::cpu_time_ns`]: [`Event::cpu`]'s alone, where
-    /// that is known.
+    /// apart from sampling. Its counter is that of [`Sample::cpu_time_ns`]. If [`Event::cpu`] is known, it
+    /// counts on that CPU alone.
     Total {
         /// The process.
         pid: Pid,
@@ -146,8 +147,8 @@ pub enum EventKind {
         /// CPU time since the counter was opened, in nanoseconds, user and kernel.
         cpu_time_ns: u64,
     },
-    /// The CPU time of everything that was recorded, by the source's counters, at the end. Each of several
-    /// runs has one.
+    /// The CPU time of everything that was recorded, by the source's counters, at the end. If a recording has
+    /// several runs, each run has one.
     TotalInAll {
         /// CPU time in nanoseconds, user and kernel.
         cpu_time_ns: u64,
@@ -157,13 +158,13 @@ pub enum EventKind {
         /// How many.
         records: u64,
     },
-    /// The source dropped this many records in all on the CPU, or on unknown CPUs, by one of its counters at
-    /// the end. Those of [`Lost`](Self::Lost) events are among them.
+    /// The source dropped this many records in all on the CPU, or on unknown CPUs, as one of its counters
+    /// reports at the end. The records of [`Lost`](Self::Lost) events are included.
     LostInAll {
         /// How many.
         records: u64,
     },
-    /// The kernel stopped sampling on the CPU, for the rest of a tick, because it took too long.
+    /// The kernel stopped sampling on the CPU, for the rest of a tick, because sampling took too long.
     Throttled,
     /// The kernel samples on the CPU again.
     Unthrottled,
@@ -178,14 +179,14 @@ pub enum EventKind {
     },
     /// A quantity has a value.
     Counter(Counter),
-    /// The outer part of a thread's stack was read from its process's memory. Shared with code that compares
-    /// the next one with it.
+    /// The outer part of a thread's stack was read from its process's memory. It is shared with code that
+    /// compares the next reading with it.
     LiveStack(Arc<LiveStack>),
 }
 
-/// The outer part of a thread's stack, as it was in the memory of its living process a little after samples whose copies
-/// do not reach that far. [`Event::time`] is older than these samples, so that they find it there; when it was read is
-/// [`read_at`](Self::read_at).
+/// The outer part of a thread's stack, as it was in the memory of its living process shortly after samples
+/// whose copies do not reach that far. [`Event::time`] is older than these samples, so that the event is
+/// converted before them. The time of the reading is [`read_at`](Self::read_at).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveStack {
     /// The process.
@@ -196,7 +197,7 @@ pub struct LiveStack {
     pub read_at: Timestamp,
     /// The first address, that of a page.
     pub start: Avma,
-    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes, or empty where it was not read.
+    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes, or empty if it was not read.
     pub pages: Vec<Bytes>,
 }
 
@@ -204,8 +205,8 @@ impl LiveStack {
     /// The bytes of a page, whatever the machine's pages are.
     pub const PAGE: usize = 4096;
 
-    /// The eight bytes at an address as a little-endian number, where they were read. `None` if they are in
-    /// two pages.
+    /// The eight bytes at an address as a little-endian number, if they were read. `None` if they are in two
+    /// pages.
     pub fn read_u64(&self, address: Avma) -> Option<u64> {
         let offset = self.offset(address)?;
         let page = self.pages.get(offset / Self::PAGE)?;
@@ -213,7 +214,7 @@ impl LiveStack {
         Some(u64::from_le_bytes(*bytes))
     }
 
-    /// The page that begins at an address, empty where it was not read.
+    /// The page that begins at an address, which is empty if it was not read.
     pub fn page_at(&self, address: Avma) -> Option<&Bytes> {
         let offset = self.offset(address)?;
         self.pages.get(offset / Self::PAGE).filter(|_| offset.is_multiple_of(Self::PAGE))
@@ -224,19 +225,19 @@ impl LiveStack {
         Avma(address.0 & !(Self::PAGE as u64 - 1))
     }
 
-    /// Whether an address is in a page that was left out, between others that were read.
+    /// Whether an address is in a page that was not read, between others that were read.
     pub fn is_gap(&self, address: Avma) -> bool {
         let page = self.offset(address).and_then(|offset| self.pages.get(offset / Self::PAGE));
         page.is_some_and(Bytes::is_empty)
     }
 
-    /// How far an address is from the first one.
+    /// The distance of an address from the first one.
     fn offset(&self, address: Avma) -> Option<usize> {
         usize::try_from(address.0.checked_sub(self.start.0)?).ok()
     }
 }
 
-/// A range of executable memory and the file that it shows.
+/// A range of executable memory, and the file that is mapped there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// Whose, or `None` for the kernel's own address space.
@@ -256,7 +257,7 @@ pub struct Mapping {
 /// A mapped file's identity, from the kernel at the time of the mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MappedFile {
-    /// Nothing: anonymous memory, or a source that does not know.
+    /// No identity: anonymous memory, or a source that does not know it.
     #[default]
     Unknown,
     /// The build id.
@@ -286,17 +287,17 @@ pub struct Sample {
     /// The thread's state, which determines what the sample stands for.
     pub state: SampleState,
     /// The CPU time that this sample stands for, in nanoseconds, if the thread's own clock has triggered it.
-    /// If the profile counts events, the number of events.
+    /// If the profile counts events, it is the number of events.
     pub period_ns: u64,
     /// The CPU time that the thread has used since the counter was opened, in nanoseconds, user and kernel,
     /// for sources that count it. If [`Event::cpu`] is known, it is the thread's CPU time *on that CPU*, and
     /// each CPU counts from 0 for every thread. So the thread's CPU time since a former sample is the
     /// difference to its last value on the same CPU. Its whole time is the sum over the CPUs.
     pub cpu_time_ns: Option<u64>,
-    /// Whether that counts only since another event has taken over, from 0 again on each CPU.
+    /// Whether `cpu_time_ns` only counts since another event has taken over, and from 0 again on each CPU.
     pub counts_anew: bool,
     /// The kernel's part of the stack, innermost first: the instruction pointer, then return addresses. Empty
-    /// where the thread was in user code, or the kernel's stack may not be seen.
+    /// if the thread was in user code, or if the source may not read the kernel's stack.
     pub kernel_stack: Vec<Avma>,
     /// The user's part of the stack.
     pub user: UserStack,
@@ -327,18 +328,18 @@ pub enum SampleState {
     /// It ran, and its own clock of CPU time has triggered the sample.
     #[default]
     Clocked,
-    /// It was looked at by the wall clock, and ran.
+    /// The wall clock triggered the sample, and the thread ran.
     Running {
-        /// How long it has waited, for whatever reason, since it was last looked at, in nanoseconds.
+        /// How long it has waited, for any reason, since the last look at it, in nanoseconds.
         waited_ns: u64,
     },
-    /// It was looked at by the wall clock, and has not run since the last look, because other threads had the
-    /// CPUs.
+    /// The wall clock triggered the sample. The thread has not run since the last look, because other threads
+    /// had the CPUs.
     Runnable {
         /// How long it has waited since it was last looked at, in nanoseconds.
         waited_ns: u64,
     },
-    /// It was looked at by the wall clock, and waited for something.
+    /// The wall clock triggered the sample, and the thread waited for something.
     Waiting {
         /// How long it has waited since it was last looked at, in nanoseconds.
         waited_ns: u64,
@@ -354,8 +355,8 @@ pub enum UserStack {
     None,
     /// Walked by the source: the instruction pointer, then return addresses.
     Walked(Vec<Avma>),
-    /// The same by frame pointers. Code that uses the register for something else makes them lead anywhere,
-    /// so addresses from the first one outside of code on are not part of the stack.
+    /// Walked by the source through frame pointers. If code uses the register for something else, the chain
+    /// leads to arbitrary memory. So the stack ends before the first address outside of code.
     FramePointers(Vec<Avma>),
     /// It cannot be unwound. This is its name.
     Named(&'static str),
@@ -373,7 +374,7 @@ pub enum UserStack {
 }
 
 impl UserStack {
-    /// The registers and the copy of the stack, where there is a copy that is still here.
+    /// The registers and the copy of the stack, if the copy is still in memory.
     pub(crate) fn copy(&self) -> Option<(&Registers, &Bytes)> {
         match self {
             Self::Copied { registers, stack, .. } => Some((registers, stack)),
@@ -389,23 +390,23 @@ impl UserStack {
 pub struct Marker {
     /// The process.
     pub pid: Pid,
-    /// Where it is shown.
+    /// The track that shows it.
     pub track: Track,
     /// Its name.
     pub name: Arc<str>,
     /// Which part of an interval it is, if it is one.
     pub timing: MarkerTiming,
-    /// The kind of marker, with the fields and their formats. Kinds of the same name that differ are kept
-    /// apart by a number behind the name.
+    /// The kind of marker, with the fields and their formats. Different kinds with the same name get a number
+    /// behind the name.
     pub schema: Option<Arc<MarkerSchema>>,
     /// The values of the schema's fields, in the schema's order.
     pub values: Vec<FieldValue>,
-    /// Its category, where it has one.
+    /// Its category, if it has one.
     pub category: Option<MarkerCategory>,
 }
 
 impl Marker {
-    /// The thread that it is shown with: the main thread, where it is on a line of the process's own.
+    /// The thread that it is shown with. Markers on a track of the process are shown with the main thread.
     pub(crate) fn thread(&self) -> Tid {
         match self.track {
             Track::Thread(tid) => tid,
@@ -414,19 +415,20 @@ impl Marker {
     }
 }
 
-/// The line on which a marker is shown.
+/// The track on which a marker is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Track {
     /// That of the thread it happened on.
     Thread(Tid),
-    /// A line of the process that is not a thread's, for things that threads share, as an asynchronous task.
+    /// A track of the process that belongs to no thread, for things that threads share, such as an
+    /// asynchronous task.
     Named(Arc<str>),
 }
 
 /// Which part of an interval a marker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkerTiming {
-    /// No interval: a moment.
+    /// No interval, but a point in time.
     Instant,
     /// The whole, which ends at the event's time.
     Interval {
@@ -439,8 +441,7 @@ pub enum MarkerTiming {
     IntervalEnd,
 }
 
-/// The value of a marker's field. One that does not fit the field's format is turned into one that does, or left
-/// out.
+/// The value of a marker's field. A value that does not fit the field's format is converted, or left out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldValue {
     /// The field has no value.
@@ -458,7 +459,7 @@ pub enum FieldValue {
 pub struct MarkerCategory {
     /// Its name.
     pub name: Arc<str>,
-    /// Its colour, where the profile does not have the category already.
+    /// Its colour, if the profile does not have the category already.
     pub color: CategoryColor,
 }
 
@@ -469,9 +470,9 @@ pub struct Counter {
     pub pid: Pid,
     /// Which quantity.
     pub kind: Arc<CounterKind>,
-    /// The whole value. The converter makes the profile's differences. Values that are not finite are left
-    /// out. A [rate's](CounterGraph::Rate) value only rises: one that is less than the one before counts from
-    /// 0 again.
+    /// The absolute value. The converter computes the differences that the profile has. Values that are not
+    /// finite are left out. A [rate's](CounterGraph::Rate) value only rises: one that is less than the one
+    /// before counts from 0 again.
     pub value: f64,
 }
 
@@ -480,19 +481,20 @@ pub struct Counter {
 pub struct CounterKind {
     /// Its name, unique in its process.
     pub name: String,
-    /// The unit, as `bytes`.
+    /// The unit, such as `bytes`.
     pub unit: String,
-    /// The kind of quantity, as `Memory`: the Firefox Profiler knows some, and draws them by it where it reads an old format.
+    /// The kind of quantity, such as `Memory`. The Firefox Profiler knows some kinds, and draws counters by
+    /// their kind in an old format.
     pub category: String,
     /// The description that users see.
     pub description: String,
-    /// Whether its value is drawn, or how fast it changes.
+    /// Whether the graph draws its value, or how fast it changes.
     pub graph: CounterGraph,
     /// The graph's colour.
     pub color: GraphColor,
     /// Its place among the counters of its process.
     pub order: i32,
-    /// Whether it says something only beside other data. Then it is left out of a process without samples and markers, and where
-    /// its value never changes, unless it is memory.
+    /// Whether it is useful only beside other data. Then it is left out of a process without samples and
+    /// markers. It is also left out if its value never changes, unless it is memory.
     pub accompanies: bool,
 }

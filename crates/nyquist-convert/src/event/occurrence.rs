@@ -11,13 +11,15 @@ use super::{FieldValue, Sample, Tid};
 pub struct Occurrence {
     /// Its kind.
     pub kind: Arc<OccurrenceKind>,
-    /// The thread, and its stack. Its period and CPU time are not looked at.
+    /// The thread, and its stack. The sample's period and CPU time are not used.
     pub sample: Sample,
-    /// How many times it has happened since the last one, with this one. Not looked at if there is a counter.
+    /// How many times it has happened since the last occurrence, including this one. Not used if a counter
+    /// exists.
     pub count: u64,
-    /// The counter of the event, for sources that have one: then the count is what it has counted since the last occurrence.
+    /// The counter of the event, for sources that have one. The count is then the counter's increase since
+    /// the last occurrence.
     pub counter: Option<OccurrenceCounter>,
-    /// The values of the fields that the kind has of its own, in their order.
+    /// The values of the kind's own fields, in their order.
     pub values: Vec<FieldValue>,
 }
 
@@ -28,23 +30,23 @@ pub struct OccurrenceCounter {
     pub id: u64,
     /// The thread whose events it counts, if each thread counts from 0.
     pub tid: Option<Tid>,
-    /// What it has counted.
+    /// The value of the counter.
     pub value: u64,
 }
 
 /// A kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OccurrenceKind {
-    /// Its name, as it was asked for.
+    /// Its name, as the user gave it.
     pub name: Arc<str>,
     /// The kind of marker that it becomes, whose first field is the count.
     pub schema: Arc<MarkerSchema>,
-    /// How many markers are made of it at most. Later ones are counted, and left out.
+    /// The most markers that are made of it. Later occurrences are counted, but get no marker.
     pub most: u64,
 }
 
 impl OccurrenceKind {
-    /// One of this name, with fields of its own.
+    /// A kind of this name, with its own fields.
     pub fn new(name: &str, fields: &[(String, MarkerFormat)], most: u64) -> Self {
         let field = |key: &str, label: Option<&str>, format| MarkerField {
             key: key.to_owned(),

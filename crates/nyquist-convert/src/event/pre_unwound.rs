@@ -7,14 +7,14 @@ use nyquist_perf::file::{Place, PlacedFiles};
 use nyquist_unwind::{self as unwind, FrameAddress, WalkEnd};
 use std::borrow::Cow;
 
-/// A stack that was walked before its turn, with the knowledge of that time. It has the data to walk the
-/// stack again, if more is known at its turn.
+/// A stack that was walked ahead of its turn, with the mappings that were known then. It has the data to walk
+/// the stack again, if more is known at its turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreUnwound {
     /// Innermost first.
     pub(crate) frames: Vec<FrameAddress>,
     pub(crate) walked: Walked,
-    /// The outermost word that the walk has looked at.
+    /// The outermost word that the walk has read.
     pub(crate) outermost: Avma,
     /// The mappings that were known.
     pub(crate) code: AddressSpaceHash,
@@ -29,9 +29,9 @@ pub struct PreUnwound {
 /// The copy of a stack that was walked already.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum KeptCopy {
-    /// It is still here.
+    /// It is still in memory.
     Memory(Bytes),
-    /// It can be read again.
+    /// It can be read again from a file.
     File(Place),
 }
 
@@ -55,7 +55,7 @@ impl PreUnwound {
         }
     }
 
-    /// The copy, where it is still here.
+    /// The copy, if it is still in memory.
     pub(crate) fn copy_here(&self) -> Option<&Bytes> {
         match &self.copy {
             KeptCopy::Memory(bytes) => Some(bytes),
@@ -63,12 +63,12 @@ impl PreUnwound {
         }
     }
 
-    /// Whether the walk ended where the copy does, and the stack goes on.
+    /// Whether the walk ended at the end of the copy, and the stack is truncated there.
     pub(crate) fn is_cut(&self) -> bool {
         self.limited && self.walked.ended_with_copy()
     }
 
-    /// The copy, which may have to be read from these files again: then as much of it as still is there.
+    /// The copy. It may be read from these files again, and then has as much as the file still has.
     pub(crate) fn copy(&self, files: &PlacedFiles) -> Cow<'_, [u8]> {
         match &self.copy {
             KeptCopy::Memory(bytes) => Cow::Borrowed(bytes),
@@ -100,7 +100,7 @@ impl Walked {
     }
 }
 
-/// The mappings of a process at a time, as a number. With the same number, stacks are walked the same way. It
-/// says nothing of code that a jitdump describes.
+/// The mappings of a process at a time, as a number. With the same number, walks of the same stack have the
+/// same result. It does not include code that a jitdump describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AddressSpaceHash(pub(crate) u64);

@@ -19,12 +19,12 @@ pub enum Registers {
         /// The instruction pointer.
         ip: u32,
     },
-    /// 64-bit ARM: x0 to x30, the stack pointer, then the instruction pointer. Boxed, because they are twice
-    /// as many as the others.
+    /// 64-bit ARM: x0 to x30, the stack pointer, then the instruction pointer. Boxed, because it is twice as
+    /// large as the others.
     Aarch64(Box<[u64; 33]>),
     /// The same registers, of which some are not known.
     Aarch64Partial {
-        /// The values in the same order; what stands for an unknown one means nothing.
+        /// The values in the same order. The value of an unknown register has no meaning.
         values: Box<[u64; 33]>,
         /// A bit for each register that is known, the first one's the lowest. The stack pointer and the
         /// instruction pointer always are.

@@ -7,17 +7,17 @@ use super::{Sample, Tid};
 /// A thread that was found waiting. It waits from the time when it left its CPU until it is back on one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
-    /// The thread, and its stack. Its period and CPU time are not looked at.
+    /// The thread, and its stack. The sample's period and CPU time are not used.
     pub sample: Sample,
     /// The kind of object that it waits for.
     pub reason: WaitReason,
-    /// The thread that holds the lock that is waited for, where that is known.
+    /// The thread that holds the lock, if that is known.
     pub holder: Option<Tid>,
-    /// How long before the thread was looked at the last time, in nanoseconds: shorter waits are seen by
-    /// chance, and each moment of them is equally likely.
+    /// The time since the previous look at the thread, in nanoseconds. Shorter waits are seen by chance, and
+    /// each moment of them is equally likely.
     pub looked_before_ns: u64,
-    /// The object, if it is known: the path of a file, `socket:[123]`, the address of a futex. Text of the
-    /// target.
+    /// The object, if it is known: the path of a file, `socket:[123]`, the address of a futex. The recorded
+    /// process controls this text.
     pub object: Option<Arc<str>>,
 }
 
@@ -42,7 +42,7 @@ pub enum WaitReason {
     Child,
     /// A signal.
     Signal,
-    /// A page of its memory: it is in no system call.
+    /// A page of its memory. The thread is in no system call.
     Page,
     /// Any other reason.
     Other,
@@ -64,7 +64,7 @@ impl WaitReason {
         Self::Other,
     ];
 
-    /// In a word or two, as people read it.
+    /// The reason in one or two words, for users.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Lock => "lock",

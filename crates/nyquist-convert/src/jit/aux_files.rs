@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 /// Where such files are looked for, and which are trusted.
 #[derive(Clone, Debug, Default)]
 pub struct AuxFiles {
-    /// Folders that may have files whose own place is gone, or is on another machine; the first one that has a file of
-    /// that name counts.
+    /// Folders that may have files whose original path is gone, or is on another machine. The first folder
+    /// that has a file of that name is used.
     pub folders: Vec<PathBuf>,
-    /// Whether the recording was made on this machine, so that its paths are worth a look.
+    /// Whether the recording was made on this machine, so that its paths may exist.
     pub made_here: bool,
     /// The owner of the recording itself. Files of that user are trusted, because that user could have
-    /// written anything into the recording. All others must be of the reading user or of root.
+    /// written anything into the recording. All other files must belong to the reading user or to root.
     pub owner: Option<u32>,
 }
 
 impl AuxFiles {
-    /// Opens the file of a mapping: at its own path, where it still is the same file, or in the folders.
+    /// Opens the file of a mapping: at its own path, if that is still the same file, or in the folders.
     pub(crate) fn open_mapped(&self, mapping: &Mapping) -> Result<Found, Refusal> {
         let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
         let own = self.in_own_place(path).and_then(|found| {
@@ -28,7 +28,7 @@ impl AuxFiles {
         own.and_then(|found| self.trusted(found)).or_else(|why| Ok(self.in_folders(path, why)?.0))
     }
 
-    /// Opens the file that was at a path, and says where it is.
+    /// Opens the file that was at a path, and returns where it is now.
     pub(crate) fn open(&self, path: &str) -> Result<(Found, PathBuf), Refusal> {
         let own = self.in_own_place(path).and_then(|found| self.trusted(found));
         own.map(|found| (found, PathBuf::from(path))).or_else(|why| self.in_folders(path, why))
@@ -42,7 +42,7 @@ impl AuxFiles {
         }
     }
 
-    /// The first file of that name. If there is none, the reason is `why`, or the first one that is more
+    /// The first file of that name. If no file is found, the error is `why`, or the first error that is more
     /// specific.
     fn in_folders(&self, path: &str, mut why: Refusal) -> Result<(Found, PathBuf), Refusal> {
         let name = Path::new(path).file_name().ok_or(Refusal::Absent)?;

@@ -1,4 +1,4 @@
-//! One jitdump: read while it is written, and asked for the code at an address at a time.
+//! One jitdump. It is read while it is written, and finds the code at an address at a time.
 
 use crate::event::{Pid, Timestamp};
 use crate::jit::id;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// How many bytes are read at once, unless a record is larger.
 const CHUNK: usize = 1 << 20;
 
-/// The largest record that is read as a whole. Of made code, the beginning is enough.
+/// The largest record that is read as a whole. Of the record of a piece of code, the beginning is enough.
 const LARGEST: usize = 16 << 20;
 
 /// The most memory that a record takes beside its contents: its code in two lists, its place, and its number.
@@ -32,27 +32,27 @@ const KEPT_TIMES: u64 = 4;
 pub(crate) struct Dump {
     file: Arc<File>,
     module: ModuleIndex,
-    /// The process that was seen to map it first.
+    /// The first process that was seen to map it.
     owner: Option<Pid>,
     header: Option<JitDumpHeader>,
-    /// The id of the lib, once the header was read.
+    /// The id of the lib, which is set when the header is read.
     id: DumpId,
     /// Where the next record begins.
     offset: u64,
     /// Whether the file can be read no further.
     is_ended: bool,
-    /// How far the clock of its times is ahead of that of the samples, in nanoseconds.
+    /// How far its clock is ahead of the clock of the samples, in nanoseconds.
     ahead_ns: i64,
     /// The time of the last record.
     last_time: Timestamp,
     codes: Vec<Code>,
-    /// How many of these were returned as new functions.
+    /// How many of the pieces in `codes` were returned as new functions.
     reported: usize,
     /// The place in `codes` of each number that the compiler gave.
     by_number: FxHashMap<u64, usize>,
-    /// The lines of code that is yet to come, by its address.
+    /// The lines of code whose record has not been read yet, by its address.
     lines: FxHashMap<u64, Vec<Line>>,
-    /// How to unwind the code that comes next.
+    /// The unwind information of the next piece of code.
     unwinding: Option<Vec<u8>>,
     /// Where code with unwind information has appeared, in the file's order.
     unwindable: Vec<MadeCode>,
@@ -60,11 +60,12 @@ pub(crate) struct Dump {
     upcoming: BTreeMap<(Timestamp, u64), Change>,
     /// How many changes there were.
     changes: u64,
-    /// Which code is where: first address to the one after the last, and the code. None overlap.
+    /// The ranges of code: each first address, with the address after the last one and the code. None
+    /// overlap.
     ranges: BTreeMap<u64, (u64, usize)>,
-    /// The memory that all this takes.
+    /// The memory that all of these take.
     charge: Charge,
-    /// Whether something was left out, because it would have taken too much.
+    /// Whether something was left out, because it would have taken too much memory.
     is_too_large: bool,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct Code {
     pub(crate) made: Timestamp,
 }
 
-/// From an offset on, a line.
+/// The line of the code from an offset on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     /// The offset in the code.
@@ -110,14 +111,14 @@ pub(crate) struct MadeCode {
 struct Change {
     start: u64,
     end: u64,
-    /// The code's place in the list of all.
+    /// The index of the code in `codes`.
     place: usize,
-    /// Where it was before.
+    /// The address that it was moved from.
     moved_from: Option<u64>,
 }
 
 impl Dump {
-    /// The jitdump that `file` is, of which nothing is read yet.
+    /// A jitdump in `file`. Nothing of it is read yet.
     pub(crate) fn new(file: Arc<File>, module: ModuleIndex, owner: Option<Pid>, charge: Charge) -> Self {
         Self {
             file,
@@ -143,12 +144,13 @@ impl Dump {
         }
     }
 
-    /// The same, with times of a clock that is so many nanoseconds ahead of that of the samples: of a program in a time namespace.
+    /// Sets by how many nanoseconds the dump's clock is ahead of that of the samples. A program in a time
+    /// namespace has such a clock.
     pub(crate) fn with_clock_ahead(self, ahead_ns: i64) -> Self {
         Self { ahead_ns, ..self }
     }
 
-    /// The same. The lib's id is written there.
+    /// Sets where the id of the lib is written.
     pub(crate) fn telling(self, id: DumpId) -> Self {
         Self { id, ..self }
     }
@@ -158,7 +160,7 @@ impl Dump {
         self.header.as_ref()
     }
 
-    /// The module whose addresses are places in this file.
+    /// The module whose relative addresses are offsets in this file.
     pub(crate) fn module(&self) -> ModuleIndex {
         self.module
     }
@@ -178,7 +180,7 @@ impl Dump {
         &self.codes
     }
 
-    /// The functions that were made before a time and not given by the last call, if their times are known.
+    /// The functions that were made before a time and were not returned yet, if their times are known.
     pub(crate) fn take_new_functions(&mut self, before: Timestamp) -> Vec<(Pid, Timestamp, String)> {
         let Some(owner) = self.owner.filter(|_| self.has_clock_times()) else { return Vec::new() };
         let new = self.codes.get(self.reported..).unwrap_or_default();
@@ -187,7 +189,7 @@ impl Dump {
         new.iter().map(|code| (owner, code.made, code.name.to_string())).collect()
     }
 
-    /// Whether everything made by `time` was read. If the times are those of another clock, this is not known
+    /// Whether all code that was made by `time` was read. If the dump has another clock, this is not known
     /// before the recording ends.
     pub(crate) fn is_read_up_to(&self, time: Timestamp) -> bool {
         self.is_ended || (self.has_clock_times() && time < self.last_time)
@@ -197,8 +199,8 @@ impl Dump {
         self.header.is_some_and(|header| header.has_clock_times)
     }
 
-    /// Reads the records that were written since the last call. A damaged record ends the file: nothing
-    /// behind it can be found.
+    /// Reads the records that were written since the last call. A damaged record ends the file, because no
+    /// record behind it can be found.
     pub(crate) fn read_on(&mut self) {
         while !self.is_ended {
             let Some(bytes) = self.read(CHUNK) else { return };
@@ -212,13 +214,13 @@ impl Dump {
             if taken == 0 {
                 return;
             }
-            // Relative addresses cannot express a place behind this one.
+            // Relative addresses cannot express an offset behind this one.
             self.is_ended |= self.offset > u64::from(u32::MAX);
         }
     }
 
-    /// Takes a record that is not whole in `start`, if the file really has it. The size that it claims takes
-    /// no memory.
+    /// Handles a record that is not complete in `start`, if the file really has it. No memory is allocated
+    /// for the size that it claims.
     fn take_large(&mut self, start: &[u8], size: u32) -> u64 {
         let end = self.offset.saturating_add(u64::from(size));
         if self.file.metadata().map_or(0, |metadata| metadata.len()) < end {
@@ -234,7 +236,7 @@ impl Dump {
         u64::from(size)
     }
 
-    /// Reads up to `size` bytes at the place of the next record, but no more than the file has.
+    /// Reads up to `size` bytes at the offset of the next record, but no more than the file has.
     fn read(&mut self, size: usize) -> Option<Vec<u8>> {
         let len = self.file.metadata().ok()?.len().saturating_sub(self.offset);
         let mut bytes = vec![0; size.min(usize::try_from(len).ok()?)];
@@ -243,7 +245,7 @@ impl Dump {
         Some(bytes)
     }
 
-    /// Takes the whole records that `bytes` begins with, and says how many bytes they are.
+    /// Handles the complete records that `bytes` begins with, and returns their size in bytes.
     fn take_records(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         if self.header.is_none() {
@@ -321,7 +323,7 @@ impl Dump {
             }
             JitDumpBody::Close => self.is_ended = true,
             JitDumpBody::UnwindingInfo { data, header_size } => {
-                // The table at the end of the data only speeds up the search.
+                // The table at the end of the data only speeds up searches.
                 let len = data.len().saturating_sub(usize::try_from(header_size).unwrap_or(usize::MAX));
                 self.unwinding = data.get(..len).filter(|section| !section.is_empty()).map(<[u8]>::to_vec);
             }
@@ -329,7 +331,7 @@ impl Dump {
         }
     }
 
-    /// Compilers write from several threads, so that times may go back a little.
+    /// Compilers write from several threads, so times may go back a little.
     fn add_change(&mut self, time: Timestamp, change: Change) {
         self.upcoming.insert((time, self.changes), change);
         self.changes += 1;
@@ -466,7 +468,7 @@ mod tests {
     fn what_a_record_claims_takes_no_memory() {
         let file = TestDump::new(0);
         file.load(10, 0x1000, 16, 1, "first");
-        // Code of 3 GB, which are a hole in the file.
+        // Code of 3 GB, which is a hole in the file.
         let size = 3_u32 << 30;
         let fields = [0, 0x10_0000, 0x10_0000, u64::from(size) - 64, 2].map(u64::to_le_bytes).concat();
         let start =

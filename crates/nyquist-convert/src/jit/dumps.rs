@@ -7,30 +7,30 @@ use crate::modules::index::ModuleIndex;
 use crate::processes::mappings::Range;
 use nyquist_object::Avma;
 
-/// The place of a jitdump in [`JitDumps`].
+/// The index of a jitdump in [`JitDumps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DumpIndex(pub(super) usize);
 
-/// All known jitdumps. A child continues with those of its parent.
+/// All known jitdumps. A child process continues with those of its parent.
 #[derive(Debug, Default)]
 pub(crate) struct JitDumps {
     dumps: Vec<Dump>,
-    /// Whether each is removed from its folder when it has been opened.
+    /// Whether each jitdump is removed from its folder when it has been opened.
     pub(crate) unlink: bool,
 }
 
 impl JitDumps {
-    /// The jitdump that is of a module.
+    /// The jitdump of a module.
     pub(crate) fn of_module(&self, module: ModuleIndex) -> Option<DumpIndex> {
         self.dumps.iter().position(|dump| dump.module() == module).map(DumpIndex)
     }
 
-    /// The place of the next jitdump.
+    /// The index of the next jitdump.
     pub(crate) fn next_index(&self) -> DumpIndex {
         DumpIndex(self.dumps.len())
     }
 
-    /// Adds a jitdump, at the place that was the next.
+    /// Adds a jitdump, at the index that [`next_index`](Self::next_index) returned.
     pub(crate) fn add(&mut self, dump: Dump) {
         self.dumps.push(dump);
     }
@@ -40,8 +40,8 @@ impl JitDumps {
         self.dumps.iter_mut().for_each(Dump::read_on);
     }
 
-    /// The functions that were made before a time and not given by the last call: the process, the time, and the name as the compiler wrote it.
-    /// Nothing of dumps whose times are those of another clock.
+    /// The functions that were made before a time and were not returned yet: the process, the time, and the
+    /// name as the compiler wrote it. Dumps with another clock are left out.
     pub(crate) fn take_new_functions(&mut self, before: Timestamp) -> Vec<(Pid, Timestamp, String)> {
         self.dumps.iter_mut().flat_map(|dump| dump.take_new_functions(before)).collect()
     }
@@ -56,7 +56,7 @@ impl JitDumps {
         Some(JitSymbols::of_dump(self.dumps.get(index.0)?))
     }
 
-    /// Whether all code that these hold and that was made by `time` is known.
+    /// Whether all code of these dumps that was made by `time` has been read.
     pub(crate) fn are_read_up_to(&self, dumps: &[DumpIndex], time: Timestamp) -> bool {
         dumps.iter().filter_map(|index| self.dumps.get(index.0)).all(|dump| dump.is_read_up_to(time))
     }

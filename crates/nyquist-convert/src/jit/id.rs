@@ -1,4 +1,5 @@
-//! The ids of libs whose code was made while the program ran: by them the front end asks for source and instructions.
+//! The ids of libs whose code was generated at run time. The front end uses them to ask for source and
+//! instructions.
 //!
 //! They look like debug ids. That of a jitdump is made of its header, so that the file can be recognised. A
 //! perf map has no header, so its id is made of its device and inode.
@@ -9,25 +10,25 @@ use nyquist_system::file_id;
 use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
-/// The id of a jitdump's lib, which is known as soon as the file's header was read.
+/// The id of a jitdump's lib, which is known as soon as the file's header has been read.
 pub(crate) type DumpId = Arc<OnceLock<DebugId>>;
 
-/// How the ids begin.
+/// The first bytes of the ids.
 const DUMP: [u8; 4] = *b"JITO";
 const MAP: [u8; 4] = *b"JITM";
 
-/// The id of a jitdump's code, whose addresses are places in the file.
+/// The id of a jitdump's code, whose addresses are offsets in the file.
 pub(crate) fn of_dump(header: &JitDumpHeader) -> DebugId {
     id(DUMP, u64::from(header.pid), header.time ^ u64::from(header.machine).rotate_right(16))
 }
 
-/// The id of the code that a perf map names; `None` where the file cannot be asked.
+/// The id of the code that a perf map names. `None` if the file's metadata cannot be read.
 pub(crate) fn of_map(file: &File) -> Option<DebugId> {
     let file = file_id(file).ok()?;
     Some(id(MAP, file.device, file.number))
 }
 
-/// Whether an id is a jitdump's, or otherwise a perf map's; `None` of ids of other libs.
+/// Returns true for the id of a jitdump, false for that of a perf map, and `None` for other ids.
 pub(crate) fn is_dump(breakpad_id: &str) -> Option<bool> {
     let begins_as = |kind| {
         let all = id(kind, 0, 0).breakpad();

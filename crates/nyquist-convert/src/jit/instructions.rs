@@ -1,6 +1,6 @@
-//! The instructions of made code, read from a living process when a walk cannot go on without them. Compilers
-//! that write no unwind information also make pieces without a frame pointer, as Python's trampolines
-//! (`Python/asm_trampoline.S`).
+//! The instructions of generated code, read from a living process when a walk cannot continue without them.
+//! Compilers that write no unwind information also generate pieces without a frame pointer, such as Python's
+//! trampolines (`Python/asm_trampoline.S`).
 
 use crate::event::{Pid, Timestamp};
 use crate::processes::mappings::Range;
@@ -11,16 +11,17 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::sync::Arc;
 
-/// How much is read at once, at addresses that are multiples of it.
+/// The size of a block that is read at once. Blocks are aligned to it.
 const BLOCK: u64 = 1 << 16;
 
 /// The most blocks that are read of a process.
 const MOST_BLOCKS: usize = 64;
 
-/// How long a block is not read again, in ns.
+/// The time after which a block may be read again, in ns.
 const READ_AGAIN_AFTER: u64 = 100_000_000;
 
-/// Which blocks of a process's made code were read, by their addresses, and for a sample of which time.
+/// Which blocks of a process's generated code were read, by their addresses, with the time of the sample that
+/// needed them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadInstructions(FxHashMap<u64, Timestamp>);
 
@@ -31,9 +32,9 @@ impl ReadInstructions {
         self.0.retain(|block, _| *block >= end || block.saturating_add(BLOCK) <= start.0);
     }
 
-    /// Reads the instructions around an address in a range of made code, and gives them to the unwinder.
-    /// Returns whether something was read. Nothing is read if that has just been done, or the process is gone
-    /// or may not be read.
+    /// Reads the instructions around an address in a range of generated code, and passes them to the
+    /// unwinder. Returns whether something was read. Nothing is read if the block was read recently, or if
+    /// the process is gone or may not be read.
     pub(crate) fn read_around(
         &mut self,
         (pid, address, now): (Pid, Avma, Timestamp),
@@ -86,7 +87,7 @@ mod tests {
         check(own, start.0 + 5, 1000 + READ_AGAIN_AFTER, true);
         check(own, start.0 + BLOCK + 5, 2000, true);
         check(own, start.0 + BLOCK + 5, 2001, false);
-        // No process has that number.
+        // No process has this number.
         check(u32::MAX, start.0 + 2 * BLOCK + 5, 2000, false);
         read.forget(Avma(start.0 + BLOCK), 1);
         let mut check = |address, expected| {

@@ -1,4 +1,4 @@
-//! The perf map of a process: finding and reading it.
+//! Finds and reads the perf map of a process.
 
 use crate::event::Pid;
 use crate::jit::id;
@@ -12,22 +12,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The most that is read of a perf map: one of a large server has some tens of megabytes.
+/// The most bytes that are read of a perf map. That of a large server has some tens of megabytes.
 const MAX_SIZE: u64 = 1 << 32;
 
 /// A map that takes longer to read than this is not read again at once.
 const QUICK: Duration = Duration::from_millis(50);
 
-/// How many ticks a second `/proc/PID/stat` counts in (`USER_HZ`, the same on every Linux).
+/// The ticks per second in `/proc/PID/stat` (`USER_HZ`, the same on every Linux).
 const TICKS: u64 = 100;
 
-/// A perf map that is still written, or yet to come.
+/// A perf map that is still being written, or does not exist yet.
 #[derive(Debug)]
 pub(crate) struct MapFile {
     /// Its path, as the process sees it.
     path: PathBuf,
     source: Source,
-    /// The names that were read. Each lib that is made of the file takes its names from here.
+    /// The names that were read. Each lib that is made of the file gets its names from here.
     known: Mutex<Option<Known>>,
 }
 
@@ -37,15 +37,15 @@ struct Known {
     /// How long the file was.
     len: u64,
     names: Arc<CodeNames>,
-    /// When that was done, and how long it took.
+    /// When it was read, and how long that took.
     read: Instant,
     took: Duration,
 }
 
 impl Known {
-    /// Whether these are the contents of the file, which has so many bytes now. Older contents count too,
-    /// while they are younger than the time that reading took. Otherwise a huge map that the program still
-    /// writes would be read for each of its libs.
+    /// Whether these are the contents of the file, which has `len` bytes now. Older contents are also used
+    /// while their age is less than the time that reading took. Otherwise a huge map that the program still
+    /// writes would be read again for each of its libs.
     fn holds(&self, len: u64) -> bool {
         self.len == len || (self.took > QUICK && self.read.elapsed() < self.took)
     }
@@ -53,15 +53,15 @@ impl Known {
 
 #[derive(Debug)]
 enum Source {
-    /// Held open: the process may have ended, and its folders with it, when the names are wanted.
+    /// Held open, because the process and its folders may be gone when the names are needed.
     Open(File),
-    /// It will be in this folder, and is trusted if it is this user's.
+    /// It will be in this folder, and is trusted if it belongs to this user.
     Expected(Root, Option<u32>),
 }
 
 impl MapFile {
-    /// The perf map of a process that lives, or has just ended, and whose user is known or could not be found out. It may
-    /// not be there yet where `maps_at_end`.
+    /// The perf map of a process that lives, or has just ended. `user` is `None` if the process's user is not
+    /// known. If `maps_at_end`, the map may not exist yet.
     pub(crate) fn find(pid: Pid, user: Option<u32>, maps_at_end: bool) -> Result<Self, Refusal> {
         let user = user_of(pid).or(user);
         let inner = inner_pid(pid).unwrap_or(pid.0);
@@ -92,7 +92,7 @@ impl MapFile {
         Ok(Self { path, source, known: Mutex::default() })
     }
 
-    /// The perf map that a process of a recording has left behind, which is read later.
+    /// The perf map that a process has left behind, for a recording that is read later.
     pub(crate) fn left_behind(file: File, path: PathBuf) -> Self {
         Self { path, source: Source::Open(file), known: Mutex::default() }
     }
@@ -102,7 +102,7 @@ impl MapFile {
         &self.path
     }
 
-    /// The id of the lib that is made of it; `None` where the file is not there yet.
+    /// The id of the lib that is made of it. `None` if the file does not exist yet.
     pub(crate) fn id(&self) -> Option<DebugId> {
         match &self.source {
             Source::Open(file) => id::of_map(file),
@@ -110,7 +110,7 @@ impl MapFile {
         }
     }
 
-    /// The map's contents by now, as far as the budget allows.
+    /// The current contents of the map, as far as the budget allows.
     pub(crate) fn read(&self, budget: &Budget) -> Result<Arc<CodeNames>, Refusal> {
         let opened;
         let file = match &self.source {
@@ -137,7 +137,7 @@ impl MapFile {
     }
 }
 
-/// Reads a file from its start, independent of the shared position of its descriptor.
+/// Reads a file from its start, independently of the shared position of its descriptor.
 struct FromStart<'a> {
     file: &'a File,
     at: u64,
@@ -173,7 +173,7 @@ fn open_own(pid: Pid, folder: &Root, name: &Path, user: Option<u32>) -> Result<F
     trusted(found, user)
 }
 
-/// If the process's user is not known, it is taken to be the recording user.
+/// If the process's user is not known, the recording user is assumed.
 fn trusted(found: Found, user: Option<u32>) -> Result<Found, Refusal> {
     found.trusted(&[user.unwrap_or_else(own_user)])
 }

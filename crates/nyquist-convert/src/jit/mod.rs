@@ -1,9 +1,9 @@
-//! Code that is made while the program runs: which function is at an address, at a time.
+//! Code that is generated at run time: which function is at an address, at a time.
 //!
-//! Just-in-time compilers name their code in one of two files. A *jitdump* holds each piece of code with the
-//! time at which it was made or moved. It becomes a lib whose relative addresses are the code's places in the
-//! file. A *perf map* only has addresses and names, and is read when the recording ends. It becomes a lib for
-//! each 2 GiB of addresses that it names.
+//! Just-in-time compilers describe their code in one of two kinds of files. A *jitdump* holds each piece of
+//! code with the time at which it was made or moved. It becomes a lib whose relative addresses are the code's
+//! offsets in the file. A *perf map* only has addresses and names, and is read when the recording ends. It
+//! becomes a lib for each 2 GiB of addresses that it names.
 
 pub(crate) mod aux_files;
 pub(crate) mod dump;

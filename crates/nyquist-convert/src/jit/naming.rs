@@ -1,4 +1,4 @@
-//! Frames of code that was made while the program ran get their functions.
+//! Gives frames of code that was generated at run time their functions.
 
 use crate::jit::runtime::CodeName;
 use crate::jit::symbols::JitSymbols;
@@ -8,7 +8,8 @@ use nyquist_profile::{
 };
 use nyquist_symbols::special_source_path;
 
-/// The frame with its function and category; with its whole address for a name where the compiler has named nothing there.
+/// The frame with its function and category. If the compiler has named nothing there, its absolute address is
+/// the name.
 pub(crate) fn name_frame(
     builder: &mut ProfileBuilder,
     symbols: &JitSymbols,
@@ -39,7 +40,8 @@ pub(crate) fn name_frame(
         builder.intern_native_symbol(NativeSymbol { lib, address: start.0, size: Some(function.size), name })
     });
     let category = Some(category(builder, &name));
-    // For code that the compiler has inlined from another file, only the line is known.
+    // If the compiler has inlined code from another file, only its line is known, and not its function. So
+    // the line is not used.
     let line = function.line.filter(|(line_file, _)| file == Some(*line_file)).map(|(_, line)| line);
     Some(builder.intern_frame(Frame { func, category, native_symbol, line, ..*frame }))
 }

@@ -1,4 +1,4 @@
-//! The names that runtimes give to their code: their parts, and the category of each.
+//! The names that runtimes give to their code: the parts of the names, and the categories of the code.
 //!
 //! Sources: V8's `src/logging/code-events.h` (code tags) and `Code::CodeKindToMarker`; CPython's documentation, "Python support for
 //! the Linux perf profiler"; .NET's `PerfMapEnabled` and the runtime's `perfmap.cpp` (tiers in brackets); the JVM's
@@ -19,7 +19,7 @@ pub(crate) struct CodeName<'a> {
     pub(crate) runtime: Runtime,
     /// How the code was made.
     pub(crate) tier: Option<&'a str>,
-    /// Whether it is a function that scripts call as one of theirs.
+    /// Whether it is a function that scripts call like a script function.
     pub(crate) is_js: bool,
 }
 
@@ -70,7 +70,7 @@ impl Runtime {
 }
 
 impl<'a> CodeName<'a> {
-    /// Takes a name apart.
+    /// Splits a name into its parts.
     pub(crate) fn parse(name: &'a str) -> Self {
         let parsers = [parse_v8, parse_python, parse_dot_net, parse_java, parse_lua, parse_wasm];
         parsers.iter().find_map(|parse| parse(name)).unwrap_or(Self::plain(name, Runtime::Unknown))
@@ -96,7 +96,7 @@ fn parse_v8(name: &str) -> Option<CodeName<'_>> {
     if let Some(code) = parse_v8_wasm(rest) {
         return Some(code);
     }
-    // Code that took over in the middle of a loop.
+    // On-stack replacement: code that took over in the middle of a loop.
     let rest = rest.strip_prefix('o').filter(|rest| rest.starts_with(['+', '*'])).unwrap_or(rest);
     let (tier, rest) = match rest.split_at_checked(1) {
         Some(("~", rest)) => (Some("Interpreter"), rest),
@@ -105,7 +105,7 @@ fn parse_v8(name: &str) -> Option<CodeName<'_>> {
         Some(("*", rest)) => (Some("Optimized"), rest),
         _ => (None, rest),
     };
-    // Of a function that was compiled for one context alone; no name begins so.
+    // The mark of a function that was compiled for one context alone. No name begins with it.
     let rest = rest.strip_prefix('\'').unwrap_or(rest);
     let (function, place) = rest.split_once(' ').unwrap_or((rest, ""));
     let (file, position) = split_position(place);
@@ -119,7 +119,8 @@ fn parse_v8(name: &str) -> Option<CodeName<'_>> {
     Some(CodeName { function, file, position, tier, is_js: true, ..code })
 }
 
-/// `wasm-function[12]-12-turbofan`: a function of WebAssembly, its number, and its compiler. Scripts call it as one of theirs.
+/// `wasm-function[12]-12-turbofan`: a function of WebAssembly, its number, and its compiler. Scripts call it
+/// like a script function.
 fn parse_v8_wasm(name: &str) -> Option<CodeName<'_>> {
     let (rest, compiler) = name.rsplit_once('-')?;
     let tier = match compiler {

@@ -1,8 +1,8 @@
-//! Code that was made while a program ran, from the jitdump or the perf map that is still on this machine.
+//! Code that was generated at run time, from the jitdump or the perf map that is still on this machine.
 //!
-//! Both are files that the program wrote, and they name source files. They are used only if they are those of
-//! the recording, by the id of the lib, and if only this user or root can have written them. Then they give
-//! access to nothing that the user could not read, and another user's profile cannot name such a file.
+//! Both are files that the program wrote, and they name source files. They are used only if the id of the lib
+//! shows that they are those of the recording, and if only this user or root can have written them. So they
+//! give access to nothing that the user could not read, and another user's profile cannot name such a file.
 
 use crate::jit::dump::{Code, Dump};
 use crate::jit::id;
@@ -20,10 +20,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The most that names in one such file take.
+/// The most memory that the names of one such file take.
 const MOST: u64 = 256 << 20;
 
-/// The most code that is given at once.
+/// The most bytes of code that are returned at once.
 const MOST_CODE: u32 = 16 << 20;
 
 /// Why there is no code.
@@ -32,13 +32,13 @@ pub enum SavedCodeError {
     /// The file is not used.
     #[error("{0} is not used: {1}")]
     Refused(String, #[source] RefusedSideFile),
-    /// The file is another one than that of the recording.
+    /// The file is not that of the recording.
     #[error("{0} is another file than the one that was recorded")]
     Other(String),
-    /// A perf map holds no instructions.
+    /// The file is a perf map, which has no instructions.
     #[error("a perf map has names and no instructions; a jitdump has both (node --perf-prof)")]
     NoInstructions,
-    /// Nothing was made there.
+    /// No code was generated there.
     #[error("no code at {0}")]
     NoCode(RelativeAddress),
     /// It cannot be read.
@@ -62,7 +62,7 @@ enum Kind {
 }
 
 impl SavedCode {
-    /// Whether a lib's code was made while the program ran.
+    /// Whether a lib's code was generated at run time.
     pub fn is_of(lib: &Lib) -> bool {
         id::is_dump(&lib.breakpad_id).is_some()
     }
@@ -71,7 +71,7 @@ impl SavedCode {
     /// file).
     ///
     /// # Errors
-    /// If it is not so.
+    /// The file does not exist, is not trusted, or is another one.
     pub fn open(lib: &Lib) -> Result<Self, SavedCodeError> {
         let refused = |why| SavedCodeError::Refused(lib.path.clone(), RefusedSideFile(why));
         let root = Root::own().ok_or_else(|| refused(Refusal::Absent))?;
@@ -96,8 +96,8 @@ impl SavedCode {
         Ok(Self(Kind::Map(names)))
     }
 
-    /// How the compiler spelled a source file, where it named it; `file` may be spelled so too, or be its
-    /// special path. O(n) in the number of the file's names and lines.
+    /// The compiler's spelling of a source file, if it named the file. `file` may have this spelling, or be
+    /// its special path. O(n) in the number of the file's names and lines.
     pub fn named_source(&self, file: &str) -> Option<String> {
         let special = special_source_path(file);
         let is_it = |named: &&str| special_source_path(named) == special;
@@ -117,7 +117,7 @@ impl SavedCode {
     /// The bytes of code from an address on: `size` of them, or up to the end of the function; no more than the function has.
     ///
     /// # Errors
-    /// If none are there.
+    /// No code is at the address.
     pub fn code(
         &self,
         start: RelativeAddress,

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// The most sentences. Further ones are counted.
+/// The most sentences. Further ones are only counted.
 const MOST: usize = 20;
 
 /// Messages about files that a process has beside its recording, a sentence each.
@@ -21,7 +21,8 @@ struct Notes {
 }
 
 impl SideFileNotes {
-    /// A process's file of that kind, as `perf map`, is not used. Reported once for each process.
+    /// Notes that a process's file of a kind, such as `perf map`, is not used. It is reported once for each
+    /// process.
     pub(crate) fn refused(&self, pid: Pid, kind: &'static str, path: &Path, why: &Refusal) {
         if why.is_worth_telling() {
             let sentence =
@@ -30,7 +31,7 @@ impl SideFileNotes {
         }
     }
 
-    /// A file has more than fits into `most` bytes of memory.
+    /// Notes that a file has more contents than fit into `most` bytes of memory.
     pub(crate) fn is_too_large(&self, kind: &'static str, path: &Path, most: u64) {
         let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let sentence = format!(
@@ -38,7 +39,7 @@ impl SideFileNotes {
             path.display(),
             most / 1_000_000
         );
-        // Asked for again and again while a recording is watched.
+        // The same sentence comes repeatedly while a running recording is viewed.
         if !notes.sentences.contains(&sentence) {
             notes.add(sentence);
         }

@@ -6,17 +6,17 @@ use nyquist_perf::{CodeNames, PerfMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The names of code that was made while the program ran.
+/// The names of code that was generated at run time.
 #[derive(Clone, Debug)]
 pub struct JitSymbols(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// The code of a jitdump, by its place in the file.
+    /// The code of a jitdump, by its offset in the file.
     Dump(Arc<[Code]>),
-    /// A perf map, and the address from which the lib counts.
+    /// A perf map, and the base of the lib's relative addresses.
     Map(Arc<CodeNames>, Avma),
-    /// The same of code whose names are functions', and not written by a compiler that ran in the process.
+    /// The same for plain function names, which were not written by a compiler that ran in the process.
     Plain(Arc<PerfMap>, Avma),
 }
 
@@ -25,11 +25,11 @@ enum Source {
 pub(crate) struct JitFunction<'a> {
     /// The name as the compiler wrote it.
     pub(crate) name: &'a str,
-    /// Where it begins; `None` where that is before the lib does.
+    /// Where it begins. `None` if it begins before the lib.
     pub(crate) start: Option<RelativeAddress>,
     /// Its size in bytes.
     pub(crate) size: u32,
-    /// The file and the line at the address, where the compiler has noted them.
+    /// The file and the line at the address, if the compiler has noted them.
     pub(crate) line: Option<(&'a str, u32)>,
 }
 
@@ -42,17 +42,17 @@ impl JitSymbols {
         Self(Source::Map(names, base))
     }
 
-    /// Names of functions as they are shown. `base` is the map's address from which the lib counts.
+    /// Plain names of functions. `base` is the base of the lib's relative addresses in the map.
     pub(crate) fn plain(map: Arc<PerfMap>, base: Avma) -> Self {
         Self(Source::Plain(map, base))
     }
 
-    /// Whether names are shown as they are.
+    /// Whether the names are plain function names.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self.0, Source::Plain(..))
     }
 
-    /// Where an address of the lib is in the process, if that is known.
+    /// The address in the process of a relative address of the lib, if that is known.
     pub(crate) fn avma(&self, address: RelativeAddress) -> Option<Avma> {
         match &self.0 {
             Source::Dump(_) => None,

@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A jitdump that is removed in the end.
+/// A jitdump that is removed at the end of the test.
 pub(crate) struct TestDump {
     path: PathBuf,
-    /// The memory that a reader may take.
+    /// The memory that a reader may use.
     pub(crate) budget: Budget,
 }
 
@@ -42,7 +42,7 @@ impl TestDump {
         fs::metadata(&self.path).unwrap().len()
     }
 
-    /// Makes the file larger by a hole.
+    /// Extends the file with a hole.
     pub(crate) fn extend_to(&self, len: u64) {
         File::options().write(true).open(&self.path).unwrap().set_len(len).unwrap();
     }
@@ -65,14 +65,14 @@ impl TestDump {
     pub(crate) fn lines(&self, time: u64, address: u64, lines: &[(u64, u32, &str)]) {
         let mut body = [address, lines.len() as u64].map(u64::to_le_bytes).concat();
         for (address, line, file) in lines {
-            // `\u{ff}` stands for the byte that means the file before.
+            // `\u{ff}` is the byte that repeats the previous file name.
             let file: Vec<u8> = file.chars().map(|char| char as u8).collect();
             body.extend([&address.to_le_bytes()[..], &line.to_le_bytes(), &[0; 4], &file, b"\0"].concat());
         }
         self.record(2, time, &body);
     }
 
-    /// The mapping by which a process shows the file.
+    /// The mapping by which a process announces the file.
     pub(crate) fn mapping(&self, pid: Pid) -> Mapping {
         Mapping {
             pid: Some(pid),

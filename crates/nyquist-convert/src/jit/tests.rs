@@ -1,4 +1,4 @@
-//! Tests of profiles with code that was made while its program ran.
+//! Tests of profiles with code that was generated at run time.
 
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
@@ -127,7 +127,7 @@ fn jitdump_functions_are_markers_when_made() {
         assert_eq!(found.collect::<Vec<_>>(), expected);
     };
     check(0, &[(5, "JS:~first /x.js:1:2"), (9, "second")]);
-    // Times of another clock say nothing.
+    // Times of another clock have no meaning.
     check(1, &[]);
 }
 
@@ -148,7 +148,7 @@ fn functions_read_before_their_exec_are_markers() {
 
 #[test]
 fn a_perf_map_names_what_no_file_holds() {
-    // Not this process: other tests have samples of it at the same time.
+    // The test does not use its own process, because other tests have samples of it at the same time.
     let mut program = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     let pid = program.id();
     let path = format!("/tmp/perf-{pid}.map");
@@ -159,7 +159,7 @@ fn a_perf_map_names_what_no_file_holds() {
     }
     let names = names(converter);
     fs::remove_file(path).unwrap();
-    // It ends with its input.
+    // The process ends when its input ends.
     program.wait().unwrap();
     assert_eq!(names, ["work Python /srv/app.py:0", "0x7f0012340100 User :0", "0x1000 User :0"]);
 }

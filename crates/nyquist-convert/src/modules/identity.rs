@@ -10,8 +10,8 @@ pub(super) fn without_deleted(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 
-/// Whether an open file can be the one that the kernel mapped. The device is not compared: on stacked file
-/// systems `stat` gives another one than the mapping has.
+/// Whether an open file can be the one that the kernel mapped. The device is not compared, because on stacked
+/// file systems `stat` returns another device than the mapping has.
 pub(crate) fn has_identity(file: &File, identity: &MappedFile) -> bool {
     match identity {
         MappedFile::Inode { inode, .. } => file_id(file).is_ok_and(|id| id.number == *inode),

@@ -1,5 +1,5 @@
-//! The number of a module in its store.
+//! The index of a module in its store.
 
-/// The place of a module in the store.
+/// The index of a module in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ModuleIndex(pub(super) u32);

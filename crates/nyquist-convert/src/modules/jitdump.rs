@@ -10,8 +10,8 @@ use crate::jit::side_file::user_of;
 use crate::processes::time_namespace::ahead_ns;
 use std::sync::Arc;
 
-/// Opens the jitdump that a mapping shows, of a process of that user: compilers map the file, so that the recorder hears
-/// of it.
+/// Opens the jitdump of a mapping, in a process of this user. Compilers map the file so that the recorder
+/// learns its path.
 pub(crate) fn open(
     dumps: &mut JitDumps,
     mapping: &Mapping,
@@ -28,7 +28,7 @@ pub(crate) fn open(
     let id = DumpId::default();
     let (module, found) = modules.add_jitdump(mapping, user, (index, Arc::clone(&id)))?;
     if let (true, Some(pid)) = (dumps.unlink && modules.are_live(), mapping.pid) {
-        // One that cannot be removed is only left behind.
+        // A file that cannot be removed is only left behind.
         let _ = user_of(pid).or(user).map(|user| found.remove(user));
     }
     let ahead_ns = mapping.pid.filter(|_| modules.are_live()).map_or(0, |pid| ahead_ns(pid.0));

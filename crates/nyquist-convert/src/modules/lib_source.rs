@@ -15,13 +15,13 @@ pub enum LibSource {
     Image(Arc<Vec<u8>>),
     /// The kernel or one of its modules.
     Kernel {
-        /// Where its addresses count from.
+        /// The base of its relative addresses.
         base: Avma,
-        /// The names of code that is not there any more, by its addresses in memory.
+        /// The names of code that was removed since, by its addresses in memory.
         gone: Arc<PerfMap>,
     },
-    /// Code that was made while the program ran, with its compiler's description.
+    /// Code that was generated at run time, with its compiler's description.
     Jit(JitSymbols),
-    /// Nothing is known of the file but its name.
+    /// Only the name of the file is known.
     Unknown,
 }

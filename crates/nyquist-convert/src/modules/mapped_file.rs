@@ -1,4 +1,5 @@
-//! Opens the file of a mapping: the very one that was mapped, where its process sees it.
+//! Opens the file of a mapping. It must be the file that was mapped, and is looked for first where its
+//! process sees it.
 
 use super::identity::{has_identity, without_deleted};
 use super::memfd;
@@ -8,9 +9,9 @@ use crate::processes::view::{MountView, ProcessView, is_same_file, may_be_mapped
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
-/// that was mapped is not used. The kernel reports the path without links, so a path over a link now leads to
-/// another file.
+/// Opens the file of a mapping, and looks first where the process itself sees it. A file that is not the one
+/// that was mapped is not used. The kernel reports the path without links. So if a link is on the path now,
+/// it leads to another file.
 pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Option<File> {
     if memfd::is_name(&mapping.path) {
         return memfd::open_mapped(mapping, pid);
@@ -22,7 +23,8 @@ pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Op
         let file = root.open(path).ok()?.file;
         (is_it(&file) && may_be_mapped_by(&file, mounts, pid, mapped)).then_some(file)
     };
-    // At this path only others than the process's user can have put another file.
+    // Whether the link shows the same path. There, only other users than the process's own can have put
+    // another file.
     let is_named = || {
         let shown = fs::read_link(map_file(mapping, pid)).unwrap_or_default();
         seen.mounts != MountView::Ours
@@ -44,7 +46,7 @@ fn map_file(mapping: &Mapping, pid: Pid) -> PathBuf {
     PathBuf::from(format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0))
 }
 
-/// Opens a jitdump that a process of that user, if it is known, maps. It is the mapped file itself, and
+/// Opens a jitdump that a process of this user, if it is known, maps. The file must be the mapped one, and be
 /// trusted.
 pub(crate) fn open_mapped_dump(
     mapping: &Mapping,
@@ -52,7 +54,7 @@ pub(crate) fn open_mapped_dump(
     user: Option<u32>,
     seen: &ProcessView,
 ) -> Result<Found, Refusal> {
-    // Compared in the same terms: on stacked file systems the device that is mapped is another one.
+    // Both are compared by `stat`, because on stacked file systems the device of the mapping differs.
     let mapped = open_regular(&map_file(mapping, pid)).ok();
     let is_it = |file: &File| {
         has_identity(file, &mapping.identity)

@@ -4,7 +4,7 @@ use super::memfd;
 use crate::event::Mapping;
 use std::path::Path;
 
-/// Whether a mapping is of memory that no file holds, and that the kernel has not made.
+/// Whether a mapping is of memory that no file holds, and that is not a mapping of the kernel.
 pub(crate) fn is_without_file(mapping: &Mapping) -> bool {
     !is_file(&mapping.path) && !mapping.path.starts_with('[')
 }
@@ -19,13 +19,13 @@ pub(super) fn is_file(path: &str) -> bool {
         && !path.starts_with("/SYSV")
 }
 
-/// Whether a mapping's path is that of memory without a file, or of huge pages, which are a file to the kernel.
+/// Whether a mapping's path is that of memory without a file, or of huge pages, which the kernel treats as a
+/// file.
 pub(crate) fn is_memory(path: &str) -> bool {
     path.starts_with("//anon") || path.starts_with("[anon") || path.starts_with("/anon_hugepage")
 }
 
-/// Whether a mapping may be of code that is made while the process runs, or of a file that describes such
-/// code.
+/// Whether a mapping may be of code that is generated at run time, or of a file that describes such code.
 pub(crate) fn may_be_made_code(mapping: &Mapping) -> bool {
     is_without_file(mapping) || is_dump(mapping)
 }

@@ -1,8 +1,8 @@
-//! Deleted files, as they are found in the memory of a process that has mapped them. Without the privilege to
-//! open such a file, the parts that the process has loaded can still be read.
+//! Reads deleted files from the memory of a process that has mapped them. Without the privilege to open such
+//! a file, the parts that the process has loaded can still be read.
 //!
-//! Section headers are not loaded. Those that unwinding and names need are made anew from the tables of the
-//! dynamic loader (System V gABI, "Program Header" and "Dynamic Section"; Linux Standard Base, "Exception
+//! Section headers are not loaded. The sections that unwinding and names need are rebuilt from the tables of
+//! the dynamic loader (System V gABI, "Program Header" and "Dynamic Section"; Linux Standard Base, "Exception
 //! Frames").
 
 use crate::event::{Mapping, Pid};
@@ -39,7 +39,7 @@ const SHN_ABS: u16 = 0xfff1;
 /// The encoding of the first pointer of `.eh_frame_hdr` that every linker uses: four bytes with a sign, relative to
 /// their own place (`DW_EH_PE_pcrel | DW_EH_PE_sdata4`).
 const RELATIVE_SDATA4: u8 = 0x1b;
-/// The most program headers that are read, entries of the dynamic section, and symbols of a chain.
+/// The most entries that are read: of the program headers, the dynamic section, and a chain of symbols.
 const MOST_ENTRIES: usize = 1 << 12;
 const MOST_SYMBOLS: u64 = 1 << 22;
 
@@ -49,7 +49,7 @@ struct Part {
     offset: u64,
 }
 
-/// The file of a mapping, as far as the process has loaded it; of no more than `most` bytes.
+/// The file of a mapping, as far as the process has loaded it. `None` if it has more than `most` bytes.
 pub(crate) fn read(mapping: &Mapping, pid: Pid, most: usize) -> Option<Vec<u8>> {
     let maps = fs::read_to_string(format!("/proc/{}/maps", pid.0)).ok()?;
     let parts = parts_of(&maps, mapping.start)?;
@@ -80,8 +80,8 @@ impl Part {
     }
 }
 
-/// How long the file is that these are parts of. `None` if they are longer than that, because a program can
-/// map the same part thousands of times.
+/// The length of the file that these are parts of. `None` if the parts together are longer, because a program
+/// can map the same part thousands of times.
 fn image_len(parts: &[Part]) -> Option<usize> {
     /// Linkers put the end of one segment and the beginning of the next into the same page.
     const SHARED: u64 = 2;
@@ -90,18 +90,19 @@ fn image_len(parts: &[Part]) -> Option<usize> {
     usize::try_from(len).ok().filter(|_| mapped <= len.saturating_mul(SHARED))
 }
 
-/// The parts of the file that is mapped at an address, from the part with its beginning on.
+/// The parts of the file that is mapped at an address, beginning with the part at the start of the file.
 fn parts_of(maps: &str, start: Avma) -> Option<Vec<Part>> {
     let lines: Vec<(Part, &str)> = maps.lines().filter_map(part).collect();
     let at = lines.iter().position(|(part, _)| part.memory.contains(&start.0))?;
     let file = lines.get(at)?.1;
     let first = lines.get(..=at)?.iter().rposition(|(part, other)| part.offset == 0 && *other == file)?;
     let own = lines.into_iter().skip(first).filter(|(_, other)| *other == file).enumerate();
-    // A second beginning of the file belongs to another copy of it.
+    // A second part at the start of the file belongs to another mapping of it.
     Some(own.take_while(|(at, (part, _))| *at == 0 || part.offset > 0).map(|(_, (part, _))| part).collect())
 }
 
-/// A line of `maps` of memory that can be read (proc_pid_maps(5)): where it is, and the file by device, number and path.
+/// A line of `maps` of readable memory (proc_pid_maps(5)): where it is, and the file by device, inode and
+/// path.
 fn part(line: &str) -> Option<(Part, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (permissions, rest) = rest.split_once(' ')?;
@@ -149,7 +150,7 @@ fn program_headers(image: &[u8]) -> Option<Vec<ProgramHeader>> {
     (0..count.min(MOST_ENTRIES as u16)).map(header).collect()
 }
 
-/// The data for converting addresses to places in the file.
+/// The data for converting addresses to offsets in the file.
 struct Loaded<'a> {
     image: &'a [u8],
     headers: Vec<ProgramHeader>,
@@ -165,7 +166,7 @@ struct Section {
     address: u64,
     offset: u64,
     size: u64,
-    /// The place of its strings, among the sections.
+    /// The index of the section with its strings.
     link: u32,
     entry: u64,
 }
@@ -175,7 +176,7 @@ impl Loaded<'_> {
         self.headers.iter().filter(|header| header.kind == PT_LOAD)
     }
 
-    /// The place of an address in the file, and how much of its segment is behind it.
+    /// The file offset of an address, and the rest of its segment in bytes.
     fn place(&self, address: u64) -> Option<(u64, u64)> {
         self.loads().find_map(|load| {
             let into = address.checked_sub(load.address).filter(|into| *into < load.file_size)?;
@@ -196,7 +197,8 @@ impl Loaded<'_> {
         })
     }
 
-    /// `.eh_frame`, to which `.eh_frame_hdr` leads. It ends with a terminator, before its segment does.
+    /// `.eh_frame`, to which `.eh_frame_hdr` points. It ends with a terminator, before the end of its
+    /// segment.
     fn unwind_information(&self) -> Option<Section> {
         let header = self.headers.iter().find(|header| header.kind == PT_GNU_EH_FRAME)?;
         let encoding = self.image.get(usize::try_from(header.offset).ok()?.checked_add(1)?)?;
@@ -216,7 +218,7 @@ impl Loaded<'_> {
         Some(section)
     }
 
-    /// The value of an entry of the dynamic section, which a loader may have made an address in memory.
+    /// The value of an entry of the dynamic section. A loader may have relocated it to an address in memory.
     fn dynamic(&self, tag: u64) -> Option<u64> {
         let table = self.headers.iter().find(|header| header.kind == PT_DYNAMIC)?;
         let entries = (0..MOST_ENTRIES as u64).map(|index| table.offset.checked_add(index * 16));
@@ -244,12 +246,12 @@ impl Loaded<'_> {
         let chains_at = buckets_at.checked_add(buckets.checked_mul(4)?)?;
         let heads = (0..buckets.min(MOST_SYMBOLS)).map_while(|bucket| number(buckets_at + bucket * 4));
         let Some(last) = heads.max().filter(|last| *last >= first) else { return Some(first) };
-        // The last of a chain has its lowest bit set.
+        // The last hash of a chain has its lowest bit set.
         let ends = |symbol: u64| number(chains_at + (symbol - first) * 4).is_none_or(|hash| hash & 1 == 1);
         (last..last + MOST_SYMBOLS).find(|symbol| ends(*symbol)).map(|end| end + 1)
     }
 
-    /// `.dynsym` and `.dynstr`, given the latter's place among the sections.
+    /// `.dynsym` and `.dynstr`, given the section index of the latter.
     fn symbols(&self, strings: u32) -> Option<[Section; 2]> {
         let (address, offset, left) = self.dynamic_place(DT_SYMTAB)?;
         let size = self.symbol_count()?.checked_mul(SYMBOL)?.min(left);
@@ -279,14 +281,14 @@ impl Loaded<'_> {
     }
 }
 
-/// Adds the headers of the sections that can be found without any.
+/// Adds headers for the sections that can be found without section headers.
 fn with_sections(mut image: Vec<u8>, base: Avma) -> Option<Vec<u8>> {
     let headers = program_headers(&image)?;
     let first = headers.iter().find(|header| header.kind == PT_LOAD)?.address & !0xfff;
     let loaded = Loaded { image: &image, headers, bias: base.0.wrapping_sub(first) };
     let mut sections: Vec<Section> = loaded.code().collect();
     sections.extend(loaded.unwind_information());
-    // The null section comes before all, and the strings after the symbols.
+    // The null section comes first, and the strings come after the symbols.
     let strings = u32::try_from(sections.len()).ok()? + 2;
     sections.extend(loaded.symbols(strings).into_iter().flatten());
     let code: Vec<Range<u64>> =
@@ -325,7 +327,8 @@ fn with_sections(mut image: Vec<u8>, base: Avma) -> Option<Vec<u8>> {
     Some(image)
 }
 
-/// Symbols name their sections by number: those that are in code get the numbers that it has now, others none.
+/// Renumbers the sections of symbols. Symbols in code get the section's new number, and others become
+/// absolute.
 fn renumber_sections(image: &mut [u8], symbols: &Section, code: &[Range<u64>]) {
     let range = usize::try_from(symbols.offset).ok().zip(usize::try_from(symbols.size).ok());
     let table = range.and_then(|(at, len)| image.get_mut(at..at.checked_add(len)?)).unwrap_or_default();
@@ -360,7 +363,7 @@ mod tests {
     use nyquist_object::{Elf, RelativeAddress};
     use nyquist_symbols::ModuleSymbols;
 
-    /// A library of this process that has symbols to be linked against.
+    /// A library of this process that has dynamic symbols.
     fn libc() -> Option<(Mapping, String)> {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let line = maps.lines().find(|line| line.contains("r-xp") && line.contains("/libc."))?.to_owned();

@@ -1,4 +1,4 @@
-//! Which file or memory a mapping is: found, opened once, and read for unwinding.
+//! Finds the file or memory of a mapping, opens it once, and reads it for unwinding.
 
 pub(crate) mod identity;
 pub(crate) mod index;

@@ -1,4 +1,4 @@
-//! One module: the file, image or made code of a mapping, and its properties.
+//! One module: the file, image or generated code of a mapping, and its properties.
 
 use super::identity::without_deleted;
 use super::lib_source::LibSource;
@@ -38,7 +38,7 @@ pub(crate) struct Module {
     pub(super) bytes: Bytes,
     /// The owner of the file that it was read from.
     pub(super) owner: Option<FileOwner>,
-    /// The root of the process that it was opened for, if that is another than ours.
+    /// The root folder of the process that it was opened for, if it differs from ours.
     pub(super) root: Option<OpenRoot>,
     unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
 }
@@ -48,19 +48,19 @@ pub(crate) struct Module {
 pub(super) enum Bytes {
     File(Arc<FileSource>),
     Image(Arc<Vec<u8>>),
-    /// The parts that a process has loaded of a file that cannot be opened any more.
+    /// The loaded parts of a file that cannot be opened any more.
     Memory(Arc<Vec<u8>>),
     Kernel(Avma),
-    /// A jitdump, and its id once its header was read.
+    /// A jitdump, and its id once its header has been read.
     JitDump(DumpIndex, DumpId),
-    /// A perf map, and the address from which the lib counts.
+    /// A perf map, and the base of the lib's relative addresses.
     PerfMap(Arc<MapFile>, Avma),
-    /// Code that appeared in the kernel while it ran, and the address from which the lib counts.
+    /// Code that appeared in the kernel while it ran, and the base of the lib's relative addresses.
     KernelCode(Avma),
-    /// A file that is not here, but whose functions the recording states; and the stated address from which the lib
-    /// counts.
+    /// A file that is not on this machine, but whose functions the recording states, and the stated address
+    /// of the lib's base.
     Stated(StatedSymbols, u64),
-    /// A kernel that does not run here.
+    /// A kernel other than the running one.
     OtherKernel(Avma),
     Missing,
 }
@@ -89,7 +89,7 @@ impl Module {
         Some(Self { id: id.cloned().map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) })
     }
 
-    /// Code that was made while its program, or the kernel, ran.
+    /// A module for code that was generated while its program, or the kernel, ran.
     pub(super) fn of_made_code(path: &str, bytes: Bytes, owner: Option<FileOwner>) -> Self {
         Self { bytes, owner, ..Self::missing(path) }
     }
@@ -127,7 +127,7 @@ impl Module {
         if is_this { module } else { missing }
     }
 
-    /// The module of an image that is no file.
+    /// The module of an image that is not a file.
     pub(super) fn of_image(path: &str, image: &Arc<Vec<u8>>, bytes: Bytes) -> Option<Self> {
         let elf = Elf::open(image.as_slice()).ok()?;
         Some(Self {
@@ -177,7 +177,7 @@ impl Module {
             Bytes::Stated(symbols, _) => symbols.base(mapping).0,
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
-            // Of a missing file the offset in the file is the best address that there is.
+            // For a missing file, the file offset is the best known relative address.
             Bytes::Missing | Bytes::JitDump(..) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
                 Avma(start.0.wrapping_sub(mapping.offset.0))
             }
@@ -194,7 +194,7 @@ impl Module {
         }
     }
 
-    /// The tables by which the module's frames are unwound; compiled at the first call.
+    /// The unwinding tables of the module, which are compiled at the first call.
     pub(crate) fn unwind(&self) -> Option<Arc<nyquist_unwind::Module>> {
         let compile = || match &self.bytes {
             Bytes::File(source) => compile(Arc::clone(source)),
@@ -224,20 +224,20 @@ impl Module {
         }
     }
 
-    /// Whether a signal handler returns to an address, by the unwind information.
+    /// Whether a signal handler returns to an address, according to the unwind information.
     pub(crate) fn is_signal_return(&self, base: Avma, address: Avma) -> bool {
         let unwinding = self.unwind_at(base, address);
         unwinding.is_some_and(|(tables, relative)| tables.rule(relative) == Rule::SIGNAL_FRAME)
     }
 
-    /// The unwinding tables, and the address in their terms.
+    /// The unwinding tables, and the address relative to their base.
     fn unwind_at(&self, base: Avma, address: Avma) -> Option<(Arc<nyquist_unwind::Module>, RelativeAddress)> {
         let relative = u32::try_from(address.0.checked_sub(base.0)?).ok()?;
         Some((self.unwind()?, RelativeAddress(relative)))
     }
 
-    /// Copies the module's instructions from an address on, given where its image base is, and says how many bytes there
-    /// are.
+    /// Copies the module's instructions from an address on, given its image base, and returns the number of
+    /// bytes.
     pub(crate) fn read_code(&self, base: Avma, address: Avma, out: &mut [u8]) -> usize {
         let svma = address.0.wrapping_sub(base.0).wrapping_add(self.image_base.0);
         let place = self.segments.iter().find_map(|segment| {
@@ -255,7 +255,7 @@ impl Module {
         if read { len } else { 0 }
     }
 
-    /// The module as the profile names it.
+    /// The profile's lib for the module.
     pub(crate) fn lib(&self) -> Lib {
         let path = without_deleted(&self.path);
         let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
@@ -265,7 +265,7 @@ impl Module {
             Some(Architecture::Aarch64) => Some("arm64"),
             Some(Architecture::Other(_)) | None => None,
         };
-        // Libs of the same debug name would be one: a perf map can have several.
+        // A perf map can have several libs, and libs with the same debug name would become one.
         let debug_name = match &self.bytes {
             Bytes::PerfMap(_, base) | Bytes::KernelCode(base) => format!("{name}+{base:#x}", base = base.0),
             _ => name.to_string(),
@@ -286,8 +286,8 @@ impl Module {
         }
     }
 
-    /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
-    /// found also when it is deleted or replaced meanwhile.
+    /// Where the module's code and symbols are, valid while this store lives. The file is held open, so that
+    /// it is found even if it is deleted or replaced.
     pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
         let path = without_deleted(&self.path);
         let held = match &self.bytes {

@@ -1,5 +1,5 @@
-//! Where mapped files are looked for. Those of living processes are opened in these. Those of a recording
-//! that is read later are found by their build ids and paths on this machine.
+//! Where mapped files are looked for. Files of living processes are opened through the processes. Files of a
+//! recording that is read later are found by their build ids and paths on this machine.
 
 use crate::event::{MappedFile, Mapping};
 use crate::jit::aux_files::AuxFiles;
@@ -31,13 +31,13 @@ pub(crate) enum Files {
 pub struct RecordedFiles {
     /// Finds binaries by their build ids.
     pub finder: Finder,
-    /// The build ids of files by their paths, where mappings do not say them; the kernel's is that of
+    /// The build ids of files by their paths, for mappings that do not have them. The path of the kernel is
     /// `[kernel.kallsyms]`.
     pub build_ids: FxHashMap<String, BuildId>,
-    /// The functions of files that are not here, by their paths, where the recording states them.
+    /// The functions of files that are not on this machine, by their paths, if the recording states them.
     pub symbols: FxHashMap<String, StatedSymbols>,
-    /// Finds the files that programs wrote while they ran. If it states that the recording was made on this
-    /// machine, a binary without a known build id is taken from its path, if its known properties match.
+    /// Finds the files that programs wrote while they ran. If the recording was made on this machine, a
+    /// binary without a known build id is opened at its path, if its known properties match.
     pub aux: AuxFiles,
 }
 
@@ -86,7 +86,7 @@ impl Files {
         self.stated_symbols(path).is_some()
     }
 
-    /// Opens a jitdump, which has no identity but its inode, of a process of that user.
+    /// Opens a jitdump of a process of this user. Its only identity is its inode.
     pub(crate) fn open_jitdump(
         &self,
         mapping: &Mapping,
@@ -99,7 +99,8 @@ impl Files {
         }
     }
 
-    /// Whether a process's number identifies it: on another machine, or much later, it is another process.
+    /// Whether a process's number identifies it. On another machine, or much later, it may be the number of
+    /// another process.
     pub(crate) fn knows_processes(&self) -> bool {
         match self {
             Self::Live => true,
@@ -107,11 +108,11 @@ impl Files {
         }
     }
 
-    /// Whether a kernel of that build id, or of one that is not known, is the one that runs.
+    /// Whether the kernel with this build id, if it is known, is the running kernel.
     pub(crate) fn is_running_kernel(&self, id: Option<&BuildId>) -> bool {
         match (self, id) {
             (Self::Live, _) => true,
-            // Modules have ids of their own.
+            // `id` may be that of a kernel module, so the kernel's id is used.
             (Self::Recorded(files), _) if files.stated_id(KERNEL_LIB).is_some() => {
                 files.stated_id(KERNEL_LIB) == running_kernel_id()
             }
@@ -141,7 +142,7 @@ impl RecordedFiles {
         Some(Arc::new(FileSource::new(self.open_here(mapping)?)))
     }
 
-    /// Opens the file at the path of a mapping, where the recording was made on this machine.
+    /// Opens the file at the path of a mapping, if the recording was made on this machine.
     fn open_here(&self, mapping: &Mapping) -> Option<File> {
         if !self.aux.made_here {
             return None;

@@ -1,6 +1,6 @@
-//! Text of files that programs have replaced by memory of their own. A program that moves its code to huge
-//! pages copies it, maps anonymous memory over it and copies it back. If the memory has the file's bytes, it
-//! is treated as the file.
+//! Text of files that programs have replaced by their own memory. A program that moves its code to huge pages
+//! copies it, maps anonymous memory over it and copies it back. If the memory has the file's bytes, it is
+//! treated as the file.
 //!
 //! When the kernel reports the mapping, the memory may still be empty. So it is compared later, at some of
 //! the process's samples.
@@ -13,13 +13,14 @@ use nyquist_object::Avma;
 use nyquist_system::FileExt as _;
 use std::fs::File;
 
-/// So many ranges of a process are remembered that may be a file's: a program replaces its own text, and that of a few libraries.
+/// The most ranges of a process that are remembered. A program replaces its own text, and that of a few
+/// libraries.
 const MAX_RANGES: usize = 64;
 
-/// The looks at a range end with this many samples. They come at the first sample, the second, the fourth and so on.
+/// A range is compared at its first sample, the second, the fourth and so on, up to this one.
 const LAST_LOOK: u32 = 1 << 16;
 
-/// So many places of a range are compared, of so many bytes each.
+/// The number of places of a range that are compared, and the bytes of each.
 const PLACES: u64 = 8;
 const PLACE: usize = 4096;
 
@@ -39,13 +40,13 @@ struct Candidate {
 }
 
 impl ReplacedText {
-    /// Memory without a file is mapped. `mappings` are those before it.
+    /// Notes that memory without a file was mapped. `mappings` are those before it.
     pub(crate) fn note(&mut self, start: Avma, end: Avma, mappings: &Mappings) {
         let before: Vec<_> =
             mappings.within(start, end).iter().filter(|range| range.module.is_some()).collect();
         let is_known = |known: &Candidate| known.start < end && start < known.end;
         if before.is_empty() && self.ranges.iter().any(is_known) {
-            // It was there before, and has got other rights now.
+            // The memory was mapped before, and only its protection has changed.
             return;
         }
         self.forget(start, end);
@@ -62,7 +63,7 @@ impl ReplacedText {
         self.ranges.extend(parts.take(room));
     }
 
-    /// Something else is mapped there now, or nothing.
+    /// Forgets ranges that were unmapped or replaced.
     pub(crate) fn forget(&mut self, start: Avma, end: Avma) {
         self.ranges.retain(|known| known.end <= start || end <= known.start);
     }
@@ -88,7 +89,7 @@ impl ReplacedText {
         found
     }
 
-    /// Whether there is nothing to look at.
+    /// Whether there are no ranges to compare.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -109,7 +110,7 @@ impl Candidate {
         let (mut expected, mut found) = ([0; PLACE], [0; PLACE]);
         let mut has_code = false;
         for place in 0..PLACES {
-            // On page boundaries, where ranges are; the last place ends with the range.
+            // Places are on page boundaries, as ranges are. The last place ends with the range.
             let offset =
                 if place + 1 == PLACES { last } else { (last / PLACES * place) & !(PLACE as u64 - 1) };
             let at = Avma(self.start.0 + offset);
@@ -146,7 +147,7 @@ mod tests {
         Mapping { pid, start, len, offset, path: own.to_owned(), identity: MappedFile::Unknown }
     }
 
-    /// The result of a look after memory was mapped over the text of a file, which is `moved` by so many
+    /// The result of a look after memory was mapped over the text of a file. The text is moved by `moved`
     /// bytes.
     fn look(moved: u64, replaces: bool) -> Vec<Range> {
         let text = own_text();

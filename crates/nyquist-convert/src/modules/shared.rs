@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The kernel's description of a mapped file, and the processes for which it means the same file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// For processes that see the same files at paths.
+    /// The processes that see the same files at paths.
     mounts: MountView,
     users: Users,
     identity: MappedFile,
     path: String,
 }
 
-/// Of which users the processes are.
+/// The users of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Users {
     All,
@@ -33,10 +33,11 @@ pub(super) enum Users {
 #[derive(Debug, Default)]
 pub(super) struct SharedModules {
     modules: Mutex<Modules>,
-    /// The modules of mappings that were found while their processes lived, by the kernel's descriptions.
+    /// The modules of mappings that were found while their processes lived, by hashes of the kernel's
+    /// descriptions.
     noted: Mutex<FxHashMap<Pid, FxHashMap<u64, Arc<Module>>>>,
     pub(super) roots: ProcessRoots,
-    /// The bytes that are kept of files that cannot be opened any more.
+    /// The number of bytes that are kept of files that cannot be opened any more.
     pub(super) in_memory: AtomicUsize,
 }
 
@@ -70,7 +71,8 @@ impl SharedModules {
         ids.into_iter().filter_map(|(path, id)| Some((path.to_owned(), id?.clone()))).collect()
     }
 
-    /// The module of a file, which is opened if none of the stores has done that yet for that process's user, or for all.
+    /// The module of a file. The file is opened if no store has opened it yet for the user of the process, or
+    /// for all users.
     pub(super) fn module(
         &self,
         key: Key,
@@ -101,7 +103,7 @@ impl SharedModules {
         module
     }
 
-    /// The module of a file that was opened for all processes with our own view.
+    /// The module of a file that was opened for all processes that have our own view.
     pub(super) fn known(&self, mapping: &Mapping) -> Option<Arc<Module>> {
         self.modules().by_key.get(&key_of(mapping, MountView::Ours, Users::All)).cloned()
     }
@@ -125,12 +127,13 @@ impl SharedModules {
     }
 }
 
-/// The key of the file of a mapping, for these processes.
+/// The key of the file of a mapping, for processes with this view and these users.
 pub(super) fn key_of(mapping: &Mapping, mounts: MountView, users: Users) -> Key {
     Key { mounts, users, identity: mapping.identity.clone(), path: mapping.path.clone() }
 }
 
-/// Two mappings of one process with the same number are taken for the same: it is the process's own, if it makes such.
+/// Mappings of one process with the same hash are treated as the same. A process that causes a collision
+/// harms only its own symbols.
 fn hash_of(mapping: &Mapping) -> u64 {
     FxBuildHasher.hash_one((&mapping.identity, &mapping.path))
 }

@@ -1,4 +1,5 @@
-//! The functions of a file that a recording itself states, as those of simpleperf do: for files that are not here.
+//! The functions of files that a recording itself states, as simpleperf's recordings do. They are used for
+//! files that are not on this machine.
 
 use nyquist_object::Avma;
 use nyquist_perf::file::{FileSymbol, SimplePerf, SymbolFile, SymbolFileKind};
@@ -18,16 +19,16 @@ pub struct StatedSymbols {
 /// The kind of address of a file's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addresses {
-    /// Places in the file and this much more.
+    /// Offsets in the file, plus this number.
     InFile(u64),
-    /// They count from the start of the mapping, where this one is.
+    /// Addresses relative to the start of the mapping, which has this address.
     FromStart(u64),
     /// Addresses in the process's, or the kernel's, memory.
     InMemory,
 }
 
 impl StatedSymbols {
-    /// Each file of a recording of simpleperf that has functions, and these.
+    /// Each file of a simpleperf recording that has functions, with its functions.
     pub fn of_simpleperf(simpleperf: &SimplePerf) -> impl Iterator<Item = (String, Self)> {
         let files = simpleperf.files.iter().filter(|file| !file.symbols.is_empty());
         let kallsyms = (!simpleperf.kallsyms.is_empty()).then(|| Self::of_kallsyms(&simpleperf.kallsyms));
@@ -51,9 +52,9 @@ impl StatedSymbols {
         Self { map: Arc::new(map(entries)), addresses }
     }
 
-    /// Of the kernel, by the lines of `/proc/kallsyms`: address, type, name.
+    /// The kernel's functions, from the lines of `/proc/kallsyms`: address, type, name.
     fn of_kallsyms(text: &[u8]) -> Self {
-        /// The most bytes that a function is taken to have: the last one, or one before a gap.
+        /// The maximum assumed size of the last function, or of one before a gap.
         const LONGEST: u64 = 0x10000;
         let text = String::from_utf8_lossy(text);
         let mut functions: Vec<(u64, &str)> = text.lines().filter_map(kernel_function).collect();
@@ -67,7 +68,7 @@ impl StatedSymbols {
         Self { map: Arc::new(map(entries)), addresses: Addresses::InMemory }
     }
 
-    /// The functions, by the addresses that they are stated with.
+    /// The functions, by their stated addresses.
     pub(crate) fn map(&self) -> Arc<PerfMap> {
         Arc::clone(&self.map)
     }
@@ -86,9 +87,8 @@ impl StatedSymbols {
     }
 }
 
-/// Whether a path is that of code which Android's runtime has made while the program ran, and simpleperf has
-/// copied. Simpleperf states such code's addresses in memory, and in some versions a range of them behind the
-/// path.
+/// Whether a path is that of code which Android's runtime has generated and simpleperf has copied. Simpleperf
+/// states such code's addresses in memory, and some versions append a range of addresses to the path.
 fn is_jit_cache(path: &str) -> bool {
     let path = path.rsplit_once(':').map_or(path, |(path, _)| path);
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -147,7 +147,7 @@ mod tests {
             let found = name_at(&file, &mapping(0x7f_0000_0000, 0x2000), address);
             assert_eq!(found.as_deref(), Some("foo::bar()"), "{kind:?} {path}");
         };
-        // The place 0x2000 of the file is the address 0x3000 in it.
+        // The file offset 0x2000 is the address 0x3000.
         check(SymbolFileKind::Elf, "/a.so", (0x2000, Some(0x1000)), 0x3010, 0x7f_0000_0017);
         check(SymbolFileKind::Elf, "/a.so", (0x5000, None), 0x5010, 0x7f_0000_0010);
         check(SymbolFileKind::KernelModule, "/a.ko", (0x40, Some(0)), 0x50, 0x7f_0000_0010);

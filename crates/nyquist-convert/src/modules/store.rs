@@ -1,4 +1,4 @@
-//! The files that were mapped: opened while the process lives, identified, and read for unwinding once.
+//! The mapped files. Each is opened while the process lives, identified, and read for unwinding once.
 
 use super::index::ModuleIndex;
 use super::lib_source::LibSource;
@@ -36,7 +36,7 @@ pub(crate) struct ModuleStore {
     kernel_code: PerfMap,
     kernel_windows: FxHashMap<Avma, ModuleIndex>,
     known: FxHashMap<Key, ModuleIndex>,
-    /// The places of modules, by where they are in memory.
+    /// The indices of modules, by the addresses of the modules in memory.
     places: FxHashMap<usize, ModuleIndex>,
     /// How much memory the names in perf maps and jitdumps may take.
     budget: Budget,
@@ -45,7 +45,7 @@ pub(crate) struct ModuleStore {
 }
 
 impl ModuleStore {
-    /// Looks for files there.
+    /// Sets where files are looked for.
     pub(crate) fn look_in(&mut self, files: Files) {
         self.files = Arc::new(files);
     }
@@ -55,24 +55,23 @@ impl ModuleStore {
         &self.budget
     }
 
-    /// Names in perf maps and jitdumps take no more memory than that.
+    /// Limits the memory for names in perf maps and jitdumps.
     pub(crate) fn limit(&mut self, budget: Budget) {
         self.budget = budget;
     }
 
-    /// An empty store that shares the finder and the opened files with this one. A file is read once for
-    /// both.
+    /// An empty store that shares the finder and the opened files with this one. Each file is read once for
+    /// both stores.
     pub(crate) fn beside(&self) -> Self {
         Self { files: Arc::clone(&self.files), shared: Arc::clone(&self.shared), ..Self::default() }
     }
 
-    /// Whether files in folders for temporary files that are named after a process's number are that
-    /// process's.
+    /// Whether temporary files that are named after a process's number belong to that process.
     pub(crate) fn knows_processes(&self) -> bool {
         self.files.knows_processes()
     }
 
-    /// Whether the processes are those of this machine, and may be alive.
+    /// Whether the processes are on this machine, and may be alive.
     pub(crate) fn are_live(&self) -> bool {
         matches!(*self.files, Files::Live)
     }
@@ -101,8 +100,7 @@ impl ModuleStore {
         }
     }
 
-    /// As [`ModuleStore::of_mapping`] for a mapping that has just been made. The process's view is that of
-    /// now.
+    /// As [`ModuleStore::of_mapping`], for a mapping that was just made. It uses the process's current view.
     pub(crate) fn of_new_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
         if !self.may_be_module(mapping) {
             return None;
@@ -134,7 +132,7 @@ impl ModuleStore {
         self.place(mapping, module)
     }
 
-    /// A process has ended.
+    /// Forgets the mappings of a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.shared.forget(pid);
     }
@@ -147,9 +145,9 @@ impl ModuleStore {
         mapping.pid.is_none() || is_known
     }
 
-    /// The place of the module of a mapping in this store.
+    /// The index of the module of a mapping in this store.
     fn place(&mut self, mapping: &Mapping, module: Arc<Module>) -> Option<ModuleIndex> {
-        // Compilers keep the code that they make in memory files. So a memory file without a program or
+        // Just-in-time compilers keep generated code in memory files. So a memory file without a program or
         // library is treated as plain memory.
         let is_memory_file = mapping.pid.is_some() && memfd::is_name(&mapping.path);
         if is_memory_file && matches!(module.bytes, Bytes::Missing) && module.id.is_none() {
@@ -188,7 +186,7 @@ impl ModuleStore {
         self.places.get(&Arc::as_ptr(&module).addr()).copied()
     }
 
-    /// The module of a jitdump that a process of that user maps, if it was opened before.
+    /// The module of a jitdump that a process of this user maps, if it was opened before.
     pub(crate) fn known_jitdump(&self, mapping: &Mapping, user: Option<u32>) -> Option<ModuleIndex> {
         let noted = self.shared.noted(mapping);
         let noted = noted.and_then(|module| self.places.get(&Arc::as_ptr(&module).addr()).copied());
@@ -203,7 +201,7 @@ impl ModuleStore {
     }
 
     /// The module of the code of a jitdump, and the file. `None` if the file cannot be opened, or is not
-    /// trusted for a process of that user.
+    /// trusted for a process of this user.
     pub(crate) fn add_jitdump(
         &mut self,
         mapping: &Mapping,
@@ -237,8 +235,8 @@ impl ModuleStore {
         self.add(Arc::new(Module::of_made_code(&map.path().to_string_lossy(), bytes, owner)))
     }
 
-    /// The perf map of a process that lives, or has just ended, and is that user's; of a recording that is read later, the
-    /// one that it has left behind. It may not be there yet where `maps_at_end`.
+    /// The perf map of a process of this user that lives or has just ended. For a recording that is read
+    /// later, it is the map that the process has left behind. If `maps_at_end`, the map may not exist yet.
     pub(crate) fn find_perf_map(&self, pid: Pid, user: Option<u32>, maps_at_end: bool) -> Option<MapFile> {
         let path = format!("/tmp/perf-{}.map", pid.0);
         let found = match &*self.files {
@@ -259,8 +257,8 @@ impl ModuleStore {
         LibSource::Jit(JitSymbols::of_map(names, base))
     }
 
-    /// The module for code that appeared in the kernel, and where its addresses count from: one for each 2 GiB that have
-    /// such code. If code replaces other code at an address, the later name is used.
+    /// The module for code that appeared in the kernel, and its base address. Each 2 GiB of addresses with
+    /// such code have one module. If code replaces other code at an address, the later name is used.
     pub(crate) fn add_kernel_code(
         &mut self,
         start: Avma,
@@ -281,7 +279,7 @@ impl ModuleStore {
         Some((index, base))
     }
 
-    /// Names code that went away, if it was not known before.
+    /// Names code that was removed, if it was not known before.
     pub(crate) fn name_gone_kernel_code(&mut self, start: Avma, len: u64, name: &str) {
         let end = start.0.saturating_add(len);
         if start.0 < end && !name.is_empty() && self.kernel_code.find(start.0).is_none() {
@@ -304,8 +302,7 @@ impl ModuleStore {
         }
     }
 
-    /// As [`ModuleStore::source`] for a file that was opened, or for the kernel, as known before the
-    /// recording ends.
+    /// As [`ModuleStore::source`], but before the recording ends: only for opened files and for the kernel.
     pub(crate) fn early_source(&self, index: ModuleIndex, dumps: &JitDumps) -> Option<LibSource> {
         let module = self.get(index);
         match module.bytes {

@@ -1,4 +1,4 @@
-//! The use of each event of a recording.
+//! How each event of a recording is used.
 
 use nyquist_perf::file::FileEvent;
 use nyquist_perf::{AttrFlags, EventAttr};
@@ -10,17 +10,17 @@ use crate::decode::perf::{PerfEvents, Period};
 /// Perf's name for time of waiting (`perf record --off-cpu`).
 pub(super) const OFF_CPU_EVENT: &str = "offcpu-time";
 
-/// The interval of a recording by us whose event has no unit of time.
+/// The interval of our own recordings whose event has no unit of time.
 const UNKNOWN_INTERVAL_NS: u64 = 1_000_000;
 
 /// An event of a recording, and its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventUse {
-    /// The name under which it was asked for.
+    /// The name by which the user asked for it.
     pub name: String,
     /// Whether its samples are in the profile.
     pub used: bool,
-    /// How many samples of it there are in the recording.
+    /// How many samples of it the recording has.
     pub samples: u64,
 }
 
@@ -31,9 +31,9 @@ pub(crate) enum Meaning {
     Samples,
     /// Threads left the CPU (`sched:sched_switch`).
     OffCpuIntervals,
-    /// Threads were off the CPU, for as long as the period says (`perf record --off-cpu`).
+    /// Threads were off the CPU, and the period is the length (`perf record --off-cpu`).
     OffCpu,
-    /// Something happened that is worth a marker, or changed a counter: any other tracepoint.
+    /// Any other tracepoint, which becomes a marker or a counter's value.
     Marks,
 }
 
@@ -69,8 +69,7 @@ impl Chosen {
         }
     }
 
-    /// The share of a sample of weight 1: for time the requested interval in ns, otherwise a number of
-    /// events.
+    /// What a sample of weight 1 stands for: the requested interval in ns, or a number of events.
     pub(crate) fn interval(&self) -> u64 {
         let period = self.attr.sample_period.max(1);
         match (self.counts, self.has_frequency()) {
@@ -103,7 +102,7 @@ impl Chosen {
         &self.attr
     }
 
-    /// The name under which it was asked for.
+    /// The name by which the user asked for it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -118,7 +117,7 @@ impl Chosen {
 enum Counts {
     /// Nanoseconds.
     Time,
-    /// Cycles, sampled so many times a second of work. Each sample stands for the same CPU time.
+    /// Cycles that are sampled at a frequency. Each sample stands for the same CPU time.
     Cycles,
     /// Another unit, which its periods count.
     Events,
@@ -127,19 +126,19 @@ enum Counts {
 /// The properties of a whole recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recorder {
-    /// Whether it is by us.
+    /// Whether it is our own recorder.
     pub(crate) is_nyquist: bool,
-    /// Whether it is of some threads only. Then `sched:sched_switch` does not report when they come to a CPU,
-    /// because it is an event of the thread that leaves.
+    /// Whether the recording is of some threads only. Then `sched:sched_switch` does not report when they
+    /// come to a CPU, because it is an event of the thread that leaves.
     pub(crate) is_of_threads: bool,
 }
 
 /// Decides the use of each event. Without names, the first clock or cycle counter is used, and all events of
-/// the same unit, because each kind of core has a cycle counter. Without these, the first event is used.
-/// Events of waiting are used too. Other tracepoints become markers.
+/// the same unit, because each kind of core has its own cycle counter. If the recording has no such event,
+/// the first event is used. Events of waiting are also used. Other tracepoints become markers.
 ///
-/// In a recording by us, the events that take over from the main event, and copy more of each stack, are used
-/// with it.
+/// In our own recordings, the events that take over from the main event, and copy more of each stack, are
+/// used too.
 ///
 /// # Errors
 /// No event has a wanted name, or the wanted events have different units.
@@ -232,8 +231,8 @@ fn of_one_measure(chosen: &[Chosen]) -> Result<(), ImportError> {
     }
 }
 
-/// What an event counts. Cycles without a frequency are cycles, because their time is not known. Only nyquist's recorder asks
-/// for as many of them as last an interval.
+/// What an event counts. Cycles without a frequency count as events, because their time is not known.
+/// Nyquist's own recorder is an exception, because its period of cycles lasts one interval.
 fn counts(event: &FileEvent, recorder: Recorder) -> Counts {
     if is_clock(&event.attr) || is_off_cpu(event) {
         Counts::Time
@@ -244,7 +243,7 @@ fn counts(event: &FileEvent, recorder: Recorder) -> Counts {
     }
 }
 
-/// Whether an event has that name, which may leave out the modifiers behind a colon (`cycles:u`).
+/// Whether an event has this name. The name may omit the modifiers behind a colon (`cycles:u`).
 fn is_named(event: &FileEvent, name: &str) -> bool {
     let bare = event.name.split_once(':').filter(|_| event.attr.kind != TRACEPOINT).map(|(bare, _)| bare);
     event.name == name || bare == Some(name)
@@ -269,13 +268,14 @@ fn is_switch(event: &FileEvent) -> bool {
     event.attr.kind == TRACEPOINT && event.name == "sched:sched_switch"
 }
 
-/// `perf record --off-cpu` writes its samples under a name of its own, as those of `bpf-output`.
+/// Whether it is the event of `perf record --off-cpu`, which is a `bpf-output` event with its own name.
 fn is_off_cpu(event: &FileEvent) -> bool {
     const BPF_OUTPUT: u64 = 10;
     event.attr.kind == SOFTWARE && event.attr.config == BPF_OUTPUT && event.name == OFF_CPU_EVENT
 }
 
-/// A software event of that name is what a profile counts that was written as a recording.
+/// A software event of this name is not cycles. It comes from a profile that was written as a recording, and
+/// is the profile's unit.
 fn is_cycles(event: &FileEvent) -> bool {
     event.attr.kind != SOFTWARE
         && (event.attr.generic_name() == Some("cycles") || event.name.contains("cycles"))

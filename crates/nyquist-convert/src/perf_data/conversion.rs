@@ -1,4 +1,4 @@
-//! The way of events from where they are read into the profile.
+//! Passes events from the reader to the converter.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::unwind::ahead::batch::{Batch, Step};
 use crate::unwind::ahead::speculative_tracker::SpeculativeTracker;
 use crate::unwind::copy_walker::CopyWalker;
 
-/// Takes events in the order in which they are read, and has them walked and converted.
+/// Receives events in the order in which they are read, and has their stacks walked and the events converted.
 pub(super) struct Conversion {
     follower: Option<SpeculativeTracker>,
-    /// Batches that were not handed over yet: those that are full, and the one that is being filled.
+    /// Full batches that were not handed over yet.
     full: VecDeque<Batch>,
     batch: Batch,
     converting: Arc<Converting>,
     recycled: RecycledSamples,
 }
 
-/// A batch whose stacks are to be walked, and the receiver that gets it then.
+/// A batch whose stacks are to be walked, and the queue that gets it afterwards.
 pub(super) struct Walks {
     batch: Batch,
-    /// Its place among all.
+    /// The number of the batch.
     place: usize,
     converting: Arc<Converting>,
-    /// Samples that are not needed any more. Freeing them takes time, and is done while no other thread
-    /// waits.
+    /// Samples that are not needed any more. They are freed outside of the sequential part, because freeing
+    /// takes time.
     spent: Vec<Vec<Sample>>,
 }
 
@@ -49,7 +49,8 @@ impl Walks {
 }
 
 impl Conversion {
-    /// Converts by a new converter, and walks stacks early or leaves them to it.
+    /// Starts a conversion by a new converter. If `walk_early`, stacks are walked before the converter gets
+    /// them.
     pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
         let follower = walk_early.then(|| SpeculativeTracker::new(converter.modules_beside()));
         let (spent, recycled) = recycler();
@@ -57,7 +58,7 @@ impl Conversion {
         Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
     }
 
-    /// Takes an event, and the place in the file of its copy of a stack.
+    /// Adds an event, and the place of its stack copy in the file.
     pub(super) fn push(&mut self, event: Event, copy_at: Option<Place>) {
         if let (EventKind::Map(mapping), Some(follower)) = (&event.kind, &self.follower)
             && follower.is_new(mapping)
@@ -73,13 +74,14 @@ impl Conversion {
         self.end_full_batch();
     }
 
-    /// All events older than that have been pushed.
+    /// States that all events older than `complete_before` have been pushed.
     pub(super) fn advance(&mut self, complete_before: Timestamp) {
         self.batch.add(Step::Advance(complete_before));
         self.end_full_batch();
     }
 
-    /// A batch that is to be walked outside of the sequential part. It is a full one, or whatever there is.
+    /// The next batch to be walked outside of the sequential part. It is a full batch, or if
+    /// `even_if_not_full`, the current one.
     pub(super) fn walks(&mut self, even_if_not_full: bool) -> Option<Walks> {
         if even_if_not_full && self.full.is_empty() && !self.batch.is_empty() {
             self.end_batch();

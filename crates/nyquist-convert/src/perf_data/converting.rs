@@ -1,7 +1,7 @@
-//! Converting events that were read and walked, in their order, on any thread that is free.
+//! Converts events whose stacks were walked, in order, on any free thread.
 //!
-//! No thread is reserved for the converter. It would take the CPU from the thread that reads, and all others
-//! would wait for that one.
+//! No thread is reserved for the converter. It would compete with the reading thread for a CPU, and all other
+//! threads wait for the reading thread.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::converter::{Converter, Finished};
 use crate::unwind::ahead::batch::Step;
 
-/// How many batches may wait. For copied stacks that are not walked before, these are as many as a large
-/// round of a recording has. If far fewer can wait, threads sleep while others work.
+/// How many batches may wait. It is enough for the batches of a large round of a recording with stack copies.
+/// If far fewer batches could wait, threads would sleep while others work.
 const MOST_WAITING: usize = 16;
 
 /// A converter, and the batches that wait for it. A thread's panic is reported when the thread is joined, and
@@ -24,14 +24,14 @@ pub(super) struct Converting {
 /// The batches that wait for the converter.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The number of the first one.
+    /// The number of the first batch.
     first: usize,
-    /// Places of batches that are not ready are empty.
+    /// Batches that are not ready are `None`.
     batches: VecDeque<Option<Vec<Step>>>,
 }
 
 impl Waiting {
-    /// Takes the batch whose turn it is, if it is ready.
+    /// Removes the batch whose turn it is, if it is ready.
     fn take_next(&mut self) -> Option<Vec<Step>> {
         let steps = self.batches.front_mut()?.take()?;
         self.batches.pop_front();
@@ -46,14 +46,14 @@ impl Converting {
         Self { converter: Mutex::new(converter), waiting: Mutex::default() }
     }
 
-    /// The number of the next batch: those after it wait for it.
+    /// The number of the next batch. All batches after it wait for it.
     pub(super) fn next_place(&self) -> usize {
         let mut waiting = self.waiting();
         waiting.batches.push_back(None);
         waiting.first + waiting.batches.len() - 1
     }
 
-    /// Takes the batch of a number. Where many wait, one that is ready is converted first.
+    /// Adds the batch with a number. If many batches wait, this thread converts one first.
     pub(super) fn put(&self, place: usize, steps: Vec<Step>) {
         let are_many = {
             let mut waiting = self.waiting();
@@ -68,7 +68,8 @@ impl Converting {
         }
     }
 
-    /// Converts the batch whose turn it is. Returns whether there was one that was ready, and no other thread that converts.
+    /// Converts the batch whose turn it is. Returns whether a batch was ready and no other thread was
+    /// converting.
     pub(super) fn convert_next(&self) -> bool {
         self.converter.try_lock().is_ok_and(|mut converter| self.convert_one(&mut converter))
     }
@@ -110,7 +111,7 @@ mod tests {
         Converting::new(Converter::new(options))
     }
 
-    /// A sample at a time, before which all older events have come.
+    /// A sample at a time, before which all older events have been pushed.
     fn batch(time: u64) -> Vec<Step> {
         let kind = EventKind::Sample(Sample::in_user_code(Pid(1), UserStack::None));
         let event = Event { time: Timestamp(time), cpu: None, kind };

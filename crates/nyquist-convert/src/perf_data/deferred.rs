@@ -1,30 +1,31 @@
-//! Samples whose user's part of the stack comes later, in a record of its own.
+//! Samples whose user stack comes later, in a separate record.
 
 use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
 
 use crate::event::{Event, EventKind, Tid, Timestamp, UserStack};
 
-/// How many samples wait for their stacks at most: a thread that stays in the kernel has one that never comes.
+/// The most samples that wait for their stacks. If a thread stays in the kernel, its stack never comes.
 const MOST: usize = 100_000;
 
-/// Samples that wait for the user's part of their stacks.
+/// Samples that wait for their user stacks.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred {
-    /// By thread and the number of the record.
+    /// By thread and cookie of the record.
     waiting: FxHashMap<(Tid, u64), Vec<Event>>,
     count: usize,
 }
 
 impl Deferred {
-    /// Holds a sample back until its stack comes. Returns those that waited for too long.
+    /// Holds a sample back until its stack comes. If too many samples wait, returns all of them without their
+    /// stacks.
     pub(crate) fn hold(&mut self, tid: Tid, cookie: u64, event: Event) -> Vec<Event> {
         self.waiting.entry((tid, cookie)).or_default().push(event);
         self.count += 1;
         if self.count > MOST { self.give_up() } else { Vec::new() }
     }
 
-    /// The samples whose stack this is, with it.
+    /// Returns the samples that have this user stack, with the stack.
     pub(crate) fn complete(&mut self, tid: Tid, cookie: u64, user: &[Avma]) -> Vec<Event> {
         let mut events = self.waiting.remove(&(tid, cookie)).unwrap_or_default();
         self.count -= events.len();
@@ -38,7 +39,7 @@ impl Deferred {
         events
     }
 
-    /// All samples that wait, without their stacks, by time.
+    /// Returns all waiting samples without their stacks, by time.
     pub(crate) fn give_up(&mut self) -> Vec<Event> {
         self.count = 0;
         let mut events: Vec<Event> = self.waiting.drain().flat_map(|(_, events)| events).collect();
@@ -46,7 +47,7 @@ impl Deferred {
         events
     }
 
-    /// The time of the oldest sample that waits. Linear in their number, which is small.
+    /// The time of the oldest waiting sample. Linear in their number, which is small.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
         self.waiting.values().flatten().map(|event| event.time).min()
     }

@@ -1,4 +1,5 @@
-//! The profile's description of a recording: its machine, its command, its zero, and its deficiencies.
+//! The profile's description of a recording: its machine, its command, its zero, and notes about missing
+//! data.
 
 use std::path::Path;
 
@@ -18,16 +19,17 @@ use crate::modules::recorded_files::RecordedFiles;
 use crate::modules::stated_symbols::StatedSymbols;
 use crate::options::Options;
 
-/// The beginning of this program's version as a recorder.
+/// The prefix of this program's version as a recorder.
 const NYQUIST: &str = "nyquist ";
 
-/// Whether this program has made the recording: its counters are CPU time.
+/// Whether this program made the recording. Then its counters are CPU time.
 pub(crate) fn is_by_nyquist(features: &Features) -> bool {
     features.version.as_deref().is_some_and(|version| version.starts_with(NYQUIST))
 }
 
 /// Whether a recording is of some threads and not of whole CPUs: of a command, or of perf's `-p` or `-t`. It
-/// is false for simpleperf: with its `--trace-offcpu`, time off the CPU lasts up to a thread's next sample.
+/// is false for simpleperf, because with its `--trace-offcpu`, time off the CPU ends at a thread's next
+/// sample.
 pub(crate) fn is_of_threads(reader: &FileReader) -> bool {
     let is_of_command = |event: &FileEvent| event.attr.flags.contains(AttrFlags::ENABLE_ON_EXEC);
     let is_of_cpus = |word: &str| {
@@ -45,13 +47,13 @@ pub(crate) fn is_of_threads(reader: &FileReader) -> bool {
     reader.events().iter().any(is_of_command) || deciding.next().is_some_and(|word| names_threads(word))
 }
 
-/// The architecture that the user states, or the recording, or otherwise this machine's.
+/// The architecture that the user or the recording states, otherwise that of this machine.
 pub(crate) fn architecture(features: &Features, options: &ImportOptions) -> Architecture {
     options.architecture.unwrap_or_else(|| stated_architecture(features))
 }
 
 fn stated_architecture(features: &Features) -> Architecture {
-    /// `e_machine` for any other architecture: EM_NONE.
+    /// `e_machine` of any other architecture: EM_NONE.
     const NONE: u32 = 0;
     match features.arch.as_deref().unwrap_or(std::env::consts::ARCH) {
         "x86_64" => Architecture::X86_64,
@@ -94,7 +96,7 @@ pub(crate) fn stated_symbols(features: &Features) -> FxHashMap<String, StatedSym
     features.simpleperf.iter().flat_map(|simpleperf| StatedSymbols::of_simpleperf(simpleperf)).collect()
 }
 
-/// Where files that programs wrote while they ran are looked for.
+/// Where to look for files that programs wrote while they ran.
 pub(crate) fn aux_files(features: &Features, options: &ImportOptions) -> AuxFiles {
     AuxFiles {
         folders: options.aux_folders.clone(),
@@ -157,7 +159,7 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
     }
 }
 
-/// The app and the device, as far as simpleperf states them.
+/// The app and the device, if simpleperf states them.
 fn app_title(simpleperf: &SimplePerf) -> Option<String> {
     let app = simpleperf.value("app_package_name")?;
     // Manufacturer, model and name, as in `Google:Pixel 6:oriole`.
@@ -189,7 +191,7 @@ fn title(words: &[String]) -> String {
     recorded_command(words).map_or_else(|| "perf.data".to_owned(), name)
 }
 
-/// The first word of `perf record`'s command line that is no option and no option's value.
+/// The first word of `perf record`'s command line that is neither an option nor an option's value.
 fn recorded_command(words: &[String]) -> Option<&String> {
     /// The common options that take the next word as their value (perf-record(1); simpleperf's too).
     const WITH_VALUE: [&str; 37] = [
@@ -246,7 +248,7 @@ fn recorded_command(words: &[String]) -> Option<&String> {
     None
 }
 
-/// The wall's time at the profile's zero, in µs.
+/// The wall-clock time at the profile's zero, in µs.
 fn start_time(features: &Features, options: &ImportOptions, start: Timestamp) -> u64 {
     let stated = features
         .simpleperf
@@ -264,7 +266,7 @@ fn start_time(features: &Features, options: &ImportOptions, start: Timestamp) ->
 }
 
 fn build_ids(features: &Features) -> FxHashMap<String, BuildId> {
-    /// The machine itself, and not one of its virtual machines (`HOST_KERNEL_ID`).
+    /// The host itself, and not a virtual machine (`HOST_KERNEL_ID`).
     const HOST: i32 = -1;
     let of_host = features.build_ids.iter().filter(|file| file.pid == HOST);
     let id = |file: &FileBuildId| {
@@ -274,7 +276,7 @@ fn build_ids(features: &Features) -> FxHashMap<String, BuildId> {
     of_host.filter_map(|file| Some((file.path.clone(), id(file)?))).collect()
 }
 
-/// Simpleperf fills ids up with zeros to 20 bytes; those that linkers make have 8, 16 or 20.
+/// Simpleperf pads ids with zeros to 20 bytes. The ids of linkers have 8, 16 or 20 bytes.
 fn without_filling(id: &[u8]) -> &[u8] {
     let lens = [8, 16]
         .into_iter()
@@ -290,12 +292,12 @@ fn is_this_machine(features: &Features) -> bool {
         && features.os_release == own("/proc/sys/kernel/osrelease")
 }
 
-/// The name of the machine that the recording was made on, where it is another one.
+/// The name of the machine that the recording was made on, if it is another machine.
 pub(crate) fn other_machine(features: &Features) -> Option<String> {
     features.hostname.clone().filter(|_| !is_this_machine(features))
 }
 
-/// How many late records need no message, because their order among thousands hardly changes.
+/// How many late records need no message, because a few of them hardly change the profile.
 const LATE_TO_MENTION: u64 = 100;
 
 /// Notes about incomplete parts of the recording.
@@ -304,7 +306,7 @@ pub(crate) fn notes(reader: &FileReader, not_understood: u64, late: u64) -> Vec<
     if not_understood > 0 {
         notes.push(format!("{not_understood} damaged records were passed over"));
     }
-    // A few records of losses always come late.
+    // A few loss records always come late.
     if late > LATE_TO_MENTION {
         notes.push(format!("{late} records came later than the recording had promised"));
     }

@@ -8,10 +8,10 @@ pub enum ImportError {
     NoSuchEvent {
         /// The name.
         wanted: String,
-        /// The names that there are.
+        /// The names of the recording's events.
         there: Vec<String>,
     },
-    /// Samples of two events would be added up that do not count the same.
+    /// Samples of two events with different units would be added up.
     #[error("{first} and {other} count different things, and one profile shows one of them")]
     DifferentMeasures {
         /// One of the events.

@@ -4,9 +4,9 @@
 //! record states which bytes are at an address. The kernel writes it only for its own code, and perf ignores
 //! others. Its new bytes are pages that have changed since the thread's stack was read before. Its old bytes
 //! are four numbers of 64 bits, the lowest byte first: the time of the reading, its first address, its number
-//! of bytes, and how many records of the same reading follow. The last record also has, for each gap in the
-//! reading, its first address and the one behind it. The thread and the event's time are in the record's
-//! trailer.
+//! of bytes, and how many records of the same reading follow. The last record also has the first address of
+//! each gap in the reading, and the address after the gap. The thread and the event's time are in the
+//! record's trailer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl LiveStackRecords {
             .flat_map(|run| run.chunks(PAGES_A_RECORD))
             .map(|run| (run[0].0, run.iter().flat_map(|(_, page)| page.iter().copied()).collect::<Vec<u8>>()))
             .collect();
-        // A reading in which nothing has changed is one, too.
+        // A reading without changes also has a record.
         let runs = if runs.is_empty() { vec![(live.start, Vec::new())] } else { runs };
         let id = RecordId { task: Some((live.pid.0, live.tid.0)), time: Some(time.0), ..RecordId::default() };
         let bytes = (live.pages.len() * LiveStack::PAGE) as u64;
@@ -64,7 +64,7 @@ impl LiveStackRecords {
         runs.iter().enumerate().flat_map(record).collect()
     }
 
-    /// Takes a record, and returns the reading that it completes.
+    /// Decodes a record, and returns the reading that it completes.
     pub(crate) fn decode(&mut self, poke: &TextPoke<'_>, id: &RecordId) -> Option<Event> {
         let (pid, tid) = id.task.map(|(pid, tid)| (Pid(pid), Tid(tid)))?;
         let (about, []) = poke.old.as_chunks::<8>() else { return None };
@@ -76,7 +76,7 @@ impl LiveStackRecords {
         }
         let pages = poke.new.as_chunks::<{ LiveStack::PAGE }>().0.iter();
         let addresses = (0..).map(|index: u64| poke.address.wrapping_add(index * LiveStack::PAGE as u64));
-        // A copy of its own: a piece of the file must not be held for it.
+        // The pages are copied, because a slice would keep a whole piece of the file in memory.
         pending.extend(addresses.zip(pages.map(|page| Bytes::copy_from_slice(&page[..]))));
         if left > 0 {
             return None;
@@ -94,7 +94,7 @@ impl LiveStackRecords {
 /// `PERF_RECORD_MISC_USER`.
 const USER: u16 = 2;
 
-/// The pages of a reading that meet a condition, by contiguous stretches.
+/// The contiguous runs of pages of a reading that meet a condition.
 fn runs_of(live: &LiveStack, is_so: impl Fn(&(Avma, &Bytes)) -> bool) -> Vec<Vec<(Avma, &Bytes)>> {
     let addresses = (0..).map(|index: u64| Avma(live.start.0 + index * LiveStack::PAGE as u64));
     let pages: Vec<_> = addresses.zip(&live.pages).filter(is_so).collect();
@@ -102,7 +102,7 @@ fn runs_of(live: &LiveStack, is_so: impl Fn(&(Avma, &Bytes)) -> bool) -> Vec<Vec
     runs.map(<[_]>::to_vec).collect()
 }
 
-/// The gaps that a record names, one behind the other.
+/// The gaps that a record names, in order.
 fn gaps_of(numbers: &[[u8; 8]]) -> Option<Vec<Range<u64>>> {
     let (pairs, []) = numbers.as_chunks::<2>() else { return None };
     let gaps: Vec<_> =
@@ -110,7 +110,7 @@ fn gaps_of(numbers: &[[u8; 8]]) -> Option<Vec<Range<u64>>> {
     gaps.is_sorted_by(|one, next| one.end <= next.start).then_some(gaps)
 }
 
-/// All pages of a reading, empty in its gaps: the new pages, and the former contents of the others.
+/// All pages of a reading: the new pages, and the former contents of the others. Pages in gaps are empty.
 fn pages_of(
     (start, bytes): (u64, u64),
     gaps: &[Range<u64>],
@@ -153,7 +153,7 @@ mod tests {
         Arc::new(LiveStack { pid, tid, read_at, start: Avma(start), pages })
     }
 
-    /// Writes and reads each in turn, and says how many records that took.
+    /// Writes and reads each in turn, and returns how many records each took.
     fn through(readings: &[Arc<LiveStack>]) -> Vec<usize> {
         let (mut writer, mut reader) = (LiveStackRecords::default(), LiveStackRecords::default());
         let mut counts = Vec::new();

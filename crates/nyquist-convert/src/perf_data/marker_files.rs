@@ -8,7 +8,7 @@ use crate::decode::marker_text::{decode, owner_in_path};
 use crate::event::{Event, Mapping, Tid, Timestamp};
 use crate::jit::aux_files::AuxFiles;
 
-/// The most that is read of one file.
+/// The most bytes that are read of one file.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// The markers in the file of a mapping, if it is a marker file and can be read.
@@ -22,7 +22,7 @@ pub(crate) fn markers(mapping: &Mapping, aux: &AuxFiles) -> Vec<Event> {
     if found.file.take(MAX_BYTES).read_to_end(&mut content).is_err() {
         return events;
     }
-    // In a namespace of its own a program counts itself differently than the recorder.
+    // In its own pid namespace, a program has another number than the recorder sees.
     let tid = if tid.0 == named_pid.0 { Tid(pid.0) } else { tid };
     let always = Period { since: Timestamp(0), until: Timestamp(u64::MAX), ahead_ns: 0 };
     decode(&content, (pid, tid), always, &mut events);

@@ -18,8 +18,8 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// The event of a tracepoint's raw data. `None` if its format is not known, or it has nothing about the
-    /// process.
+    /// The event of a tracepoint's raw data. `None` if its format is not known, or if it is not about the
+    /// sampled process.
     pub(crate) fn event(
         &mut self,
         tracepoints: &Tracepoints,
@@ -44,7 +44,8 @@ impl Marks {
         })))
     }
 
-    /// How much memory of a kind a process has (`TRACE_EVENT(rss_stat)` in Linux's `include/trace/events/kmem.h`).
+    /// The amount of one kind of memory of a process (`TRACE_EVENT(rss_stat)` in Linux's
+    /// `include/trace/events/kmem.h`).
     fn memory(
         &mut self,
         tracepoints: &Tracepoints,
@@ -58,7 +59,7 @@ impl Marks {
             file::FieldValue::Integer(number) => Some(number),
             file::FieldValue::Text(_) => None,
         };
-        // It can be another process's memory that changes.
+        // The memory that changes may be another process's.
         if number("curr") != Some(1) {
             return None;
         }

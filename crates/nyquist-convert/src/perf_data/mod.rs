@@ -1,5 +1,5 @@
-//! A perf.data recording to a profile: its records go through the same converter as those of a live recording. And a live
-//! recording, or a profile, to a perf.data file.
+//! Converts a perf.data recording to a profile, by the same converter as for live recordings. It also writes
+//! live recordings and profiles as perf.data files.
 
 mod choose;
 mod conversion;
@@ -47,7 +47,7 @@ use marks::Marks;
 pub use record::RecordingWriter;
 pub use write::{StandIn, WriteOptions, write_profile};
 
-/// How many events are held back at most before the profile's zero is settled.
+/// The most events that are held back before the profile's zero is decided.
 const MOST_BEFORE_START: usize = 1 << 20;
 
 /// How to convert a recording.
@@ -60,25 +60,26 @@ pub struct ImportOptions {
     /// The names of the wanted events. Without names, the first clock or cycle counter is used, and events of
     /// waiting.
     pub events: Vec<String>,
-    /// The title of the profile; the recorded command where there is none.
+    /// The title of the profile. If it is not given, the recorded command is the title.
     pub name: Option<String>,
-    /// The architecture whose registers the samples have, where the recording does not say it or says it wrong.
+    /// The architecture of the registers in samples, if the recording does not state it or states a wrong
+    /// one.
     pub architecture: Option<Architecture>,
-    /// Folders that may have the jitdumps, perf maps and marker files whose own place is gone.
+    /// Folders to search for jitdumps, perf maps and marker files whose original path is gone.
     pub aux_folders: Vec<PathBuf>,
-    /// The owner of the recording. Files of that user are trusted, too.
+    /// The owner of the recording. Files of that user are also trusted.
     pub owner: Option<u32>,
     /// How much memory the names in perf maps and jitdumps may take.
     pub side_files: Budget,
-    /// When the recording was saved, in nanoseconds since 1970-01-01 UTC, where that is known: its own clocks may not say
-    /// when it was made.
+    /// When the recording was saved, in nanoseconds since 1970-01-01 UTC, if that is known. The recording's
+    /// own clocks may not show when it was made.
     pub saved_ns: Option<u64>,
     /// Which threads the profile has.
     pub shape: Shape,
-    /// How many threads may work at once. By default, as many as the machine has CPUs. The profile is the
-    /// same.
+    /// How many threads may work at once. The default is the number of CPUs. The number does not change the
+    /// profile.
     pub threads: Option<NonZeroUsize>,
-    /// Gets each address when it first occurs.
+    /// Receives each address when it first occurs.
     pub sender: Option<AddressSender>,
 }
 
@@ -91,30 +92,30 @@ pub struct Imported {
     pub events: Vec<EventUse>,
     /// Notes about incomplete parts of the recording, a sentence each.
     pub notes: Vec<String>,
-    /// The machine that the recording was made on, where it is another one than this.
+    /// The machine that the recording was made on, if it is not this machine.
     pub other_machine: Option<String>,
 }
 
 /// Reads a recording to its end and converts it.
 ///
-/// Damage only ends the recording: the records before it are converted, and a note says so. Events are held
-/// in memory until the recording says that no older ones follow.
+/// Damage ends the recording: the records before it are converted, and a note reports this. Events are held
+/// in memory until the recording states that no older ones follow.
 ///
-/// Threads take turns at reading and decoding records. Each then walks the copies of stacks that it has read.
-/// A thread that waits for its turn converts meanwhile.
+/// Threads take turns at reading and decoding records. Each thread then walks the stack copies that it has
+/// read. A thread that waits for its turn converts meanwhile.
 pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
     let threads = options.threads.or_else(|| thread::available_parallelism().ok());
     reading::read(reader, Import::new(options), threads.map_or(1, NonZeroUsize::get))
 }
 
-/// The events of a recording by us that have taken over from its first one.
+/// The events of our own recording that have taken over from its first event.
 fn successors(events: &[FileEvent]) -> Successors {
     let Some(first) = events.first() else { return Successors::default() };
     let later = events.iter().filter(|event| choose::takes_over(&first.attr, &event.attr));
     later.flat_map(|event| event.ids.iter().copied()).collect()
 }
 
-/// The place in the file of a sample's copy of a stack, if its record is in a file.
+/// The place of a sample's stack copy in the file, if the record is in a file.
 fn copy_place(event: &Event, found: &FileRecord<'_>) -> Option<Place> {
     let EventKind::Sample(sample) = &event.kind else { return None };
     let UserStack::Copied { stack, .. } = &sample.user else { return None };
@@ -126,20 +127,20 @@ fn copy_place(event: &Event, found: &FileRecord<'_>) -> Option<Place> {
 /// The state of a conversion.
 struct Import {
     options: ImportOptions,
-    /// The use of each event's samples, by the place of the event.
+    /// The use of each event's samples, by the index of the event.
     chosen: Vec<Chosen>,
-    /// Events before the profile's zero is known, and the places of their copies of stacks.
+    /// Events that came before the profile's zero was known, and the places of their stack copies.
     before_start: Vec<(Event, Option<Place>)>,
     conversion: Option<Conversion>,
     aux: AuxFiles,
     is_simpleperf: bool,
-    /// The files of which the recording states functions.
+    /// The files whose functions the recording states.
     stated_paths: FxHashSet<String>,
     tracepoints: Tracepoints,
     marks: Marks,
     deferred: Deferred,
     live_stacks: LiveStackRecords,
-    /// The time of the latest record that had one.
+    /// The latest time of all records.
     latest: u64,
     not_understood: u64,
 }
@@ -163,7 +164,7 @@ impl Import {
         }
     }
 
-    /// Decides the use of each event that is described by now.
+    /// Decides the use of each event that has been described so far.
     fn prepare(&mut self, reader: &FileReader) -> Result<(), ImportError> {
         if self.chosen.len() == reader.events().len() && !self.chosen.is_empty() {
             return Ok(());
@@ -227,8 +228,8 @@ impl Import {
         }
     }
 
-    /// The event of a record. Simpleperf has moved callers' addresses into the calls already, and states
-    /// functions of memory that is not mapped as code.
+    /// The event of a record. Simpleperf needs two corrections: its callers' addresses are already within the
+    /// calls, and it states functions of memory that is not mapped as code.
     fn understood(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Result<Option<Event>, RecordError> {
         let event = layout.event(found.piece, found.bytes)?;
         if !self.is_simpleperf {
@@ -297,7 +298,7 @@ impl Import {
         }
     }
 
-    /// Holds a sample back whose user's part of the stack comes later.
+    /// Holds back a sample whose user stack comes later.
     fn hold(&mut self, event: Event, found: &FileRecord<'_>) {
         let cookie = self.sample_of(found).and_then(|sample| deferred_cookie(sample.callchain?));
         let (Some(cookie), EventKind::Sample(sample)) = (cookie, &event.kind) else {
@@ -309,7 +310,7 @@ impl Import {
         }
     }
 
-    /// The user's part of the stack of samples that were held back.
+    /// Completes samples that were held back with their user stack.
     fn complete_deferred(&mut self, found: &FileRecord<'_>) {
         let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
         let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
@@ -320,7 +321,7 @@ impl Import {
         }
     }
 
-    /// A part of a stack that was read while the program ran.
+    /// Handles a part of a stack that was read while the program ran.
     fn live_stack(&mut self, found: &FileRecord<'_>) {
         let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
         let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
@@ -353,7 +354,7 @@ impl Import {
         self.push(event);
     }
 
-    /// The event of a record. Its copy of a stack is in the file, at the place of the record.
+    /// Handles the event of a record. Its stack copy is in the file, at the place of the record.
     fn event_of(&mut self, mut event: Event, found: &FileRecord<'_>) {
         self.set_time(&mut event, found.time);
         match copy_place(&event, found) {
@@ -394,7 +395,7 @@ impl Import {
         self.conversion = Some(conversion);
     }
 
-    /// Settles the profile's zero, if it is not settled, and begins to convert.
+    /// Decides the profile's zero, if that has not been done, and begins to convert.
     fn started(&mut self, reader: &FileReader) -> Conversion {
         let events = std::mem::take(&mut self.before_start);
         let mut conversion = match self.conversion.take() {
@@ -416,8 +417,8 @@ impl Import {
         Conversion::start(converter, walks_early)
     }
 
-    /// Whether stacks are walked ahead of the converter. They are not if the converter would leave most of
-    /// them out, or if threads first appear in events that only it follows.
+    /// Whether stacks are walked ahead of the converter. They are not if the converter would drop most of
+    /// them, or if threads first appear in events that only the converter follows.
     fn walks_early(&self, converter: &Converter) -> bool {
         let has_copies =
             |chosen: &Chosen| chosen.is_used() && chosen.attr().sample_type.contains(SampleType::STACK_USER);

@@ -1,6 +1,6 @@
-//! Reading a recording, on several threads if there are CPUs for them. They take turns at reading. The bytes
-//! are then in the caches of the thread that has read them, so this thread walks the stacks in them while the
-//! next one reads. A thread that waits for its turn converts walked stacks.
+//! Reads a recording, on several threads if enough CPUs are available. The threads take turns at reading. The
+//! bytes are then in the caches of the thread that has read them, so this thread walks the stacks in them
+//! while the next one reads. A thread that waits for its turn converts walked stacks.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
@@ -14,13 +14,13 @@ use super::{Import, ImportError, Imported, MOST_BEFORE_START};
 use crate::event::Timestamp;
 use crate::unwind::copy_walker::CopyWalker;
 
-/// How many threads work at most. More are of no use, because the sequential part is more than a third of the
+/// The most threads that work. More are of no use, because the sequential part is more than a third of the
 /// work.
 const MOST_THREADS: usize = 3;
-/// How many work if there are no stacks to walk.
+/// The most threads that work if there are no stacks to walk.
 const MOST_THREADS_WITHOUT_WALKS: usize = 2;
 
-/// Reads a recording to its end, on as many threads as may work and are of use.
+/// Reads a recording to its end, on as many threads as are allowed and useful.
 pub(super) fn read(reader: FileReader, import: Import, threads: usize) -> Result<Imported, ImportError> {
     let reading = Mutex::new(Reading { reader, import, failed: None });
     thread::scope(|scope| {
@@ -30,7 +30,7 @@ pub(super) fn read(reader: FileReader, import: Import, threads: usize) -> Result
             let most = if walks.are_some() { MOST_THREADS } else { MOST_THREADS_WITHOUT_WALKS };
             if at_work < threads.min(most) {
                 at_work += 1;
-                // Where no other thread can be started, this one reads all.
+                // If no other thread can be started, this thread reads everything.
                 spawn_helper(scope, || Worker::new(&reading).work());
             }
             worker.walk(walks);
@@ -57,7 +57,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Reads on when it is this thread's turn; `None` at the end, and where another thread has panicked.
+    /// Continues to read when it is this thread's turn. `None` at the end, and if another thread has
+    /// panicked.
     fn next(&self) -> Option<Walks> {
         loop {
             match self.reading.try_lock() {
@@ -85,7 +86,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads until a batch is full, or all of a piece is in it; `None` at the end.
+    /// Reads until a batch is full, or a piece of the file is in it. `None` at the end.
     fn next(&mut self) -> Option<Walks> {
         while self.failed.is_none() {
             let end_batch = !self.reader.has_next();

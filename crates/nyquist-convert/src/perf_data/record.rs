@@ -1,5 +1,5 @@
-//! A live recording kept as a perf.data file: the kernel's unchanged records, and made-up records for facts
-//! that had none.
+//! Writes a live recording as a perf.data file: the kernel's unchanged records, and synthesized records for
+//! facts that have none.
 
 use std::io::{self, Seek, Write};
 
@@ -12,12 +12,12 @@ use super::live::LiveStackRecords;
 use crate::event::{Event, EventKind, MappedFile, Mapping, Timestamp};
 use crate::filter::Filter;
 
-/// Writes the records of a live recording. Importing the file gives the profile that was made of it live.
+/// Writes the records of a live recording. Importing the file gives the same profile as the live conversion.
 #[derive(Debug)]
 pub struct RecordingWriter<W> {
     file: FileWriter<W>,
     format: RecordFormat,
-    /// The number of the event that counts on each CPU.
+    /// The id of the event that counts on each CPU.
     counters: FxHashMap<u32, u64>,
     /// The latest time that was written, and the latest time at the last round.
     latest: u64,
@@ -29,8 +29,8 @@ pub struct RecordingWriter<W> {
 }
 
 impl<W: Write + Seek> RecordingWriter<W> {
-    /// Begins a file. All events have the same layout of records. `counters` are the numbers of those that count CPU
-    /// time, and their CPUs.
+    /// Begins a file. All events have the same layout of records. `counters` are the ids of the events that
+    /// count CPU time, and their CPUs.
     pub fn new(
         out: W,
         events: Vec<WrittenEvent>,
@@ -56,8 +56,8 @@ impl<W: Write + Seek> RecordingWriter<W> {
         Self { filter, ..self }
     }
 
-    /// Writes records of the kernel, of which all that are older than `complete_before` have come. `events`
-    /// are their events.
+    /// Writes records of the kernel. All records older than `complete_before` have been written. `events` are
+    /// the events of these records.
     pub fn write_records(
         &mut self,
         records: &[u8],
@@ -67,8 +67,8 @@ impl<W: Write + Seek> RecordingWriter<W> {
         self.note(events);
         self.latest = self.latest.max(self.format.latest_time(records).unwrap_or_default());
         self.file.write_records(records)?;
-        // A reader takes the end of a round as a promise that all records up to the latest time of the round
-        // before are there.
+        // The end of a round states that all records up to the latest time of the previous round have been
+        // written.
         if complete_before.0 > self.marked {
             self.marked = self.latest;
             self.file.finish_round()?;
@@ -76,7 +76,8 @@ impl<W: Write + Seek> RecordingWriter<W> {
         Ok(())
     }
 
-    /// Writes records for events that had none: the state before the first record, and the totals at the end.
+    /// Writes records for events without a kernel record: the state before the first record, and the totals
+    /// at the end.
     pub fn write_events(&mut self, events: &[Event]) -> io::Result<()> {
         self.note(events);
         for event in events {
@@ -89,7 +90,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
         Ok(())
     }
 
-    /// Notes the build ids of files, by their paths: the kernel's records do not have them.
+    /// Notes the build ids of files, by their paths, because the kernel's records do not have them.
     pub fn note_build_ids(&mut self, files: impl IntoIterator<Item = (String, BuildId)>) {
         for (path, id) in files {
             let build_id = id.as_bytes().to_vec();
@@ -131,7 +132,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
         }
     }
 
-    /// The record of an event. It is empty for events that always have a record in a live recording.
+    /// The record of an event. It is empty for events that always have a kernel record in a live recording.
     fn record_of(&self, event: &Event) -> Vec<u8> {
         let at = RecordId { time: Some(event.time.0), cpu: event.cpu, ..RecordId::default() };
         match &event.kind {
@@ -149,7 +150,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
                 let id = RecordId { task: Some((pid.0, tid.0)), id: number, ..at };
                 self.format.encode_read((pid.0, tid.0), *cpu_time_ns, &id)
             }
-            // Of no thread, and without a time: perf reads on.
+            // The record has no thread and no time, so perf ignores it.
             EventKind::TotalInAll { cpu_time_ns } => {
                 self.format.encode_read((u32::MAX, u32::MAX), *cpu_time_ns, &RecordId::default())
             }

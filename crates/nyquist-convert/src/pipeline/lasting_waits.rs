@@ -1,18 +1,18 @@
-//! Waits that last: what they have come to so far, for views of a recording that runs.
+//! Waits that have not ended: their lengths so far, for views of a running recording.
 
 use super::Pipeline;
 use crate::account::off_cpu::{Cause, OffCpuInterval};
 use crate::event::Timestamp;
 
-/// How long a look at a thread that waits may be on its way, in nanoseconds.
+/// The longest delay of the event of a look at a waiting thread, in nanoseconds.
 const MAY_BE_SEEN_NS: u64 = 2_000_000_000;
 
 impl Pipeline {
-    /// Counts what all waits have come to until now. They go on from there.
+    /// Counts all waits up to now. They continue from there.
     pub(crate) fn count_lasting_waits(&mut self, now: Timestamp) {
         for (tid, wait) in self.account.off_cpu.end_all() {
             let length = now.0.saturating_sub(wait.since.0);
-            // A look may still say where a thread waits that has only just begun to.
+            // A look may still report where a thread waits whose wait has only just begun.
             let may_be_seen = matches!(wait.cause, Cause::NotSeen) && length < MAY_BE_SEEN_NS;
             let rest = if length == 0 || may_be_seen {
                 wait
@@ -24,8 +24,8 @@ impl Pipeline {
         }
     }
 
-    /// Counts all waits until the last event. They begin anew at a point in time before which all is forgotten, and without their
-    /// stacks, which are numbers of tables that are made anew.
+    /// Counts all waits up to the last event. They restart at `at`, because everything before it is
+    /// forgotten. They lose their stacks, because stack ids refer to tables that are rebuilt.
     pub(super) fn restart_waits(&mut self, at: Timestamp) {
         self.account.off_cpu.forget_leaving();
         let lasting = self.account.off_cpu.all();

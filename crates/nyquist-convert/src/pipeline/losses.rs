@@ -1,5 +1,5 @@
-//! Records that the source dropped, and its pauses. They are counted, and shown if their time and CPU are
-//! known.
+//! Records that the source dropped, and its pauses. They are counted, and shown in the profile if their time
+//! and CPU are known.
 
 use super::Pipeline;
 use crate::account::gap::Gap;
@@ -26,14 +26,14 @@ impl Pipeline {
         }
     }
 
-    /// Ends all pauses with the recording, and shows the losses without a loss record.
+    /// Ends all pauses at the end of the recording, and shows the losses without a loss record.
     pub(crate) fn end_gaps(&mut self) {
         for gap in self.account.losses.end(self.last_time) {
             self.show_gap(gap);
         }
     }
 
-    /// Counts the lost records of a gap, and makes a marker of it, if that time is wanted.
+    /// Counts the lost records of a gap, and adds a marker for it, if that time is wanted.
     fn show_gap(&mut self, gap: Gap) {
         if let Some(records) = gap.records {
             let lost = &mut self.account.statistics.lost;
@@ -47,8 +47,8 @@ impl Pipeline {
         }
     }
 
-    /// If records were lost, adds a sample for the rest of all CPU time. Records of threads' total CPU time
-    /// may be among the lost ones, so the thread of that time is not known.
+    /// If records were lost, adds a sample for the rest of all CPU time. The lost records may include those
+    /// of threads' total CPU time, so the thread of that time is not known.
     pub(crate) fn show_rest(&mut self) {
         let leaves_out = self.sink.shape.main_threads_only || !self.wanted.is_all();
         if self.account.losses.cpu_time_ns() == 0 || self.account.statistics.lost == 0 || leaves_out {

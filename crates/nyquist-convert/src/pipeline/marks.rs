@@ -8,7 +8,7 @@ use crate::event::{FieldValue, Marker, MarkerTiming, NAMELESS, Pid, Tid, Timesta
 use crate::processes::process::Process;
 use std::sync::Arc;
 
-/// The CPU's idle task, of every CPU.
+/// The idle task of every CPU.
 const IDLE: Tid = Tid(0);
 
 impl Pipeline {
@@ -31,7 +31,7 @@ impl Pipeline {
     ) {
         let (true, Some(cpu)) = (self.sink.shape.switch_markers, cpu) else { return };
         let began = self.account.on_cpu.leave(cpu, id.1);
-        // A thread that has ended, and whose number is perhaps gone, leaves its CPU some moments later.
+        // A thread that has ended, and may have released its number, leaves its CPU shortly afterwards.
         if id.1 == NAMELESS || id.1 == IDLE {
             return;
         }
@@ -43,7 +43,7 @@ impl Pipeline {
         self.add_stay((start, now), cpu, id, why);
     }
 
-    /// Ends all stays with the recording.
+    /// Ends all stays at the end of the recording.
     pub(crate) fn end_all_stays(&mut self) {
         for (cpu, tid, start) in self.account.on_cpu.leave_all() {
             let lives = |process: &Process| process.threads.get(&tid).is_some_and(|it| it.end.is_none());
@@ -86,8 +86,9 @@ impl Pipeline {
         }
     }
 
-    /// Makes markers of the functions that were made before a time up to which all events were converted. A
-    /// jitdump may be read before it is known whether its process is wanted.
+    /// Makes markers of the functions that were made before a time up to which all events were converted.
+    /// Later functions are left for the next call, because it is not known yet whether their processes are
+    /// wanted.
     pub(crate) fn mark_jit_functions(&mut self, before: Timestamp) {
         if !self.sink.shape.jit_markers {
             return;

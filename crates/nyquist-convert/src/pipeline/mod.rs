@@ -1,8 +1,7 @@
 //! The stages after the order stage: each event, in its turn, changes the state of processes and the profile.
 //!
 //! A sample goes through the parts in this order: the state of its process ([`ProcessState`]), the frames of
-//! its stack ([`StackWalker`]), the time that it stands for ([`Accounting`]), and the profile
-//! ([`ProfileSink`]).
+//! its stack ([`StackWalker`]), its weight ([`Accounting`]), and the profile ([`ProfileSink`]).
 
 mod lasting_waits;
 mod losses;
@@ -39,7 +38,7 @@ pub(crate) struct Pipeline {
     account: Accounting,
     pub(crate) occurrences: OccurrenceCounts,
     pub(crate) sink: ProfileSink,
-    /// The recycler of converted samples, if their source wants them back.
+    /// The recycler of converted samples, if their source reuses them.
     pub(crate) spent: Option<SampleRecycler>,
     /// The profile's zero.
     start: Timestamp,
@@ -68,12 +67,12 @@ impl Pipeline {
         self.account.wait_functions = WaitFunctions::new(symbols);
     }
 
-    /// Nothing has happened from the last event on until then.
+    /// Notes that nothing has happened between the last event and `time`.
     pub(crate) fn note_end(&mut self, time: Timestamp) {
         self.last_time = self.last_time.max(time);
     }
 
-    /// Takes the next event.
+    /// Converts the next event.
     pub(crate) fn convert(&mut self, event: Event) {
         let (now, cpu) = (event.time, event.cpu);
         self.last_time = self.last_time.max(now);
@@ -125,7 +124,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether events of a thread, then and there, are selected.
+    /// Whether events of a thread are selected, on this CPU at this time.
     fn selects(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
         self.wanted.selects(id, cpu, now, &mut self.processes.tracker)
     }

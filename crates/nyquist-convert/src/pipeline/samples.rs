@@ -56,8 +56,8 @@ impl Pipeline {
         self.sink.add_sample(row, sample.pid, now, &mut self.processes);
     }
 
-    /// The innermost function of the stack of a thread that did not run. The function of one that waits for a CPU
-    /// is not one that waits.
+    /// The innermost function of the stack of a thread that did not run. It is needed because a thread that
+    /// waits for a CPU is not in a function that waits.
     fn label_of(activity: Activity) -> Option<String> {
         match activity {
             Activity::Ran => None,

@@ -12,7 +12,7 @@ impl Pipeline {
         if let Some(process) = self.processes.tracker.fork(pid, tid, parent, now) {
             self.sink.name_process(&process);
         }
-        // It is ready to run, and has no CPU yet.
+        // The new thread is ready to run, but has no CPU yet.
         self.begin_wait(now, None, (pid, tid), Cause::Preempted);
     }
 
@@ -45,7 +45,7 @@ impl Pipeline {
         self.processes.note_exit(id, cpu);
     }
 
-    /// Takes note of the end of a thread, after which another may have its row.
+    /// Notes the end of a thread, after which another thread may use its row.
     fn end_thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) {
         if !self.sink.shape.reuse_threads {
             let ends = self.processes.tracker.living_thread(pid, tid);

@@ -1,20 +1,19 @@
-//! The time that threads are off the CPU: its begin, the looks at it meanwhile, and the sample that it
-//! becomes.
+//! The time that threads are off the CPU: its begin, the looks during it, and the sample that it becomes.
 
 use super::Pipeline;
 use crate::account::off_cpu::{Cause, Chance, LeavingStack, OffCpuInterval, Waker};
 use crate::event::{NAMELESS, Pid, Sample, Tid, Timestamp, Waiting, Wakeup};
 use nyquist_profile::StackId;
 
-/// The CPU's idle task, of every CPU.
+/// The idle task of every CPU.
 const IDLE: Tid = Tid(0);
 
-/// A thread's waits that were not observed are shown as such when they sum to so much, in nanoseconds.
+/// When a thread's unobserved waits sum to this many nanoseconds, they become a sample of their own.
 const LONGEST_UNSEEN_NS: u64 = 1_000_000_000;
 
 impl Pipeline {
-    /// A thread has left the CPU at a stack. A thread that left a CPU before, and was not seen to come back,
-    /// must have come back.
+    /// A thread has left the CPU at a stack. If it left a CPU before and its return was not recorded, it must
+    /// have returned since.
     pub(super) fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
         if self.selects((sample.pid, sample.tid), cpu, now) {
@@ -24,7 +23,7 @@ impl Pipeline {
         }
     }
 
-    /// The stack of a sample that is not one of the profile's samples.
+    /// The stack of a sample that is not added to the profile.
     fn stack_beside(&mut self, now: Timestamp, sample: &Sample) -> Option<StackId> {
         let truncated = self.walker.walk_beside((sample, now), &mut self.processes);
         self.place_frames(now, sample, truncated);
@@ -74,7 +73,7 @@ impl Pipeline {
         }
     }
 
-    /// A thread has left the CPU, and nothing is known of where.
+    /// A thread has left the CPU at an unknown place.
     pub(super) fn begin_wait(
         &mut self,
         now: Timestamp,
@@ -82,7 +81,7 @@ impl Pipeline {
         (pid, tid): (Pid, Tid),
         cause: Cause,
     ) {
-        // A thread that has ended leaves its CPU some moments later, with or without its number.
+        // A thread that has ended leaves its CPU shortly afterwards, with or without its number.
         let lives = || self.processes.tracker.living_thread(pid, tid).is_some();
         if !self.sink.shape.waits || tid == NAMELESS || tid == IDLE || !lives() {
             return;
@@ -101,8 +100,8 @@ impl Pipeline {
         self.account.off_cpu.begin(tid, wait);
     }
 
-    /// A thread was found waiting. A thread without earlier events has waited since it began. A look copies more
-    /// of the stack than a switch does, which has the kernel's part.
+    /// A thread was found waiting. A thread without earlier events has waited since it began. A look copies
+    /// more of the user stack than a switch does, but only a switch has the kernel's part.
     pub(super) fn see_wait(&mut self, now: Timestamp, waiting: Waiting) {
         let Waiting { mut sample, reason, object, holder, looked_before_ns } = waiting;
         let id = (sample.pid, sample.tid);
@@ -124,20 +123,21 @@ impl Pipeline {
         }
     }
 
-    /// A thread of a process by its name and number. The end of a thread wakes others, too.
+    /// A thread of a process by its name and number. The thread may have ended, because the end of a thread
+    /// wakes others.
     fn thread_label(&self, pid: Pid, tid: Tid) -> String {
         let name = self.processes.tracker.known_thread(pid, tid).map_or("", |thread| &thread.name);
         format!("{name} ({})", tid.0).trim_start().to_owned()
     }
 
-    /// A thread is on a CPU: if it was off it, that becomes a sample.
+    /// A thread is on a CPU. If it was off the CPU before, that time becomes a sample.
     pub(super) fn end_wait(&mut self, tid: Tid, now: Timestamp) {
         if let Some(wait) = self.account.off_cpu.end(tid) {
             self.add_wait(tid, &wait, now);
         }
     }
 
-    /// No thread waits any longer than until the last event.
+    /// Ends all waits at the last event.
     pub(crate) fn end_all_waits(&mut self) {
         for (tid, wait) in self.account.off_cpu.end_all() {
             self.add_wait(tid, &wait, self.last_time);
@@ -156,8 +156,8 @@ impl Pipeline {
         }
     }
 
-    /// Adds a thread's time off the CPU. A wait that was seen by chance stands for those before it that were
-    /// not.
+    /// Adds a thread's time off the CPU. A wait that was seen by chance also stands for the unseen waits
+    /// before it.
     pub(super) fn add_wait(&mut self, tid: Tid, wait: &OffCpuInterval, end: Timestamp) {
         let id = (wait.pid, tid);
         if self.sink.is_left_out(id) {
@@ -180,8 +180,8 @@ impl Pipeline {
         }
     }
 
-    /// Adds a sample for the intervals that a thread was off the CPU, so many nanoseconds in all, and a
-    /// marker if a wait was long.
+    /// Adds a sample for the intervals that a thread was off the CPU, `waited` nanoseconds in all. Adds a
+    /// marker if the wait was long.
     fn add_waited(&mut self, id: (Pid, Tid), wait: &OffCpuInterval, (end, waited): (Timestamp, u64)) {
         let thread = self.processes.thread(wait.since, id);
         let waited = if self.sink.shape.waits { thread.waited_apart(waited, end) } else { waited };
@@ -202,7 +202,7 @@ impl Pipeline {
         }
     }
 
-    /// Marks on the waker's thread where it has ended the wait of another thread.
+    /// Adds a marker to the waker's thread where it ended the wait of another thread.
     fn mark_waker(&mut self, woken: (Pid, Tid), wait: &OffCpuInterval, end: Timestamp) {
         let Some(Waker { at, thread: Some((waker, stack)), .. }) = wait.waker else { return };
         if self.sink.is_left_out(waker) {

@@ -11,7 +11,7 @@ use nyquist_object::Avma;
 use nyquist_unwind::AddressSpace;
 use std::sync::Arc;
 
-/// How long no perf map is looked for after a process was found to have none, in ns.
+/// How long to wait before looking for a perf map again, after a process had none, in ns.
 const PROBE_INTERVAL: u64 = 100_000_000;
 
 /// The span of one lib made of a perf map: relative addresses have 31 bits.
@@ -22,47 +22,47 @@ const WINDOW: u64 = 1 << 31;
 pub(crate) struct ProcessJit {
     /// Its jitdumps, in the order in which they appeared.
     pub(crate) dumps: Vec<DumpIndex>,
-    /// Of each of them, how many pieces of code with unwind information the unwinder knows.
+    /// How many pieces of code with unwind information the unwinder knows, for each jitdump.
     mapped: Vec<usize>,
     map: Option<Arc<MapFile>>,
     /// The libs made of its perf map.
     windows: Vec<Range>,
     /// When to look for a perf map again.
     next_probe: Timestamp,
-    /// The user whose rights the process has, as it was when code was first made.
+    /// The user whose rights the process had when it first generated code.
     pub(crate) user: Option<u32>,
     /// Whether its runtime writes the perf map only when it ends.
     maps_at_end: bool,
     /// The instructions that were read because code has no unwind information.
     instructions: ReadInstructions,
-    /// Whether something was, or another stage that follows the process knows more of its code.
+    /// Whether instructions were read, or another stage that follows the process knows more of its code.
     knows_code: bool,
 }
 
 impl ProcessJit {
-    /// Takes note of a mapping: it may be a runtime, or new code in place of old code.
+    /// Notes a mapping: it may be a runtime, or new code in place of old code.
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
         self.maps_at_end |= mapping.path.ends_with("/libjvm.so");
         self.instructions.forget(mapping.start, mapping.len);
     }
 
-    /// Whether more than the mappings is known of the process's code: a jitdump describes it, or its
+    /// Whether more than the mappings is known of the process's code, because a jitdump describes it, or its
     /// instructions were read.
     pub(crate) fn knows_code(&self) -> bool {
         self.knows_code || !self.dumps.is_empty()
     }
 
-    /// More is known of the process's code, although not by this tracker.
+    /// Notes that another tracker knows more of the process's code.
     pub(crate) fn note_known_code(&mut self) {
         self.knows_code = true;
     }
 
-    /// The state of a child that goes on with a copy of this process's memory.
+    /// The state of a child that begins with a copy of this process's memory.
     pub(crate) fn for_child(&self) -> Self {
         Self { next_probe: Timestamp::default(), ..self.clone() }
     }
 
-    /// Gives the unwinder the code that has appeared since the last call.
+    /// Passes the code that has appeared since the last call to the unwinder.
     pub(crate) fn map_unwindable(&mut self, dumps: &JitDumps, space: &mut AddressSpace) {
         self.mapped.resize(self.dumps.len(), 0);
         for (&dump, mapped) in self.dumps.iter().zip(&mut self.mapped) {
@@ -74,8 +74,9 @@ impl ProcessJit {
         }
     }
 
-    /// Reads the instructions of made code around an address at which a walk ended, and gives them to the
-    /// unwinder. Returns whether another walk is worthwhile. Code that a jitdump describes is left unchanged.
+    /// Reads the instructions of generated code around an address at which a walk ended, and passes them to
+    /// the unwinder. Returns whether another walk is worthwhile. Code that a jitdump describes is left
+    /// unchanged.
     pub(crate) fn read_instructions(
         &mut self,
         at: (Pid, Avma, Timestamp),
@@ -87,7 +88,8 @@ impl ProcessJit {
         reads
     }
 
-    /// The part of the process's perf map that names an address which no file holds. `None` if there is no map.
+    /// The part of the process's perf map that names an address which is in no file. `None` if the process
+    /// has no map.
     pub(crate) fn find_in_map(
         &mut self,
         pid: Pid,

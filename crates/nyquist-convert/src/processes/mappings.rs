@@ -1,4 +1,4 @@
-//! Which file is where in one address space.
+//! The mappings of files in one address space.
 
 use crate::modules::index::ModuleIndex;
 use nyquist_object::Avma;
@@ -30,7 +30,7 @@ impl Range {
 }
 
 impl Mappings {
-    /// Puts a range in, and replaces the ranges there, as `mmap` does. O(n) in the number of ranges.
+    /// Inserts a range, and replaces overlapping ranges, as `mmap` does. O(n) in the number of ranges.
     pub(crate) fn insert(&mut self, new: Range) {
         self.replace(new.start, new.end, Some(new));
     }
@@ -56,7 +56,7 @@ impl Mappings {
         self.ranges.get(after.checked_sub(1)?).filter(|range| range.contains(address))
     }
 
-    /// The ranges that have anything between two addresses. O(log n).
+    /// The ranges that overlap the span between two addresses. O(log n).
     pub(crate) fn within(&self, start: Avma, end: Avma) -> &[Range] {
         let first = self.ranges.partition_point(|range| range.end <= start);
         let last = self.ranges.partition_point(|range| range.start < end);

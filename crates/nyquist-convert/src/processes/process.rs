@@ -23,42 +23,42 @@ use std::path::Path;
 pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) start: Timestamp,
-    /// When it became the program that its rows are of, if it has rows of an earlier one.
+    /// When it became its current program, if it has rows of an earlier program.
     pub(crate) program_start: Option<Timestamp>,
     pub(crate) end: Option<Timestamp>,
-    /// Its place in the profile, once it has a sample.
+    /// Its index in the profile, once it has a sample.
     pub(crate) index: Option<ProcessIndex>,
-    /// Whether that place was another's before.
+    /// Whether this row was another process's before.
     pub(crate) reuses_row: bool,
-    /// The program's first arguments, where they are asked for.
+    /// The program's first arguments, if they are wanted.
     pub(crate) arguments: String,
     /// The part of its command line that may distinguish it from other processes of its name.
     pub(crate) words: Vec<String>,
     pub(crate) threads: FxHashMap<Tid, Thread>,
-    /// The code that it makes while it runs.
+    /// The code that it generates at run time.
     pub(crate) jit: ProcessJit,
-    /// How many of the threads have not ended. Counting them at every end would be the main cost for a server
-    /// that has had a hundred thousand threads.
+    /// How many of the threads have not ended. For a server that has had a hundred thousand threads, counting
+    /// them at each end would dominate.
     living: usize,
     mappings: Mappings,
     /// Memory that may hold the text of a file.
     replaced: ReplacedText,
     space: AddressSpace,
-    /// The mappings since the process was last sampled. Their tables are not yet in `space`.
+    /// The mappings since the process was last sampled. Their unwinding tables are not yet in `space`.
     unprepared: Vec<Range>,
-    /// The state of the three, where it was asked for since they have changed.
+    /// The cached hash of these three. `None` after one of them has changed.
     code_state: Option<AddressSpaceHash>,
-    /// Whether it was born from another process that is known.
+    /// Whether it was born from another known process.
     was_forked: bool,
-    /// Whether it called `exec`. Then it has only the mappings that were reported since.
+    /// Whether it called `exec`. Then it only has the mappings that were reported since.
     became_another_program: bool,
-    /// Whether the name still is the one that the kernel cut to 15 bytes.
+    /// Whether the name may still be the one that the kernel truncated to 15 bytes.
     name_may_be_cut: bool,
-    /// Whether it may have mappings that are not known.
+    /// Whether it may have unknown mappings.
     has_unknown_code: bool,
     /// Whether it ran before its first event, and its mappings of that time were not reported.
     lacks_mappings: bool,
-    /// Whether it is one of the processes that were asked for, or was born from one.
+    /// Whether it is one of the wanted processes, or was born from one.
     pub(crate) in_family: bool,
 }
 
@@ -93,7 +93,7 @@ impl Process {
         }
     }
 
-    /// The process that is born from this one: with a copy of its memory, and no thread yet.
+    /// The process that is born from this one. It has a copy of this memory, and no thread yet.
     pub(super) fn child(&self, now: Timestamp) -> Self {
         Self {
             was_forked: true,
@@ -111,7 +111,7 @@ impl Process {
         }
     }
 
-    /// It became another program (`exec`). It has only the mappings that are reported from now on.
+    /// Handles `exec`: the process only has the mappings that are reported from now on.
     pub(super) fn become_another_program(&mut self, name: &str) {
         self.arguments.clear();
         self.words.clear();
@@ -123,7 +123,7 @@ impl Process {
         self.name_may_be_cut = name.len() >= MAX_COMM;
     }
 
-    /// Records were lost, and some of them may have been of mappings.
+    /// Notes that records were lost, some of which may have been of mappings.
     pub(super) fn lose_records(&mut self) {
         self.has_unknown_code = true;
     }
@@ -134,16 +134,16 @@ impl Process {
         if exec || !self.became_another_program { name } else { &self.name }
     }
 
-    /// The program's arguments are known. `own_name` is that of the main thread.
+    /// Sets the program's arguments. `own_name` is the name of the main thread.
     pub(crate) fn set_command_line(&mut self, line: CommandLine, own_name: &str) {
-        // A child that is not a program of its own has the name that it gives itself.
+        // A forked child without its own program keeps the name that it gives itself.
         if !self.became_another_program && !self.was_forked {
             line.program_name(own_name).clone_into(&mut self.name);
         }
         (self.arguments, self.words) = (line.arguments, line.words);
     }
 
-    /// The name, and the arguments where they are asked for.
+    /// The name, and the arguments if they are wanted.
     pub(crate) fn full_name(&self) -> String {
         with_arguments(&self.name, &self.arguments)
     }
@@ -157,7 +157,7 @@ impl Process {
         })
     }
 
-    /// A thread is born; one of the same number that lived before is forgotten.
+    /// Adds a new thread. An earlier thread of the same number is forgotten.
     pub(super) fn add_thread(&mut self, tid: Tid, name: &str, now: Timestamp) {
         let before = self.threads.insert(tid, Thread::new(name, now));
         if before.is_none_or(|before| before.end.is_some()) {
@@ -165,7 +165,8 @@ impl Process {
         }
     }
 
-    /// A thread has ended, and with the last one the process. Returns whether the process has ended.
+    /// Notes that a thread has ended. The process ends with its last thread. Returns whether the process has
+    /// ended.
     pub(super) fn end_thread(&mut self, tid: Tid, now: Timestamp) -> bool {
         if let Some(thread) = self.threads.get_mut(&tid)
             && thread.end.replace(now).is_none()
@@ -191,7 +192,8 @@ impl Process {
         self.mappings.find(address)
     }
 
-    /// The address space for the unwinder. Tables are compiled for the mappings since the last call.
+    /// The address space for the unwinder. Unwinding tables are compiled for the mappings since the last
+    /// call.
     pub(crate) fn address_space(&mut self, modules: &ModuleStore, dumps: &JitDumps) -> &AddressSpace {
         for range in std::mem::take(&mut self.unprepared) {
             let len = range.end.0 - range.start.0;
@@ -220,8 +222,9 @@ impl Process {
         })
     }
 
-    /// Gives the unwinder the instructions around an address at which it ended, if that is in made code.
-    /// Returns whether it may come further now. `at` is the process, the address and the sample's time.
+    /// Passes the instructions around an address at which a walk ended to the unwinder, if the address is in
+    /// generated code. Returns whether the walk may get further now. `at` is the process, the address and the
+    /// sample's time.
     pub(crate) fn read_instructions(&mut self, at: (Pid, Avma, Timestamp)) -> bool {
         let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else {
             return false;
@@ -229,14 +232,12 @@ impl Process {
         self.jit.read_instructions(at, range, &mut self.space)
     }
 
-    /// The part of a walk by frame pointers, innermost first, that is in code. An address outside of code was
-    /// not left on the stack by a call. If not all code is known, it is the whole walk. The kernel reports
-    /// all executable memory, also memory that becomes executable later, so this is valid for code that is
-    /// made while the program runs.
+    /// The part of a walk by frame pointers, innermost first, that is in code. No call leaves an address
+    /// outside of code on the stack. If not all code is known, it is the whole walk. The kernel also reports
+    /// memory that becomes executable later, so this is valid for code that is generated at run time.
     pub(crate) fn part_in_code<'a>(&mut self, stack: &'a [Avma], in_kernel: bool) -> &'a [Avma] {
         let Some((&ip, callers)) = stack.split_first() else { return stack };
-        // The instruction pointer is always in code. In the middle of `exec`, it may be in that of the old
-        // program.
+        // The instruction pointer is always in code. During `exec`, it may be in the code of the old program.
         let may_be_before = in_kernel && self.became_another_program;
         self.has_unknown_code |= !may_be_before && !self.is_in_code(ip);
         if self.has_unknown_code || self.mappings.is_empty() {
@@ -252,15 +253,16 @@ impl Process {
         &stack[..=in_code]
     }
 
-    /// Whether an address is in executable memory that is known. The page at a fixed address, in which old
-    /// programs call the kernel, is not reported (`VSYSCALL_ADDR` in `arch/x86/include/uapi/asm/vsyscall.h`).
+    /// Whether an address is in executable memory that is known. The page at a fixed address that old
+    /// programs use for system calls is not reported (`VSYSCALL_ADDR` in
+    /// `arch/x86/include/uapi/asm/vsyscall.h`).
     fn is_in_code(&self, address: Avma) -> bool {
         const VSYSCALLS: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
         self.find(address).is_some() || VSYSCALLS.contains(&address.0)
     }
 
     /// Whether the mappings at its first event are unknown. This is checked at samples, because the first
-    /// sample comes after all reports of processes that run already.
+    /// sample comes after the reports of all running processes.
     pub(crate) fn lacks_mappings(&mut self) -> bool {
         self.lacks_mappings |= self.mappings.is_empty() && !self.became_another_program;
         self.lacks_mappings
@@ -271,10 +273,10 @@ impl Process {
         self.mappings.clone()
     }
 
-    /// Whether the kernel is replacing the process's program (`exec`): the old program's stack is gone, and the
-    /// registers still are those with which it called the kernel. A fault at a page of the stack that is used
-    /// for the first time has no copy, either. If registers do not distinguish the two, a walk that takes
-    /// exec for a fault gives a truncated stack.
+    /// Whether the kernel is replacing the process's program (`exec`). Then the old program's stack is gone,
+    /// and the registers are still those of its system call. A fault at a stack page that is used for the
+    /// first time also has no copy. The registers may not distinguish the two cases. If `exec` is treated as
+    /// such a fault, the stack is truncated.
     pub(crate) fn is_between_programs(&self, registers: &unwind::Registers, stack: &[u8]) -> bool {
         let has_called = registers.may_be_of_system_call();
         let is_unknown_code = || self.find(registers.instruction_pointer()).is_none();
@@ -294,7 +296,7 @@ impl Process {
         self.complete_name(&mapping.path);
     }
 
-    /// Part of the address space went away.
+    /// Removes a part of the address space.
     pub(super) fn unmap(&mut self, start: Avma, len: u64) {
         let end = Avma(start.0.saturating_add(len));
         self.mappings.remove(start, end);
@@ -310,7 +312,7 @@ impl Process {
         self.code_state = None;
     }
 
-    /// Looks whether memory of a living process that was mapped over a file's text has that text again.
+    /// Checks whether memory of a living process that was mapped over a file's text has that text again.
     pub(crate) fn find_replaced_text(&mut self, pid: Pid, modules: &ModuleStore) {
         if self.replaced.is_empty() || !modules.are_live() {
             return;
@@ -320,8 +322,8 @@ impl Process {
         }
     }
 
-    /// The first file that is mapped after `exec` is the program itself. If the kernel has cut the program's
-    /// name, the file has the whole one.
+    /// The first file that is mapped after `exec` is the program itself. If the kernel has truncated the
+    /// program's name, the file has the whole name.
     fn complete_name(&mut self, path: &str) {
         if !std::mem::take(&mut self.name_may_be_cut) {
             return;
@@ -333,7 +335,7 @@ impl Process {
     }
 }
 
-/// The name of a program, and its arguments where they are asked for.
+/// The name of a program, and its arguments if they are wanted.
 pub(crate) fn with_arguments(name: &str, arguments: &str) -> String {
     if arguments.is_empty() { name.to_owned() } else { format!("{name} {arguments}") }
 }

@@ -9,15 +9,15 @@ use std::io::Read as _;
 /// The bytes of a command line that are compared to distinguish processes.
 const LOOKED_AT: u64 = 8192;
 
-/// Reads the arguments of each program as soon as it appears, and keeps them until its event's turn comes.
+/// Reads the arguments of each program as soon as it appears, and keeps them until its event is converted.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramArguments {
-    /// How many are wanted in names.
+    /// How many arguments are wanted in names.
     pub(crate) count: usize,
-    /// Whether words are wanted that distinguish processes of one name.
+    /// Whether the words that distinguish processes of one name are wanted.
     pub(crate) tells_apart: bool,
-    /// The arguments of each process, by the times of its names. A program can rename itself before the turn
-    /// of its first name.
+    /// The arguments of each process, by the times of its names. A program can rename itself before its first
+    /// name event is converted.
     read: FxHashMap<Pid, Vec<(Timestamp, CommandLine)>>,
     /// The processes that had a name event.
     heard_of: FxHashSet<Pid>,
@@ -30,16 +30,16 @@ pub(crate) struct CommandLine {
     pub(crate) arguments: String,
     /// The words that may distinguish the process from others of its name.
     pub(crate) words: Vec<String>,
-    /// The first words as they are, with the program's own name.
+    /// The unchanged first words, including the program's own name.
     first: Vec<String>,
     /// The main thread's name just after they were read.
     main_thread: String,
 }
 
 impl CommandLine {
-    /// The name of a program that ran before its first event, whose main thread had this name then. If the
-    /// thread had another name when the words were read, the words are those of the program that it has
-    /// become since.
+    /// The name of a program that ran before its first event, whose main thread had the name `own_name` then.
+    /// If the thread had another name when the words were read, it had become another program since, and the
+    /// words are of that program.
     pub(crate) fn program_name<'a>(&'a self, own_name: &'a str) -> &'a str {
         if self.main_thread != own_name {
             return own_name;
@@ -57,7 +57,7 @@ impl ProgramArguments {
         }
         match &event.kind {
             EventKind::Name { pid, tid, exec, .. } if pid.0 == tid.0 => {
-                // Another name alone does not change the words that distinguish processes.
+                // A new name alone does not change the words that distinguish processes.
                 let is_new = self.heard_of.insert(*pid) || *exec;
                 if is_new || self.count > 0 {
                     let line = self.read(*pid);
@@ -113,7 +113,7 @@ fn main_thread(pid: Pid) -> String {
     String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned()
 }
 
-/// The beginning of a file.
+/// The first bytes of a file.
 fn beginning(path: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut bytes));
@@ -185,7 +185,8 @@ mod tests {
             ..CommandLine::default()
         };
         assert_eq!(line("MainThread").program_name("MainThread"), "server");
-        // It was found as a fork of the launcher, and its words were read when it had become the server.
+        // The process was found as a fork of the launcher, but its words were read after it had become the
+        // server.
         assert_eq!(line("server").program_name("launcher"), "launcher");
         assert_eq!(line("").program_name("launcher"), "launcher");
     }

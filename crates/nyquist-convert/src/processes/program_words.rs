@@ -1,17 +1,17 @@
 //! The words of a command line: which of them name the program, and which may distinguish it from others of
 //! its name.
 
-/// How many of a program's words are kept, and how long such a word may be.
+/// The most words of a program that are kept, and the greatest length of a word.
 const MAX_WORDS: usize = 16;
 const MAX_WORD: usize = 40;
 
-/// Words of options behind which a secret may follow.
+/// Words in the names of options whose value may be a secret.
 const SECRETS: [&str; 7] = ["pass", "pwd", "token", "key", "secret", "auth", "cred"];
 
 /// The arguments of a program that could distinguish it from others: names of files, without their folders,
 /// and plain words. Options come last, because words without a dash mostly say more. The profile may be
-/// passed on, so possible passwords are left out. These are words behind an option of one letter, or behind
-/// an option that names a secret, and addresses that can hold a password.
+/// shared, so possible passwords are left out. These are words after a one-letter option, or after an option
+/// that names a secret, and addresses that can contain a password.
 pub(crate) fn telling_words<'a>(arguments: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut words, mut options) = (Vec::new(), Vec::new());
     let mut may_be_secret = false;
@@ -22,7 +22,7 @@ pub(crate) fn telling_words<'a>(arguments: impl Iterator<Item = &'a str>) -> Vec
         let is_left_out = is_secret || is_address || (may_be_secret && !is_option);
         may_be_secret = is_option && (argument.len() == 2 || (is_secret && !argument.contains('=')));
         let word = if is_option { argument } else { file_name(argument) };
-        // Short options may have their values, such as passwords, right behind the letter.
+        // Short options may have their values, such as passwords, directly after the letter.
         let is_short = is_option && !argument.starts_with("--");
         if is_left_out || is_short || !is_plain(word) {
             continue;
@@ -52,7 +52,7 @@ fn is_plain(word: &str) -> bool {
 }
 
 /// The name of the program of a process that ran before its first event. Its main thread may have taken
-/// another name since. A script has its own name, and not that of its interpreter. `words` is the program's
+/// another name since. A script gets its own name, and not that of its interpreter. `words` is the program's
 /// name and its arguments.
 pub(crate) fn program_name<'a>(own_name: &'a str, words: &[&'a str]) -> &'a str {
     let names = || words.iter().take(4).map(|word| file_name(word));

@@ -1,4 +1,5 @@
-//! The root folders of processes that have another one than ours. Files beside theirs are looked for there.
+//! The root folders of processes whose root differs from ours. Debug files of their files are looked for
+//! there.
 
 use crate::event::Pid;
 use nyquist_system::{FileId, OpenRoot, path_id};
@@ -9,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 /// The most root folders that are held.
 const MOST_ROOTS: usize = 64;
 
-/// The root folders so far, each held open once, so that files in them can be opened when their processes
-/// have ended.
+/// The known root folders. Each is held open once, so that files in it can be opened after its processes have
+/// ended.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessRoots(Mutex<FxHashMap<RootId, OpenRoot>>);
 

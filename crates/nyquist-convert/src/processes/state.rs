@@ -1,4 +1,4 @@
-//! The state of processes: their names, their mappings, and the code that they make.
+//! The state of processes: their names, their mappings, and the code that they generate.
 
 use super::process::Process;
 use super::program_arguments::ProgramArguments;
@@ -13,14 +13,14 @@ use crate::modules::store::ModuleStore;
 use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
 
-/// The state of processes, and of the files and the made code that are mapped in them.
+/// The state of processes, and of the files and the generated code that are mapped in them.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessState {
     pub(crate) tracker: Tracker,
     pub(crate) modules: ModuleStore,
     pub(crate) dumps: JitDumps,
     pub(crate) program_arguments: ProgramArguments,
-    /// The users of processes that may make code.
+    /// The users of processes that may generate code.
     users: FxHashMap<Pid, u32>,
     /// The thread that has ended last on each CPU.
     last_exits: FxHashMap<u32, (Pid, Tid)>,
@@ -37,7 +37,7 @@ impl ProcessState {
         self.process(pid, now).thread(tid, now)
     }
 
-    /// Opens a mapped file as soon as the mapping is reported, long before its event's turn comes. Until then
+    /// Opens a mapped file as soon as the mapping is reported, long before its event is converted. Until then
     /// the process may end, or the file may be removed.
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
         let user = self.user_of(mapping);
@@ -45,8 +45,8 @@ impl ProcessState {
         self.modules.of_new_mapping(mapping);
     }
 
-    /// The user whose rights a process has that may make code in its mappings. It is read at the first such
-    /// mapping, because the process may have ended when the user is needed.
+    /// The user whose rights a process has that may generate code in its mappings. It is read at the first
+    /// such mapping, because the process may have ended when the user is needed.
     fn user_of(&mut self, mapping: &Mapping) -> Option<u32> {
         let may_be_made = self.modules.are_live() && may_be_made_code(mapping);
         let pid = mapping.pid.filter(|_| may_be_made)?;
@@ -58,7 +58,7 @@ impl ProcessState {
         Some(user)
     }
 
-    /// Something was mapped.
+    /// Adds a mapping.
     pub(crate) fn map(&mut self, mapping: &Mapping, now: Timestamp) {
         self.tracker.map(mapping, now, &mut self.modules);
         let Some(pid) = mapping.pid else { return };
@@ -77,16 +77,16 @@ impl ProcessState {
         self.tracker.map_kernel_code(start, len, module);
     }
 
-    /// Code of the kernel went away.
+    /// Code of the kernel was removed.
     pub(crate) fn unmap_kernel_code(&mut self, start: Avma, len: u64, name: &str) {
         self.modules.name_gone_kernel_code(start, len, name);
         self.tracker.unmap_kernel_code(start, len);
     }
 
     /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more.
-    /// It is the one that has ended last on its CPU, or on another one that it has left since. If no end of a
-    /// thread of its process is known, the process's time is the main thread's. Returns whether the process
-    /// is known.
+    /// Its number is that of the thread of its process that ended last on its CPU, or on another CPU that it
+    /// has left since. If no end of a thread of its process is known, the sample gets the number of the main
+    /// thread. Returns whether the process is known.
     pub(crate) fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
         if sample.tid != NAMELESS {
             return true;
@@ -103,8 +103,8 @@ impl ProcessState {
         sample.tid != NAMELESS
     }
 
-    /// A thread has ended. Its process's mappings are not opened any more, and samples without a number may
-    /// be the thread's.
+    /// A thread has ended. The files of its process's mappings are not opened any more, and samples without a
+    /// number may be the thread's.
     pub(crate) fn note_exit(&mut self, (pid, tid): (Pid, Tid), cpu: Option<u32>) {
         if pid.0 == tid.0 {
             self.modules.forget(pid);

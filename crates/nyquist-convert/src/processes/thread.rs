@@ -11,25 +11,25 @@ pub(crate) struct Thread {
     pub(crate) name: String,
     pub(crate) start: Timestamp,
     pub(crate) end: Option<Timestamp>,
-    /// Its place in the profile, once it has a sample.
+    /// Its index in the profile, once it has a sample.
     pub(crate) index: Option<ThreadIndex>,
-    /// Whether that place was another's before.
+    /// Whether this row was another thread's before.
     pub(crate) reuses_row: bool,
-    /// On each CPU, its CPU time there at its last sample.
+    /// Its CPU time on each CPU at its last sample there.
     cpu_times: Vec<CpuTime>,
-    /// The same of the events that have taken over from the first ones.
+    /// The same for the events that have taken over from the first events.
     later_cpu_times: Vec<CpuTime>,
     /// CPU time that no sample stands for yet.
     pub(crate) unsampled: CpuTimeRemainder,
     /// Time off the CPU that no sample stands for yet.
     pub(crate) waited: CpuTimeRemainder,
-    /// All time off the CPU that was shown, in nanoseconds.
+    /// All time off the CPU that is in the profile, in nanoseconds.
     waited_ns: u64,
     /// How much of its CPU time is shown as time off the CPU, in nanoseconds.
     counted_as_wait_ns: u64,
     /// The waits that were not seen and are in no sample yet.
     pub(crate) unseen_waits: UnseenWaits,
-    /// CPU time that no sample's delta holds yet, in nanoseconds.
+    /// CPU time that is in no sample's delta yet, in nanoseconds.
     pub(crate) unshown_ns: u64,
 }
 
@@ -70,8 +70,8 @@ impl Thread {
         }
     }
 
-    /// The CPU time that the thread has used on a CPU since its last event there, given its total there by
-    /// now, in nanoseconds. Without a CPU, the same on all CPUs together.
+    /// The CPU time that the thread has used on a CPU since its last event there, given its total there, in
+    /// nanoseconds. Without a CPU, the total is that of all CPUs.
     pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64, now: Timestamp) -> Used {
         let known = self.cpu_times.iter().chain(&self.later_cpu_times);
         let known = known.filter(|known| cpu.is_none() || known.cpu == cpu);
@@ -81,7 +81,7 @@ impl Thread {
     }
 
     /// The same, given its CPU time on a CPU since another event has taken over. The time between the first
-    /// event's last sample and then is known when the total is.
+    /// event's last sample and the take-over becomes known with the total.
     pub(crate) fn later_cpu_delta(&mut self, cpu: Option<u32>, since_ns: u64, now: Timestamp) -> Used {
         let known = self.later_cpu_times.iter().filter(|known| known.cpu == cpu);
         let used = self.used_since(known, since_ns);
@@ -89,9 +89,9 @@ impl Thread {
         used
     }
 
-    /// The part of some time off the CPU, which ends now, that fits into the thread's lifetime beside its CPU
-    /// time and its earlier waits. The kernel reports a switch some microseconds before it stops the thread's
-    /// clock, and the switch back after it has started the clock.
+    /// The part of a wait, which ends now, that fits into the thread's lifetime beside its CPU time and its
+    /// earlier waits. The kernel reports a switch some microseconds before it stops the thread's clock, and
+    /// reports the switch back after it has started the clock.
     pub(crate) fn waited_apart(&mut self, waited_ns: u64, now: Timestamp) -> u64 {
         let lived = now.0.saturating_sub(self.start.0);
         let waited = waited_ns.min(lived.saturating_sub(self.used_ns()).saturating_sub(self.waited_ns));
@@ -105,8 +105,8 @@ impl Thread {
         times.fold(0, |sum, time| sum.saturating_add(time.ns))
     }
 
-    /// The CPU time that was found since the last call to be shown as time off the CPU already, in nanoseconds.
-    /// A thread whose samples are rare has waits of which some microseconds each are CPU time.
+    /// The CPU time, in nanoseconds, that is already shown as time off the CPU, as far as it was found since
+    /// the last call. If a thread's samples are rare, some microseconds of each of its waits are CPU time.
     pub(crate) fn newly_counted_as_wait(&mut self, now: Timestamp) -> u64 {
         let lived = now.0.saturating_sub(self.start.0);
         let beyond = self.used_ns().saturating_add(self.waited_ns).saturating_sub(lived);
@@ -115,7 +115,8 @@ impl Thread {
         newly
     }
 
-    /// The part of a sum that is not known yet. Files can state more time than there is.
+    /// The part of a sum that is not known yet. The arithmetic saturates, because files can state impossible
+    /// times.
     fn used_since<'a>(&self, known: impl Iterator<Item = &'a CpuTime>, total_ns: u64) -> Used {
         let (known_ns, since) = known.fold((0, self.start), |(sum, since): (u64, _), known| {
             (sum.saturating_add(known.ns), since.max(known.at))

@@ -1,26 +1,26 @@
-//! How far the clocks of processes are ahead of the kernel's: a time namespace has clocks of its own, and the kernel's records have
-//! the first namespace's times.
+//! How far the clocks of processes are ahead of the kernel's. A time namespace has its own clocks, and the
+//! kernel's records have the times of the initial namespace.
 
 use std::fs;
 use std::sync::OnceLock;
 
-/// How many nanoseconds a process's CLOCK_MONOTONIC is ahead of the times in the kernel's records. One that has ended is taken to be
-/// in this process's namespace.
+/// How many nanoseconds a process's CLOCK_MONOTONIC is ahead of the times in the kernel's records. A process
+/// that has ended is assumed to be in our own namespace.
 pub fn ahead_ns(pid: u32) -> i64 {
     offset_ns(&pid.to_string()).unwrap_or_else(own_ahead_ns)
 }
 
-/// As [`ahead_ns`], of this process.
+/// As [`ahead_ns`], for our own process.
 pub fn own_ahead_ns() -> i64 {
     static OFFSET: OnceLock<i64> = OnceLock::new();
     *OFFSET.get_or_init(|| offset_ns("self").unwrap_or_default())
 }
 
-/// How far a process's CLOCK_MONOTONIC is ahead of the first time namespace's. A kernel without time
+/// How far a process's CLOCK_MONOTONIC is ahead of that of the initial time namespace. A kernel without time
 /// namespaces has no such file.
 fn offset_ns(process: &str) -> Option<i64> {
     let link = |name: &str| fs::read_link(format!("/proc/{process}/ns/{name}")).ok();
-    // The file describes the namespace that new children get.
+    // The file describes the namespace of new children.
     let is_own = link("time")? == link("time_for_children")?;
     let text = fs::read_to_string(format!("/proc/{process}/timens_offsets")).ok().filter(|_| is_own)?;
     monotonic_offset_ns(&text)

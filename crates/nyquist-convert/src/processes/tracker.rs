@@ -13,12 +13,12 @@ use std::collections::VecDeque;
 /// How many ended processes keep their mappings.
 const MAPPED_AFTER_END: usize = 64;
 
-/// The state of the processes that live, and of those that have just ended.
+/// The state of living processes, and of those that have just ended.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
     processes: FxHashMap<Pid, Process>,
     kernel: Mappings,
-    /// The last processes that have ended, the latest last.
+    /// The processes that have ended last, the latest at the end.
     ended: VecDeque<Pid>,
 }
 
@@ -28,12 +28,12 @@ impl Tracker {
         self.processes.entry(pid).or_insert_with(|| Process::new(&format!("<{}>", pid.0), now))
     }
 
-    /// A thread that is known, and has perhaps ended.
+    /// A known thread, which may have ended.
     pub(crate) fn known_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
         self.processes.get(&pid)?.threads.get(&tid)
     }
 
-    /// A thread that is known, and has not ended.
+    /// A known thread that has not ended.
     pub(crate) fn living_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
         self.known_thread(pid, tid).filter(|thread| thread.end.is_none())
     }
@@ -48,7 +48,7 @@ impl Tracker {
         self.processes.iter()
     }
 
-    /// The threads with waits that were not observed, in their order.
+    /// The threads with unobserved waits, in order.
     pub(crate) fn threads_with_unseen_waits(&self) -> Vec<(Pid, Tid)> {
         let processes = self.processes.iter();
         let threads = processes.flat_map(|(pid, process)| process.threads.iter().map(move |it| (*pid, it)));
@@ -76,19 +76,19 @@ impl Tracker {
         self.kernel.insert(Range { start, end: Avma(start.0.saturating_add(len)), module });
     }
 
-    /// Code of the kernel went away.
+    /// Code of the kernel was removed.
     pub(crate) fn unmap_kernel_code(&mut self, start: Avma, len: u64) {
         self.kernel.remove(start, Avma(start.0.saturating_add(len)));
     }
 
-    /// Part of an address space went away.
+    /// Part of an address space was unmapped.
     pub(crate) fn unmap(&mut self, pid: Pid, start: Avma, len: u64) {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.unmap(start, len);
         }
     }
 
-    /// Records were lost, and some of them may have been of mappings.
+    /// Notes that records were lost, some of which may have been of mappings.
     pub(crate) fn lose_records(&mut self) {
         self.processes.values_mut().for_each(Process::lose_records);
     }
@@ -120,9 +120,9 @@ impl Tracker {
         }
     }
 
-    /// A thread ended; with the last one, its process. Their state stays until the number is used again,
+    /// A thread ended. Its process ends with its last thread. Their state stays until the number is reused,
     /// because their total CPU time can come later. The mappings stay until some other processes have ended,
-    /// because the kernel runs and samples a thread for a while after it has reported its end.
+    /// because the kernel runs and samples a thread for a while after it has reported the thread's end.
     pub(crate) fn exit(&mut self, pid: Pid, tid: Tid, now: Timestamp) {
         if !self.processes.get_mut(&pid).is_some_and(|process| process.end_thread(tid, now)) {
             return;
@@ -216,7 +216,7 @@ mod tests {
         tracker.name(Pid(1), Tid(1), "MainThread", false, NOW);
         let process = tracker.process(Pid(1), NOW);
         assert_eq!((&*process.name, &*process.threads[&Tid(1)].name), ("node", "MainThread"));
-        // A forked process that is not a program of its own has the name that it gives itself.
+        // A forked process without its own program keeps the name that it gives itself.
         tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
         tracker.name(Pid(2), Tid(2), "helper", false, NOW);
         assert_eq!(tracker.process(Pid(2), NOW).name, "helper");
@@ -258,7 +258,7 @@ mod tests {
             map(&mut tracker, pid, "//anon");
             tracker.exit(Pid(pid), Tid(pid), NOW);
             assert!(is_mapped(&mut tracker, pid));
-            // The number of the second one is used again at once.
+            // The number of the second process is reused at once.
             if pid == 2 {
                 tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
             }

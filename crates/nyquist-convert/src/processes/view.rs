@@ -1,7 +1,7 @@
 //! The files that a process sees at paths, and their owners.
 //!
-//! A build id identifies a file, but not its owner. Every user can give a file the build id of another one,
-//! and in a mount namespace or a root folder of their own also its path. So a known file is used only for
+//! A build id identifies a file, but not its owner. Any user can give a file the build id of another file,
+//! and, in their own mount namespace or root folder, also its path. So a known file is used only for
 //! processes that see the same files at paths. Files with the same id but different owners are kept separate.
 
 use crate::event::Pid;
@@ -14,18 +14,18 @@ use std::sync::OnceLock;
 /// Which files are at which paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum MountView {
-    /// Those that are there for us, too.
+    /// The files that we see, too.
     #[default]
     Ours,
-    /// Those below this mount and folder. The process itself may have chosen the mounts there.
+    /// The files below this mount and folder. The process itself may have chosen the mounts there.
     Other { mount: u64, folder: u64 },
 }
 
-/// A process's root folder, held open, and its view of it.
+/// A process's root folder, held open, and its view of files.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessView {
     pub(crate) mounts: MountView,
-    /// `None` if the process has ended, or may not be looked at.
+    /// `None` if the process has ended, or may not be inspected.
     pub(crate) root: Option<Root>,
 }
 
@@ -38,8 +38,7 @@ pub(crate) struct FileOwner {
 }
 
 impl ProcessView {
-    /// The current view of a process. Whatever it does later, the root that is held stays the one of the
-    /// view.
+    /// The current view of a process. The open root stays that of this view, whatever the process does later.
     pub(crate) fn of(pid: Pid) -> Self {
         static OURS: OnceLock<Option<MountView>> = OnceLock::new();
         let Some(root) = Root::of_process(pid) else { return Self::default() };
@@ -56,7 +55,7 @@ impl MountView {
 }
 
 impl FileOwner {
-    /// Of a file that was found for a mapping of a process that sees these mounts.
+    /// The owner of a file that was found for a mapping of a process that sees these mounts.
     pub(crate) fn of(file: &File, path: &str, mounts: MountView) -> Option<Self> {
         let user = ownership(file).ok()?.user;
         let here = || Root::own().and_then(|root| root.open(Path::new(path)).ok());
@@ -65,13 +64,13 @@ impl FileOwner {
         Some(Self { user, mounts })
     }
 
-    /// The owner of data that is read from a process, or is only claimed to be there.
+    /// The owner of data that is read from a process's memory, or is only claimed to be in it.
     pub(crate) fn of_process(pid: Pid, mounts: MountView) -> Self {
         Self { user: user_of(pid).unwrap_or(u32::MAX), mounts }
     }
 
-    /// The owner of a process's description of its own code. In other pid namespaces, other processes have
-    /// files of the same names.
+    /// The owner of a process's description of its own code. Processes in other pid namespaces can have files
+    /// of the same name.
     pub(crate) fn alone(pid: Pid) -> Self {
         Self { user: u32::MAX, mounts: MountView::Other { mount: u64::MAX, folder: pid.0.into() } }
     }
@@ -87,9 +86,9 @@ pub(crate) fn is_same_file(one: &File, other: &File) -> bool {
     file_id(one).ok() == file_id(other).ok()
 }
 
-/// Whether a process can have mapped a file that was found at a path. If it controls the files there, or has
-/// given the file a second name, the file may be one that it cannot read. `mapped` is the mapped file, where
-/// the kernel shows it.
+/// Whether a process can have mapped a file that was found at a path. If the process's user controls the
+/// files there, or has made a hard link, the file may be one that the process cannot read. `mapped` is the
+/// mapped file, if the kernel shows it.
 pub(crate) fn may_be_mapped_by(
     file: &File,
     mounts: MountView,
@@ -138,7 +137,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("nyquist-view-{}", std::process::id()));
         std::fs::write(&path, "secret").unwrap();
         let file = File::open(&path).unwrap();
-        // No process has that number.
+        // No process has this number.
         let (other, gone) = (MountView::Other { mount: 1, folder: 2 }, Pid(u32::MAX));
         let with_mode = |mode, view, pid| {
             file.set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();

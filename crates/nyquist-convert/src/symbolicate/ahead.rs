@@ -1,4 +1,4 @@
-//! Looking up names while a recording is still being converted, on a thread that would wait otherwise.
+//! Looks up names while a recording is still being converted, on a thread that would otherwise wait.
 
 use super::seen_addresses::AddressReceiver;
 use super::{Opened, Symbolicator};
@@ -34,8 +34,8 @@ impl Waiting {
 
 impl Symbolicator<'_> {
     /// Looks up the addresses of a conversion until it is over, if that costs no more now than later. If
-    /// files may be asked for from servers, nothing is done ahead, because a thread that waits for a server
-    /// can do nothing else.
+    /// files may be fetched from servers, nothing is done ahead, because a thread that waits for a server can
+    /// do nothing else.
     pub fn listen(&mut self, receiver: AddressReceiver) {
         if self.symbols.finder.asks_servers() {
             return;
@@ -47,7 +47,7 @@ impl Symbolicator<'_> {
                 self.open_ahead(&met.libs);
                 waiting.add(met.addresses);
             }
-            // Answers are put in order again each time, so that there must not be many times.
+            // Answers are sorted again each time, so this must not happen often.
             if waiting.count >= self.answers.count() / 4 {
                 self.look_up_ahead(&mut waiting);
             }
@@ -157,13 +157,13 @@ mod tests {
         let expected = check(&later, false, 0);
         let all = addresses.len();
         let first = check(&ahead, true, all);
-        // Addresses of one function have one answer.
+        // All addresses of one function have the same answer.
         let kept = cache.modules().unwrap()[0].answers;
         let functions = expected.native_symbols().len();
         let outside = expected.frames().iter().filter(|frame| frame.native_symbol.is_none()).count();
         assert!(functions + outside < all / 2);
         assert_eq!(kept, functions + outside);
-        // Now all answers are kept ones, and none is added.
+        // Now all answers come from the cache, and none is added.
         let profiles = [first, check(&ahead, true, all)];
         assert_eq!(cache.modules().unwrap()[0].answers, kept);
         fs::remove_dir_all(&folder).unwrap();

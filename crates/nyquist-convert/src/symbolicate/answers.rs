@@ -5,10 +5,11 @@ use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::{AddressInfo, EarlyAnswer};
 use std::sync::Arc;
 
-/// The frames of each lib that have an address, in the order of these.
+/// The frames of each lib that have an address, in the order of their addresses.
 #[derive(Debug, Default)]
 pub(super) struct FramesByAddress {
-    /// By the lib's number. Of each frame the address, and its number in the lower half: plain numbers are sorted faster than pairs.
+    /// By the lib's number. Each entry has a frame's address in the upper half, and the frame's number in the
+    /// lower half, because integers are sorted faster than pairs.
     libs: Vec<Vec<u64>>,
 }
 
@@ -33,7 +34,7 @@ impl FramesByAddress {
     }
 }
 
-/// The addresses of each lib that are to be looked up.
+/// The addresses of each lib that need a look-up.
 #[derive(Debug, Default)]
 pub(super) struct Unknown {
     /// By the lib's number. Each address once, ascending.
@@ -41,17 +42,17 @@ pub(super) struct Unknown {
 }
 
 impl Unknown {
-    /// How many there are of a lib.
+    /// The number of addresses of a lib.
     pub(super) fn count(&self, lib: LibId) -> usize {
         self.libs.get(lib.index()).map_or(0, Vec::len)
     }
 
-    /// Whether there are any of a lib.
+    /// Whether a lib has any addresses.
     pub(super) fn has(&self, lib: LibId) -> bool {
         self.count(lib) > 0
     }
 
-    /// Removes and returns those of a lib.
+    /// Removes and returns the addresses of a lib.
     pub(super) fn take(&mut self, lib: LibId) -> Vec<RelativeAddress> {
         self.libs.get_mut(lib.index()).map(std::mem::take).unwrap_or_default()
     }
@@ -70,7 +71,7 @@ pub(super) struct Answers {
 struct OfLib {
     addresses: Vec<RelativeAddress>,
     infos: Vec<Arc<AddressInfo>>,
-    /// The addresses whose answers are still to be kept for the next time.
+    /// The addresses whose answers still have to be stored in the cache.
     unkept: Vec<RelativeAddress>,
 }
 
@@ -104,7 +105,7 @@ impl Answers {
         unknown
     }
 
-    /// How many answers there are.
+    /// The number of answers.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -120,7 +121,7 @@ impl Answers {
         }
     }
 
-    /// As [`Answers::add`], as far as there were answers.
+    /// As [`Answers::add`], but only for the addresses that have an answer.
     pub(super) fn add_early(
         &mut self,
         lib: LibId,
@@ -138,7 +139,8 @@ impl Answers {
         self.add(lib, answered, infos);
     }
 
-    /// The early answers of all libs that are still to be kept, ascending by their addresses. They count as kept from here on.
+    /// The early answers of all libs that still have to be stored in the cache, ascending by address. They
+    /// count as stored from here on.
     pub(super) fn take_unkept(&mut self) -> Vec<(LibId, Vec<RelativeAddress>)> {
         let libs = (0..).map(LibId::from_index).zip(&mut self.libs);
         let mut unkept: Vec<_> =

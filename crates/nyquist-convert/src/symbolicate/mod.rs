@@ -28,21 +28,21 @@ pub struct Symbols<'a> {
     /// Finds binaries and debug files.
     pub finder: &'a Finder,
     /// Reads the running kernel's symbols, and finds its debug info with the finder. It is called if a
-    /// profile has addresses in the kernel. It runs beside the other lookups, because it takes as long as
-    /// they do.
+    /// profile has addresses in the kernel. It runs concurrently with the other look-ups, because it takes as
+    /// long as they do.
     pub kernel: fn(&Finder) -> Result<KernelSymbols, KernelError>,
     /// How many threads look up at once.
     pub threads: NonZeroUsize,
 }
 
-/// How far symbolication is, and the way to end it early. Shared with the code that shows it.
+/// The progress of symbolication, and a flag to end it early. It is shared with the code that displays it.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Set to end early: the remaining addresses are named by their numbers.
+    /// Set this to end early. The remaining addresses are then named by their numbers.
     pub cancel: AtomicBool,
     /// How many addresses have been looked up.
     pub done: AtomicUsize,
-    /// How many addresses there are.
+    /// The number of all addresses.
     pub total: AtomicUsize,
 }
 
@@ -53,7 +53,7 @@ pub struct Symbolicated {
     pub profile: Profile,
     /// The files of each lib that is a file.
     pub libs: Vec<LibReport>,
-    /// Why the kernel's functions have no names, where it has any in the profile.
+    /// Why the kernel's functions have no names, if the profile has any.
     pub kernel_error: Option<KernelError>,
 }
 
@@ -62,7 +62,7 @@ pub struct Symbolicated {
 pub struct LibReport {
     /// The lib.
     pub lib: LibId,
-    /// The file that its names and lines come from; `None` where no file of its identity was found.
+    /// The file that its names and lines come from. `None` if no file with its identity was found.
     pub symbols_from: Option<PathBuf>,
     /// Every path that was tried, in order.
     pub tried: Vec<Attempt>,
@@ -71,7 +71,7 @@ pub struct LibReport {
 /// Gives the frames of a profile their names. `sources` says where each lib's symbols come from; frames of other
 /// libs stay as they are.
 ///
-/// Addresses are looked up once each; the stacks are rebuilt in time linear in their number.
+/// Each address is looked up once. The stacks are rebuilt in time linear in their number.
 pub fn symbolicate(
     profile: Profile,
     sources: &[(LibId, LibSource)],
@@ -89,18 +89,18 @@ pub fn name_by_address(profile: Profile) -> Profile {
 }
 
 /// Gives names to the snapshots of one recording, one after the other. It keeps opened modules and answers,
-/// so that of each snapshot only the new addresses are looked up.
+/// so that only the new addresses of each snapshot are looked up.
 #[derive(Debug)]
 pub struct Symbolicator<'a> {
     symbols: Symbols<'a>,
     modules: FxHashMap<LibId, Opened>,
     kernel: Kernel,
     answers: Answers,
-    /// The files of modules and of the kernel that were found since names were given last.
+    /// The files of modules and of the kernel that were found since the last symbolication.
     found_since: Found,
 }
 
-/// The report of giving names.
+/// The report of a symbolication.
 #[derive(Debug, Default)]
 struct Found {
     libs: Vec<LibReport>,
@@ -133,8 +133,9 @@ impl<'a> Symbolicator<'a> {
         self.symbols.finder
     }
 
-    /// Gives the frames of a snapshot their names, as [`symbolicate()`] does. Libs must have the ids that they had in
-    /// the snapshots before. [`Symbolicated::libs`] are those that were looked for since the last one.
+    /// Gives the frames of a snapshot their names, as [`symbolicate()`] does. Libs must have the ids that
+    /// they had in the snapshots before. [`Symbolicated::libs`] are the libs that were looked for since the
+    /// last snapshot.
     pub fn symbolicate(
         &mut self,
         profile: Profile,
@@ -175,7 +176,7 @@ impl<'a> Symbolicator<'a> {
         Symbolicated { profile, libs, kernel_error }
     }
 
-    /// Keeps early answers in the cache.
+    /// Stores early answers in the cache.
     fn keep(&self, unkept: &[(LibId, Vec<RelativeAddress>)]) {
         for (lib, addresses) in unkept {
             let opened = self.modules.get(lib);
@@ -185,10 +186,10 @@ impl<'a> Symbolicator<'a> {
         }
     }
 
-    /// Opens the modules of all libs that have unknown addresses, and looks up these together.
+    /// Opens the modules of all libs that have unknown addresses, and looks all of these up together.
     fn look_up(&mut self, sources: &[(LibId, LibSource)], unknown: &mut Unknown, progress: &Progress) {
         self.open(sources, unknown, progress);
-        // Libs that cannot be distinguished have one number, and are there twice.
+        // Libs that cannot be distinguished have one number, but occur twice in `sources`.
         let mut opened = Vec::new();
         for (lib, _) in sources {
             let module = self.modules.get(lib).and_then(|opened| opened.module.as_ref());
@@ -229,7 +230,7 @@ impl<'a> Symbolicator<'a> {
         }
     }
 
-    /// Takes the kernel's symbols, or the reason why there are none.
+    /// Stores the kernel's symbols, or the reason why they are missing.
     fn take_kernel(&mut self, read: Result<KernelSymbols, KernelError>) {
         match read {
             Ok(kernel) => {
@@ -280,14 +281,14 @@ struct Opened {
     module: Option<ModuleSymbols>,
     /// The file with its symbols.
     symbols_from: Option<PathBuf>,
-    /// The file with answers that came with the profile, where these are used.
+    /// The file with answers that came with the profile, if these are used.
     stated_in: Option<PathBuf>,
-    /// Where they were looked for, until that is reported.
+    /// The attempts to find them, until they are reported.
     tried: Option<Vec<Attempt>>,
 }
 
-/// Finds and opens the modules of libs, each thread one after the other: some have to be decompressed first.
-/// If it is ended early, the remaining ones stay closed.
+/// Finds and opens the modules of libs, on several threads, because some modules have to be decompressed
+/// first. If symbolication is ended early, the remaining modules stay closed.
 fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Progress) -> Vec<Opened> {
     let (opened, next) = (vec_of_locks(wanted.len()), AtomicUsize::new(0));
     let work = || {
@@ -351,7 +352,7 @@ fn add_kernel_answers(
     }
 }
 
-/// The name of an address that the kernel itself does not know any more.
+/// Names an address that the kernel itself does not know any more.
 fn named_by(gone: &PerfMap, address: Avma, info: AddressInfo) -> AddressInfo {
     match gone.find(address.0) {
         Some(entry) if info.frames.is_empty() => {

@@ -1,4 +1,4 @@
-//! A profile's tables made anew, with the names that are known.
+//! Rebuilds a profile's tables with the known names.
 
 use super::answers::{Answers, FramesByAddress};
 use crate::build::unnamed;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 pub(super) struct Names<'a> {
     pub(super) answers: &'a Answers,
     pub(super) frames: FramesByAddress,
-    /// The libs of code that was made while the program ran.
+    /// The libs of code that was generated at run time.
     pub(super) jit: FxHashMap<LibId, JitSymbols>,
 }
 
-/// Makes a profile's tables of code again, with names.
+/// Rebuilds a profile's tables of code, with names.
 pub(super) fn rebuild(profile: Profile, names: &Names<'_>) -> ProfileBuilder {
     let (mut builder, code) = ProfileBuilder::rebuild(profile);
     let map = rebuild_stacks(&mut builder, code, names);
@@ -28,10 +28,10 @@ pub(super) fn rebuild(profile: Profile, names: &Names<'_>) -> ProfileBuilder {
     builder
 }
 
-/// Makes every stack again, of the frames that each of its frames has become. Returns the new id of each.
+/// Rebuilds every stack from the new frames of each of its frames. Returns the new id of each stack.
 fn rebuild_stacks(builder: &mut ProfileBuilder, code: CodeTables, names: &Names<'_>) -> Vec<StackId> {
     let chains = Chains::of(builder, &code, names);
-    // Of the old tables, only this one is still needed.
+    // Only this one of the old tables is still needed.
     let stacks = code.stacks;
     drop((code.funcs, code.native_symbols, code.frames));
     let mut map: Vec<StackId> = Vec::with_capacity(stacks.len());
@@ -45,14 +45,14 @@ fn rebuild_stacks(builder: &mut ProfileBuilder, code: CodeTables, names: &Names<
                 builder.intern_stack(prefix, frame)
             });
         }
-        // A frame becomes one frame at least, so that there is a stack.
+        // A frame becomes at least one frame, so that a stack exists.
         map.extend(prefix);
     }
     map
 }
 
-/// The frames that each frame of a profile has become, the outermost function first, then the functions that
-/// are inlined into it.
+/// The new frames of each frame of a profile: the outermost function first, then the functions that are
+/// inlined into it.
 #[derive(Default)]
 struct Chains {
     frames: Vec<FrameId>,
@@ -85,8 +85,8 @@ impl Chains {
         &self.frames[start..self.ends[place]]
     }
 
-    /// Whether no two of them begin with the same frame, of so many frames. Then different stacks stay
-    /// different.
+    /// Whether no two chains begin with the same frame, given the number of new frames. Then different stacks
+    /// stay different.
     fn begin_apart(&self, frames: usize) -> bool {
         let mut seen = vec![false; frames];
         (0..self.ends.len())
@@ -95,7 +95,8 @@ impl Chains {
     }
 }
 
-/// Frames that stay as they are, or are named by their addresses. They are as distinct as they were, so that none is searched for.
+/// Frames that stay unchanged, or are named by their addresses. They stay distinct, so none has to be
+/// searched for.
 struct Nameless<'a> {
     code: &'a CodeTables,
     /// The new id of each function.
@@ -150,7 +151,7 @@ impl<'a> Namer<'a> {
         Self { code, jit: &names.jit, libs, texts: Texts::default() }
     }
 
-    /// Adds the frames of an address, whose answer is given by its number. Returns false if it has no name.
+    /// Adds the frames of an address, given the number of its answer. Returns false if it has no name.
     fn add_frames(
         &mut self,
         frames: &mut Vec<FrameId>,
@@ -175,13 +176,13 @@ impl<'a> Namer<'a> {
 struct NamedLib<'a> {
     lib: LibId,
     symbols: Symbols<'a>,
-    /// Whether no two of its frames become one.
+    /// Whether all of its frames stay distinct.
     is_distinct: bool,
 }
 
 impl NamedLib<'_> {
-    /// Adds the frames of an answer. Returns false if the answer is empty. `func` is the frame's function so
-    /// far.
+    /// Adds the frames of an answer. Returns false if the answer is empty. `func` is the frame's current
+    /// function.
     fn add_frames(
         &mut self,
         frames: &mut Vec<FrameId>,
@@ -238,7 +239,7 @@ fn has_distinct_frames(code: &CodeTables, frames: &FramesByAddress, lib: LibId) 
     let category = |frame: usize| code.frames[frame].category;
     let mut frames = frames.of_lib(lib).peekable();
     while let Some((address, frame)) = frames.next() {
-        // Of three at one address, the first and the last may be of one category.
+        // If three frames are at one address, the first and the last may have the same category.
         let Some((_, second)) = frames.next_if(|(next, _)| *next == address) else { continue };
         let has_third = frames.peek().is_some_and(|(next, _)| *next == address);
         if has_third || category(frame) == category(second) {
@@ -248,7 +249,7 @@ fn has_distinct_frames(code: &CodeTables, frames: &FramesByAddress, lib: LibId) 
     true
 }
 
-/// The name of the symbol at an address without further information.
+/// The name of the symbol, if an answer has no further information.
 fn plain_name(info: &AddressInfo) -> Option<&Arc<str>> {
     let (Some(symbol), [frame]) = (&info.symbol, info.frames.as_slice()) else { return None };
     let name = frame.function.as_ref().filter(|name| Arc::ptr_eq(name, &symbol.name));
@@ -258,7 +259,7 @@ fn plain_name(info: &AddressInfo) -> Option<&Arc<str>> {
 /// The answers of one lib, and the functions of their symbols so far.
 struct Symbols<'a> {
     infos: &'a [Arc<AddressInfo>],
-    /// For each answer, the number of its symbol: answers that follow each other mostly share one.
+    /// The number of the symbol of each answer. Consecutive answers mostly share a symbol.
     numbers: Vec<u32>,
     native: Vec<Option<NativeSymbolId>>,
     /// The function of each symbol without further information.
@@ -293,7 +294,7 @@ impl<'a> Symbols<'a> {
         }))
     }
 
-    /// The function of an answer that has only a symbol, which has this name.
+    /// The function of an answer that only has a symbol, with this name.
     fn plain_func(
         &mut self,
         builder: &mut ProfileBuilder,
@@ -309,7 +310,8 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// Whether two answers have the same symbol. Those that were looked up at different times share no text.
+/// Whether two answers have the same symbol. Answers that were looked up at different times do not share
+/// their strings.
 fn is_same_symbol(one: &Arc<AddressInfo>, other: &Arc<AddressInfo>) -> bool {
     match (&one.symbol, &other.symbol) {
         _ if Arc::ptr_eq(one, other) => true,
@@ -334,7 +336,7 @@ impl Texts {
         *self.known.entry(text.as_ptr()).or_insert_with(|| builder.intern_string(text))
     }
 
-    /// The same of a source file's path, which a profile has as the Firefox Profiler spells it.
+    /// The string of a source file's path, in the spelling of the Firefox Profiler.
     fn path(&mut self, builder: &mut ProfileBuilder, path: &Arc<str>) -> StringId {
         let known = self.paths.entry(path.as_ptr());
         *known.or_insert_with(|| builder.intern_string(&special_source_path(path)))
@@ -365,8 +367,8 @@ mod tests {
         builder.finish()
     }
 
-    /// The source files of a profile with one frame. Its function, and the line within it, are of these
-    /// files.
+    /// The source files of a profile with one frame. Its function is declared in one file, and its line is in
+    /// the other.
     fn written_sources(file: &str, declared_in: Option<&str>) -> Vec<String> {
         let id = DebugId::from_breakpad("6C974EBE5232EE469D6B7847A670B2A90").unwrap();
         let frame = symbols::Frame {

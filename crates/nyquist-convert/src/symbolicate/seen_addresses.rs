@@ -1,11 +1,11 @@
-//! The addresses of a conversion, on their way to the threads that look them up meanwhile.
+//! Sends the addresses of a conversion to the threads that look them up meanwhile.
 
 use crate::modules::lib_source::LibSource;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{LibId, Profile};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// How many addresses are sent, and looked up, at once at least.
+/// The minimum number of addresses that are sent, and looked up, at once.
 pub(super) const AT_ONCE: usize = 2048;
 
 /// Sends addresses that occur for the first time from the converter to a
@@ -36,8 +36,8 @@ impl AddressSender {
         (Self { to, frames: 0, libs: 0 }, AddressReceiver(met))
     }
 
-    /// Sends the frames of a profile that were added since the last time, if they are many. `source` says where a lib's
-    /// symbols come from, where that is known to be a file.
+    /// Sends the frames of a profile that were added since the last time, if they are many. `source` returns
+    /// where a lib's symbols come from, if that is known to be a file.
     pub(crate) fn send(&mut self, profile: &Profile, source: impl Fn(LibId) -> Option<LibSource>) {
         if profile.frames().len() < self.frames + AT_ONCE {
             return;

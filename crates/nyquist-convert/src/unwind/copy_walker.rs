@@ -14,17 +14,17 @@ use std::cell::Cell;
 pub(crate) struct CopyWalker {
     unwinder: Unwinder,
     prefetcher: StackPrefetcher,
-    /// The frames of the walk at hand; kept to save its memory.
+    /// The frames of the current walk. Kept to reuse its memory.
     frames: Vec<FrameAddress>,
 }
 
 impl CopyWalker {
-    /// Lets the processor fetch the memory that the walk of a later stack will probably read.
+    /// Prefetches the memory that the walk of a later stack will probably read.
     pub(crate) fn fetch(&self, coming: &EventKind) {
         self.prefetcher.fetch(coming);
     }
 
-    /// Walks the copy of a thread's stack that is still here, given the mappings.
+    /// Walks the copy of a thread's stack, if it is still in memory, given the mappings.
     pub(crate) fn walk(&mut self, tid: Tid, space: &AddressSpace, unwound: &mut PreUnwound) {
         let PreUnwound { frames, walked, outermost, registers, copy, .. } = unwound;
         let Some(registers) = unwindable(registers) else {

@@ -1,8 +1,8 @@
-//! Prefetching stacks: the places that the last walks have read are fetched in time for the next ones.
+//! Prefetches stacks: the addresses that the last walks have read are prefetched for the next walks.
 //!
-//! A copy of a stack was made on another CPU. A walk waits for each word of it, and knows the place of the
-//! next word only then. But the outer frames of a thread's stack are mostly where they were at its last
-//! sample.
+//! A stack copy was made on another CPU, so each word that a walk reads is a cache miss. The walk only knows
+//! the address of the next word after it has read the last one. But the outer frames of a thread's stack are
+//! mostly where they were at its last sample.
 
 use std::array;
 use std::cell::Cell;
@@ -13,11 +13,11 @@ use crate::event::{EventKind, Tid};
 use crate::sys::{CACHE_LINE, fetch};
 use crate::unwind::registers::unwindable;
 
-/// How many trails are kept: enough for the threads that run at once.
+/// The number of trails, which is enough for the threads that run at once.
 const TRAILS: usize = 16;
 
-/// The cache lines that a trail has at most, a few thousand bytes. More would evict one another from the
-/// cache.
+/// The most cache lines of a trail, which are a few thousand bytes. More lines would evict one another from
+/// the cache.
 const LINES: usize = 64;
 
 /// The bits of an address within a cache line.
@@ -27,7 +27,7 @@ const LINE_BITS: u32 = CACHE_LINE.ilog2();
 #[derive(Debug, Default)]
 pub(crate) struct StackPrefetcher([Trail; TRAILS]);
 
-/// Which cache lines of a stack the last walk over it has looked at.
+/// The cache lines of a stack that the last walk has read.
 #[derive(Debug)]
 pub(crate) struct Trail {
     /// An address in each of them, in the order of the walk.
@@ -43,7 +43,7 @@ impl Default for Trail {
 }
 
 impl StackPrefetcher {
-    /// The trail of the thread's walk that begins now.
+    /// Begins the trail of a thread's walk.
     pub(crate) fn begin(&self, tid: Tid) -> &Trail {
         let trail = self.of(tid);
         trail.len.set(0);
@@ -51,12 +51,12 @@ impl StackPrefetcher {
         trail
     }
 
-    /// Lets the processor fetch the memory that the walk of a later stack will probably read.
+    /// Prefetches the memory that the walk of a later stack will probably read.
     pub(crate) fn fetch(&self, coming: &EventKind) {
         self.wanted(coming).for_each(|byte| fetch(byte));
     }
 
-    /// A byte of each cache line that the walk of a stack will probably look at.
+    /// A byte of each cache line that the walk of a stack will probably read.
     fn wanted<'a>(&'a self, coming: &'a EventKind) -> impl Iterator<Item = &'a u8> {
         let copy = match coming {
             EventKind::Sample(sample) => sample.user.copy().and_then(|(registers, stack)| {
@@ -76,7 +76,7 @@ impl StackPrefetcher {
 }
 
 impl Trail {
-    /// Takes note of an address that a walk looks at.
+    /// Notes an address that a walk reads.
     #[inline]
     pub(crate) fn note(&self, address: Avma) {
         let line = address.0 >> LINE_BITS;
@@ -101,7 +101,8 @@ mod tests {
     use crate::event::{Pid, Registers, Sample, UserStack};
     use bytes::Bytes;
 
-    /// A sample whose stack copy begins at `start` and has as many bytes, each of the value of its cache line's number in it.
+    /// A sample whose stack copy has `bytes` bytes from `start` on. The value of each byte is the index of
+    /// its cache line in the copy.
     fn sample(tid: u32, start: u64, bytes: u64) -> EventKind {
         let mut registers = [0; 17];
         // The stack pointer, as DWARF numbers registers.
@@ -127,7 +128,7 @@ mod tests {
             trail.note(Avma(address));
         }
         assert_eq!(lines(&prefetcher, &sample(7, 0x1000, 0x800)), [0x40, 0x41, 0x50]);
-        // If the stack is less deep now, or the copy shorter, only the lines that are there.
+        // If the stack is less deep now, or the copy is shorter, only the existing lines are prefetched.
         assert_eq!(lines(&prefetcher, &sample(7, 0x1048, 0x800)), [0x50]);
         assert_eq!(lines(&prefetcher, &sample(7, 0x1000, 0x100)), [0x40, 0x41]);
         assert_eq!(lines(&prefetcher, &sample(8, 0x1000, 0x800)), [0; 0]);

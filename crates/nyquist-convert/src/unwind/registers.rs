@@ -1,10 +1,10 @@
-//! The registers of a sample as the unwinder takes them.
+//! The registers of a sample in the form of the unwinder.
 
 use crate::event::Registers;
 use nyquist_object::Avma;
 use nyquist_unwind as unwind;
 
-/// The registers as the unwinder takes them; `None` of a program of 32 bits.
+/// The registers in the form of the unwinder. `None` for a 32-bit program.
 pub(crate) fn unwindable(registers: &Registers) -> Option<unwind::Registers> {
     Some(match *registers {
         Registers::X86_64(values) => unwind::Registers::X86_64(values),
@@ -17,7 +17,7 @@ pub(crate) fn unwindable(registers: &Registers) -> Option<unwind::Registers> {
     })
 }
 
-/// The instruction pointer of a program of 32 bits.
+/// The instruction pointer of a 32-bit program.
 pub(super) fn code_32(registers: &Registers) -> Option<Avma> {
     match *registers {
         Registers::Bits32 { ip } => Some(Avma(u64::from(ip))),

@@ -1,4 +1,4 @@
-//! Walks the stacks of samples, each in its turn, and finds the frames of the program's part.
+//! Walks the stacks of samples in order, and finds the user frames.
 
 use super::deep_stacks::completer::{Copied, StackCompleter};
 use super::deep_stacks::incomplete::{Incomplete, IncompleteCounts};
@@ -21,11 +21,11 @@ pub(crate) struct StackWalker {
     unwinder: Unwinder,
     pub(crate) prefetcher: StackPrefetcher,
     pub(crate) deep_stacks: StackCompleter,
-    /// The files from which copies of stacks are read again that were walked before their turn.
+    /// The files from which stack copies are read again if they were walked ahead of their turn.
     pub(crate) copies_in: PlacedFiles,
-    /// The frames of the sample at hand, innermost first; kept to save its memory.
+    /// The frames of the current sample, innermost first. Kept to reuse its memory.
     frames: Vec<FrameAddress>,
-    /// How many of them, at most, a copy of the stack led to; the others were read from the running program.
+    /// The most of these frames that the stack copy contains. The others were read from the running program.
     found_in_copy: usize,
     pub(crate) counts: WalkCounts,
 }
@@ -39,7 +39,7 @@ pub(crate) struct WalkCounts {
 }
 
 impl StackWalker {
-    /// A walker for a recording whose samples are so many nanoseconds apart.
+    /// A walker for a recording with this interval between samples, in nanoseconds.
     pub(crate) fn new(interval: u64) -> Self {
         Self {
             unwinder: Unwinder::new(),
@@ -58,7 +58,8 @@ impl StackWalker {
         self.frames.iter().enumerate().rev().map(move |(depth, frame)| (*frame, depth >= found_in_copy))
     }
 
-    /// Leaves one of equal frames at the root: those of a recursion whose beginning is not there.
+    /// Keeps only one of equal frames at the root. They come from a recursion whose beginning was not
+    /// reached.
     pub(crate) fn fold_recursive_prefix(&mut self) {
         while let [.., before, root] = self.frames.as_slice()
             && before.lookup_address() == root.lookup_address()
@@ -83,14 +84,14 @@ impl StackWalker {
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::PreUnwound(_));
         match truncated {
             Some(Truncation::Walk(_)) if lacks_mappings => Some(Truncation::UnknownMappings),
-            // Without knowledge of the code, an apparent root may not be one.
+            // If the mappings are not known, an apparent root may not be the root.
             None if lacks_mappings && is_copy && !self.frames.is_empty() => Some(Truncation::UnknownMappings),
             _ => truncated,
         }
     }
 
-    /// The same for a stack outside of the samples whose copies the source may make longer. It is not
-    /// counted.
+    /// The same for the stack of another event. It is not counted, because the source does not adapt the size
+    /// of these copies.
     pub(crate) fn walk_beside(
         &mut self,
         sample: (&Sample, Timestamp),
@@ -155,7 +156,7 @@ impl StackWalker {
         self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
     }
 
-    /// The same for a copy, given whether its limit was reached.
+    /// The same for a stack copy. `limited` is whether its limit was reached.
     fn walk_copy(
         &mut self,
         (sample, now): (&Sample, Timestamp),
@@ -180,7 +181,7 @@ impl StackWalker {
         truncation(walk.0, limited, stack.len())
     }
 
-    /// Whether anything was read of living processes that could make the stack at hand whole.
+    /// Whether readings of living processes may complete the current stack.
     fn may_complete(&mut self) -> bool {
         let has_any = self.deep_stacks.has_any();
         if !has_any {
@@ -189,8 +190,8 @@ impl StackWalker {
         has_any
     }
 
-    /// Puts the whole stack into `frames`, if a walk has come to the end of a copy, and readings of the
-    /// living process complete it. Returns whether they do.
+    /// If a walk has come to the end of a copy and readings of the living process complete the stack, puts
+    /// the whole stack into `frames`. Returns whether this was done.
     fn completes(
         &mut self,
         (sample, now): (&Sample, Timestamp),
@@ -217,8 +218,8 @@ impl StackWalker {
     }
 }
 
-/// Whether a walk before its turn has the result that it would have now. This needs the same code, no new
-/// knowledge of it, and nothing that could be read from the living process.
+/// Whether a walk ahead of its turn has the same result as a walk now. The mappings must be the same, nothing
+/// more may be known of the code, and nothing may be read from the living process.
 fn still_holds(unwound: &PreUnwound, (pid, now): (Pid, Timestamp), processes: &mut ProcessState) -> bool {
     let process = processes.tracker.process(pid, now);
     let lacks_rule = unwound.walked == Walked::To(WalkEnd::Truncated(unwind::Reason::NoUnwindInfo));

@@ -8,14 +8,14 @@ use std::fmt;
 /// Why a stack could not be finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Truncation {
-    /// Its copy ended at the limit of copies.
+    /// The stack copy reached its size limit.
     CopyLimit {
         /// The copy's size in kilobytes.
         kilobytes: usize,
     },
-    /// The unwinder could not go on.
+    /// The unwinder could not continue.
     Walk(unwind::Reason),
-    /// The program is one of 32 bits.
+    /// It is a 32-bit program.
     Code32,
     /// The process's mappings are not known.
     UnknownMappings,

@@ -1,17 +1,17 @@
-//! Frames that no call made, in a stack by frame pointers. The kernel or `makecontext` has put a function's
-//! start address onto the stack, and that function has called nothing.
+//! Frames that no call made, in a stack walked by frame pointers. The kernel or `makecontext` has put a
+//! function's start address onto the stack. So no call instruction precedes this address.
 
 use crate::modules::store::ModuleStore;
 use crate::processes::process::Process;
 use nyquist_unwind::FrameAddress;
 
-/// glibc's functions in assembly are aligned to this (`ENTRY`), which few return addresses are.
+/// The alignment of glibc's assembly functions (`ENTRY`). Few return addresses have it.
 const ALIGNED: u64 = 16;
 
-/// Marks such frames: their addresses are of instructions, and not of returns. Frames are innermost first. A
-/// coroutine's root ends the stack, because the frame pointer there is that of the stack that made the
-/// coroutine. The frames beyond it are dropped. Returns whether there was such a root. O(log n) in the
-/// functions of a module for one address in sixteen.
+/// Marks such frames: their addresses are instruction pointers, and not return addresses. Frames are
+/// innermost first. A coroutine's root ends the stack, because the frame pointer there belongs to the stack
+/// that created the coroutine. The frames beyond it are dropped. Returns whether the stack has such a root.
+/// For one address in sixteen, this takes O(log n) in the functions of its module.
 pub(super) fn mark_uncalled_frames(
     frames: &mut Vec<FrameAddress>,
     process: &Process,

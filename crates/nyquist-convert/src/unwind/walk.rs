@@ -1,4 +1,4 @@
-//! Walking the copy of a thread's stack, in the same way on all threads.
+//! Walks the copy of a thread's stack, in the same way on all our threads.
 
 use super::prefetcher::Trail;
 use super::registers::{code_32, unwindable};
@@ -18,13 +18,13 @@ pub(crate) struct Walker<'a> {
     pub(crate) process: &'a mut Process,
     pub(crate) modules: &'a ModuleStore,
     pub(crate) dumps: &'a JitDumps,
-    /// The words that the walk reads are noted there.
+    /// Receives the addresses that the walk reads.
     pub(crate) trail: &'a Trail,
 }
 
 impl Walker<'_> {
-    /// Walks the copy of the stack of a sample of this time, and appends its frames, innermost first. Also
-    /// returns the outermost word that it has read.
+    /// Walks the stack copy of a sample, and appends its frames, innermost first. Also returns the address of
+    /// the outermost word that it has read.
     pub(crate) fn walk(
         mut self,
         (sample, now): (&Sample, Timestamp),
@@ -51,7 +51,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Walks as far as the known data lead.
+    /// Walks as far as is possible with the known data.
     fn walk_known(
         &mut self,
         registers: &unwind::Registers,
@@ -69,8 +69,8 @@ impl Walker<'_> {
         settled(end, frames)
     }
 
-    /// Whether a walk that ended at a frame would come further now, because the missing data were read from
-    /// the process.
+    /// Whether a walk that ended at a frame would get further now, because the missing data was read from the
+    /// process.
     fn may_go_on(&mut self, end: WalkEnd, last: Option<&FrameAddress>, (pid, now): (Pid, Timestamp)) -> bool {
         let lacks_rule = end == WalkEnd::Truncated(unwind::Reason::NoUnwindInfo) && self.modules.are_live();
         let at = last.filter(|_| lacks_rule).map(|frame| (pid, frame.lookup_address(), now));
@@ -78,7 +78,7 @@ impl Walker<'_> {
     }
 }
 
-/// A stack, where a walk has looked at it, and how far out.
+/// A stack that records which addresses a walk reads, and the outermost of them.
 pub(super) struct Watched<'a, M> {
     pub(super) memory: M,
     pub(super) outermost: Cell<u64>,
@@ -113,8 +113,8 @@ impl StackMemory for CopyAndCode<'_> {
     }
 }
 
-/// The meaning of the end of a walk. The address of its last frame is corrected: nothing has called the
-/// function at the bottom of a coroutine's stack, so it is not a return address.
+/// The meaning of the end of a walk. Corrects the address of the last frame: no call made the function at the
+/// bottom of a coroutine's stack, so its address is not a return address.
 pub(crate) fn settled(end: WalkEnd, frames: &mut [FrameAddress]) -> WalkEnd {
     if end != WalkEnd::Bottom {
         return end;

@@ -1,4 +1,4 @@
-//! A cache as a whole: what it holds, how much that may be, and why something could not be kept.
+//! A cache as a whole: its contents, its quota, and why something could not be stored.
 
 use super::disk::{read, renew, replace};
 use super::file::AnswerFile;
@@ -13,10 +13,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// The bytes that a cache holds by default.
+/// The default quota of a cache in bytes.
 const DEFAULT_QUOTA: u64 = 256 << 20;
 
-/// The part of a cache that what is kept of one file beside its answers may take, as a divisor.
+/// The largest part of a cache that the data of one file besides its answers may take, as a divisor.
 const LARGEST_PART: u64 = 4;
 
 /// A folder of answers, shared by all processes of a user.
@@ -32,7 +32,7 @@ pub struct AnswerCache {
 /// A file of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedModule {
-    /// The module's path when its answers were first kept; `None` where the file is damaged.
+    /// The module's path when its answers were first stored. `None` if the file is damaged.
     pub path: Option<PathBuf>,
     /// The file's size in bytes.
     pub bytes: u64,
@@ -43,13 +43,13 @@ pub struct CachedModule {
 }
 
 impl AnswerCache {
-    /// A cache in `folder`, which is made when the first answer is kept, of at most 256 MiB.
+    /// A cache in `folder` of at most 256 MiB. The folder is created when the first answer is stored.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         let (added, problem) = (AtomicU64::new(u64::MAX), OnceLock::new());
         Self { folder: folder.into(), quota: DEFAULT_QUOTA, added, problem }
     }
 
-    /// Sets how many bytes all files together may have. The files that were not used for longest make room.
+    /// Sets how many bytes all files together may have. The least recently used files are removed.
     #[must_use]
     pub fn with_quota(self, bytes: u64) -> Self {
         Self { quota: bytes, ..self }
@@ -65,12 +65,13 @@ impl AnswerCache {
         self.quota
     }
 
-    /// Why something could not be kept, the first time that it could not.
+    /// The first reason why something could not be stored.
     pub fn problem(&self) -> Option<&str> {
         self.problem.get().map(String::as_str)
     }
 
-    /// All modules with answers, the one that was used last first. Reads all files, of the kernel's symbols the head.
+    /// All modules with answers, the most recently used first. Reads all files, but only the head of the file
+    /// of the kernel's symbols.
     pub fn modules(&self) -> io::Result<Vec<CachedModule>> {
         let mut modules = Vec::new();
         for entry in folder::entries(&self.folder)? {
@@ -98,12 +99,12 @@ impl AnswerCache {
         Ok(modules)
     }
 
-    /// How many files there are with debug info that stood compressed in files, and how many bytes they have.
+    /// The number of files with inflated debug info, and their size in bytes.
     pub fn inflated_files(&self) -> io::Result<(usize, u64)> {
         self.count_files(folder::is_inflated)
     }
 
-    /// How many function tables of large files there are, and how many bytes they have.
+    /// The number of function tables of large files, and their size in bytes.
     pub fn table_files(&self) -> io::Result<(usize, u64)> {
         self.count_files(folder::is_table)
     }
@@ -115,12 +116,12 @@ impl AnswerCache {
         Ok((sizes.len(), sizes.iter().sum()))
     }
 
-    /// Removes all answers, and everything else that was kept. Gives back how many bytes they had.
+    /// Removes all answers, and everything else in the cache. Returns how many bytes were removed.
     pub fn clear(&self) -> io::Result<u64> {
         folder::clear(&self.folder)
     }
 
-    /// The file with the symbols of the kernel that are kept. It stays as it is, also when others come in its place.
+    /// The file with the cached symbols of the kernel. It stays valid when the file is replaced.
     pub(crate) fn kernel(&self) -> Option<Source> {
         let path = self.folder.join(folder::KERNEL);
         let file = open_source(&path).ok()?;
@@ -128,18 +129,19 @@ impl AnswerCache {
         Some(file)
     }
 
-    /// Keeps symbols of the kernel, in the place of those that were kept before.
+    /// Stores symbols of the kernel, and replaces those that were stored before.
     pub(crate) fn keep_kernel(&self, bytes: &[u8]) {
         let path = self.folder.join(folder::KERNEL);
         self.keep_file(&path, &[bytes], "cannot keep the kernel's symbols in");
     }
 
-    /// Whether that many bytes are a small part of the cache.
+    /// Whether this many bytes are a small part of the cache.
     pub(super) fn has_room_for(&self, bytes: u64) -> bool {
         bytes <= self.quota / LARGEST_PART
     }
 
-    /// Keeps a whole file, of several parts, in the place of another; or notes what it `cannot` do.
+    /// Stores a whole file, of several parts, and replaces an earlier one. If this fails, notes that the
+    /// cache `cannot` do it.
     pub(super) fn keep_file(&self, path: &Path, parts: &[&[u8]], cannot: &str) {
         let made = create_private_folder(&self.folder);
         match made.and_then(|()| replace(path, parts)) {
@@ -152,7 +154,7 @@ impl AnswerCache {
         let _ = self.problem.set(format!("{what} {}: {error}", path.display()));
     }
 
-    /// Adds up what was written, and makes room when it may be too much.
+    /// Counts written bytes, and removes old files if the quota may be exceeded.
     pub(super) fn written(&self, bytes: usize) {
         let added = self.added.load(Ordering::Relaxed).saturating_add(bytes as u64);
         let is_due = added > self.quota / 16;

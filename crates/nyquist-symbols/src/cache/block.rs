@@ -1,4 +1,5 @@
-//! A block of answers, which is a part of its file ([`super::block_file`]): sorted addresses, the answers to them, and each string once.
+//! A block of answers, which is a part of its file ([`super::block_file`]). It has sorted addresses, their
+//! answers, and each string once.
 //!
 //! ```text
 //! payload  = answers (u32)  strings (u32)  bytes of strings (u32)
@@ -22,10 +23,10 @@ use nyquist_object::RelativeAddress;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What every block begins with.
+/// The magic number of every block.
 pub(crate) const MAGIC: Magic = *b"\x00nyqblk\x03";
 
-/// The origins by their number; where to add one is at the end.
+/// The origins by their number. New ones must be added at the end.
 const ORIGINS: [Origin; 10] = [
     Origin::DebugInfo,
     Origin::SymbolTable,
@@ -39,7 +40,7 @@ const ORIGINS: [Origin; 10] = [
     Origin::GoTables,
 ];
 
-/// A whole block whose checksum is right.
+/// A complete block with a valid checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'a> {
     addresses: &'a [[u8; 4]],
@@ -50,7 +51,7 @@ pub(crate) struct Block<'a> {
     answers: &'a [u8],
 }
 
-/// The strings of a block that have been asked for.
+/// The strings of a block that have been used.
 type Strings = Vec<Option<Arc<str>>>;
 
 impl<'a> Block<'a> {
@@ -60,7 +61,7 @@ impl<'a> Block<'a> {
         Some((Self::of_payload(payload)?, size))
     }
 
-    /// The block that `bytes` are. Its checksum was looked at before.
+    /// Parses a block whose checksum was checked before.
     pub(crate) fn of_whole(bytes: &'a [u8]) -> Option<Self> {
         Self::of_payload(bytes.get(HEADER..)?)
     }
@@ -74,7 +75,7 @@ impl<'a> Block<'a> {
         let (answer_ends, rest) = words(rest, answers)?;
         let (string_ends, rest) = words(rest, strings)?;
         let (strings, answers) = rest.split_at_checked(string_bytes)?;
-        // Parts that overlap could ask for many times the memory that the block has.
+        // Overlapping parts could use many times the memory of the block.
         let is_in_order = ascend(answer_ends) && ascend(string_ends);
         is_in_order.then_some(Self { addresses, lens, answer_ends, string_ends, strings, answers })
     }
@@ -84,7 +85,7 @@ impl<'a> Block<'a> {
         self.addresses.len()
     }
 
-    /// Answers what is still open of `wanted`, which are sorted.
+    /// Fills in the missing answers for `wanted`, which are sorted.
     pub(crate) fn fill(&self, wanted: &[RelativeAddress], found: &mut [Option<Arc<AddressInfo>>]) {
         let mut strings = Strings::new();
         let mut last: Option<(usize, Arc<AddressInfo>)> = None;
@@ -104,15 +105,15 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// All its answers, in order. Those that are damaged are left out.
+    /// All its answers, in order. Damaged answers are left out.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Extent, AddressInfo)> {
         let mut strings = Strings::new();
         let answer = move |at| Some((self.extent(at)?, self.answer(self.place(at)?, &mut strings)?));
         (0..self.len()).filter_map(answer)
     }
 
-    /// The place of the answer to the address at `at`. It is its own or, if that has no bytes, the last one
-    /// before it that has some.
+    /// The index of the answer for the address at `at`. It is its own answer or, if that has no bytes, the
+    /// last answer before it that has bytes.
     fn place(&self, at: usize) -> Option<usize> {
         let end = number(self.answer_ends, at)?;
         Some(self.answer_ends.partition_point(|other| u32::from_le_bytes(*other) < end))
@@ -138,7 +139,7 @@ impl<'a> Block<'a> {
             None => None,
         };
         let count = reader.number()?;
-        // Each frame takes five bytes at least, so that a count which is only claimed takes no memory.
+        // Each frame takes at least five bytes, so a false count uses no memory.
         let most = (reader.0.len() / 5) as u64;
         let count = usize::try_from(count).ok().filter(|_| count <= most).ok_or(Damaged)?;
         let mut frames = Vec::with_capacity(count);
@@ -190,7 +191,7 @@ fn part<'a>(bytes: &'a [u8], ends: &[[u8; 4]], at: usize) -> Option<&'a [u8]> {
     bytes.get(start as usize..number(ends, at)? as usize)
 }
 
-/// An answer whose bytes make no sense, though their checksum is right.
+/// An answer with invalid bytes, although their checksum is valid.
 struct Damaged;
 
 struct Reader<'a>(&'a [u8]);
@@ -224,7 +225,7 @@ impl Reader<'_> {
         u32::try_from(self.number()?).map(RelativeAddress).map_err(|_| Damaged)
     }
 
-    /// A number that is stored plus one, or 0 where there is none.
+    /// A number that is stored plus one, or 0 if it is missing.
     fn optional(&mut self) -> Result<Option<u32>, Damaged> {
         let value = self.number()?.checked_sub(1).map(u32::try_from);
         value.transpose().map_err(|_| Damaged)
@@ -241,7 +242,8 @@ pub(crate) struct BlockWriter<'a> {
     strings: Vec<u8>,
     answers: Vec<u8>,
     numbers: FxHashMap<&'a str, u64>,
-    /// The numbers of strings by where they are: most answers share theirs with others.
+    /// The numbers of strings by their addresses in memory, because most answers share their strings with
+    /// others.
     places: FxHashMap<*const u8, u64>,
     last: Option<&'a AddressInfo>,
 }
@@ -309,7 +311,7 @@ impl<'a> BlockWriter<'a> {
         self.answers.push(value as u8);
     }
 
-    /// The block's bytes; `None` where it would be too long for its own numbers.
+    /// The block's bytes. `None` if it would be too long for its own numbers.
     pub(crate) fn finish(self, seed: u64) -> Option<Vec<u8>> {
         let answers = [&self.addresses, &self.lens, &self.answer_ends];
         let parts = answers.into_iter().chain([&self.string_ends, &self.strings, &self.answers]);
@@ -324,8 +326,8 @@ impl<'a> BlockWriter<'a> {
     }
 }
 
-/// A block with this payload, valid or not, that [`crate::read_answers`] accepts as whole. `None` if it is
-/// longer than a block can be. Meant for tests of what a faulty writer would leave.
+/// A block with this payload, valid or not, whose checksum [`crate::read_answers`] accepts. `None` if it is
+/// longer than a block can be. It is for tests of the output of a faulty writer.
 pub fn sealed_block(payload: &[u8], seed: u64) -> Option<Vec<u8>> {
     seal(MAGIC, seed, payload)
 }
@@ -408,7 +410,7 @@ mod tests {
         }
     }
 
-    /// A payload that a faulty writer has sealed is looked at as any other input.
+    /// A payload that a faulty writer has sealed is checked like any other input.
     #[test]
     fn no_sealed_payload_panics_or_takes_much_memory() {
         let payload = written(&infos(), 5).split_off(HEADER);

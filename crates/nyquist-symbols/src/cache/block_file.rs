@@ -1,26 +1,26 @@
-//! The one format of all files of a cache. Each kind of file says what its parts hold.
+//! The common format of all files of a cache. Each kind of file defines the contents of its parts.
 //!
 //! ```text
 //! part  = magic (8 bytes)  length of contents (u32)  checksum of contents (u64)  contents
 //! block = checksum of contents (u64)  contents
 //! ```
 //!
-//! All is little-endian. A file that grows is parts, one behind the other. A file that is read in pieces is one
-//! part, its head, and then blocks. The head has their places and lengths. The checksum of a part begins with a
-//! seed. That of a block begins with the checksum of the head and the block's number, so a block is valid only
-//! in its own file and place.
+//! Numbers are little-endian. A file that grows is a sequence of parts. A file that is read in pieces is one
+//! part, its head, and then blocks. The head has the places and lengths of the blocks. The checksum of a part
+//! begins with a seed. That of a block begins with the checksum of the head and the block's number, so a
+//! block is valid only in its own file and place.
 
 use super::checksum::checksum;
 use crate::section::Source;
 use nyquist_object::{ByteSource, Cursor};
 
-/// What a part begins with. It names what the part holds and in which layout.
+/// The first bytes of a part, which name the kind of its contents and their layout.
 pub(crate) type Magic = [u8; 8];
 
-/// The bytes of a checksum, which a block begins with.
+/// The size of a checksum, with which a block begins.
 pub(crate) const CHECKSUM_LEN: usize = 8;
 
-/// The bytes of a part before its contents.
+/// The size of a part's header.
 pub(crate) const HEADER: usize = size_of::<Magic>() + 4 + CHECKSUM_LEN;
 
 /// A part with these contents, valid or not. `None` if they are longer than a part can be.
@@ -33,7 +33,7 @@ pub(crate) fn seal(magic: Magic, seed: u64, contents: &[u8]) -> Option<Vec<u8>> 
     Some(part)
 }
 
-/// The contents of the part that `bytes` begin with, and its size; `None` where it is not as it was written.
+/// The contents of the part at the beginning of `bytes`, and its size. `None` if it is damaged.
 pub(crate) fn unseal(bytes: &[u8], magic: Magic, seed: u64) -> Option<(&[u8], usize)> {
     let (len, sum) = parse_header(bytes.get(..HEADER)?, magic)?;
     let size = HEADER.checked_add(len as usize)?;
@@ -41,7 +41,7 @@ pub(crate) fn unseal(bytes: &[u8], magic: Magic, seed: u64) -> Option<(&[u8], us
     (checksum(seed, contents) == sum).then_some((contents, size))
 }
 
-/// How many bytes had to be read to see that there is no part here.
+/// How many bytes had to be read to detect that there is no valid part here.
 pub(crate) fn claimed_size(bytes: &[u8], magic: Magic) -> usize {
     let len = bytes.strip_prefix(&magic).and_then(|rest| rest.first_chunk::<4>());
     let len = len.map_or(0, |len| u32::from_le_bytes(*len) as usize);
@@ -54,7 +54,7 @@ fn parse_header(header: &[u8], magic: Magic) -> Option<(u32, u64)> {
     Some((cursor.u32()?, cursor.u64()?))
 }
 
-/// A file with this head and these blocks, valid or not, that is accepted as whole. Empty if the head is longer
+/// A file with this head and these blocks, valid or not, with valid checksums. Empty if the head is longer
 /// than a part can be.
 pub(crate) fn sealed_file<B: AsRef<[u8]>>(
     magic: Magic,
@@ -78,7 +78,7 @@ pub(crate) struct FileHead {
 }
 
 impl FileHead {
-    /// Reads a head of at most `max` bytes; `None` where it is not as it was written.
+    /// Reads a head of at most `max` bytes. `None` if it is damaged.
     pub(crate) fn read(source: &impl ByteSource, magic: Magic, seed: u64, max: u32) -> Option<Self> {
         let (len, sum) = parse_header(&source.read_range(0, HEADER as u64).ok()?, magic)?;
         (len <= max).then_some(())?;
@@ -86,12 +86,12 @@ impl FileHead {
         (checksum(seed, &contents) == sum).then_some(Self { contents, sum })
     }
 
-    /// Where what follows the head begins.
+    /// The end of the head.
     pub(crate) fn end(&self) -> u64 {
         (HEADER + self.contents.len()) as u64
     }
 
-    /// The blocks of the file, which this is the head of.
+    /// The blocks of the file with this head.
     pub(crate) fn blocks(&self, source: &Source) -> FileBlocks {
         FileBlocks { source: source.clone(), head_sum: self.sum }
     }
@@ -104,8 +104,8 @@ pub(crate) struct FileBlocks {
 }
 
 impl FileBlocks {
-    /// A block of that many bytes, its checksum included, which must have been there when the file was opened.
-    /// `None` if it is not as it was written.
+    /// A block of `len` bytes, including its checksum. It must have existed when the file was opened. `None`
+    /// if it is damaged.
     pub(crate) fn read(&self, number: usize, (at, len): (u64, usize)) -> Option<Vec<u8>> {
         let mut bytes = vec![0; len];
         self.source.read_exact_at(at, &mut bytes).ok()?;

@@ -1,11 +1,11 @@
-//! The checksum of what is kept. It detects damage, and is not meant to withstand forgery.
+//! The checksum of cached data. It detects damage, and is not meant to withstand forgery.
 
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 const STARTS: [u64; 4] =
     [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89];
 
-/// A number of `bytes` that differs with the seed. Four lanes of eight bytes, so that it costs less than reading the
-/// bytes does.
+/// A hash of `bytes` that depends on the seed. It has four lanes of eight bytes, so that it costs less than
+/// reading the bytes.
 pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
     let (chunks, rest) = bytes.as_chunks::<32>();
     let mut lanes = STARTS.map(|start| start ^ seed);

@@ -1,4 +1,4 @@
-//! Reading and replacing the files of a cache, and noting that they are used.
+//! Reads and replaces the files of a cache, and notes that they are used.
 
 use super::file::MAX_FILE;
 use nyquist_system::private_options;
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 /// A file's time of use is renewed when it is older than this.
 const USE_COUNTS_AFTER: Duration = Duration::from_hours(1);
 
-/// Puts a whole file, of several parts, in the place of another. Several threads may do so at the same time.
+/// Replaces a file by a whole file of several parts. Several threads may do so at the same time.
 pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -28,10 +28,10 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_open(&nyquist_system::open_regular(path)?)
 }
 
-/// The bytes of a file as far as one may reach.
+/// The bytes of a file, up to the size limit.
 pub(super) fn read_open(mut file: &File) -> io::Result<Vec<u8>> {
     let size = file.metadata()?.len().min(MAX_FILE as u64);
-    // One byte more is where reading sees that the file has ended.
+    // One byte more, so that reading detects the end of the file.
     let mut bytes = Vec::with_capacity(size as usize + 1);
     file.rewind()?;
     file.take(MAX_FILE as u64).read_to_end(&mut bytes)?;
@@ -43,7 +43,7 @@ pub(super) fn renew(path: &Path) {
     let now = SystemTime::now();
     let used = fs::metadata(path).and_then(|metadata| metadata.modified());
     if used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > USE_COUNTS_AFTER)) {
-        // A file of another user's keeps its time.
+        // A file of another user keeps its time.
         let _ = File::open(path).and_then(|file| file.set_modified(now));
     }
 }

@@ -1,17 +1,18 @@
-//! The addresses for which a kept answer holds.
+//! The addresses for which a cached answer is valid.
 
 use nyquist_object::RelativeAddress;
 
-/// An address, and those behind it that have the same answer. Without debug info these are all of a function.
+/// An address, and the addresses after it that have the same answer. Without debug info these are all
+/// addresses of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) start: RelativeAddress,
-    /// How many addresses there are.
+    /// The number of addresses.
     pub(crate) len: u32,
 }
 
 impl Extent {
-    /// One address alone.
+    /// A single address.
     pub(crate) fn of(address: RelativeAddress) -> Self {
         Self { start: address, len: 1 }
     }

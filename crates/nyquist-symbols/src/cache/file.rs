@@ -1,6 +1,5 @@
-//! A file of answers of one module: a header, then blocks, one behind the other. Blocks are only ever added. A
-//! part that is damaged, or was not written to its end, is skipped. The next writer that adds a block replaces
-//! what follows.
+//! A file of answers of one module: a header, and then a sequence of blocks. Blocks are only added. A part
+//! that is damaged or incomplete is skipped. The next writer that adds a block replaces such a file.
 
 use super::block::{Block, BlockWriter, MAGIC};
 use super::block_file::{Magic, claimed_size, seal, unseal};
@@ -15,27 +14,27 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What every file begins with. The number is that of the layout.
+/// The magic number of every file. The digit is the version of the layout.
 const FILE_MAGIC: Magic = *b"nyqans\x001";
 
-/// The largest file that is read, and that is let grow: half a million answers, about.
+/// The largest file that is read or extended, with about half a million answers.
 pub(crate) const MAX_FILE: usize = 32 << 20;
 
-/// A file of more blocks is written anew, so that each string is in it once.
+/// A file with more blocks is rewritten, so that it has each string once.
 const MAX_BLOCKS: usize = 64;
 
-/// How many times its own size is read from a damaged file while its blocks are searched for, because what
-/// looks like a block may be none.
+/// How many times its own size is read from a damaged file while its blocks are searched for, because bytes
+/// that look like a block may not be one.
 const MAX_REREAD: usize = 4;
 
-/// The bytes of a file, and where its blocks are.
+/// The bytes of a file, and the places of its blocks.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerFile {
     bytes: Vec<u8>,
     blocks: Vec<Range<usize>>,
     /// The path in the header.
     path: Option<PathBuf>,
-    /// Whether all bytes are the header's or a block's.
+    /// Whether all bytes belong to the header or to a block.
     is_whole: bool,
 }
 
@@ -77,7 +76,7 @@ impl AnswerFile {
         file
     }
 
-    /// Whether a block can be added as it is: nothing is damaged, and there are not too many.
+    /// Whether a block can be appended: nothing is damaged, and the file does not have too many blocks.
     pub(crate) fn can_grow(&self) -> bool {
         self.is_whole && self.blocks.len() < MAX_BLOCKS && self.path.is_some()
     }
@@ -97,7 +96,7 @@ impl AnswerFile {
         self.path.as_deref()
     }
 
-    /// How many answers there are. The same answer may be there twice.
+    /// The number of answers. The same answer may occur twice.
     pub(crate) fn entries(&self) -> usize {
         self.blocks().map(|block| block.len()).sum()
     }
@@ -113,7 +112,7 @@ impl AnswerFile {
         self.blocks.iter().filter_map(|range| Block::of_whole(self.bytes.get(range.clone())?))
     }
 
-    /// A whole file of these answers and `new` ones; of `new` alone where both together are too much.
+    /// A whole file with these answers and `new` ones. If both are too much, it only has the `new` ones.
     pub(crate) fn rewritten(&self, new: &[(Extent, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
         let known: BTreeMap<RelativeAddress, (Extent, AddressInfo)> =
             self.blocks().flat_map(|block| in_map(block.all()).collect::<Vec<_>>()).collect();
@@ -153,8 +152,8 @@ pub(crate) fn block(answers: &[(Extent, &AddressInfo)], key: &Key) -> Option<Vec
     writer.finish(key.seed())
 }
 
-/// The beginning of a file: the module's path and the whole key, for display. The blocks say themselves whose
-/// they are.
+/// The header of a file: the module's path and the whole key, for display. The checksums of blocks identify
+/// their module.
 fn header(key: &Key) -> Vec<u8> {
     let text = [key.path.as_os_str().as_bytes(), b"\0", key.text.as_bytes()].concat();
     seal(FILE_MAGIC, 0, &text).unwrap_or_default()

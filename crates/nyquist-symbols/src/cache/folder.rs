@@ -1,4 +1,4 @@
-//! The folder of a cache: its files, and making room in it.
+//! The folder of a cache: its files, and the removal of old ones.
 
 use super::checksum::checksum;
 use std::ffi::OsStr;
@@ -7,19 +7,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What the name of a file with answers ends in.
+/// The extension of a file with answers.
 pub(super) const ANSWERS: &str = "answers";
 
-/// What the name of a file with inflated sections ends in.
+/// The extension of a file with inflated sections.
 pub(super) const INFLATED: &str = "sections";
 
-/// What the name of a file with a function table ends in.
+/// The extension of a file with a function table.
 pub(super) const TABLE: &str = "functions";
 
-/// The file with the symbols of the kernel that runs.
+/// The file with the symbols of the running kernel.
 pub(crate) const KERNEL: &str = "running.kernel";
 
-/// A file that is still being written is younger than this.
+/// A file that is still being written is more recent than this.
 const ABANDONED_AFTER: Duration = Duration::from_hours(1);
 
 /// A file of the cache.
@@ -62,12 +62,12 @@ pub(super) fn seed_of(identity: &str) -> u64 {
     checksum(0, identity.as_bytes())
 }
 
-/// The seed that is in a file's name.
+/// The seed, read from a file's name.
 pub(super) fn seed(path: &Path) -> Option<u64> {
     u64::from_str_radix(path.file_stem()?.to_str()?.get(..16)?, 16).ok()
 }
 
-/// Removes the files that were not used for longest until those that are left have at most `quota` bytes.
+/// Removes the least recently used files until the others have at most `quota` bytes.
 pub(super) fn make_room(folder: &Path, quota: u64) -> io::Result<()> {
     remove_abandoned(folder)?;
     let mut entries = entries(folder)?;
@@ -82,14 +82,14 @@ pub(super) fn make_room(folder: &Path, quota: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes all files. Gives back how many bytes they had.
+/// Removes all files. Returns how many bytes they had.
 pub(super) fn clear(folder: &Path) -> io::Result<u64> {
     let files = files(folder)?;
     files.iter().try_for_each(|entry| remove(&entry.path))?;
     Ok(files.iter().map(|entry| entry.bytes).sum())
 }
 
-/// Removes what a process that was killed has left behind.
+/// Removes the temporary files of killed processes.
 fn remove_abandoned(folder: &Path) -> io::Result<()> {
     let now = SystemTime::now();
     let is_old = |entry: &Entry| {
@@ -112,7 +112,7 @@ fn files(folder: &Path) -> io::Result<Vec<Entry>> {
         let path = entry.path();
         let extensions = [ANSWERS, INFLATED, TABLE, "tmp"];
         let is_own = is_kernel(&path) || extensions.iter().any(|own| has_extension(&path, own));
-        // A file that goes away meanwhile is none.
+        // A file that is removed meanwhile is skipped.
         if let (true, Ok(metadata)) = (is_own, entry.metadata())
             && metadata.is_file()
         {

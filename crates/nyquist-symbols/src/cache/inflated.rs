@@ -1,14 +1,14 @@
-//! Sections of debug info that are compressed in their file, kept inflated. A compressed section can only be
-//! read as a whole, and a few addresses need little of it.
+//! Caches inflated sections of debug info that are compressed in their file. A compressed section can only be
+//! read as a whole, but a few addresses need little of it.
 //!
 //! ```text
 //! file    = head, which is the list  sections
 //! list    = for each section: length of its name (u8), its name, its length (u64)
 //! ```
 //!
-//! The head is as in all files of a cache (`block_file.rs`). The sections follow each other, and nothing
-//! follows them. Their bytes have no checksum, because a reader of a few of them would have to read all. A file
-//! gets its name when all of it has been written, and is never written to again.
+//! The head is as in all files of a cache (`block_file.rs`). The sections follow each other, up to the end of
+//! the file. Their bytes have no checksum, because a reader of a few bytes would have to read all of them. A
+//! file gets its name when it is completely written, and is never modified after that.
 
 use super::answer_cache::AnswerCache;
 use super::block_file::{FileHead, Magic, seal};
@@ -21,16 +21,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What every file begins with.
+/// The magic number of every file.
 const MAGIC: Magic = *b"\x00nyqsec\x01";
 
 /// The longest list that is accepted.
 const MAX_LIST: u32 = 4 << 10;
 
-/// The inflated sections of one file with debug info, if they are kept, and the way to keep them.
+/// The inflated sections of one file with debug info, if they are cached, and the way to store them.
 pub(crate) struct InflatedSections<'a> {
     cache: &'a AnswerCache,
-    /// The file that they are of, with what it looked like when it was opened.
+    /// The file that they are from, with its state when it was opened.
     file: &'a FileSource,
     stamp: Stamp,
     path: PathBuf,
@@ -42,7 +42,8 @@ pub(crate) struct InflatedSections<'a> {
 type List = Vec<(String, Range<u64>)>;
 
 impl AnswerCache {
-    /// The sections of a file with debug info, as they are inflated; `None` where it has none that are compressed, or is no file.
+    /// The inflated sections of a file with debug info. `None` if it has no compressed sections, or is not a
+    /// file.
     pub(crate) fn inflated<'a>(&'a self, elf: &'a Elf<Source>) -> Option<InflatedSections<'a>> {
         InflatedSections::of(self, elf)
     }
@@ -70,8 +71,8 @@ impl<'a> InflatedSections<'a> {
         Some(Section::at(source, range.start, range.end - range.start))
     }
 
-    /// Keeps sections, each with its name, unless they are kept already, the file was written to since, or they
-    /// would take too large a part of the cache.
+    /// Stores sections, each with its name, unless they are already cached, the file was modified since, or
+    /// they would take too large a part of the cache.
     pub(crate) fn keep(&self, sections: &[(&str, &[u8])]) {
         let size: u64 = sections.iter().map(|(_, bytes)| ByteSource::len(*bytes)).sum();
         let is_unchanged = || Stamp::of(self.file).is_ok_and(|now| now == self.stamp);
@@ -91,7 +92,7 @@ fn open(path: &Path, seed: u64) -> Option<(Source, List)> {
     Some((source, list))
 }
 
-/// All before the sections.
+/// The bytes before the sections.
 fn head(sections: &[(&str, &[u8])], seed: u64) -> Vec<u8> {
     let mut list = Vec::new();
     for (name, bytes) in sections {
@@ -102,12 +103,12 @@ fn head(sections: &[(&str, &[u8])], seed: u64) -> Vec<u8> {
     sealed_list(&list, seed)
 }
 
-/// A file up to its sections with this list, valid or not, that [`read_inflated`] accepts as whole.
+/// A file up to its sections with this list, valid or not, whose checksum [`read_inflated`] accepts.
 pub fn sealed_list(list: &[u8], seed: u64) -> Vec<u8> {
     seal(MAGIC, seed, list).unwrap_or_default()
 }
 
-/// Where the sections are; `None` where anything is not as it was written.
+/// The places of the sections. `None` if the list is damaged.
 fn read_list(source: &impl ByteSource, seed: u64) -> Option<List> {
     let head = FileHead::read(source, MAGIC, seed, MAX_LIST)?;
     let (mut list, mut rest) = (Vec::new(), head.contents.as_slice());
@@ -122,8 +123,8 @@ fn read_list(source: &impl ByteSource, seed: u64) -> Option<List> {
     (start == source.len()).then_some(list)
 }
 
-/// The sections in the bytes of a cache file whose list's checksum was made with `seed`, by their names. None
-/// if anything in it is damaged. O(sections).
+/// The sections in the bytes of a cache file whose list's checksum was made with `seed`, by their names.
+/// Empty if the list is damaged. O(sections).
 pub fn read_inflated(bytes: &[u8], seed: u64) -> Vec<(String, Range<u64>)> {
     read_list(&bytes, seed).unwrap_or_default()
 }

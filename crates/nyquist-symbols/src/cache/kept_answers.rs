@@ -1,4 +1,4 @@
-//! The answers of one module that are kept, and how more are added while other processes do the same.
+//! The cached answers of one module, to which several processes can add more.
 
 use super::answer_cache::AnswerCache;
 use super::disk::{read_open, renew, replace};
@@ -22,7 +22,7 @@ const LOCK_TRIES: u32 = 300;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 impl AnswerCache {
-    /// The answers that there are for what was found.
+    /// The cached answers for the files that were found.
     pub(crate) fn open(self: &Arc<Self>, found: &Found) -> Option<KeptAnswers> {
         let key = Key::of(found)?;
         let path = self.folder.join(key.file_name());
@@ -37,7 +37,7 @@ impl AnswerCache {
     }
 }
 
-/// The answers of one module that are kept, and the way to keep more.
+/// The cached answers of one module, and the way to store more.
 #[derive(Debug)]
 pub(crate) struct KeptAnswers {
     pub(super) cache: Arc<AnswerCache>,
@@ -54,7 +54,7 @@ impl KeptAnswers {
         &self.cache
     }
 
-    /// Whether there were any when they were opened.
+    /// Whether there were any answers when the file was opened.
     pub(crate) fn is_known(&self) -> bool {
         self.file.has_answers()
     }
@@ -64,7 +64,7 @@ impl KeptAnswers {
         self.file.find(wanted)
     }
 
-    /// Keeps answers, whose addresses ascend. Not those of files that were written to meanwhile.
+    /// Stores answers, whose addresses ascend, unless the module's files were modified meanwhile.
     pub(crate) fn keep(&self, answers: &[(Extent, &AddressInfo)]) {
         if answers.is_empty() || !self.key.still_holds() {
             return;
@@ -93,20 +93,21 @@ impl KeptAnswers {
         match new.filter(|new| known.len() + new.len() <= MAX_FILE) {
             Some(block) => {
                 let end = file.seek(io::SeekFrom::End(0))?;
-                // Readers would skip half a block, but it need not stay.
+                // Readers would skip an incomplete block, but it is removed anyway.
                 file.write_all(&block).inspect_err(|_| drop(file.set_len(end)))?;
                 Ok(block.len())
             }
             None => {
                 let bytes = known.rewritten(answers, &self.key).ok_or_else(too_large)?;
-                // The file that is locked goes with this.
+                // This removes the locked file.
                 replace(&self.path, &[&bytes])?;
                 Ok(bytes.len())
             }
         }
     }
 
-    /// Opens and locks the file, which is made where there is none. Another process may have replaced it meanwhile.
+    /// Opens and locks the file, which is created if it does not exist. Another process may replace it
+    /// meanwhile.
     fn lock(&self) -> io::Result<File> {
         for _ in 0..LOCK_TRIES {
             let file = private_options().read(true).append(true).create(true).open(&self.path)?;

@@ -1,4 +1,4 @@
-//! What answers belong to: the files that they were made of, and the code that made them.
+//! The key of cached answers: the files that they were made from, and the code that made them.
 
 use super::folder::{self, ANSWERS};
 use crate::section::Source;
@@ -10,22 +10,22 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The code that makes the answers. Another version of it, or a changed one, may answer otherwise.
+/// The version of the code that makes the answers. Another version may give other answers.
 pub(crate) const MAKER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NYQUIST_SYMBOLS_SOURCES"));
 
-/// The identity of the answers of one module: of its binary and of everything that its names and lines come from.
-/// Installing debug info changes it, and so does any change of any of the files.
+/// The identity of the answers of one module. It consists of its binary and of all files that its names and
+/// lines come from. Installing debug info changes it, as does any change of one of the files.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
-    /// The identity as text, a line a file.
+    /// The identity as text, with a line for each file.
     pub(crate) text: String,
     /// The module's path, for display.
     pub(crate) path: PathBuf,
-    /// The open files, with what they looked like when they were opened.
+    /// The open files, with their state when they were opened.
     files: Vec<(Arc<FileSource>, Stamp)>,
 }
 
-/// What changes when a file is written to.
+/// The state of a file, which changes when it is modified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     size: u64,
@@ -34,7 +34,7 @@ pub(super) struct Stamp {
 }
 
 impl Key {
-    /// The key of what was found; `None` where a file cannot be looked at.
+    /// The key of the files that were found. `None` if the state of a file cannot be read.
     pub(crate) fn of(found: &Found) -> Option<Self> {
         let files = [&found.binary, &found.debug_file, &found.supplementary, &found.package];
         let text = format!("nyquist-symbols {MAKER}\n");
@@ -66,12 +66,12 @@ impl Key {
         identity(source, elf.build_id(), *stamp)
     }
 
-    /// Whether no file was written to since. What was read meanwhile may be of neither state.
+    /// Whether no file was modified since. Data that is read during a modification may be of neither state.
     pub(crate) fn still_holds(&self) -> bool {
         self.files.iter().all(|(source, stamp)| Stamp::of(source).is_ok_and(|now| now == *stamp))
     }
 
-    /// A number of the key. It distinguishes blocks of other modules from the module's own.
+    /// A hash of the key. It distinguishes the module's blocks from those of other modules.
     pub(crate) fn seed(&self) -> u64 {
         folder::seed_of(&self.text)
     }
@@ -82,8 +82,8 @@ impl Key {
     }
 }
 
-/// A file's identity as text, with what it looked like when it was opened. Of a file with a build id, its place on the disk does not
-/// matter: images of containers have other ones.
+/// A file's identity as text, with its state when it was opened. If it has a build id, its inode does not
+/// matter, because the same file has other inodes in container images.
 pub(super) fn identity(source: &FileSource, build_id: Option<BuildId>, stamp: Stamp) -> Option<String> {
     let identity = match build_id {
         Some(id) => id.to_string(),

@@ -1,9 +1,9 @@
-//! Answers that are kept for the next time, in a folder with a file for each module. The folder also has the
-//! debug info that was inflated for them, and the functions of large symbol tables.
+//! A cache of answers, in a folder with a file for each module. The folder also has debug info that was
+//! inflated for them, and the functions of large symbol tables.
 //!
-//! Readers take no lock: blocks carry checksums, and a file that is written again replaces the old one
-//! atomically. Who adds a block locks the file. The cache is optional. If it cannot be read or written,
-//! everything goes on without it, and [`AnswerCache::problem`] says why.
+//! Readers take no lock, because blocks have checksums, and a rewritten file replaces the old one atomically.
+//! A process that adds a block locks the file. The cache is optional. If it cannot be read or written,
+//! everything works without it, and [`AnswerCache::problem`] returns the reason.
 
 mod answer_cache;
 mod block;

@@ -1,5 +1,4 @@
-//! Function tables that were made of large symbol tables, kept for the next time: where each is, and which are
-//! kept.
+//! Cached function tables of large symbol tables: the place of each, and which are stored.
 
 use super::disk::renew;
 use super::folder::{self, TABLE};
@@ -14,22 +13,22 @@ use std::path::PathBuf;
 #[derive(Clone, Debug)]
 pub(crate) struct TableFile {
     path: PathBuf,
-    /// What the checksum of the file's head begins with.
+    /// The seed of the checksum of the file's head.
     pub(crate) seed: u64,
 }
 
 impl KeptAnswers {
-    /// The place of the table that is made of a section's symbols and has at most so many bytes. `None` if the
-    /// symbols are in none of the answers' files, or if the table would take too large a part of the cache.
+    /// The place of the table of a section's symbols, which has at most `bytes` bytes. `None` if the symbols
+    /// are in none of the answers' files, or if the table would take too large a part of the cache.
     pub(crate) fn table_file(&self, elf: &Elf<Source>, section: &str, bytes: u64) -> Option<TableFile> {
         let identity = self.key.identity_of(elf).filter(|_| self.cache.has_room_for(bytes))?;
-        // Another version of the code may settle otherwise where functions end.
+        // Another version of the code may find other ends of functions.
         let identity = format!("{MAKER}\n{section} {identity}");
         let path = self.cache.folder.join(folder::file_name(&identity, TABLE));
         Some(TableFile { path, seed: folder::seed_of(&identity) })
     }
 
-    /// Keeps a table, unless a file of the module was written to since.
+    /// Stores a table, unless a file of the module was modified since.
     pub(crate) fn keep_table(&self, file: &TableFile, bytes: &[u8]) {
         if self.key.still_holds() {
             self.cache.keep_file(&file.path, &[bytes], "cannot keep functions in");
@@ -45,7 +44,7 @@ impl TableFile {
         Some(file)
     }
 
-    /// Removes a file that is damaged, so that the next reader that needs it makes it again.
+    /// Removes a damaged file, so that the next reader that needs it makes it again.
     pub(crate) fn remove(&self) {
         let _ = fs::remove_file(&self.path);
     }

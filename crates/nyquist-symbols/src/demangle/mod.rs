@@ -7,7 +7,7 @@ mod swift;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// The longest mangled name that is taken apart. Real ones reach some ten thousand bytes.
+/// The longest mangled name that is parsed. Real ones reach some ten thousand bytes.
 const MAX_MANGLED: usize = 64 << 10;
 
 /// The longest demangled name. Substitutions let a short hostile name grow without bound.
@@ -16,15 +16,15 @@ const MAX_DEMANGLED: usize = 256 << 10;
 /// How deeply a C++ name may nest before it is left mangled.
 const MAX_DEPTH: u32 = 96;
 
-/// The longest name of Microsoft's C++ that is demangled, and how many letters it may have that can begin a
-/// nested type, or a type that refers to earlier ones. The demangler itself bounds neither its depth nor its
-/// output.
+/// The longest name of Microsoft's C++ that is demangled, and the most letters in it that can begin a nested
+/// type, or a type that refers to earlier ones. The demangler itself bounds neither its depth nor its output.
 const MAX_MSVC: usize = 2048;
 const MAX_MSVC_NESTING: usize = 512;
 const MAX_MSVC_FUNCTION_TYPES: usize = 2;
 
-/// Demangles a linker symbol: Rust (v0, and legacy without its hash), Itanium C++, also with the suffixes that compilers
-/// append, such as `.cold` or `.llvm.123`, Microsoft's C++, Swift, and OCaml. Any other name is left whole.
+/// Demangles a linker symbol: Rust (v0, and legacy without its hash), Itanium C++, also with the suffixes
+/// that compilers append, such as `.cold` or `.llvm.123`, Microsoft's C++, Swift, and OCaml. Any other name
+/// is returned unchanged.
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.starts_with('?') {
         return demangle_msvc(name).map_or(Cow::Borrowed(name), Cow::Owned);
@@ -46,7 +46,8 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     demangled.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-/// Demangles, and takes away what glibc puts before a function's name where it calls the function itself.
+/// Demangles a name, and removes the prefix that glibc puts before the name of a function that it calls
+/// itself.
 pub(crate) fn readable(name: &str) -> Cow<'_, str> {
     demangle(name.strip_prefix("__GI_").filter(|name| !name.is_empty()).unwrap_or(name))
 }
@@ -70,7 +71,8 @@ fn demangle_cpp(name: &str) -> Option<String> {
     Some(out.text)
 }
 
-/// Function, arguments and qualifiers, without what the return type, access and calling convention are.
+/// The function, its arguments and its qualifiers, without the return type, the access and the calling
+/// convention.
 fn demangle_msvc(name: &str) -> Option<String> {
     use msvc_demangler::DemangleFlags as Flags;
     let nests = |byte: &&u8| matches!(**byte, b'?' | b'A' | b'B' | b'P' | b'Q' | b'R' | b'S' | b'Y');
@@ -95,7 +97,7 @@ fn demangle_msvc(name: &str) -> Option<String> {
     (demangled.len() <= MAX_DEMANGLED).then(|| demangled.trim().replace("(void)", "()"))
 }
 
-/// A string that refuses to grow beyond the bound.
+/// A string that does not grow beyond the limit.
 #[derive(Default)]
 struct Bounded {
     text: String,

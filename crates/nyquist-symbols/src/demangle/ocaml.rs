@@ -6,7 +6,7 @@
 pub(super) fn demangle(name: &str) -> Option<String> {
     let mut rest =
         name.strip_prefix("caml").filter(|rest| rest.starts_with(|char: char| char.is_ascii_uppercase()))?;
-    // Functions of C have such names, too, but no separators in them.
+    // C functions also have such names, but without separators.
     let has_separator = rest.contains("__") || rest.contains('.');
     if !has_separator || !rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$'".contains(&byte)) {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn demangle(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// The sign that a name has as `$` and two hexadecimal digits.
+/// The sign that is encoded as `$` and two hexadecimal digits.
 fn sign(text: &str) -> Option<(char, &str)> {
     let digits = text.strip_prefix('$')?.get(..2)?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,10 +1,10 @@
 //! Rust's legacy names, `_ZN` ... `17h` and a hash: most names of most programs, so they have a fast path.
-//! Unusual names are left to the demangler for all of Rust's names.
+//! Unusual names are left to the general demangler for Rust.
 
 /// The length of the last part, which is a hash: `h` and 16 digits.
 const HASH: usize = 17;
 
-/// The name without its hash; `None` for a name that is not a plain legacy one.
+/// The name without its hash. `None` if it is not a plain legacy name.
 pub(crate) fn demangle(name: &str) -> Option<String> {
     let path = name.strip_prefix("_ZN")?.strip_suffix('E').filter(|path| path.is_ascii())?;
     let mut out = Vec::with_capacity(path.len());
@@ -22,14 +22,14 @@ pub(crate) fn demangle(name: &str) -> Option<String> {
     }
 }
 
-/// The first part of a path, which begins with its length, and what is behind it.
+/// The first part of a path, which begins with its length, and the rest of the path.
 fn split_part(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut length, mut rest) = (0_usize, path);
     while let Some((digit @ b'0'..=b'9', after)) = rest.split_first() {
         length = length.checked_mul(10)?.checked_add(usize::from(digit - b'0'))?;
         rest = after;
     }
-    // Parts without a letter and numbers with zeros in front are never written.
+    // Empty parts and numbers with leading zeros are never written.
     (length > 0 && path.first() != Some(&b'0')).then_some(())?;
     rest.split_at_checked(length)
 }
@@ -38,7 +38,8 @@ fn is_hash(part: &[u8]) -> bool {
     part.len() == HASH && part[0] == b'h' && part[1..].iter().all(u8::is_ascii_hexdigit)
 }
 
-/// Appends a part in which `..` stands for `::`, and `$LT$` and the like for what assemblers do not take.
+/// Appends a part. In it `..` stands for `::`, and escapes such as `$LT$` for characters that assemblers do
+/// not accept.
 fn push_unescaped(part: &[u8], out: &mut Vec<u8>) {
     // A part does not begin with an escape itself.
     let mut rest = if part.starts_with(b"_$") { &part[1..] } else { part };
@@ -67,7 +68,7 @@ fn push_unescaped(part: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// The character that an escape stands for, and the text behind it. `text` begins behind the escape's first
+/// The character that an escape stands for, and the text after it. `text` begins after the escape's first
 /// `$`.
 fn escape(text: &[u8]) -> Option<(char, &[u8])> {
     let end = text.iter().position(|&byte| byte == b'$')?;
@@ -100,7 +101,7 @@ mod tests {
 
     const HASH: &str = "17h0123456789abcdefE";
 
-    /// The same as the demangler for all of Rust's names says.
+    /// Compares the result with that of the general demangler for Rust.
     fn check(path: &str) {
         let name = format!("_ZN{path}{HASH}");
         let expected = rustc_demangle::try_demangle(&name).map(|name| format!("{name:#}"));

@@ -1,4 +1,4 @@
-//! Abbreviations, compiled to what scanning needs: how to skip an entry, and where its attributes are.
+//! Abbreviations, compiled for scanning: how to skip an entry, and where its attributes are.
 
 use super::die_skip_table::{DieSkipTable, StopsAt};
 use super::form::{Encoding, Specification, Step, step};
@@ -8,8 +8,8 @@ use gimli::constants::{self, DwAt, DwForm, DwTag};
 use nyquist_object::Cursor;
 use rustc_hash::FxHashMap;
 
-/// The most attributes of one abbreviation. Compilers write some thirty; attributes that take no bytes would let
-/// a small file ask for endless work.
+/// The most attributes of one abbreviation. Compilers write some thirty; attributes without bytes would let a
+/// small file cause endless work.
 const MAX_ATTRIBUTES: usize = 128;
 
 /// One abbreviation.
@@ -17,21 +17,21 @@ const MAX_ATTRIBUTES: usize = 128;
 pub(crate) struct Abbreviation {
     pub(crate) role: Role,
     pub(crate) has_children: bool,
-    /// Whether its entries say where their code is.
+    /// Whether its entries state where their code is.
     pub(crate) has_code: bool,
-    /// What it is to the names of the functions in it.
+    /// How it qualifies the names of the functions in it.
     pub(crate) qualifier: Option<Qualifier>,
     attributes: (u32, u32),
-    /// The size of an entry's attributes where it is always the same; [`VARIES`] otherwise.
+    /// The size of an entry's attributes if it is always the same, otherwise [`VARIES`].
     size: u32,
     steps: (u32, u32),
-    /// The number of its layout, where it is a function or an inlined call that has one.
+    /// The index of its layout, if it is a function or an inlined call that has one.
     layout: Option<u32>,
 }
 
 impl Abbreviation {
-    /// The searches that stop at its entries. Functions without code hold no address, and nothing that is inlined into them is
-    /// looked for if calls are not.
+    /// The searches that stop at its entries. Functions without code contain no address. Calls that are
+    /// inlined into them are only looked for if all calls are.
     fn stops_at(&self) -> StopsAt {
         StopsAt {
             calls: self.role != Role::Other,
@@ -41,15 +41,15 @@ impl Abbreviation {
     }
 }
 
-/// The size of attributes whose size is known only by their steps.
+/// Marks attributes whose size is only known by their steps.
 const VARIES: u32 = u32::MAX;
 
 /// The abbreviations of a unit.
 #[derive(Debug, Default)]
 pub(crate) struct Abbreviations {
-    /// Those with the codes 1, 2, 3 and so on, as every compiler numbers them.
+    /// The abbreviations with the codes 1, 2, 3 and so on, as every compiler numbers them.
     dense: Vec<Abbreviation>,
-    /// Those with any other code.
+    /// The abbreviations with any other code.
     sparse: FxHashMap<u64, Abbreviation>,
     attributes: Vec<Specification>,
     steps: Vec<Step>,
@@ -59,7 +59,7 @@ pub(crate) struct Abbreviations {
 }
 
 impl Abbreviations {
-    /// Reads the declarations up to the one with code 0; `None` where the bytes end before it.
+    /// Reads the declarations up to the one with code 0. `None` if the bytes end before it.
     pub(crate) fn parse(cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<Self> {
         let mut all = Self::default();
         loop {
@@ -79,7 +79,7 @@ impl Abbreviations {
         }
     }
 
-    /// As [`Abbreviations::parse`], of which only the one with the code `wanted` is kept.
+    /// As [`Abbreviations::parse`], but only keeps the abbreviation with the code `wanted`.
     pub(crate) fn parse_single(cursor: &mut Cursor<'_>, encoding: Encoding, wanted: u64) -> Option<Self> {
         let mut all = Self::default();
         loop {
@@ -142,7 +142,7 @@ impl Abbreviations {
         })
     }
 
-    /// Adds a step, joined with the one before where both are plain bytes.
+    /// Adds a step, merged with the previous one if both are plain bytes.
     fn push_step(&mut self, step: Step, first: usize) {
         if let Step::Bytes(more) = step {
             if more == 0 {
@@ -187,14 +187,14 @@ impl Abbreviations {
         &self.steps[of.steps.0 as usize..of.steps.1 as usize]
     }
 
-    /// Where the attributes of a function or an inlined call are, if that is the same in every entry.
+    /// The layout of the attributes of a function or an inlined call, if it is the same in every entry.
     #[inline]
     pub(crate) fn layout(&self, of: &Abbreviation) -> Option<&ScopeLayout> {
         self.layouts.get(of.layout? as usize)
     }
 }
 
-/// Skips what is behind a code (DWARF 5, 7.5.3).
+/// Skips a declaration after its code (DWARF 5, 7.5.3).
 fn skip_declaration(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.skip_leb()?;
     cursor.skip(1)?;

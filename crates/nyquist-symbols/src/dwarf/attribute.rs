@@ -4,7 +4,7 @@ use super::form::{Encoding, Specification, step};
 use gimli::constants::{self, DwForm};
 use nyquist_object::Cursor;
 
-/// The value of an attribute, as far as symbolication asks for it.
+/// The value of an attribute, as far as symbolication needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// An address.
@@ -25,11 +25,11 @@ pub(crate) enum Value {
     SupplementaryRef(u64),
     /// A string.
     String(StringRef),
-    /// Of no interest here.
+    /// A value that is not needed.
     Other,
 }
 
-/// Where a string stands.
+/// The place of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StringRef {
     /// In the entry itself: its distance from the start of the bytes that are being read, and its length.
@@ -40,7 +40,7 @@ pub(crate) enum StringRef {
     LineStr(u64),
     /// In the supplementary file's `.debug_str`.
     SupplementaryStr(u64),
-    /// By an index into the unit's part of `.debug_str_offsets`.
+    /// An index into the unit's part of `.debug_str_offsets`.
     Index(u64),
 }
 
@@ -118,7 +118,7 @@ impl Value {
         }))
     }
 
-    /// The number, where it is one. Section offsets were plain numbers before DWARF 4.
+    /// The number, if the value is one. Section offsets were plain numbers before DWARF 4.
     pub(crate) fn number(self) -> Option<u64> {
         match self {
             Self::Number(number) | Self::SectionOffset(number) => Some(number),

@@ -1,5 +1,5 @@
-//! Skipping entries: how long an entry is, in as few bytes as possible. This is looked up for every entry of a
-//! unit, and most entries are skipped, so it decides the speed of the whole search.
+//! A compact table of the lengths of entries, for skipping them. It is used for every entry of a unit, and
+//! most entries are skipped, so it determines the speed of the whole search.
 
 use super::form::Step;
 
@@ -11,29 +11,29 @@ pub(crate) struct SkipRule {
     length: u16,
     /// The bytes before the number that varies.
     before: u16,
-    /// The bits of that number which say the length of a block.
+    /// The bits of that number that are the length of a block.
     mask: u8,
-    /// 1 where children follow, -1 where the entries beside each other end.
+    /// 1 if children follow, -1 at the end of a list of siblings.
     depth_change: i8,
-    /// The bits of the number and [`ALWAYS`]. One that is set means that the entry cannot be skipped in this
-    /// way. None where no number varies.
+    /// The bits of the number, and [`ALWAYS`], that must be 0. If one is set, the entry cannot be skipped in
+    /// this way. It is 0 if no number varies.
     stops_on: u16,
 }
 
-/// Stands above the bits of a number of one byte.
+/// A bit above those of a number of one byte.
 const ALWAYS: u16 = 0x100;
 
-/// That a number goes on in another byte.
+/// The bit that a number continues in another byte.
 const GOES_ON: u16 = 0x80;
 
 impl SkipRule {
-    /// The entry has to be read, or its length is known only by its steps.
+    /// The entry has to be read, or its length is only known by its steps.
     const STOP: Self = Self { length: 0, before: 0, mask: 0, stops_on: ALWAYS, depth_change: 0 };
 
-    /// What follows the last of the entries beside each other.
+    /// The end of a list of siblings.
     const END: Self = Self { length: 1, stops_on: 0, depth_change: -1, ..Self::STOP };
 
-    /// A number that varies, a LEB128, is a value, or the length of a block behind it.
+    /// The rule of steps. A varying number, a LEB128, is a value, or the length of a block after it.
     fn of(steps: &[Step], has_children: bool) -> Self {
         let (stops_on, before, mask, after) = match *steps {
             [] => (0, 0, 0, 0),
@@ -56,8 +56,8 @@ impl SkipRule {
     }
 }
 
-/// The number of codes that take one byte. A table has at least as many rules, so that the rule of such a code
-/// is found without a check.
+/// The number of codes that take one byte. A table has at least as many rules, so that a look-up of such a
+/// code needs no bounds check.
 const SHORT_CODES: usize = 0x80;
 
 /// How to skip the entries of a unit, by their abbreviation code.
@@ -65,10 +65,10 @@ const SHORT_CODES: usize = 0x80;
 pub(crate) struct DieSkipTable {
     /// Rules that stop at functions and inlined calls.
     calls: Vec<SkipRule>,
-    /// Rules that stop at functions that have code alone. Others hold no address, and nothing that is inlined into
-    /// them is looked for then anyway.
+    /// Rules that only stop at functions with code. Others contain no address, and calls that are inlined
+    /// into them are not looked for in this case.
     functions: Vec<SkipRule>,
-    /// Rules that stop at entries which the names of functions in them are qualified with.
+    /// Rules that stop at entries that qualify the names of the functions in them.
     qualifiers: Vec<SkipRule>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct StopsAt {
     pub(crate) calls: bool,
     /// Searches for functions that have code.
     pub(crate) functions: bool,
-    /// Searches for what names are qualified with.
+    /// Searches for qualifiers of names.
     pub(crate) qualifiers: bool,
 }
 
@@ -100,7 +100,7 @@ impl DieSkipTable {
         self.qualifiers.push(rule(stops_at.qualifiers));
     }
 
-    /// To be called when all are added. Without it no entry can be skipped.
+    /// Completes the table. It must be called after all rules were added. Without it no entry can be skipped.
     pub(crate) fn finish(&mut self) {
         for rules in [&mut self.calls, &mut self.functions, &mut self.qualifiers] {
             rules.resize(rules.len().max(SHORT_CODES), SkipRule::STOP);
@@ -112,14 +112,14 @@ impl DieSkipTable {
         if also_calls { &self.calls } else { &self.functions }
     }
 
-    /// The rules of searches for what names are qualified with.
+    /// The rules of searches for qualifiers of names.
     pub(crate) fn for_qualifiers(&self) -> &[SkipRule] {
         &self.qualifiers
     }
 }
 
-/// Skips the entries from `at` on, and at a depth, as far as there are rules. Returns where it has come to, the depth there, and
-/// whether that is no longer deeper than `floor`.
+/// Skips the entries from `at` on, as far as there are rules. Returns the position that it has reached, the
+/// depth there, and whether that is no longer deeper than `floor`.
 pub(crate) fn skip(
     rules: &[SkipRule],
     entries: &[u8],
@@ -150,7 +150,7 @@ pub(crate) fn skip(
     }
 }
 
-/// The rule of a code of two bytes. There is none of a code that is longer, or that has no need of two.
+/// The rule of a code of two bytes. Longer codes, and codes that would fit into one byte, have no rule.
 #[inline]
 fn long(rules: &[SkipRule], first: u8, second: u8) -> &SkipRule {
     let code = usize::from(first & 0x7f) | usize::from(second) << 7;

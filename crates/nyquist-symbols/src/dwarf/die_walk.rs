@@ -1,4 +1,4 @@
-//! Walking the entries of a unit from one that is looked for to the next, and skipping those between.
+//! Walks from one wanted entry of a unit to the next, and skips the entries between them.
 
 use super::abbreviations::{Abbreviation, Abbreviations};
 use super::die_skip_table::{SkipRule, skip};
@@ -13,21 +13,21 @@ pub(crate) struct Walk<'a> {
     pub(crate) encoding: Encoding,
     /// Where the next entry begins.
     pub(crate) at: usize,
-    /// How many entries that one is in.
+    /// The depth of that entry.
     pub(crate) depth: usize,
 }
 
 /// Why a walk has stopped.
 pub(crate) enum Stop<'a> {
-    /// The next entry is one that was looked for.
+    /// The next entry is a wanted one.
     Scope(&'a Abbreviation),
-    /// The walk is no longer deeper than it was asked to stay.
+    /// The walk is no longer deeper than the given floor.
     Left,
 }
 
 impl<'a> Walk<'a> {
-    /// Goes on to the next function, or, if asked for, inlined call, or to where it is no longer deeper than `floor`.
-    /// `None` where the entries cannot be read further.
+    /// Advances to the next function or, if `also_calls`, inlined call, or until it is no longer deeper than
+    /// `floor`. `None` if the entries cannot be read further.
     pub(crate) fn next_stop(&mut self, also_calls: bool, floor: usize) -> Option<Stop<'a>> {
         let rules = self.abbreviations.skip_table.for_functions(also_calls);
         loop {
@@ -42,8 +42,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes on to the next entry that names are qualified with, or to where the walk is no longer deeper than `floor`.
-    /// `None` where the entries cannot be read further.
+    /// Advances to the next entry that qualifies names, or until the walk is no longer deeper than `floor`.
+    /// `None` if the entries cannot be read further.
     pub(crate) fn next_qualifier(&mut self, floor: usize) -> Option<Stop<'a>> {
         loop {
             if self.skip_by(self.abbreviations.skip_table.for_qualifiers(), floor)? {
@@ -57,14 +57,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Skips all entries that there are rules for. Whether it has come to where it is no longer deeper than `floor`.
+    /// Skips all entries that have rules. Returns whether it is no longer deeper than `floor`.
     fn skip_by(&mut self, rules: &[SkipRule], floor: usize) -> Option<bool> {
         let (place, has_left) = skip(rules, self.entries, (self.at, self.depth), floor)?;
         (self.at, self.depth) = place;
         Some(has_left)
     }
 
-    /// Goes on to the entry behind the next one, which has the abbreviation `of`.
+    /// Skips the next entry, which has the abbreviation `of`.
     pub(crate) fn skip_entry(&mut self, of: &Abbreviation) -> Option<()> {
         let mut cursor = self.cursor()?;
         self.abbreviations.skip_entry(of, &mut cursor, self.encoding)?;
@@ -107,8 +107,8 @@ mod tests {
     const LOW_PC: u8 = 0x11;
     const DECL_FILE: u8 = 0x3a;
 
-    /// Abbreviations of these codes, tags and forms, and whether their entries have children. All functions say where
-    /// their code is.
+    /// Abbreviations of these codes, tags and forms, and whether their entries have children. All functions
+    /// state where their code is.
     fn abbreviations(declared: &[(u64, u8, bool, &[u8])]) -> Abbreviations {
         let mut bytes = Vec::new();
         for (code, tag, has_children, forms) in declared {
@@ -132,7 +132,7 @@ mod tests {
         bytes
     }
 
-    /// Where a walk stops, each place with its depth, and skips what it stops at.
+    /// The places where a walk stops, each with its depth. The walk skips the entries at which it stops.
     fn stops(abbreviations: &Abbreviations, entries: &[u8], also_calls: bool) -> Vec<(usize, usize)> {
         let mut walk = Walk { entries, abbreviations, encoding: ENCODING, at: 0, depth: 0 };
         let mut stops = Vec::new();

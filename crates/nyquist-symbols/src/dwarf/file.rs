@@ -1,4 +1,4 @@
-//! A file of debug info: its sections, its units, and what is kept of those that others refer to.
+//! A file of debug info: its sections, its units, and cached data of units that others refer to.
 
 use super::function_name::FunctionName;
 use super::nesting::Nesting;
@@ -11,7 +11,7 @@ use nyquist_object::{ByteSource as _, Elf, MachO, ObjectError, Pe};
 use nyquist_resources::{Budget, Charge};
 use std::sync::{Arc, OnceLock};
 
-/// The most units that are accepted: more than any real file has.
+/// The most units that are accepted, which is more than any real file has.
 const MAX_UNITS: usize = 1 << 22;
 
 /// A file of debug info.
@@ -21,17 +21,17 @@ pub(crate) struct DwarfFile {
     units: OnceLock<Vec<UnitHeader>>,
     /// Units that others refer to, by their offset.
     pub(super) origin_units: SharedMap<Option<Arc<Unit>>>,
-    /// The names of functions by their entry in `.debug_info`, of those that other units refer to.
+    /// The names of functions that other units refer to, by their entry in `.debug_info`.
     pub(super) origins: SharedMap<Option<FunctionName>>,
-    /// What the entries of units that others refer to are in, by the unit's offset.
+    /// The nesting of the entries of units that others refer to, by the unit's offset.
     pub(super) origin_nestings: SharedMap<Option<Arc<Nesting>>>,
-    /// What the lists of units and of their ranges take of the memory budget.
+    /// The share of the lists of units and ranges in the memory budget.
     charge: Option<Charge>,
 }
 
 impl DwarfFile {
-    /// Opens the sections of a binary, a debug file or a supplementary file. `None` where there is no
-    /// `.debug_info`; a section that is damaged is taken for empty. What has to be inflated is kept in the cache, or has been.
+    /// Opens the sections of a binary, a debug file or a supplementary file. `None` without `.debug_info`. A
+    /// damaged section is treated as empty. Inflated sections are read from the cache, or stored in it.
     pub(crate) fn open(elf: &Elf<Source>, cache: Option<&AnswerCache>) -> Option<Self> {
         let Some(inflated) = cache.and_then(|cache| cache.inflated(elf)) else {
             return Self::open_with(elf, "", |_| None);
@@ -81,12 +81,13 @@ impl DwarfFile {
         Self { sections, charge, ..Self::default() }
     }
 
-    /// The headers of all units, by offset. Reads them at the first call: one small read a unit, or a few units.
+    /// The headers of all units, by offset. Reads them at the first call, with one small read for each unit
+    /// or for a few units.
     pub(crate) fn units(&self) -> &[UnitHeader] {
         self.units.get_or_init(|| self.read_units(|_, _| {}))
     }
 
-    /// Calls `visit` with the headers of all units, by offset, and with what was read around each.
+    /// Calls `visit` with the headers of all units, by offset, and with the bytes that were read around each.
     pub(crate) fn visit_units(&self, visit: impl FnMut(&UnitHeader, &mut Window<'_>)) {
         let units = self.read_units(visit);
         // Another thread may have been faster.
@@ -110,7 +111,8 @@ impl DwarfFile {
         units
     }
 
-    /// Whether one more item may be added to a list that is kept with the file. Memory is taken for many of them at once.
+    /// Whether one more item may be added to a list that is kept with the file. Memory is charged for many
+    /// items at once.
     pub(super) fn has_room_for<T>(&self, list: &[T]) -> bool {
         const AT_ONCE: usize = 1024;
         let is_due = list.len().is_multiple_of(AT_ONCE);

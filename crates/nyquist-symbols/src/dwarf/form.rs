@@ -3,7 +3,7 @@
 use gimli::constants::{self, DwAt, DwForm};
 use nyquist_object::Cursor;
 
-/// What a unit's header says about the size of things.
+/// The sizes that a unit's header defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Encoding {
     pub(crate) version: u16,
@@ -13,7 +13,7 @@ pub(crate) struct Encoding {
 }
 
 impl Encoding {
-    /// The size of `DW_FORM_ref_addr`, which was that of an address in DWARF 2.
+    /// The size of `DW_FORM_ref_addr`, which in DWARF 2 was that of an address.
     pub(crate) fn ref_addr_size(self) -> u8 {
         if self.version <= 2 { self.address_size } else { self.offset_size }
     }
@@ -31,15 +31,15 @@ pub(crate) struct Specification {
 /// How to skip one run of an entry's attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u32),
     /// A LEB128.
     Leb,
-    /// A string up to its zero.
+    /// A string up to its zero byte.
     String,
-    /// A length of so many bytes (0: a LEB128), and as many bytes.
+    /// A length field of this size (0: a LEB128), followed by that many bytes.
     Block(u8),
-    /// A form that is in the entry itself.
+    /// A form that the entry itself states.
     Indirect,
 }
 

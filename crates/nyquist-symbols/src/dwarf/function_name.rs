@@ -1,4 +1,4 @@
-//! The name of a function, as debug info has it.
+//! The name of a function, from debug info.
 
 use std::sync::Arc;
 
@@ -7,9 +7,10 @@ use std::sync::Arc;
 pub(crate) struct FunctionName {
     /// Demangled.
     pub(crate) text: Arc<str>,
-    /// Whether it was made from a linkage name, which is complete, and not from the plain name and what it is in.
+    /// Whether it was made from a linkage name, which is complete, and not from the plain name and its
+    /// qualifiers.
     pub(crate) is_complete: bool,
-    /// The number of the file that it is declared in, in the unit's line table; `None` where that is not said, or said in
-    /// another unit.
+    /// The number in the unit's line table of the file that it is declared in. `None` if this is not stated,
+    /// or is stated in another unit.
     pub(crate) file: Option<u64>,
 }

@@ -11,25 +11,26 @@ use std::iter::successors;
 use std::num::NonZeroU32;
 use std::ops::{ControlFlow, Range};
 
-/// The most scopes that are noted of one address: real chains have fewer than a hundred.
+/// The most scopes that are recorded for one address. Real chains have fewer than a hundred.
 const MAX_SCOPES: u32 = 1024;
 
-/// How much a pass may do beyond [`MAX_SCOPES`] for each address, in scopes that are tried on addresses.
+/// The work that a pass may do beyond [`MAX_SCOPES`] for each address, in scopes that are compared with
+/// addresses.
 const SPARE_WORK: usize = 1 << 24;
 
 /// A function, or a call that was inlined into one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
-    /// The entry that its name is looked for at, by its offset in `.debug_info`: its own, or, for an inlined call,
-    /// the one of the function that was inlined.
+    /// The entry with its name, by the offset in `.debug_info`: its own entry or, for an inlined call, that
+    /// of the inlined function.
     pub(crate) entry: u64,
     /// `None` for a function.
     pub(crate) call: Option<Call>,
-    /// The part of it that holds the address.
+    /// The range that contains the address.
     pub(crate) range: (u64, u64),
 }
 
-/// Where an inlined call is in the function that it was inlined into.
+/// The place of an inlined call in the function that it was inlined into.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Call {
     pub(crate) file: u64,
@@ -47,14 +48,14 @@ impl From<CallSite> for Call {
 /// For each wanted address, the scopes around it.
 #[derive(Debug)]
 pub(crate) struct Scopes {
-    /// Each part of an entry that holds a wanted address, in the order of the entries.
+    /// Each range of an entry that contains a wanted address, in the order of the entries.
     parts: Vec<Scope>,
     hits: Vec<Hit>,
-    /// By the number of the wanted address.
+    /// By the index of the wanted address.
     chains: Vec<Chain>,
 }
 
-/// That a scope holds an address.
+/// Records that a scope contains an address.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
     scope: u32,
@@ -65,7 +66,7 @@ struct Hit {
 /// The hits of one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Chain {
-    /// The last one, one more than its index.
+    /// The last hit, as its index plus one.
     innermost: Option<NonZeroU32>,
     count: u32,
 }
@@ -88,10 +89,11 @@ impl Scopes {
         self.hits[number.get() as usize - 1]
     }
 
-    /// Notes that the scope that is pushed next holds address number `index`, unless a part of the same entry,
-    /// whose scopes begin at number `first`, does already. A function, which has no `parent`, begins the chain
-    /// anew. An inlined call counts only if its parent holds the address too. Otherwise the answer for an
-    /// address would depend on which other addresses are asked for in the same parent.
+    /// Records that the scope that is pushed next contains address number `index`. This is not done if
+    /// another range of the same entry, whose scopes begin at number `first`, already contains it. A
+    /// function, which has no `parent`, restarts the chain. An inlined call only counts if its parent also
+    /// contains the address. Otherwise the answer for an address would depend on which other addresses in the
+    /// same parent are looked up.
     fn extend(&mut self, index: usize, first: u32, parent: Option<&Range<u32>>, work: &mut usize) -> bool {
         let chain = self.chains[index];
         let mut outer = chain.innermost;
@@ -99,7 +101,8 @@ impl Scopes {
             return false;
         }
         if let Some(parent) = parent {
-            // Later scopes are further inside, or beside: the parent is not behind one that is before it.
+            // Later scopes are further inside or are siblings, so the parent is not after a scope that
+            // precedes it.
             while let Some(hit) = outer.map(|number| self.hit(number))
                 && hit.scope >= parent.end
             {
@@ -148,24 +151,24 @@ struct Scan<'a> {
     walk: Walk<'a>,
     wanted: &'a [u64],
     found: Scopes,
-    /// The functions and inlined calls around the entry at hand, from outside to inside.
+    /// The functions and inlined calls around the current entry, from outside to inside.
     enclosing: Vec<Enclosing>,
     lists: RangeLists<'a>,
     work_left: usize,
 }
 
-/// A function or an inlined call around the entry at hand.
+/// A function or an inlined call around the current entry.
 struct Enclosing {
     depth: usize,
     held: Held,
 }
 
-/// Which wanted addresses a scope holds.
+/// The wanted addresses that a scope contains.
 #[derive(Clone, Debug, Default)]
 struct Held {
-    /// The numbers of its parts that hold any. If there are none, inlined calls in it need not be read.
+    /// The indices of its ranges that contain any. If there are none, inlined calls in it need not be read.
     parts: Range<u32>,
-    /// The first of the addresses and the one behind the last; others may be between them.
+    /// The range from the first to the last of the addresses. Other addresses may be between them.
     wanted: Range<usize>,
 }
 
@@ -178,7 +181,7 @@ impl Scan<'_> {
             match self.walk.next_stop(is_fertile, floor)? {
                 Stop::Scope(of) => {
                     let held = self.read_scope(of)?;
-                    // Inside of what holds no address, too, only functions are looked for.
+                    // Also inside of an entry that contains no address, only functions are looked for.
                     if of.has_children && (is_fertile || !held.parts.is_empty()) {
                         self.enclosing.push(Enclosing { depth: self.walk.depth, held });
                     }
@@ -192,7 +195,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Reads the attributes of the function or inlined call that is next; which wanted addresses it holds.
+    /// Reads the attributes of the next function or inlined call. Returns the wanted addresses that it
+    /// contains.
     fn read_scope(&mut self, of: &Abbreviation) -> Option<Held> {
         let unit = self.view.unit;
         let encoding = unit.header.encoding;
@@ -216,12 +220,12 @@ impl Scan<'_> {
         Some(held)
     }
 
-    /// Adds to the parts of the next entry's scope what it is.
+    /// Adds the description of the next entry's scope to its ranges.
     fn describe(&mut self, parts: &Range<u32>, role: Role, site: CallSite) {
         let start = self.view.unit.header.offset;
         let own = start + self.walk.at as u64;
         let (entry, call) = match (role, site.origin) {
-            // Many calls share one function, so its name is found once.
+            // Many calls share one function, so its name is only looked up once.
             (Role::Inlined, Some(Value::UnitRef(origin))) => {
                 (start.saturating_add(origin), Some(site.into()))
             }
@@ -234,8 +238,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Notes which addresses each part of the scope contains. `None` when the unit has asked for more work than any
-    /// real one does.
+    /// Records which addresses each range of the scope contains. `None` if the unit has caused more work than
+    /// any real one does.
     fn hold(&mut self, role: Role, pc: &Pc) -> Option<Held> {
         let Self { view, wanted, found, enclosing, lists, work_left, .. } = self;
         let parent = enclosing.last().map(|parent| &parent.held).filter(|_| role == Role::Inlined);

@@ -1,4 +1,4 @@
-//! Which unit an address belongs to.
+//! Finds the unit of an address.
 
 use super::file::DwarfFile;
 use super::ranges::{ListBuffers, RangeLists, UnitView};
@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
-/// How many ranges before an address are asked whether they reach it, past those that end earlier.
+/// How many ranges before an address are checked whether they reach it, past those that end earlier.
 const MAX_STEPS: usize = 1024;
 
 /// A range of code and the unit that it was compiled in.
@@ -26,8 +26,8 @@ struct Table {
     reach: Vec<u64>,
 }
 
-/// The way from an address to its unit. The cheap table, `.debug_aranges`, is asked first. The units that it
-/// leaves out are read only for an address that it does not cover.
+/// The index from addresses to units. The cheap table, `.debug_aranges`, is used first. The units that it
+/// leaves out are only read for an address that it does not cover.
 #[derive(Debug, Default)]
 pub(crate) struct UnitIndex {
     aranges: OnceLock<(Table, FxHashSet<u64>)>,
@@ -59,7 +59,7 @@ impl Table {
         Self { ranges, reach }
     }
 
-    /// The unit of the range with the last start that covers `address`.
+    /// The unit of the range that covers `address`. If there are several, the one with the last start.
     fn find(&self, address: u64) -> Option<u64> {
         let after = self.ranges.partition_point(|range| range.start <= address);
         let before = self.ranges[..after].iter().zip(&self.reach).rev();
@@ -68,7 +68,7 @@ impl Table {
     }
 }
 
-/// The ranges of `.debug_aranges` (DWARF 5, 6.1.2), and the units that it has anything of.
+/// The ranges of `.debug_aranges` (DWARF 5, 6.1.2), and the units that have any.
 fn read_aranges(file: &DwarfFile, first_code: u64) -> (Vec<Covered>, FxHashSet<u64>) {
     let mut found = (Vec::new(), FxHashSet::default());
     let mut scratch = Vec::new();
@@ -82,7 +82,7 @@ fn read_aranges(file: &DwarfFile, first_code: u64) -> (Vec<Covered>, FxHashSet<u
     found
 }
 
-/// Reads the set at `at`; where the next one begins.
+/// Reads the set at `at`, and returns where the next one begins.
 fn read_set(
     file: &DwarfFile,
     bytes: &[u8],
@@ -115,7 +115,7 @@ fn read_set(
     Some(end)
 }
 
-/// The ranges that the root entries of the units outside of `listed` give.
+/// The ranges of the root entries of the units that are not in `listed`.
 fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec<Covered> {
     let mut found = Vec::new();
     let mut list_buffers = ListBuffers::default();

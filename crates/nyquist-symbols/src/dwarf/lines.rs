@@ -17,9 +17,9 @@ pub(crate) struct Row {
     address: u64,
     /// The file's number in the table's header.
     pub(crate) file: u64,
-    /// The line, 0 where there is none.
+    /// The line, or 0 if there is none.
     pub(crate) line: u64,
-    /// The column, 0 where it is not known.
+    /// The column, or 0 if it is not known.
     pub(crate) column: u64,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Row {
 pub(crate) struct LineProgram<'a> {
     view: UnitView<'a>,
     header: gimli::LineProgramHeader<Slice<'a>>,
-    /// The paths that were asked for, by their number; an empty one where there is none.
+    /// The paths that were needed, by their number. An empty path means that there is none.
     paths: Vec<Option<Arc<str>>>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> LineProgram<'a> {
         machine.found
     }
 
-    /// The path of file number `index`, absolute where the table and the unit allow it.
+    /// The path of file number `index`, absolute if the table and the unit allow it.
     pub(crate) fn path(&mut self, index: u64) -> Option<Arc<str>> {
         let at = usize::try_from(index).ok().filter(|&at| at < self.paths.len())?;
         if self.paths[at].is_none() {
@@ -75,8 +75,8 @@ impl<'a> LineProgram<'a> {
         self.paths[at].clone().filter(|path| !path.is_empty())
     }
 
-    /// Whether a path of a file of the table is the one that is looked for. Paths are made one at a time: all together they can be
-    /// as long as the square of the table's size.
+    /// Whether the table has a file with the wanted path. Paths are made one at a time, because all together
+    /// they can be as long as the square of the table's size.
     pub(crate) fn names(&self, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         let count = self.header.file_names().len() as u64;
         (0..=count).any(|index| self.build_path(index).is_some_and(|named| is_it(&named)))
@@ -85,7 +85,7 @@ impl<'a> LineProgram<'a> {
     fn build_path(&self, index: u64) -> Option<Arc<str>> {
         let file = self.header.file(index)?;
         let mut path = Vec::new();
-        // In DWARF 5 directory 0 is in the table; before, it is the unit's.
+        // In DWARF 5 directory 0 is in the table. In earlier versions, it is that of the unit.
         if let Some(comp_dir) = self.comp_dir() {
             join(&mut path, &comp_dir);
         }
@@ -119,8 +119,8 @@ impl<'a> LineProgram<'a> {
     }
 }
 
-/// Appends a folder to another one. One that begins with `./` in one that does replaces it: both were absolute
-/// before an option made the compiler write their common part as `.` (`-ffile-prefix-map`).
+/// Appends a folder to another one. If both begin with `./`, the second replaces the first. Both were
+/// absolute before an option made the compiler write their common prefix as `.` (`-ffile-prefix-map`).
 fn join_folder(path: &mut Vec<u8>, next: &[u8]) {
     if path.starts_with(b"./") && next.starts_with(b"./") {
         path.clear();
@@ -128,7 +128,7 @@ fn join_folder(path: &mut Vec<u8>, next: &[u8]) {
     join(path, next);
 }
 
-/// Appends a path to a folder; an absolute path, also one of Windows, replaces it.
+/// Appends a path to a folder. An absolute path, also one of Windows, replaces the folder.
 fn join(path: &mut Vec<u8>, next: &[u8]) {
     let is_windows = matches!(next, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic());
     if is_windows || next.first().is_some_and(|&byte| byte == b'/' || byte == b'\\') {
@@ -138,21 +138,21 @@ fn join(path: &mut Vec<u8>, next: &[u8]) {
         return;
     }
     if path.last().is_some_and(|&byte| byte != b'/' && byte != b'\\') {
-        // `.` alone, which Go writes for its units, is no folder of Windows yet.
+        // `.` alone, which Go writes for its units, does not indicate Windows.
         let is_windows = path.contains(&b'\\') && !path.contains(&b'/');
         path.push(if is_windows { b'\\' } else { b'/' });
     }
     path.extend_from_slice(next);
 }
 
-/// The state machine of a line number program, which notes the rows of wanted addresses as it passes them.
+/// The state machine of a line number program, which records the rows of wanted addresses as it passes them.
 struct Machine<'a> {
     wanted: &'a [u64],
     found: Vec<Option<Row>>,
-    /// The number of the first wanted address that the running sequence has not reached, and that address.
+    /// The index of the first wanted address that the current sequence has not reached, and that address.
     next: usize,
     reaches: u64,
-    /// The last row of the running sequence.
+    /// The last row of the current sequence.
     last: Option<Row>,
     row: Row,
     op_index: u64,
@@ -161,12 +161,12 @@ struct Machine<'a> {
     min_length: u64,
     max_ops: u64,
     opcode_base: u8,
-    /// What each opcode adds when it is a special one.
+    /// The advance of each special opcode.
     special: [Advance; 256],
     lengths: &'a [u8],
 }
 
-/// What a special opcode adds to the operations and to the line.
+/// The advance of a special opcode, in operations and in lines.
 #[derive(Clone, Copy, Default)]
 struct Advance {
     operations: u8,
@@ -287,7 +287,7 @@ impl<'a> Machine<'a> {
         self.row.address = self.row.address.wrapping_add(instructions.wrapping_mul(self.min_length));
     }
 
-    /// Appends the row to the table: the one before it reaches up to here.
+    /// Appends the row to the table. The previous row extends up to here.
     #[inline]
     fn emit(&mut self) {
         let address = self.row.address;
@@ -297,13 +297,13 @@ impl<'a> Machine<'a> {
                     self.note(last, address);
                 }
             }
-            // The first row of a sequence, or one that goes back, which only damaged tables have.
+            // The first row of a sequence, or a row that goes back, which only occurs in damaged tables.
             _ => self.go_to(self.wanted.partition_point(|&wanted| wanted < address)),
         }
         self.last = Some(self.row);
     }
 
-    /// Notes the row of the wanted addresses before `end`.
+    /// Records the row of the wanted addresses before `end`.
     fn note(&mut self, row: Row, end: u64) {
         let mut next = self.next;
         while self.wanted.get(next).is_some_and(|&wanted| wanted < end) {
@@ -321,7 +321,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// What each special opcode adds (DWARF 5, 6.2.5.1).
+/// The advance of each special opcode (DWARF 5, 6.2.5.1).
 fn specials(line_base: i8, line_range: u8, opcode_base: u8) -> [Advance; 256] {
     let mut specials = [Advance::default(); 256];
     for (opcode, advance) in (opcode_base..=255).zip(&mut specials[usize::from(opcode_base)..]) {

@@ -1,4 +1,4 @@
-//! DWARF debug info: from addresses to functions, files, lines and inlined calls.
+//! DWARF debug info, which maps addresses to functions, files, lines and inlined calls.
 //!
 //! Addresses are grouped by unit, and only units with addresses are read. One pass over a unit's entries finds
 //! the functions and inlined calls around all its addresses. One run of its line program finds the lines.
@@ -48,22 +48,22 @@ pub(crate) struct Dwarf {
     supplementary: Option<DwarfFile>,
     split: SplitFiles,
     index: UnitIndex,
-    /// Where the module's code begins. What the debug info places before it has been discarded by the linker.
+    /// Where the module's code begins. Code that the debug info places before it was discarded by the linker.
     first_code: u64,
 }
 
-/// Buffers that a thread uses again for each unit.
+/// Buffers that a thread reuses for each unit.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     entries: Vec<u8>,
     lists: ListBuffers,
     lines: Vec<u8>,
-    /// What may be put into answers.
+    /// The memory that may be put into answers.
     pub(crate) allowance: Allowance,
 }
 
 impl Scratch {
-    /// Buffers of a thread that may put so much into answers.
+    /// Buffers of a thread with this allowance for answers.
     pub(crate) fn with(allowance: Allowance) -> Self {
         Self { allowance, ..Self::default() }
     }
@@ -89,7 +89,7 @@ impl Dwarf {
         self.main.units().iter().filter(|unit| !unit.is_type).map(|unit| unit.offset)
     }
 
-    /// Answers for `wanted`, sorted addresses of the unit at `offset`, in their order.
+    /// Answers for `wanted`, which are sorted addresses of the unit at `offset`, in their order.
     pub(crate) fn look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
         self.try_look_up(offset, wanted, scratch)
             .unwrap_or_else(|| vec![DebugAnswer::default(); wanted.len()])
@@ -132,7 +132,7 @@ impl Dwarf {
         self.split.reads_single_files()
     }
 
-    /// Whether the unit at `offset` names the source file that is looked for.
+    /// Whether the unit at `offset` names the source file for which `is_it` returns true.
     pub(crate) fn names_source(&self, offset: u64, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         let mut scratch = Vec::new();
         let Some(unit) = Unit::read(&self.main.sections, offset) else { return false };
@@ -140,8 +140,8 @@ impl Dwarf {
     }
 }
 
-/// The frames of one address, from inside to outside. Each is a scope's function. The innermost one has the
-/// place that the line table gives, and each other one the place of the call in it.
+/// The frames of one address, from inside to outside. Each frame is a scope's function. The innermost one has
+/// the place from the line table, and each other one the place of the call in it.
 fn chain<'a>(
     scopes: impl Iterator<Item = &'a Scope> + Clone,
     row: Option<Row>,
@@ -180,7 +180,7 @@ fn chain<'a>(
     found
 }
 
-/// Lines and columns count from 1; 0 says that there is none.
+/// Lines and columns count from 1. 0 means that there is none.
 fn number(value: u64) -> Option<u32> {
     u32::try_from(value).ok().filter(|&value| value != 0)
 }

@@ -1,4 +1,4 @@
-//! The names of functions: linkage names, or plain ones, which are qualified.
+//! The names of functions: linkage names, or qualified plain names.
 
 use super::function_name::FunctionName;
 use super::origins::{Found, Kind, Origins, Place};
@@ -46,8 +46,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The name of an entry, and whether only its unit was asked. Then the name is the same for all entries
-    /// that refer to it.
+    /// The name of an entry, and whether only its own unit was used. Then the name is the same for all
+    /// entries that refer to it.
     fn find(&mut self, entry: u64) -> (Option<FunctionName>, bool) {
         let Found { name, declaration, is_of_one, .. } =
             self.origins.follow((Place::Own, entry), Kind::Linkage);

@@ -1,43 +1,44 @@
-//! What the entries of a unit are in: the namespaces, types and functions that names are qualified with.
+//! The nesting of the entries of a unit: the namespaces, types and functions that qualify names.
 
 use super::die_walk::{Stop, Walk};
 use super::role::Qualifier;
 use super::unit::Unit;
 
-/// The most entries of a unit that are noted. Real units have some hundred thousand.
+/// The most entries of a unit that are recorded. Real units have some hundred thousand.
 const MAX_NODES: usize = 1 << 20;
 
-/// How deeply noted entries are in each other, which bounds the steps from one outwards. What is deeper counts as in the last
-/// of them. It is more than the depth at which names are no longer qualified.
+/// The greatest depth of recorded entries, which bounds the steps outwards. Deeper entries count as children
+/// of the last recorded one. It exceeds the depth at which names are no longer qualified.
 const MAX_OPEN: usize = 80;
 
-/// An entry that others are in.
+/// An entry that contains others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     /// Where it begins, as a distance from the unit's start.
     start: u32,
-    /// Where what is in it ends.
+    /// The end of its children.
     end: u32,
-    /// The number of the node around it.
+    /// The index of the node around it.
     parent: Option<u32>,
     qualifier: Qualifier,
 }
 
-/// What the entries of a unit are in, as far as they were read. Entries do not say it, so all before one are read.
+/// The nesting of the entries of a unit, as far as they were read. Entries do not state their parents, so all
+/// entries before one are read.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
     /// In the order of the entries.
     nodes: Vec<Node>,
     /// The nodes around the next entry, from outside to inside, each with its depth.
     open: Vec<(u32, usize)>,
-    /// Where the next entry begins; 0 before the first.
+    /// Where the next entry begins. 0 before the first entry.
     at: usize,
     depth: usize,
     is_at_end: bool,
 }
 
 impl Nesting {
-    /// Reads all entries of a unit. `has_room` says whether one more may be kept with these.
+    /// Reads all entries of a unit. `has_room` returns whether one more node may be kept with these.
     pub(crate) fn of(unit: &Unit, entries: &[u8], has_room: impl Fn(&[Node]) -> bool) -> Self {
         let mut nesting = Self::default();
         nesting.read_to(unit, entries, u64::MAX, has_room);
@@ -45,7 +46,7 @@ impl Nesting {
         nesting
     }
 
-    /// The innermost entry around the one at `distance` from the unit's start, which is read up to there.
+    /// The innermost entry around the one at `distance` from the unit's start. Reads the unit up to there.
     pub(crate) fn around_next(
         &mut self,
         unit: &Unit,
@@ -56,7 +57,7 @@ impl Nesting {
         self.around(distance)
     }
 
-    /// The innermost entry around the one at `distance` from the unit's start, as far as was read.
+    /// The innermost entry around the one at `distance` from the unit's start, as far as the unit was read.
     pub(crate) fn around(&self, distance: u64) -> Option<(u64, Qualifier)> {
         let distance = u32::try_from(distance).ok().filter(|&distance| (distance as usize) < self.at)?;
         let before = self.nodes.partition_point(|node| node.start < distance).checked_sub(1)?;
@@ -67,20 +68,20 @@ impl Nesting {
         Some((node.start.into(), node.qualifier))
     }
 
-    /// Reads on until the next entry is behind the one at `distance`.
+    /// Reads until the next entry is after the one at `distance`.
     fn read_to(&mut self, unit: &Unit, entries: &[u8], distance: u64, has_room: impl Fn(&[Node]) -> bool) {
         let at = if self.at == 0 { unit.header.root as usize } else { self.at };
         let abbreviations = &unit.abbreviations;
         let mut walk = Walk { entries, abbreviations, encoding: unit.header.encoding, at, depth: self.depth };
         while !self.is_at_end && self.at as u64 <= distance {
             let is_read = has_room(&self.nodes) && self.step(&mut walk).is_some();
-            // What cannot be read ends the unit; the entries that were passed stay.
+            // An unreadable entry ends the unit. The entries before it stay.
             self.is_at_end = !is_read || walk.depth == 0;
             (self.at, self.depth) = (walk.at, walk.depth);
         }
     }
 
-    /// Goes on to the next entry that others are in, or to the end of one.
+    /// Advances to the next entry that contains others, or to the end of one.
     fn step(&mut self, walk: &mut Walk<'_>) -> Option<()> {
         let floor = self.open.last().map_or(0, |&(_, depth)| depth);
         match walk.next_qualifier(floor)? {

@@ -10,10 +10,11 @@ use gimli::constants::{self, DwAt};
 use nyquist_object::Cursor;
 use std::sync::Arc;
 
-/// How many origins are followed: a concrete instance, its abstract one, its declaration, and some to spare.
+/// The most origins that are followed: a concrete instance, its abstract instance, its declaration, and some
+/// more.
 const MAX_HOPS: usize = 16;
 
-/// Which file's `.debug_info` an entry is in.
+/// The file whose `.debug_info` contains an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Own,
@@ -29,7 +30,7 @@ impl Place {
     }
 }
 
-/// What one entry says of its name.
+/// The attributes of one entry that concern its name.
 #[derive(Default)]
 struct Said {
     linkage: Option<StringRef>,
@@ -37,23 +38,23 @@ struct Said {
     origin: Option<Value>,
     file: Option<u64>,
     line: Option<u64>,
-    /// Whether it is an inlined call. What such a one is in says nothing of its name.
+    /// Whether it is an inlined call. The entries around a call do not qualify its name.
     is_call: bool,
 }
 
-/// What was found along the origins of an entry.
+/// The result of following the origins of an entry.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) name: Option<FunctionName>,
     /// The line that the name is declared at.
     pub(super) line: Option<u64>,
-    /// The last of the entries. What it is in is what the name is in.
+    /// The last of the entries. The entries around it qualify the name.
     pub(super) declaration: Option<(Place, u64)>,
-    /// Whether only one unit was asked.
+    /// Whether only one unit was used.
     pub(super) is_of_one: bool,
 }
 
-/// Which name of an entry that has both is taken.
+/// Which name is used of an entry that has both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Linkage,
@@ -64,13 +65,13 @@ impl Said {
     fn take(&mut self, name: DwAt, value: Value) {
         let string = if let Value::String(string) = value { Some(string) } else { None };
         match name {
-            // Before DWARF 4, the attribute of linkage names was a vendor's own.
+            // Before DWARF 4, the attribute of linkage names was a vendor extension.
             constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => self.linkage = string,
             constants::DW_AT_name => self.name = string,
             constants::DW_AT_decl_file => self.file = value.number(),
             constants::DW_AT_decl_line => self.line = value.number(),
             constants::DW_AT_abstract_origin => self.origin = Some(value),
-            // A namespace that is opened again may leave its name to where it was opened first.
+            // A reopened namespace may only have its name at its first entry.
             constants::DW_AT_specification | constants::DW_AT_extension => {
                 self.origin = self.origin.or(Some(value));
             }
@@ -92,7 +93,7 @@ impl<'a> Origins<'a> {
         Self { view, entries, scratch: Vec::new() }
     }
 
-    /// Follows the origins of an entry, up to where its name is known.
+    /// Follows the origins of an entry until its name is known.
     pub(super) fn follow(&mut self, entry: (Place, u64), kind: Kind) -> Found {
         let own = self.view.unit.header;
         let mut name: Option<FunctionName> = None;
@@ -119,13 +120,14 @@ impl<'a> Origins<'a> {
             }
             next = said.origin.and_then(|origin| target((place, unit), origin));
         }
-        // Before DWARF 5, 0 says that no file is known.
+        // Before DWARF 5, 0 means that no file is known.
         let file = file.filter(|&file| file > 0 || own.encoding.version >= 5);
         let name = name.map(|name| FunctionName { file, ..name });
         Found { name, line, declaration, is_of_one }
     }
 
-    /// Reads the entry at `offset` of a file: its unit's offset, what it says, and the name made of that.
+    /// Reads the entry at `offset` of a file. Returns its unit's offset, its attributes, and the name from
+    /// these.
     fn visit(&mut self, place: Place, offset: u64, kind: Kind) -> Option<(u64, Said, Option<FunctionName>)> {
         let own = self.view.unit.header;
         if place == Place::Own && (own.offset..own.end).contains(&offset) {
@@ -135,7 +137,7 @@ impl<'a> Origins<'a> {
         }
         let unit = self.unit_around(place, offset)?;
         let file = place.file(&self.view)?;
-        // Most entries are short; more is read of those that are not.
+        // Most entries are short. More bytes are only read for long ones.
         [128, 4 << 10, 256 << 10].into_iter().find_map(|want| {
             let entries = file.sections.info.head(offset, want, &mut self.scratch)?;
             let said = read_names(&unit, entries, 0)?;

@@ -1,9 +1,9 @@
-//! Where an entry says that its code is.
+//! The code ranges of an entry.
 
 use super::attribute::Value;
 use gimli::constants;
 
-/// How an entry says which code it covers.
+/// The attributes by which an entry states its code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pc {
     pub(crate) low: Option<Value>,
@@ -12,7 +12,7 @@ pub(crate) struct Pc {
 }
 
 impl Pc {
-    /// Takes note of an attribute.
+    /// Records an attribute.
     pub(crate) fn take(&mut self, name: constants::DwAt, value: Value) {
         match name {
             constants::DW_AT_low_pc => self.low = Some(value),

@@ -8,35 +8,35 @@ use super::unit::Unit;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// How deeply a name may be nested. One that is nested deeper is not qualified.
+/// The greatest nesting depth of a name. A name that is nested deeper is not qualified.
 const MAX_DEPTH: usize = 64;
 
-/// The longest text in front of a name. A name with a longer one is not qualified.
+/// The longest qualifier of a name. A name with a longer qualifier is not qualified.
 const MAX_LEN: usize = 16 << 10;
 
-/// An entry that others are in.
+/// An entry that contains others.
 type Around = (Place, u64, Qualifier);
 
-/// What such an entry says.
+/// The attributes of such an entry.
 #[derive(Clone, Debug)]
 struct Enclosing {
     name: Option<Arc<str>>,
     /// The line that it is declared at.
     line: Option<u64>,
-    /// What it is in itself; `None` where its name is complete.
+    /// The entry around it. `None` if its name is complete.
     around: Option<Around>,
 }
 
 /// Qualifies the names of functions of one unit.
 #[derive(Default)]
 pub(super) struct Qualifiers {
-    /// What the unit's entries are in, as far as that was asked.
+    /// The nesting of the unit's entries, as far as it was needed.
     nesting: Nesting,
     enclosing: FxHashMap<(Place, u64), Enclosing>,
 }
 
 impl Qualifiers {
-    /// A plain name with what it is declared in, as C++ and Rust write it.
+    /// A plain name with its qualifiers, as C++ and Rust write it.
     pub(super) fn qualified(
         &mut self,
         origins: &mut Origins<'_>,
@@ -47,7 +47,7 @@ impl Qualifiers {
             .map_or_else(|| name.clone(), |around| (around + name).into())
     }
 
-    /// What is in front of a name; `None` where nothing is around it, or too much.
+    /// The qualifier of a name. `None` if nothing is around it, or too much.
     fn qualifiers(
         &mut self,
         origins: &mut Origins<'_>,
@@ -68,12 +68,13 @@ impl Qualifiers {
         (!parts.is_empty()).then(|| parts.iter().rev().flat_map(|part| [part, "::"]).collect())
     }
 
-    /// What an entry that others are in says. Many functions ask it of the same ones.
+    /// The attributes of an entry that contains others. They are cached, because many functions need the same
+    /// entries.
     fn enclosing(&mut self, origins: &mut Origins<'_>, (place, entry, _): Around) -> Enclosing {
         if let Some(known) = self.enclosing.get(&(place, entry)) {
             return known.clone();
         }
-        // A linkage name has parameters, and may have what the function returns.
+        // A linkage name has parameters, and may have the return type, so the plain name is used.
         let Found { name, line, declaration, .. } = origins.follow((place, entry), Kind::Plain);
         let is_complete = name.as_ref().is_some_and(|name| name.is_complete);
         let around = declaration.filter(|_| !is_complete);
@@ -99,7 +100,7 @@ impl Qualifiers {
     }
 }
 
-/// What the entries of a unit that others refer to are in. It is kept with the file.
+/// The nesting of the entries of a unit that others refer to. It is kept with the file.
 fn nesting(file: &DwarfFile, unit: &Unit) -> Option<Arc<Nesting>> {
     let header = unit.header;
     if !unit.has_scopes() {
@@ -113,12 +114,13 @@ fn nesting(file: &DwarfFile, unit: &Unit) -> Option<Arc<Nesting>> {
     })
 }
 
-/// What stands for a name that is not there.
+/// The stand-in for a missing name.
 fn unnamed(qualifier: Qualifier, inner: &str, line: Option<u64>) -> String {
     let kind = match qualifier {
         Qualifier::Namespace => return "(anonymous namespace)".to_owned(),
         Qualifier::Function => "unnamed function",
-        // The number of a lambda in its linkage name is not known. The line tells lambdas of a function apart, too.
+        // The number of a lambda in its linkage name is not known. The line also distinguishes the lambdas of
+        // a function.
         Qualifier::Type if inner.starts_with("operator()") => "lambda",
         Qualifier::Type => "unnamed type",
     };

@@ -1,4 +1,4 @@
-//! Which code an entry covers: `.debug_ranges` and `.debug_rnglists`.
+//! The code ranges of entries: `.debug_ranges` and `.debug_rnglists`.
 
 use super::attribute::Value;
 use super::file::DwarfFile;
@@ -9,10 +9,11 @@ use gimli::constants;
 use nyquist_object::Cursor;
 use std::ops::{ControlFlow, Range};
 
-/// The most entries of range lists that one pass reads: more than any real unit has.
+/// The most entries of range lists that one pass reads, which is more than any real unit has.
 const MAX_RANGES: usize = 1 << 24;
 
-/// How much of the lists is read at once. Lists are nearly in the order of the entries that name them.
+/// The bytes of the lists that are read at once. Lists are nearly in the order of the entries that refer to
+/// them.
 const AHEAD: u64 = 16 << 10;
 
 /// A unit together with the files that its parts are in.
@@ -21,24 +22,24 @@ pub(crate) struct UnitView<'a> {
     /// The file that holds the unit's entries.
     pub(crate) file: &'a DwarfFile,
     pub(crate) unit: &'a Unit,
-    /// The file that holds its addresses: another one where the unit was split off.
+    /// The file that has its addresses, which is another file if the unit was split off.
     pub(crate) addresses: &'a DwarfFile,
     /// The supplementary file that dwz made.
     pub(crate) supplementary: Option<&'a DwarfFile>,
 }
 
-/// The reading of range lists in one pass over entries.
+/// Reads range lists in one pass over entries.
 #[derive(Debug)]
 pub(crate) struct RangeLists<'b> {
     /// How many entries of lists may still be read.
     left: usize,
-    /// What was read last of `.debug_ranges`.
+    /// The last window of `.debug_ranges`.
     ranges: Window<'b>,
-    /// The same of `.debug_rnglists`.
+    /// The same for `.debug_rnglists`.
     rnglists: Window<'b>,
 }
 
-/// Where lists are read to.
+/// The buffers for reading lists.
 #[derive(Debug, Default)]
 pub(crate) struct ListBuffers {
     ranges: Vec<u8>,
@@ -47,8 +48,8 @@ pub(crate) struct ListBuffers {
 
 impl<'b> RangeLists<'b> {
     /// Begins to read the lists of units of `file`, whose addresses are in the file `addresses`. Each list
-    /// belongs to one entry, or a few, and an entry of a list takes more than a byte. But hostile lists can be
-    /// long, and every entry can name them.
+    /// belongs to one entry, or a few, and an entry of a list takes more than a byte. But hostile lists can
+    /// be long, and every entry can refer to them.
     pub(crate) fn new(file: &DwarfFile, addresses: &DwarfFile, buffers: &'b mut ListBuffers) -> Self {
         let bytes = file.sections.rnglists.len().saturating_add(addresses.sections.ranges.len());
         Self {
@@ -59,7 +60,7 @@ impl<'b> RangeLists<'b> {
     }
 }
 
-/// The addresses that a list has given so far.
+/// The state of reading a list.
 struct List<'a, F> {
     view: &'a UnitView<'a>,
     base: u64,
@@ -74,8 +75,8 @@ impl UnitView<'_> {
         self.addresses.sections.address(&self.unit.bases, value)
     }
 
-    /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read
-    /// and `lists` allow it, and until `found` says `Break`.
+    /// Calls `found` with each range of code of the attributes of an entry, as far as they can be read and
+    /// `lists` allow it, until `found` returns `Break`.
     pub(crate) fn for_each_range(
         &self,
         pc: &Pc,
@@ -98,7 +99,7 @@ impl UnitView<'_> {
 }
 
 impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
-    /// Hands a range on; `None` when no more are wanted.
+    /// Passes a range to `found`. `None` if no more are wanted.
     fn push(&mut self, start: u64, end: u64) -> Option<()> {
         if start < end {
             return (self.found)(start..end).is_continue().then_some(());
@@ -128,8 +129,8 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
         }
     }
 
-    /// Where a list ends is known only when it has been read. It is read a window at a time, and an entry that
-    /// a window cuts is read again from the next one.
+    /// The end of a list is only known after it has been read. It is read in windows, and an entry at a
+    /// window's end is read again from the next window.
     fn read_in(
         &mut self,
         section: &Section,

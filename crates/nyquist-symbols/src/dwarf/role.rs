@@ -1,8 +1,9 @@
-//! What an entry is to the searches: for the functions around an address, and for what a name is qualified with.
+//! The role of an entry in the searches for the functions around an address, and for the qualifiers of a
+//! name.
 
 use gimli::constants::{self, DwTag};
 
-/// What an entry is to the search for the functions around an address.
+/// The role of an entry in the search for the functions around an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A function.
@@ -13,7 +14,7 @@ pub(crate) enum Role {
     Other,
 }
 
-/// An entry that the names of functions in it are qualified with.
+/// An entry that qualifies the names of the functions in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Qualifier {
     Namespace,

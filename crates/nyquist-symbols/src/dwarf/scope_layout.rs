@@ -1,5 +1,6 @@
-//! Where the attributes of a function or an inlined call are in its entry. Most compilers put them at the same
-//! place in each. Then the few that decide whether an address is inside are read without the others.
+//! The offsets of the attributes of a function or an inlined call in its entry. Most compilers put them at
+//! the same offsets in each entry. Then the few attributes that determine whether it contains an address are
+//! read without the others.
 
 use super::attribute::Value;
 use super::form::{Encoding, Specification, Step, step};
@@ -27,7 +28,7 @@ pub(crate) struct ScopeLayout {
     call_column: Option<Field>,
 }
 
-/// What an inlined call says beside the code that it covers.
+/// The attributes of an inlined call besides its code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallSite {
     pub(crate) origin: Option<Value>,
@@ -37,8 +38,8 @@ pub(crate) struct CallSite {
 }
 
 impl ScopeLayout {
-    /// The layout of entries with these attributes; `None` where one of those that matter is behind one whose size
-    /// differs, or far behind.
+    /// The layout of entries with these attributes. `None` if a needed attribute comes after one of variable
+    /// size, or is too far from the start.
     pub(crate) fn of(attributes: &[Specification], role: Role, encoding: Encoding) -> Option<Self> {
         let mut layout = Self::default();
         let mut distance = Some(0_usize);
@@ -54,7 +55,7 @@ impl ScopeLayout {
         Some(layout)
     }
 
-    /// The field for an attribute, if it matters to entries of that role.
+    /// The field for an attribute, if it is needed for entries with this role.
     fn field(&mut self, name: constants::DwAt, role: Role) -> Option<&mut Option<Field>> {
         Some(match name {
             constants::DW_AT_low_pc => &mut self.low_pc,
@@ -75,7 +76,7 @@ impl ScopeLayout {
         Pc { low: read(self.low_pc), high: read(self.high_pc), ranges: read(self.ranges) }
     }
 
-    /// The call that the entry with these attributes, the first at `cursor`, stands for.
+    /// The inlined call of the entry with these attributes, the first at `cursor`.
     pub(crate) fn call_site(&self, cursor: Cursor<'_>, of: &[Specification], encoding: Encoding) -> CallSite {
         let read = |field: Option<Field>| field?.read(cursor, of, encoding);
         CallSite {
@@ -95,7 +96,7 @@ impl Field {
 }
 
 impl CallSite {
-    /// Takes note of an attribute that was read in its turn.
+    /// Records an attribute that was read in order.
     pub(crate) fn take(&mut self, name: constants::DwAt, value: Value) {
         match name {
             constants::DW_AT_abstract_origin => self.origin = Some(value),

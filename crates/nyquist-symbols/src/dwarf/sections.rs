@@ -1,4 +1,4 @@
-//! The DWARF sections of one file, and the ways from one to another.
+//! The DWARF sections of one file, and the references between them.
 
 use super::abbreviations::Abbreviations;
 use super::attribute::{StringRef, Value};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where a split unit's parts of a package's sections begin; all 0 outside of packages.
+/// Where a split unit's parts of a package's sections begin. All are 0 outside of packages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Contributions {
     pub(crate) abbrev: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Contributions {
     pub(crate) rnglists: u64,
 }
 
-/// Where a unit's parts of other sections begin, and how they are written.
+/// Where a unit's parts of other sections begin, and their encoding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bases {
     pub(crate) encoding: Encoding,
@@ -31,16 +31,16 @@ pub(crate) struct Bases {
     pub(crate) rnglists: u64,
 }
 
-/// How often all bytes of `.debug_abbrev` may be read. Tables do not overlap, so once is enough, except for the
-/// rare table that units of different encodings share. Hostile units can each begin in the middle of another's
-/// table.
+/// How many times the size of `.debug_abbrev` may be read. Tables do not overlap, so once is enough, except
+/// for the rare table that units of different encodings share. Hostile units can each begin in the middle of
+/// another's table.
 const MAX_ABBREVIATION_READS: u64 = 8;
 
 /// The abbreviations that were compiled, and the number of bytes that were read for that.
 #[derive(Debug, Default)]
 struct AbbreviationCache {
     tables: FxHashMap<(u64, Encoding), Arc<Abbreviations>>,
-    /// Single abbreviations. Units that were linked before share a table, and it is long.
+    /// Single abbreviations, because units that were linked before share one long table.
     singles: FxHashMap<(u64, Encoding, u64), Arc<Abbreviations>>,
     read: u64,
 }
@@ -66,7 +66,8 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// The sections of a file with that `.debug_info`. The others are opened by their names without `.debug_`.
+    /// The sections of a file with this `.debug_info`. The others are opened by their names without
+    /// `.debug_`.
     pub(crate) fn new(
         little_endian: bool,
         is_split: bool,
@@ -118,7 +119,7 @@ impl Sections {
         };
         let (compiled, size) = self.compile_abbreviations(offset, encoding, None, read)?;
         let mut cache = self.abbreviation_cache();
-        // What another thread has compiled meanwhile was counted by it.
+        // If another thread has compiled it meanwhile, that thread has counted it.
         if let Some(known) = cache.tables.get(&(offset, encoding)) {
             return Some(known.clone());
         }
@@ -128,7 +129,7 @@ impl Sections {
         Some(compiled)
     }
 
-    /// The abbreviation of that code among those at `offset` of `.debug_abbrev`; others may be with it.
+    /// The abbreviation with this code at `offset` of `.debug_abbrev`. The result may contain others.
     pub(crate) fn abbreviation(
         &self,
         offset: u64,
@@ -155,9 +156,9 @@ impl Sections {
         self.abbreviations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The abbreviations at `offset`, or the one with the code `only`, and the number of bytes that were read; `None`
-    /// where too much has been `read`. Where the table ends is known only when it has been read, so the
-    /// window grows until it is in it.
+    /// The abbreviations at `offset`, or the one with the code `only`, and the number of bytes that were
+    /// read; `None` if too much has been `read`. The end of the table is only known after it has been read,
+    /// so the window grows until it contains the table.
     fn compile_abbreviations(
         &self,
         offset: u64,
@@ -228,7 +229,7 @@ impl Sections {
         indexed(&self.str_offsets, bases.str_offsets, index, bases.encoding.offset_size, self)
     }
 
-    /// The address that a value states; those given by index are in this file's `.debug_addr`.
+    /// The address that a value states. An index refers to this file's `.debug_addr`.
     pub(crate) fn address(&self, bases: &Bases, value: Value) -> Option<u64> {
         match value {
             Value::Address(address) => Some(address),
@@ -249,8 +250,8 @@ impl Sections {
         base.checked_add(indexed(&self.rnglists, base, index, size, self)?)
     }
 
-    /// Split units do not state where their offsets begin: after the header of DWARF 5 (7.26), at the very start
-    /// of the GNU extension to DWARF 4.
+    /// Split units do not state where their offsets begin. They begin after the header of DWARF 5 (7.26), or
+    /// at the start in the GNU extension to DWARF 4.
     pub(crate) fn default_str_offsets_base(&self, encoding: Encoding, parts: Contributions) -> u64 {
         let header = if encoding.version >= 5 { u64::from(encoding.offset_size) * 2 } else { 0 };
         if self.is_split { parts.str_offsets + header } else { 0 }
@@ -264,7 +265,7 @@ impl Sections {
 }
 
 fn shown(name: &[u8]) -> Arc<str> {
-    // Much faster than the check for what is to be replaced.
+    // This is much faster than the check with replacements.
     match str::from_utf8(name) {
         Ok(name) => readable(name).into(),
         Err(_) => readable(&String::from_utf8_lossy(name)).into(),

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Values by a position in a section. They are spread over several maps, so that threads seldom wait for each other.
+/// Values by a position in a section. They are distributed over several maps, so that threads seldom wait for
+/// each other.
 #[derive(Debug)]
 pub(crate) struct SharedMap<T>([Mutex<FxHashMap<u64, T>>; 16]);
 
@@ -18,7 +19,7 @@ impl<T: Clone> SharedMap<T> {
         self.lock(position).get(&position).cloned()
     }
 
-    /// Keeps a value, unless another thread was faster; what is kept.
+    /// Stores a value, unless another thread was faster. Returns the stored value.
     pub(crate) fn keep(&self, position: u64, value: T) -> T {
         self.lock(position).entry(position).or_insert(value).clone()
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// So many units of a program are looked for in a package to see whether it is the program's.
+/// The most units of a program that are looked for in a package to check whether the package belongs to it.
 const MAX_LOOKED_FOR: usize = 1 << 12;
 
 /// Where single `.dwo` files may be.
@@ -21,7 +21,7 @@ const MAX_LOOKED_FOR: usize = 1 << 12;
 pub(crate) struct SplitPlaces {
     /// Folders to search for the file names that skeleton units state.
     pub(crate) folders: Vec<PathBuf>,
-    /// Roots in which the paths that these state are looked for first.
+    /// Roots in which the paths of skeleton units are looked for first.
     pub(crate) roots: Vec<OpenRoot>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct SplitFiles {
 #[derive(Debug)]
 struct Package {
     file: Arc<DwarfFile>,
-    /// `.debug_cu_index`: from a unit's id to its parts of the other sections.
+    /// `.debug_cu_index`, which maps a unit's id to its parts of the other sections.
     index: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ impl SplitFiles {
         self.reads_single_files.load(Ordering::Relaxed)
     }
 
-    /// The unit that `skeleton`, of the file `main`, stands for. A unit with another id is not it.
+    /// The split unit of `skeleton`, which is in the file `main`. A unit with another id is not used.
     pub(crate) fn find(&self, main: &DwarfFile, skeleton: &Unit) -> Option<SplitUnit> {
         let name = skeleton.root_string(&main.sections, None, skeleton.dwo_name?)?;
         let id = skeleton.dwo_id?;
@@ -85,8 +85,8 @@ impl SplitFiles {
     }
 }
 
-/// Whether a package has any of the units that were split off from a program; `None` where it is no package. Of a program with very
-/// many units the first ones are looked for.
+/// Whether a package has any of the units that were split off from a program. `None` if it is no package. If
+/// a program has very many units, only the first ones are looked for.
 pub(crate) fn holds_units_of(package: &Elf<Source>, program: &Elf<Source>) -> Option<bool> {
     let package = Package::open(package)?;
     let Some(program) = DwarfFile::open(program, None) else { return Some(false) };
@@ -95,7 +95,7 @@ pub(crate) fn holds_units_of(package: &Elf<Source>, program: &Elf<Source>) -> Op
     Some(ids.take(MAX_LOOKED_FOR).any(|id| package.find(id).is_some()))
 }
 
-/// Opens a `.dwo` file when it holds the unit of that id.
+/// Opens a `.dwo` file if it contains the unit with this id.
 fn open_split(roots: &[OpenRoot], path: &Path, id: u64) -> Option<SplitUnit> {
     let source = Arc::new(FileSource::new(open_seen(roots, path).ok()?)) as Source;
     let file = Arc::new(DwarfFile::open_split(&Elf::open(source).ok()?)?);

@@ -1,4 +1,4 @@
-//! Unit headers, and what the root entry of a unit says.
+//! Unit headers, and the attributes of root entries.
 
 use super::abbreviations::Abbreviations;
 use super::attribute::{StringRef, Value};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 /// The longest header that any version has, in its 64-bit form.
 const MAX_HEADER: u64 = 40;
 
-/// The most bytes that an abbreviation's code takes.
+/// The most bytes of an abbreviation's code.
 const MAX_LEB: u64 = 10;
 
-/// How much is read where a unit begins.
+/// The bytes that are read at the start of a unit.
 const HEAD: u64 = 512;
 
-/// The same where all units are read in turn. Those without code are many, and shorter than that.
+/// The same if all units are read in order. Many units have no code, and are shorter than this.
 const HEADS: u64 = 8 << 10;
 
 /// The header of a unit in `.debug_info` (DWARF 5, 7.5.1).
@@ -36,17 +36,18 @@ pub(crate) struct UnitHeader {
     abbreviations: u64,
     /// Whether it is a type unit, which holds no code.
     pub(crate) is_type: bool,
-    /// The id that a skeleton unit and its split unit share, where the header holds it.
+    /// The id that a skeleton unit and its split unit share, if the header has it.
     dwo_id: Option<u64>,
 }
 
 impl UnitHeader {
-    /// What headers and root entries are read with.
+    /// The window for reading headers and root entries.
     pub(crate) fn window(buffer: &mut Vec<u8>) -> Window<'_> {
         Window::new(buffer, HEADS)
     }
 
-    /// Reads the header at `offset` of `.debug_info`. Of each unit no more is read than that: most are skipped.
+    /// Reads the header at `offset` of `.debug_info`. Nothing else of the unit is read, because most units
+    /// are skipped.
     pub(crate) fn read(sections: &Sections, offset: u64, heads: &mut Window<'_>) -> Option<Self> {
         let bytes = heads.read(&sections.info, offset, MAX_HEADER)?;
         let mut cursor = Cursor::new(bytes, 0, sections.little_endian);
@@ -99,16 +100,17 @@ pub(crate) struct Unit {
     /// Where its line program begins in `.debug_line`.
     pub(crate) lines: Option<u64>,
     pub(crate) bases: Bases,
-    /// What is added to a position in `.debug_rnglists`: where the unit's part of a package begins.
+    /// The start of the unit's part of a package's `.debug_rnglists`, which is added to positions.
     pub(crate) rnglists_start: u64,
-    /// What is added to a split unit's positions in `.debug_ranges` (`DW_AT_GNU_ranges_base` of its skeleton).
+    /// The base that is added to a split unit's positions in `.debug_ranges` (`DW_AT_GNU_ranges_base` of its
+    /// skeleton).
     pub(crate) ranges_base: u64,
     /// The file that the rest of the unit was split off to.
     pub(crate) dwo_name: Option<StringRef>,
     pub(crate) dwo_id: Option<u64>,
     /// The language that it was compiled from (`DW_LANG_*`).
     language: Option<DwLang>,
-    /// The bytes at the start of the unit; strings that are in the root entry point into it.
+    /// The bytes at the start of the unit. Inline strings of the root entry refer to it.
     head: Vec<u8>,
 }
 
@@ -118,7 +120,7 @@ impl Unit {
         Self::read_part(sections, offset, Contributions::default())
     }
 
-    /// As [`Unit::read`], of a unit whose parts of the other sections begin where `parts` says.
+    /// As [`Unit::read`], for a unit whose parts of the other sections begin at `parts`.
     pub(crate) fn read_part(sections: &Sections, offset: u64, parts: Contributions) -> Option<Self> {
         let mut buffer = Vec::new();
         let mut heads = Window::new(&mut buffer, HEAD);
@@ -136,8 +138,8 @@ impl Unit {
         Self::read_behind(sections, header, parts, &abbreviations, &mut Window::new(&mut buffer, 0))
     }
 
-    /// Reads the root entry of the unit with that header. Of its abbreviations it reads only what is needed for
-    /// that, so the result cannot read other entries.
+    /// Reads the root entry of the unit with this header. It only reads the abbreviation of that entry, so
+    /// the result cannot be used for other entries.
     pub(crate) fn root(sections: &Sections, header: UnitHeader, heads: &mut Window<'_>) -> Option<Self> {
         let head = heads.read(&sections.info, header.offset, header.root + MAX_LEB)?;
         let code = Cursor::new(head, header.root as usize, sections.little_endian).uleb()?;
@@ -232,8 +234,8 @@ impl Unit {
         }
     }
 
-    /// Whether names in it may need what is around them. C has no scopes of names, and in Go and Ada names are stated
-    /// whole.
+    /// Whether names in it may need qualifiers. C has no scopes of names, and Go and Ada state complete
+    /// names.
     pub(crate) fn has_scopes(&self) -> bool {
         !matches!(
             self.language,

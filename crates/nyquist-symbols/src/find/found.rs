@@ -1,4 +1,4 @@
-//! What was found of a module, and what was tried for it.
+//! The files that were found for a module, and the paths that were tried.
 
 use super::request::OpenFile;
 use crate::stated::StatedModule;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What was found of a module, and everything that was tried.
+/// The files that were found for a module, and all paths that were tried.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// The path under which it was mapped.
@@ -17,18 +17,18 @@ pub struct Found {
     pub binary: Option<OpenFile>,
     /// A separate file with its debug info.
     pub debug_file: Option<OpenFile>,
-    /// The supplementary file to which dwz moved what several debug files share.
+    /// The supplementary file to which dwz moved data that several debug files share.
     pub supplementary: Option<OpenFile>,
     /// The package (`.dwp`) of the units that were split off.
     pub package: Option<OpenFile>,
-    /// Folders in which files that were split off (`.dwo`), or left in object files, are looked for, beside where the
-    /// debug info says.
+    /// Folders to search for split files (`.dwo`) or object files, besides the places that the debug info
+    /// states.
     pub split_folders: Vec<PathBuf>,
     /// As in [`crate::ModuleRequest::roots`].
     pub roots: Vec<OpenRoot>,
-    /// Answers that came with the profile, for where no debug info was found.
+    /// Answers that came with the profile. They are used if no debug info was found.
     pub stated: Option<Arc<StatedModule>>,
-    /// Of universal Mach-O files, the id of the one among their files that is meant.
+    /// The id of the wanted file in a universal Mach-O file.
     pub slice: Option<DebugId>,
     /// Every path that was tried, in order.
     pub tried: Vec<Attempt>,
@@ -41,37 +41,37 @@ pub struct Attempt {
     pub wanted: Wanted,
     /// The path, or the address on a server.
     pub path: PathBuf,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What a path was tried for.
+/// The kind of file that a path was tried for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// The binary that was mapped.
     Binary,
     /// A separate debug file.
     DebugFile,
-    /// An object file with debug info that was not linked, or the archive of such.
+    /// An object file with debug info that was not linked, or an archive of such files.
     ObjectFile,
     /// The file that dwz moved shared debug info to.
     Supplementary,
-    /// The package of the units that were split off. Units in it are taken by their own ids.
+    /// The package of the units that were split off. Its units are identified by their own ids.
     Package,
     /// Answers that came with the profile.
     Answers,
 }
 
-/// What came of a path that was tried.
+/// The outcome of a path that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It has the right identity and is used.
     Used,
-    /// There is no such file, there or on the server.
+    /// The file does not exist, at this path or on the server.
     Missing,
     /// It cannot be read, for this reason.
     Unreadable(String),
-    /// It is another file: this is its identity.
+    /// It is another file, with this identity.
     OtherIdentity(String),
     /// Its checksum is not the one in the debug link.
     WrongChecksum,

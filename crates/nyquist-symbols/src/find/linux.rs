@@ -1,26 +1,29 @@
-//! Finding the files of a module of Linux: its binary, its debug file and that one's supplementary file.
+//! Finds the files of a module of Linux: its binary, its debug file, and the supplementary file of the
+//! latter.
 //!
 //! The order of the places:
 //!
 //! 1. the **binary**: the alternatives (such as `/proc/PID/root/PATH`), the recorded path, its name in the user's
 //!    folders, `CACHE/.build-id/xx/yyyy/elf` in perf's caches and in the user's folders (which may be an unpacked
 //!    `perf archive`), `ID-NAME` and the recorded path below simpleperf's caches;
-//! 2. the **debug file**, where the binary holds no debug info, by build id: `DEBUG/.build-id/xx/yyyy.debug` in
-//!    the debug folders (`/usr/lib/debug`), `CACHE/.build-id/xx/yyyy/debug` in perf's caches, then in each of the
-//!    user's folders `.build-id/xx/yyyy.debug`, `.build-id/xx/yyyy/debug`, `xx/yyyy.debug` and `NAME.debug`;
-//! 3. the debug file by its **debug link**: beside the binary, in `.debug` beside it, `DEBUG/FOLDER/LINK` in the
-//!    debug folders, in the user's folders. The link's checksum must be that of the file, and the build id, where
-//!    there is one, the same;
-//! 4. dwz's **supplementary file**: where the debug file says, in `DEBUG/.dwz`, in the user's folders, by its
-//!    build id in the places of 2;
-//! 5. the **package** of split units: `NAME.dwp` beside the recorded path, beside the binary and the debug file that were
-//!    found, in the user's folders. Units in it, and in single `.dwo` files, are compared by their own ids.
+//! 2. the **debug file**, if the binary has no debug info, by build id: `DEBUG/.build-id/xx/yyyy.debug` in
+//!    the debug folders (`/usr/lib/debug`), `CACHE/.build-id/xx/yyyy/debug` in perf's caches, then in each of
+//!    the user's folders `.build-id/xx/yyyy.debug`, `.build-id/xx/yyyy/debug`, `xx/yyyy.debug` and
+//!    `NAME.debug`;
+//! 3. the debug file by its **debug link**: beside the binary, in `.debug` beside it, `DEBUG/FOLDER/LINK` in
+//!    the debug folders, in the user's folders. The link's checksum must be that of the file, and the build
+//!    id, if there is one, must be the same;
+//! 4. dwz's **supplementary file**: at the path that the debug file states, in `DEBUG/.dwz`, in the user's
+//!    folders, by its build id in the places of 2;
+//! 5. the **package** of split units: `NAME.dwp` beside the recorded path, beside the binary and the debug
+//!    file that were found, in the user's folders. Units in it, and in single `.dwo` files, are identified by
+//!    their own ids.
 //!
-//! Files beside the recorded path, and the debug folders, are looked for in the root of the process first, if
-//! that is another one.
+//! Files beside the recorded path, and the debug folders, are first looked for in the root of the process, if
+//! it has another root.
 //!
-//! Where none of the places has the binary, the debug file or the supplementary file, a [`Fetch`](crate::Fetch) is asked for it by
-//! its build id, if the caller gave one.
+//! If none of these places has the binary, the debug file or the supplementary file, it is fetched by its
+//! build id with a [`Fetch`](crate::Fetch), if the caller provided one.
 
 use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source, seen_from, without_doubles};
 use crate::RemoteFile;
@@ -35,7 +38,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the files are that this process has open.
+/// The folder of this process's open files.
 const OPEN_FILES: &str = "/proc/self/fd";
 
 type OpenElf = Elf<Arc<FileSource>>;
@@ -59,8 +62,8 @@ impl Search<'_> {
         }
     }
 
-    /// The package of the units that were split off from `main`: beside the binary or the debug file, or in the user's folders, named
-    /// after either.
+    /// The package of the units that were split off from `main`. It is beside the binary or the debug file,
+    /// or in the user's folders, and is named after either.
     fn package(&mut self, main: &OpenElf) {
         let files = self.paths_of_files();
         let mut places = Vec::new();
@@ -88,7 +91,7 @@ impl Search<'_> {
         self.found.package = found.map(|(_, file)| file);
     }
 
-    /// Where the module and its debug file are, by paths that can have files beside them. A file that is only
+    /// The paths of the module and of its debug file that can have files beside them. A file that is only
     /// held open has no path.
     fn paths_of_files(&self) -> Vec<PathBuf> {
         let found = [&self.found.binary, &self.found.debug_file];
@@ -97,7 +100,7 @@ impl Search<'_> {
         without_doubles(files.filter(|path| !path.starts_with(OPEN_FILES)).collect())
     }
 
-    /// The binary: where it was mapped from, in the folders of the user, in perf's cache.
+    /// The binary: at the path from which it was mapped, in the user's folders, or in perf's cache.
     pub(crate) fn binary(&mut self) -> Option<OpenElf> {
         let recorded = &self.request.path;
         let mut paths = self.request.alternatives.clone();
@@ -119,8 +122,9 @@ impl Search<'_> {
         Some(elf)
     }
 
-    /// The debug file. First by build id: in the debug folders, in perf's cache and in the user's folders. Then
-    /// by the debug link: beside the binary, in `.debug` beside it, in the debug folders and in the user's.
+    /// The debug file. First by build id: in the debug folders, in perf's cache and in the user's folders.
+    /// Then by the debug link: beside the binary, in `.debug` beside it, in the debug folders and in the
+    /// user's folders.
     fn debug_file(&mut self, binary: Option<&OpenElf>) -> Option<OpenElf> {
         let id = self.build_id(binary);
         let by_id = id.as_ref().map(|id| self.places_by_id(id)).unwrap_or_default();
@@ -163,8 +167,8 @@ impl Search<'_> {
         places
     }
 
-    /// In the folders that simpleperf's scripts fill: by id, filled up with zeros to 20 bytes, and name; or, by older
-    /// scripts, by the path on the device.
+    /// The places in the folders that simpleperf's scripts fill. Files are named by the id, padded with zeros
+    /// to 20 bytes, and the name. Older scripts use the path on the device.
     fn places_in_simpleperf_caches(&self, id: &BuildId) -> Vec<PathBuf> {
         let recorded = &self.request.path;
         let below = recorded.strip_prefix("/").unwrap_or(recorded);
@@ -196,12 +200,13 @@ impl Search<'_> {
         self.paths.debug_dirs.iter().flat_map(seen).collect()
     }
 
-    /// The supplementary file that `elf` names: where it says, or by its build id in the debug folders.
+    /// The supplementary file of `elf`: at the stated path, or by its build id in the debug folders.
     fn supplementary(&mut self, elf: &OpenElf) {
         let Ok(Some(link)) = elf.debug_alt_link() else { return };
         let stated = Path::new(OsStr::from_bytes(&link.path));
         let holder = self.found.debug_file.as_ref().or(self.found.binary.as_ref());
-        // A debug file found through a symbolic link states a path relative to where it really is. One in another root has no path here.
+        // The path that a debug file states is relative to its real place, even if it was found through a
+        // symbolic link. A file in another root has no path here.
         let is_here = |path: &Path| !self.request.roots.iter().any(|root| path.starts_with(root.path()));
         let real = holder.and_then(|file| {
             let path = &file.path;
@@ -224,7 +229,7 @@ impl Search<'_> {
         self.found.supplementary = found.map(|(_, file)| file);
     }
 
-    /// Opens one path after the other until one is what is wanted; all are noted.
+    /// Opens one path after the other until one is the wanted file, and records all attempts.
     fn first(
         &mut self,
         wanted: Wanted,
@@ -245,7 +250,7 @@ impl Search<'_> {
         None
     }
 
-    /// Gets a file from elsewhere; what was tried is noted.
+    /// Fetches a file, and records the attempts.
     fn fetch(
         &mut self,
         wanted: Wanted,
@@ -262,7 +267,7 @@ impl Search<'_> {
         open(&fetched.path?).ok()
     }
 
-    /// The build id that is asked for, or, where none is, the one of the binary that was found.
+    /// The requested build id. If there is none, that of the binary that was found.
     fn build_id(&self, binary: Option<&OpenElf>) -> Option<BuildId> {
         match &self.request.id {
             Some(ModuleId::BuildId(id)) => Some(id.clone()),
@@ -271,12 +276,12 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a file has the identity that is asked for.
+    /// Whether a file has the requested identity.
     fn check_identity(&self, file: &OpenFile, elf: &OpenElf) -> Outcome {
         let build_id = elf.build_id();
         let is_same = match (&self.request.id, self.request.debug_id) {
             (Some(ModuleId::BuildId(id)), _) => build_id.as_ref() == Some(id),
-            // What is looked at here are ELF files, which have no such id.
+            // The files here are ELF files, which have no such id.
             (Some(ModuleId::MachUuid(_) | ModuleId::Pe(_)), _) => false,
             (Some(ModuleId::File(id)), _) => {
                 return match file_identity(file, elf) {
@@ -291,7 +296,7 @@ impl Search<'_> {
         if is_same { Outcome::Used } else { Outcome::OtherIdentity(id_text(build_id)) }
     }
 
-    /// Whether a file is the debug file of the module: by its build id, and where the module has none, by the
+    /// Whether a file is the debug file of the module: by its build id or, if the module has none, by the
     /// checksum in the debug link.
     fn check_debug_file(
         &self,
@@ -322,7 +327,7 @@ fn open_elf(path: &Path, source: Arc<FileSource>) -> Result<(OpenElf, OpenFile),
     Ok((elf, OpenFile { path: path.to_owned(), source }))
 }
 
-/// The checksum of a debug link goes over the whole file.
+/// Compares the checksum of a debug link, which covers the whole file.
 fn check_sum(file: &OpenFile, link: &DebugLink) -> Outcome {
     let mut buffer = vec![0; 1 << 20];
     let (mut crc, mut at, len) = (0, 0, file.source.len());
@@ -337,7 +342,7 @@ fn check_sum(file: &OpenFile, link: &DebugLink) -> Outcome {
     if crc == link.crc { Outcome::Used } else { Outcome::WrongChecksum }
 }
 
-/// The identity of a file that carries no id.
+/// The identity of a file without an id.
 fn file_identity(file: &OpenFile, elf: &OpenElf) -> Result<FileIdentity, ObjectError> {
     let text_hash = elf.text_hash()?;
     FileIdentity::of(file.source.file(), text_hash).map_err(|source| ObjectError::Read {
@@ -374,7 +379,7 @@ fn id_text(id: Option<BuildId>) -> String {
     id.map_or_else(|| "no build id".to_owned(), |id| format!("build id {id}"))
 }
 
-/// Where perf's cache keeps what it has of a build id: `.build-id/xx/yyyy`, a link to a folder.
+/// The folder of a build id in perf's cache: `.build-id/xx/yyyy`, a link to a folder.
 fn cached(id: &BuildId) -> PathBuf {
     let digits = id.to_string();
     let (first, rest) = digits.split_at(2);

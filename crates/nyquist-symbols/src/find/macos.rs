@@ -1,21 +1,21 @@
-//! Finding the files of a module of macOS: its image, and its debug info.
+//! Finds the files of a module of macOS: its image, and its debug info.
 //!
 //! The order of the places:
 //!
-//! 1. the **image**: the alternatives, the recorded path, and its name in each of the user's folders; of a universal file
-//!    the one of its files that has the UUID; then the **dyld shared cache**, in each of the user's folders and where the
-//!    system has it, of every architecture;
-//! 2. the **`.dSYM`** bundle, where the image holds no debug info: beside the image as `NAME.dSYM`, beside the bundles that
-//!    the image is in (`App.app.dSYM`, `Lib.framework.dSYM`), and in each of the user's folders as `NAME.dSYM`,
-//!    `App.app.dSYM` or `UUID.dSYM`; or a file without a bundle, as `dsymutil --flat` makes it: `NAME.dwarf`, or, in the
-//!    user's folders, `NAME`;
+//! 1. the **image**: the alternatives, the recorded path, and its name in each of the user's folders; in a
+//!    universal file, the file with the UUID; then the **dyld shared cache**, of every architecture, in each
+//!    of the user's folders and in the system's folders;
+//! 2. the **`.dSYM`** bundle, if the image has no debug info: beside the image as `NAME.dSYM`, beside the
+//!    bundles that the image is in (`App.app.dSYM`, `Lib.framework.dSYM`), and in each of the user's folders
+//!    as `NAME.dSYM`, `App.app.dSYM` or `UUID.dSYM`; or a file without a bundle, as from `dsymutil --flat`:
+//!    `NAME.dwarf`, or, in the user's folders, `NAME`;
 //! 3. a **Breakpad symbol file** in the user's folders: `NAME.sym`, `NAME/ID/NAME.sym`;
-//! 4. the **object files** that the image was linked from, or the archives of such: where they were, in each of the user's
-//!    folders by their path and by their name. They must not have been modified since.
+//! 4. the **object files** that the image was linked from, or archives of them: at their original path, and
+//!    in each of the user's folders by their path and by their name. They must not have been modified since.
 //!
-//! Where there is no `.dSYM`, a [`Fetch`](crate::Fetch) is asked for the Breakpad symbol file.
+//! If no `.dSYM` is found, the Breakpad symbol file is fetched with a [`Fetch`](crate::Fetch).
 //!
-//! The UUID must be the one of the recording, or, where that has none, of the image.
+//! The UUID must be that of the recording or, if it has none, that of the image.
 
 use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source, without_doubles};
 use crate::file_kind::FileKind;
@@ -29,10 +29,10 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// How the files begin: a Mach-O file of 64 bits, or a universal file.
+/// The first bytes of the files: a Mach-O file of 64 bits, or a universal file.
 const MAGIC: [[u8; 4]; 3] = [[0xcf, 0xfa, 0xed, 0xfe], [0xca, 0xfe, 0xba, 0xbe], [0xca, 0xfe, 0xba, 0xbf]];
 
-/// Where the system has its shared cache, and the names that it may have.
+/// The folders and names of the system's shared cache.
 const CACHE_FOLDERS: [&str; 3] = [
     "/System/Volumes/Preboot/Cryptexes/OS/System/Library/dyld",
     "/System/Cryptexes/OS/System/Library/dyld",
@@ -45,18 +45,18 @@ const CACHE_NAMES: [&str; 4] = [
     "dyld_shared_cache_x86_64",
 ];
 
-/// The most files of one bundle that are looked at.
+/// The most files of one bundle that are checked.
 const MAX_IN_BUNDLE: usize = 16;
 
 /// The most object files and archives whose search results are reported.
 const MAX_OBJECTS_TOLD: usize = 32;
 
 impl Search<'_> {
-    /// Whether the module is one of macOS: by its id, or how the files that may be it begin.
+    /// Whether the module is one of macOS: by its id, or by the first bytes of the files that may be it.
     pub(crate) fn is_of_macos(&self) -> bool {
         match &self.request.id {
             Some(ModuleId::MachUuid(_)) => true,
-            // Other tools write a UUID as they write a build id.
+            // Other tools write a UUID like a build id.
             Some(ModuleId::BuildId(id)) if id.as_bytes().len() == 16 => self.has_macos_file(),
             Some(_) => false,
             None => self.has_macos_file(),
@@ -69,7 +69,7 @@ impl Search<'_> {
         places.any(|path| begins_as_macho(&path)) || self.library_in_cache(|_, _| {}).is_some()
     }
 
-    /// The shared caches that are here.
+    /// The shared caches on this machine.
     fn shared_caches(&self) -> impl Iterator<Item = PathBuf> {
         let folders = self.paths.symbol_dirs.iter().map(PathBuf::as_path);
         let folders = folders.chain(CACHE_FOLDERS.iter().map(Path::new));
@@ -77,8 +77,8 @@ impl Search<'_> {
         caches.filter(|path| path.is_file())
     }
 
-    /// The shared cache that has the library: by its UUID or, where none is known, by its path. `tried` gets
-    /// what is wrong with others.
+    /// The shared cache that has the library: by its UUID or, if that is not known, by its path. `tried`
+    /// receives the errors of other caches.
     fn library_in_cache(&self, mut tried: impl FnMut(PathBuf, Outcome)) -> Option<(OpenFile, DebugId)> {
         let wanted = self.wanted_macos_id();
         let own = self.request.path.to_string_lossy();
@@ -104,7 +104,7 @@ impl Search<'_> {
         })
     }
 
-    /// Takes the image out of the shared cache.
+    /// Extracts the image from the shared cache.
     fn image_of_cache(&mut self) -> Option<Image> {
         let mut others = Vec::new();
         let (file, id) = self.library_in_cache(|path, outcome| others.push((path, outcome))).unzip();
@@ -122,7 +122,7 @@ impl Search<'_> {
         Some(image)
     }
 
-    /// The id that is asked for.
+    /// The requested id.
     fn wanted_macos_id(&self) -> Option<DebugId> {
         match &self.request.id {
             Some(ModuleId::BuildId(id)) => Some(DebugId::new(id.as_bytes().try_into().ok()?, 0)),
@@ -181,7 +181,7 @@ impl Search<'_> {
         let mut names = Vec::new();
         let mut bundles = Vec::new();
         for path in binary.into_iter().chain(self.places_of_process()) {
-            // `App.app/Contents/MacOS/App` is in a bundle that has its debug info beside it, too.
+            // The debug info of `App.app/Contents/MacOS/App` may also be beside its bundle.
             let is_bundle = |folder: &&Path| folder.extension().is_some();
             let outer = path.ancestors().skip(1).filter(is_bundle);
             for path in std::iter::once(path.as_path()).chain(outer) {
@@ -223,7 +223,7 @@ impl Search<'_> {
 
     /// Opens one path after the other until one is the debug file.
     fn macos_debug_file(&mut self, places: Vec<PathBuf>, id: DebugId) -> bool {
-        // The image itself may be among them.
+        // The image itself may be among these places.
         let binary = self.found.binary.as_ref().map(|file| file.path.clone());
         for path in places.into_iter().filter(|path| Some(path) != binary.as_ref()) {
             let opened = open_debug_file(&path, id);
@@ -249,7 +249,7 @@ impl Search<'_> {
         self.found.debug_file.is_some()
     }
 
-    /// Says of the first object files whether they are still there. They are opened when they are asked for.
+    /// Records for the first object files whether they still exist. They are opened when they are needed.
     fn object_files(&mut self, binary: Option<&Image>) {
         let folders = self.paths.symbol_dirs.clone();
         let Some(map) = binary.and_then(DebugMap::read) else { return };
@@ -267,7 +267,7 @@ impl Search<'_> {
         self.found.split_folders = folders;
     }
 
-    /// Notes what came of a path.
+    /// Records the outcome of a path.
     fn note<T>(&mut self, wanted: Wanted, path: PathBuf, opened: Result<T, Outcome>) -> Option<T> {
         let (outcome, opened) = match opened {
             Ok(opened) => (Outcome::Used, Some(opened)),
@@ -278,7 +278,7 @@ impl Search<'_> {
     }
 }
 
-/// Opens a Mach-O file, of a universal one the file that is wanted.
+/// Opens a Mach-O file, or the wanted file of a universal one.
 fn open_image(path: &Path, wanted: Option<DebugId>) -> Result<(Image, OpenFile), Outcome> {
     let source = open_source(path)?;
     let opened =
@@ -306,14 +306,14 @@ fn open_debug_file(path: &Path, id: DebugId) -> Result<OpenFile, Outcome> {
     Ok(file)
 }
 
-/// The files in a bundle: the one that is named as the bundle is, then the others.
+/// The files in a bundle: first the one with the name of the bundle, then the others.
 fn files_of(bundle: &Path) -> Vec<PathBuf> {
     let folder = bundle.join("Contents/Resources/DWARF");
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries.take(MAX_IN_BUNDLE).map(|entry| entry.path()).collect();
     let own = bundle.file_stem().map(OsStr::to_owned).unwrap_or_default();
     found.sort_by_key(|path| (path.file_name() != Some(&own), path.clone()));
-    // A missing bundle is reported by the file that it would have.
+    // A missing bundle is reported as its expected file.
     if found.is_empty() { vec![folder.join(own)] } else { found }
 }
 

@@ -1,7 +1,7 @@
-//! Finding a module's binary and its debug files.
+//! Finds a module's binary and its debug files.
 //!
-//! A file is used only if its identity is the one that was recorded. The first such file ends the search.
-//! `linux.rs`, `windows.rs` and `macos.rs` say where the files of their system may be, and in which order they
+//! A file is only used if its identity is the recorded one. The first such file ends the search. `linux.rs`,
+//! `windows.rs` and `macos.rs` document where the files of their system may be, and in which order the places
 //! are tried.
 
 mod found;
@@ -24,14 +24,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where to look beside the places that are always looked at.
+/// Where to look besides the standard places.
 #[derive(Clone, Debug)]
 pub struct SearchPaths {
     /// Folders given by the user: searched for the binary's name and for debug files.
     pub symbol_dirs: Vec<PathBuf>,
-    /// Folders laid out as `/usr/lib/debug` is.
+    /// Folders with the layout of `/usr/lib/debug`.
     pub debug_dirs: Vec<PathBuf>,
-    /// Folders laid out as perf's build id cache (`~/.debug`) is.
+    /// Folders with the layout of perf's build id cache (`~/.debug`).
     pub build_id_caches: Vec<PathBuf>,
     /// Folders that simpleperf's scripts have filled (`binary_cache`).
     pub simpleperf_caches: Vec<PathBuf>,
@@ -49,7 +49,7 @@ impl Default for SearchPaths {
     }
 }
 
-/// Finds the files of modules, and opens what it has found.
+/// Finds the files of modules, and opens them.
 #[derive(Clone, Debug, Default)]
 pub struct Finder {
     paths: SearchPaths,
@@ -65,13 +65,13 @@ impl Finder {
         Self { paths, ..Self::default() }
     }
 
-    /// Gives the modules that it opens a cache: they take the answers that are in it, and put in those that are not.
+    /// Sets the cache of opened modules. They use its answers, and store new ones in it.
     #[must_use]
     pub fn with_cache(self, cache: Arc<AnswerCache>) -> Self {
         Self { cache: Some(cache), ..self }
     }
 
-    /// The cache, if it was given one.
+    /// The cache, if one was set.
     pub fn cache(&self) -> Option<&AnswerCache> {
         self.cache.as_deref()
     }
@@ -82,18 +82,18 @@ impl Finder {
         Self { kernel: files.map(Arc::new), ..self }
     }
 
-    /// The files of the running kernel, where they were opened before.
+    /// The files of the running kernel, if they were opened before.
     pub(crate) fn kernel_files(&self) -> Option<Arc<KernelFiles>> {
         self.kernel.clone()
     }
 
-    /// Gives the modules that it opens the answers that came with a profile: they are taken where no debug info is found.
+    /// Sets the answers that came with a profile. Opened modules use them if no debug info is found.
     #[must_use]
     pub fn with_stated_answers(self, stated: Option<StatedAnswers>) -> Self {
         Self { stated: stated.map(Arc::new), ..self }
     }
 
-    /// Asks `fetch` for the files that are not found otherwise.
+    /// Fetches files that are not found otherwise with `fetch`.
     #[must_use]
     pub fn with_fetch(self, fetch: Arc<dyn Fetch>) -> Self {
         Self { fetch: Some(fetch), ..self }
@@ -104,14 +104,14 @@ impl Finder {
         self.fetch.is_some()
     }
 
-    /// Asks no server any more for files that are not found.
+    /// Disables fetching of files from servers.
     #[must_use]
     pub(crate) fn offline(self) -> Self {
         Self { fetch: None, ..self }
     }
 
-    /// Gets a source file that the debug info of the file with this build id names, from elsewhere. It cannot
-    /// be checked whether it is the right one.
+    /// Fetches a source file that the debug info of the file with this build id names. It cannot be checked
+    /// whether it is the right one.
     pub fn fetch_source(&self, build_id: &BuildId, path: &str) -> Fetched {
         let check = |path: &Path| match nyquist_system::open_regular(path) {
             Ok(_) => Outcome::Used,
@@ -121,12 +121,12 @@ impl Finder {
         self.fetch.as_ref().map(|fetch| fetch.fetch(&source, &check)).unwrap_or_default()
     }
 
-    /// Opens what was found, as [`ModuleSymbols::open`] does, with the answers that are kept of it.
+    /// Opens the files that were found, as [`ModuleSymbols::open`] does, with their cached answers.
     pub fn open(&self, found: &Found) -> Result<ModuleSymbols, SymbolsError> {
         ModuleSymbols::open_with(found, self.cache.as_ref())
     }
 
-    /// Finds the binary, its debug file and that one's supplementary file.
+    /// Finds the binary, its debug file, and the supplementary file of the latter.
     pub fn find(&self, request: &ModuleRequest) -> Found {
         let mut search = self.search(request);
         if search.is_of_windows() {
@@ -140,7 +140,7 @@ impl Finder {
         Found { stated, ..search.found }
     }
 
-    /// Looks for a module's binary alone, the one that was mapped.
+    /// Only looks for a module's binary, which is the file that was mapped.
     pub fn find_binary(&self, request: &ModuleRequest) -> Option<OpenFile> {
         let mut search = self.search(request);
         if search.is_of_windows() {
@@ -170,7 +170,7 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Opens a file, unless it is the one that is held open.
+    /// Opens a file, unless it is already held open.
     fn source(&self, path: &Path) -> Result<Arc<FileSource>, Outcome> {
         match self.request.held.as_ref().filter(|held| held.path == path) {
             Some(held) => Ok(Arc::clone(&held.source)),
@@ -179,7 +179,7 @@ impl Search<'_> {
     }
 }
 
-/// The places without those that were there before.
+/// The places without duplicates.
 pub(crate) fn without_doubles(places: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     places.into_iter().filter(|place| seen.insert(place.clone())).collect()

@@ -1,4 +1,4 @@
-//! Opening files safely: only regular ones, and those in other roots as a process of that root sees them.
+//! Opens files safely: only regular ones, and those in other roots as a process of that root sees them.
 
 use super::found::Outcome;
 use nyquist_object::FileSource;

@@ -1,33 +1,34 @@
-//! What is asked: a module, and the file that is held open of it.
+//! The request to find a module, and its open file.
 
 use nyquist_object::{DebugId, FileSource, ModuleId};
 use nyquist_system::OpenRoot;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a recording knows of a module.
+/// The description of a module in a recording.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleRequest {
     /// The path under which it was mapped.
     pub path: PathBuf,
     /// Its identity.
     pub id: Option<ModuleId>,
-    /// The id that is left of the identity in a saved profile. Only looked at where `id` is `None`.
+    /// The id that a saved profile has of the identity. It is only used if `id` is `None`.
     pub debug_id: Option<DebugId>,
-    /// The name of its debug info, as a saved profile has it: of a module of Windows the PDB's. Empty where it is not
-    /// known.
+    /// The name of its debug info in a saved profile. For a module of Windows it is that of the PDB. Empty if
+    /// it is not known.
     pub debug_name: String,
-    /// Other paths under which the same file may be had, such as `/proc/PID/root/PATH` of a process in a mount
-    /// namespace of its own. They are tried before `path`.
+    /// Other paths at which the same file may be available, such as `/proc/PID/root/PATH` of a process in its
+    /// own mount namespace. They are tried before `path`.
     pub alternatives: Vec<PathBuf>,
-    /// The file itself, where it is held open, by one of these paths: it is not opened again, which may not be permitted any more.
+    /// The file itself, if it is held open, with one of these paths. It is not opened again, because that may
+    /// not be permitted any more.
     pub held: Option<OpenFile>,
     /// The root folders of the processes that have it mapped, if they differ from this process's. Files that
-    /// are named by a path, such as those beside the module, are looked for there first.
+    /// are named by a path, such as those beside the module, are first looked for there.
     pub roots: Vec<OpenRoot>,
 }
 
-/// An open file of the right identity. Holding it keeps its bytes reachable when the path is replaced.
+/// An open file of the right identity. Its bytes stay readable when the file at the path is replaced.
 #[derive(Clone, Debug)]
 pub struct OpenFile {
     /// Where it was found.

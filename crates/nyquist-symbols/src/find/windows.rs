@@ -1,4 +1,4 @@
-//! Finding the files of a module of Windows: its image, and a PDB or a Breakpad symbol file.
+//! Finds the files of a module of Windows: its image, and a PDB or a Breakpad symbol file.
 //!
 //! The order of the places:
 //!
@@ -8,9 +8,9 @@
 //!    symbol store has it;
 //! 3. a **Breakpad symbol file** in the same folders: `NAME.sym`, `PDB/ID/NAME.sym`.
 //!
-//! Where none of the places has the image, or neither has debug info, a [`Fetch`](crate::Fetch) is asked for it.
+//! If none of these places has the image, or debug info, it is fetched with a [`Fetch`](crate::Fetch).
 //!
-//! The GUID and the age must be those that the image, or the recording, names.
+//! The GUID and the age must be those in the image or in the recording.
 
 use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
 use crate::RemoteFile;
@@ -21,11 +21,11 @@ use nyquist_object::{DebugId, ModuleId, Pe, PeCodeId};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// How the names of images and PDBs end.
+/// The suffixes of the names of images and PDBs.
 const SUFFIXES: [&str; 8] = [".exe", ".dll", ".sys", ".pdb", ".ocx", ".drv", ".cpl", ".efi"];
 
 impl Search<'_> {
-    /// Whether the module is one of Windows: by its ids, its name, or how the file begins.
+    /// Whether the module is one of Windows: by its ids, its name, or the first bytes of the file.
     pub(crate) fn is_of_windows(&self) -> bool {
         match self.request.id {
             Some(ModuleId::Pe(_)) => true,
@@ -115,7 +115,7 @@ impl Search<'_> {
         }
     }
 
-    /// The name of the PDB, and where it or a symbol file may be.
+    /// The name of the PDB, and the possible places of it or of a symbol file.
     fn debug_places(&self, image: Option<&Pe<Source>>, id: DebugId) -> (String, Vec<PathBuf>) {
         let recorded = image.and_then(|pe| pe.code_view().ok()?);
         let recorded =
@@ -145,7 +145,7 @@ impl Search<'_> {
         (name, places)
     }
 
-    /// The PDB's name: as the recording or the image has it, or made of the module's.
+    /// The PDB's name: from the recording or the image, or derived from the module's name.
     fn debug_name(&self, recorded: &str) -> String {
         let stated = [self.request.debug_name.as_str(), recorded].map(layouts::file_name);
         if let Some(name) = stated.into_iter().find(|name| !name.is_empty()) {
@@ -157,7 +157,7 @@ impl Search<'_> {
         format!("{stem}.pdb")
     }
 
-    /// Opens one path after the other until one is what is wanted; all are noted.
+    /// Opens one path after the other until one is the wanted file, and records all attempts.
     fn first_of_windows(
         &mut self,
         wanted: Wanted,
@@ -179,7 +179,7 @@ impl Search<'_> {
         None
     }
 
-    /// Gets a file from elsewhere; what was tried is noted.
+    /// Fetches a file, and records the attempts.
     fn fetch_of_windows(
         &mut self,
         wanted: Wanted,

@@ -1,12 +1,12 @@
-//! The list of functions, and what is recorded of each.
+//! The list of functions, and the record of each.
 
 use super::memory::Memory;
 use crate::section::Section;
 use nyquist_object::Cursor;
 use nyquist_object::go::{Header, More, Record, Version};
 
-/// Which of a function's tables says the inlined call of each address, and which of its additional data lists these
-/// calls (`runtime/funcdata.h`), since Go 1.16.
+/// The index of the table that maps each address to its inlined call, and of the additional data that lists
+/// these calls (`runtime/funcdata.h`), since Go 1.16.
 const PCDATA_INLINED: u64 = 2;
 const FUNCDATA_INLINED: u64 = 3;
 
@@ -19,24 +19,24 @@ pub(super) struct Function {
     record: u64,
 }
 
-/// What is recorded of a function.
+/// The record of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Described {
     pub(super) record: Record,
     pub(super) inlined: Option<Inlined>,
 }
 
-/// Which calls were inlined into a function.
+/// The calls that were inlined into a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Inlined {
-    /// Where the table is that says the call's number for each address.
+    /// The place of the table that maps each address to the call's number.
     pub(super) numbers: u32,
-    /// Where the calls are in memory.
+    /// The address of the calls in memory.
     pub(super) calls: u64,
 }
 
-/// The functions by address, none over another, as far as there is code. `address` is where the tables are in memory,
-/// `text` where the code begins.
+/// The functions by address, without overlaps, as far as the file has code. `address` is the address of the
+/// tables in memory, and `text` that of the code.
 pub(super) fn functions(
     table: &Section,
     header: &Header,
@@ -52,7 +52,7 @@ pub(super) fn functions(
     for two in starts.windows(2) {
         let &[(start, record), (next, _)] = two else { continue };
         let Some(record) = record else { continue };
-        // The tables' word alone is not enough to spend time on the length of a function.
+        // A function's length in the tables is not trusted, because its cost could be unbounded.
         if let Some(code) = memory.code().find(|code| code.contains(&start)) {
             functions.push(Function { start, end: next.min(code.end), record });
         }
@@ -69,7 +69,8 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Where each function begins, and its record; the last one without a record is where the code ends.
+    /// The start of each function, and its record. The last entry, which has no record, is the end of the
+    /// code.
     fn read(&self) -> Option<Vec<(u64, Option<u64>)>> {
         let header = self.header;
         let end = header.list.checked_add(header.list_size()?)?;
@@ -83,8 +84,8 @@ impl List<'_> {
         Some(starts)
     }
 
-    /// Where a function begins, given what is in the list; before Go 1.18 that is a pointer, which may be filled only
-    /// when the program is loaded.
+    /// Where a function begins, given its value in the list. Before Go 1.18 that is a pointer, which may only
+    /// be filled when the program is loaded.
     fn start(&self, stated: u64, position: u64) -> Option<u64> {
         if self.header.version >= Version::Eighteen {
             return self.text.checked_add(stated);
@@ -94,7 +95,7 @@ impl List<'_> {
 }
 
 impl Described {
-    /// Reads what is recorded of a function. `function_data` is what the positions of additional data count from.
+    /// Reads the record of a function. `function_data` is the base of the positions of additional data.
     pub(super) fn read(
         function: &Function,
         table: &Section,
@@ -103,15 +104,15 @@ impl Described {
         (address, function_data): (u64, Option<u64>),
     ) -> Option<Self> {
         let record = Record::parse(&table.window(function.record, Record::MAX_SIZE)?, header)?;
-        // What is additional before Go 1.16 is numbered differently by each version, and the file does not say
-        // which it is.
+        // Before Go 1.16, each version numbers the additional data differently, and the file does not state
+        // its version.
         let additional = Additional { table, header, memory, address, function_data };
         let inlined = record.more.and_then(|more| additional.inlined(function.record, more));
         Some(Self { record, inlined })
     }
 }
 
-/// What follows a record: positions of further tables, then of additional data.
+/// The data after a record: positions of further tables, then of additional data.
 struct Additional<'a> {
     table: &'a Section,
     header: &'a Header,
@@ -133,11 +134,11 @@ impl Additional<'_> {
         (numbers != 0).then_some(Inlined { numbers, calls })
     }
 
-    /// Where the calls are, which the additional data at `data` says.
+    /// The address of the calls, from the additional data at `data`.
     fn calls(&self, data: u64) -> Option<u64> {
         if self.header.version >= Version::Eighteen {
             let position = self.number(data.checked_add(FUNCDATA_INLINED * 4)?)?;
-            // All ones say that there are none.
+            // All bits set mean that there are none.
             return self.function_data?.checked_add(position.into()).filter(|_| position != u32::MAX);
         }
         let pointer = u64::from(self.header.pointer_size);

@@ -1,21 +1,22 @@
-//! Finding Go's function tables in a file, by the name of their section. If a file has no sections, or its
-//! linker has merged them, they are found by how the tables begin.
+//! Finds Go's function tables in a file, by the name of their section. If a file has no sections, or its
+//! linker has merged them, the tables are found by their first bytes.
 
 use super::memory::for_each_chunk;
 use crate::section::{Section, Source};
 use nyquist_object::go::{Header, Version};
 use nyquist_object::{ByteSource, Elf};
 
-/// The tables' own section; in position-independent programs, whose pointers are filled when they are loaded, the second.
+/// The tables' own section. The second name is that in position-independent programs, whose pointers are
+/// filled when they are loaded.
 const NAMED: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
 
-/// The sections that the linkers of C merge them into.
+/// The sections into which C linkers merge them.
 const MERGED: [&str; 2] = [".data.rel.ro", ".rodata"];
 
-/// The sections that show that a file is of Go.
+/// The sections that indicate a Go file.
 const MARKS: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
 
-/// Whether a file is of Go, by the names of its sections.
+/// Whether a file is a Go file, by the names of its sections.
 pub(crate) fn is_go<S: ByteSource>(elf: &Elf<S>) -> bool {
     NAMED.iter().chain(&MARKS).any(|name| elf.section(name).is_some())
 }
@@ -31,7 +32,7 @@ pub(crate) fn has_tables<S: ByteSource>(elf: &Elf<S>) -> bool {
     has_bytes(&NAMED) || is_go(elf) && has_bytes(&MERGED)
 }
 
-/// The tables: their bytes, and as many behind them as there are in one piece.
+/// The tables: their bytes, and the contiguous bytes after them.
 #[derive(Debug)]
 pub(super) struct Located {
     pub(super) table: Section,
@@ -39,7 +40,7 @@ pub(super) struct Located {
     pub(super) header: Header,
 }
 
-/// A piece of the file: where it is in memory and in the file, and its size.
+/// A piece of the file: its address in memory, its offset in the file, and its size.
 #[derive(Clone, Copy)]
 struct Piece {
     address: u64,
@@ -63,7 +64,7 @@ fn sections(elf: &Elf<Source>, names: &[&str]) -> Vec<Piece> {
     piece.collect()
 }
 
-/// The pieces that may hold the tables somewhere.
+/// The pieces that may contain the tables.
 fn suspects(elf: &Elf<Source>) -> Vec<Piece> {
     if MARKS.iter().any(|name| elf.section(name).is_some()) {
         return sections(elf, &MERGED);
@@ -82,7 +83,7 @@ fn suspects(elf: &Elf<Source>) -> Vec<Piece> {
 }
 
 impl Piece {
-    /// The tables that begin `at` bytes behind the piece's start.
+    /// The tables that begin `at` bytes after the piece's start.
     fn tables_at(self, elf: &Elf<Source>, at: u64) -> Option<Located> {
         let address = self.address.checked_add(at)?;
         let table = Section::at(elf.source(), self.offset.checked_add(at)?, self.size.checked_sub(at)?);

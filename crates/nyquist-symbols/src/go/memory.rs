@@ -1,4 +1,4 @@
-//! A program's memory as its file has it: what is at an address, pointers that only relocations fill included.
+//! A program's memory according to its file, including pointers that only relocations fill.
 
 use crate::section::{Section, Source};
 use nyquist_object::elf::{Architecture, Segment};
@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// The kind of relocation that puts an address of the program itself into a word (psABI of x86-64, "Relocation"; ELF for
-/// the Arm 64-bit Architecture, "Dynamic relocations").
+/// The kind of relocation that writes an address of the program itself into a word (psABI of x86-64,
+/// "Relocation"; ELF for the Arm 64-bit Architecture, "Dynamic relocations").
 const R_X86_64_RELATIVE: u32 = 8;
 const R_AARCH64_RELATIVE: u32 = 1027;
 
@@ -19,11 +19,11 @@ pub(super) struct Memory {
     parts: Vec<Part>,
     pointer_size: u8,
     little_endian: bool,
-    /// The relocations, and the kind that counts.
+    /// The relocations, and the kind that is used.
     relocations: Section,
     relative: Option<u32>,
-    /// The words that are filled when the program is loaded. The linker of Go itself also writes them into the file; others
-    /// do not.
+    /// The words that are filled when the program is loaded. Go's own linker also writes them into the file,
+    /// but others do not.
     filled: OnceLock<FxHashMap<u64, u64>>,
 }
 
@@ -60,7 +60,7 @@ impl Memory {
         self.cursor(&bytes).sized(self.pointer_size)
     }
 
-    /// The bytes at an address: `want` of them, or fewer at the end of what is loaded in one piece.
+    /// The bytes at an address: `want` of them, or fewer at the end of a loaded piece.
     pub(super) fn window(&self, address: u64, want: u64) -> Option<Cow<'_, [u8]>> {
         let part = self.parts.iter().find(|part| part.range().contains(&address))?;
         part.bytes.window(address - part.address, want)
@@ -70,13 +70,13 @@ impl Memory {
         Cursor::new(bytes, 0, self.little_endian)
     }
 
-    /// Where code is.
+    /// The ranges of code.
     pub(super) fn code(&self) -> impl Iterator<Item = Range<u64>> {
         self.parts.iter().filter(|part| part.is_code).map(Part::range)
     }
 
-    /// Every address where there is a pointer to `target`. Those that relocations make come first, then those
-    /// from the last part to the first, because data comes last.
+    /// All addresses with a pointer to `target`. Pointers from relocations come first, and then those in the
+    /// parts, from the last to the first, because data comes last.
     pub(super) fn pointers_to(&self, target: u64) -> impl Iterator<Item = u64> {
         let filled = self.filled().iter().filter(move |(_, value)| **value == target);
         let parts = self.parts.iter().rev().filter(|part| !part.is_code);
@@ -123,7 +123,8 @@ impl Part {
     }
 }
 
-/// Reads through bytes a piece at a time, each a multiple of eight but for the last; nothing is kept.
+/// Reads bytes one piece at a time, and keeps nothing. The size of all pieces but the last is a multiple of
+/// eight.
 pub(super) fn for_each_chunk(bytes: &Section, mut take: impl FnMut(u64, &[u8])) {
     const CHUNK: u64 = 1 << 20;
     let (mut at, mut scratch) = (0, Vec::new());

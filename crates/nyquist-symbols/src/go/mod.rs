@@ -1,5 +1,5 @@
-//! Go's own function tables (`.gopclntab`), which every Go program has for its runtime, stripped or not: from
-//! addresses to functions, files, lines and inlined calls.
+//! Go's own function tables (`.gopclntab`), which every Go program has for its runtime, even if it is
+//! stripped. They map addresses to functions, files, lines and inlined calls.
 //!
 //! The tables themselves are read by [`nyquist_object::go`]. Inlined calls are known since Go 1.16.
 
@@ -24,7 +24,7 @@ use pc_values::PcValues;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 
-/// The deepest nesting of inlined calls that is followed; the compiler stops long before.
+/// The deepest nesting of inlined calls that is followed. The compiler's own limit is much lower.
 const MAX_DEPTH: usize = 256;
 
 /// The function tables of one program.
@@ -38,7 +38,7 @@ pub(crate) struct GoTables {
     layout: OnceLock<Layout>,
 }
 
-/// What is read when an address is first asked for.
+/// The data that is read when an address is first looked up.
 #[derive(Debug)]
 struct Layout {
     functions: Vec<Function>,
@@ -46,7 +46,7 @@ struct Layout {
 }
 
 impl GoTables {
-    /// Finds the tables of a program; `None` where there are none.
+    /// Finds the tables of a program. `None` if it has none.
     pub(crate) fn open(elf: &Elf<Source>) -> Option<Self> {
         let Located { table, address, header } = locate(elf)?;
         Some(Self { table, address, header, memory: Memory::of(elf), layout: OnceLock::new() })
@@ -56,7 +56,8 @@ impl GoTables {
         self.layout.get_or_init(|| {
             let Self { table, header, memory, address, .. } = self;
             let data = ModuleData::find(memory, *address, header);
-            // Where other linkers than Go's own leave it to be filled at start, and since Go 1.26, the header is silent.
+            // The header does not have it since Go 1.26, and with other linkers than Go's own, which leave it
+            // to be filled at start.
             let stated = Some(header.text).filter(|&text| text != 0);
             let text = stated.or(data.map(|data| data.text)).unwrap_or(0);
             Layout {
@@ -66,7 +67,7 @@ impl GoTables {
         })
     }
 
-    /// The number of the function that an address is in.
+    /// The index of the function that contains an address.
     pub(crate) fn unit_of(&self, address: u64) -> Option<u64> {
         let functions = &self.layout().functions;
         let after = functions.partition_point(|function| function.start <= address);
@@ -74,7 +75,7 @@ impl GoTables {
         functions.get(number).filter(|function| address < function.end).map(|_| number as u64)
     }
 
-    /// Answers for `wanted`, addresses of the function of that number.
+    /// Answers for `wanted`, which are addresses of the function with this index.
     pub(crate) fn look_up(&self, number: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
         match self.body(number) {
             Some(mut body) => wanted.iter().map(|&address| allowance.admitted(body.find(address))).collect(),
@@ -99,7 +100,7 @@ impl GoTables {
         })
     }
 
-    /// The bytes in which these names are.
+    /// The bytes that contain these names.
     pub(crate) fn strings(&self) -> Section {
         self.table.unread()
     }
@@ -147,7 +148,7 @@ impl GoTables {
         let position = if header.version == Version::Two {
             number(header.files, index.into()).filter(|_| index != 0).map(u64::from)
         } else {
-            // All ones are a file that is not named anywhere.
+            // All bits set mean a file that is not named anywhere.
             let position = number(header.units, u64::from(unit) + u64::from(index));
             let position = position.filter(|&position| position != u32::MAX);
             position.and_then(|position| header.files.checked_add(position.into()))
@@ -156,8 +157,8 @@ impl GoTables {
         (!path.is_empty()).then(|| String::from_utf8_lossy(&path).into())
     }
 
-    /// A call that was inlined: the name of the function, and where in the function around it the call is, as the
-    /// distance of an instruction of that place (`inlinedCall`).
+    /// An inlined call: the name of the function, and the place of the call in the function around it, as the
+    /// offset of an instruction there (`inlinedCall`).
     fn call(&self, calls: u64, number: u32) -> Option<(Option<Arc<str>>, u64)> {
         let (size, name_at) = if self.header.version >= Version::Twenty { (16, 4) } else { (20, 12) };
         let bytes = self.memory.window(calls.checked_add(u64::from(number) * size)?, size)?;
@@ -168,7 +169,7 @@ impl GoTables {
     }
 }
 
-/// One function, its tables read.
+/// One function and its tables.
 struct Body<'a> {
     tables: &'a GoTables,
     function: Function,
@@ -195,7 +196,7 @@ impl Body<'_> {
         DebugAnswer { frames, is_complete: true, function: Some(function) }
     }
 
-    /// The call that the instruction at a distance was inlined by.
+    /// The inlined call of the instruction at an offset.
     fn call(&self, at: u64) -> Option<(Option<Arc<str>>, u64)> {
         let (inlined, numbers) = self.inlined.as_ref()?;
         self.tables.call(inlined.calls, numbers.at(at)?)

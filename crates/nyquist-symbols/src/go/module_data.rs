@@ -1,19 +1,19 @@
-//! What Go's runtime knows of the program as a whole (`moduledata`). In a stripped file no symbol leads to it,
-//! so it is found by its pointers to the function tables.
+//! The runtime's data about the program as a whole (`moduledata`). A stripped file has no symbol for it, so
+//! it is found by its pointers to the function tables.
 
 use super::memory::Memory;
 use nyquist_object::go::{Header, Version};
 
-/// The parts of the module data that are of use here.
+/// The parts of the module data that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ModuleData {
     /// Where the code begins.
     pub(super) text: u64,
-    /// What the positions of functions' additional data count from; before Go 1.18 they are pointers.
+    /// The base of the positions of functions' additional data. Before Go 1.18 the positions are pointers.
     pub(super) function_data: Option<u64>,
 }
 
-/// Places within the module data, in words (`runtime/symtab.go`, `moduledata`).
+/// Offsets in the module data, in words (`runtime/symtab.go`, `moduledata`).
 const TEXT: u64 = 22;
 const FUNCTION_DATA_1_18: u64 = 38;
 const FUNCTION_DATA_1_20: u64 = 40;
@@ -27,7 +27,7 @@ impl ModuleData {
         memory.pointers_to(address).find_map(|at| Self::read(memory, at, address, header))
     }
 
-    /// Reads the data at `at`, if it is that: it begins with pointers to the tables' parts.
+    /// Reads the data at `at`, if it is module data, which begins with pointers to the tables' parts.
     fn read(memory: &Memory, at: u64, address: u64, header: &Header) -> Option<Self> {
         let word = |number: u64| memory.word(at.checked_add(number * u64::from(header.pointer_size))?);
         let parts =

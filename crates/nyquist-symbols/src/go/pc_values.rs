@@ -1,17 +1,17 @@
-//! Tables of values by address: which file, line or inlined call each instruction of a function is of.
+//! Tables of values by address: the file, line or inlined call of each instruction of a function.
 
 use crate::section::Section;
 use nyquist_object::go::Values;
 
-/// The values of one function: up to which distance from its start each reaches.
+/// The values of one function, each with the offset in the function at which it ends.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PcValues(Vec<(u64, i32)>);
 
 impl PcValues {
-    /// Reads the table at `offset`, as far as a function of `size` bytes needs it. What is damaged ends it.
+    /// Reads the table at `offset`, as far as a function of `size` bytes needs it. It ends at damaged data.
     pub(super) fn read(table: &Section, offset: u64, quantum: u8, size: u64) -> Self {
         let rest = table.len().saturating_sub(offset);
-        // Where it ends is known only when it has been read.
+        // The end of the table is only known after it has been read.
         let mut want = 1 << 10;
         loop {
             let Some(bytes) = table.window(offset, want) else { return Self::default() };
@@ -29,18 +29,18 @@ impl PcValues {
         }
     }
 
-    /// Where the last value ends to hold.
+    /// The end of the last value.
     fn end(&self) -> u64 {
         self.0.last().map_or(0, |&(end, _)| end)
     }
 
-    /// The value at a distance from the function's start; `None` where there is none, or it is negative.
+    /// The value at an offset in the function. `None` if there is none, or if it is negative.
     pub(super) fn at(&self, distance: u64) -> Option<u32> {
         let index = self.0.partition_point(|&(end, _)| end <= distance);
         self.0.get(index).and_then(|&(_, value)| u32::try_from(value).ok())
     }
 
-    /// All values that are there, also more than once.
+    /// All values, which may contain duplicates.
     pub(super) fn all(&self) -> impl Iterator<Item = u32> {
         self.0.iter().filter_map(|&(_, value)| u32::try_from(value).ok())
     }

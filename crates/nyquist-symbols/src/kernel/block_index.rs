@@ -1,22 +1,22 @@
-//! The index of the blocks of a file of kept functions.
+//! The index of the blocks of a file of cached functions.
 
 use crate::cache::block_file::CHECKSUM_LEN;
 use nyquist_object::Cursor;
 use std::ops::Range;
 
-/// How many functions all blocks but the last have.
+/// The number of functions in all blocks but the last.
 pub(super) const PER_BLOCK: usize = 128;
 
-/// The bytes of one block in the index.
+/// The size of a block's entry in the index.
 const ENTRY_LEN: usize = 10;
 
-/// The bytes of one function in a block, except for its name.
+/// The size of a function in a block, without its name.
 pub(super) const FUNCTION_LEN: usize = 8;
 
-/// The longest block that there can be.
+/// The largest possible block.
 const MAX_BLOCK: usize = CHECKSUM_LEN + PER_BLOCK * (FUNCTION_LEN + u16::MAX as usize);
 
-/// What a file's head says of its blocks.
+/// The description of the blocks in a file's head.
 pub(crate) struct Index<'a> {
     pub(super) entries: &'a [[u8; ENTRY_LEN]],
     pub(super) functions: usize,
@@ -25,7 +25,8 @@ pub(crate) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// The index of so many functions, whose blocks fill that part of a file. `None` where they do not.
+    /// The index of `functions` functions, whose blocks must fill the range `blocks` of a file. `None` if
+    /// they do not.
     pub(crate) fn new(bytes: &'a [u8], functions: usize, blocks: Range<u64>) -> Option<Self> {
         let (entries, rest) = bytes.as_chunks::<ENTRY_LEN>();
         let mut end = blocks.start;
@@ -42,7 +43,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Where the first function of a block is and its module's number, and the block's length.
+/// The place of a block's first function, its module's number, and the block's length.
 pub(super) fn entry_parts(entry: &[u8; ENTRY_LEN]) -> Option<(u32, u16, usize)> {
     let mut cursor = Cursor::new(entry, 0, true);
     let (offset, module, len) = (cursor.u32()?, cursor.u16()?, cursor.u32()? as usize);

@@ -1,4 +1,5 @@
-//! The blocks of a file of kept functions: each is read, and its checksum looked at, when one of its functions is first asked for.
+//! The blocks of a file of cached functions. A block is read, and its checksum is checked, when one of its
+//! functions is first needed.
 
 use super::block_index::{FUNCTION_LEN, Index, PER_BLOCK, entry_parts};
 use super::function_table::{Around, Function, FunctionTable};
@@ -7,7 +8,7 @@ use nyquist_object::Cursor;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// A function whose place is from the start of its module.
+/// A function whose place is relative to the start of its module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed<'a> {
     pub(crate) offset: u32,
@@ -15,10 +16,10 @@ pub(crate) struct Placed<'a> {
     pub(crate) name: &'a [u8],
 }
 
-/// The functions of a file, of which those are read that were asked for.
+/// The functions of a file, which are read when they are needed.
 pub(crate) struct KeptFunctions {
     file: FileBlocks,
-    /// Where each module begins in memory.
+    /// The start of each module in memory.
     bases: Vec<u64>,
     /// By address.
     blocks: Vec<Block>,
@@ -26,17 +27,17 @@ pub(crate) struct KeptFunctions {
 
 /// A block, as the index describes it.
 struct Block {
-    /// Where its first function begins in memory, and the number of that one's module.
+    /// Where its first function begins in memory, and the number of that function's module.
     first: (u64, u16),
-    /// Where it is in the file, and its length.
+    /// Its offset in the file, and its length.
     place: (u64, usize),
     functions: usize,
-    /// What is in it, once that has been asked for; `None` where it is damaged.
+    /// Its contents, after they were first needed. `None` if it is damaged.
     table: OnceLock<Option<Box<FunctionTable>>>,
 }
 
 impl KeptFunctions {
-    /// Takes the blocks of an index. `None` where they do not follow each other.
+    /// Opens the blocks of an index. `None` if they are not in order.
     pub(crate) fn open(file: FileBlocks, index: &Index<'_>, bases: Vec<u64>) -> Option<Self> {
         let (mut at, mut unseen) = (index.start, index.functions);
         let mut blocks = Vec::with_capacity(index.entries.len());
@@ -52,7 +53,7 @@ impl KeptFunctions {
         is_right.then_some(Self { file, bases, blocks })
     }
 
-    /// The function at or before an address; `None` before the first, and where its block is damaged.
+    /// The function at or before an address. `None` before the first function, and if the block is damaged.
     pub(crate) fn around(&self, address: u64) -> Option<Around<'_>> {
         let after = self.blocks.partition_point(|block| block.first.0 <= address);
         let around = self.table(after.checked_sub(1)?)?.around(address)?;
@@ -95,7 +96,7 @@ impl fmt::Debug for KeptFunctions {
     }
 }
 
-/// What a block has behind its checksum; `None` where a name is too long. Adds the block to the index.
+/// The contents of a block after its checksum. `None` if a name is too long. Adds the block to the index.
 pub(crate) fn contents(functions: &[Placed<'_>], index: &mut Vec<u8>) -> Option<Vec<u8>> {
     let mut contents = Vec::new();
     for function in functions {

@@ -15,34 +15,35 @@ use std::io::{self, BufReader};
 use std::ops::Range;
 use std::path::Path;
 
-/// How many parts of memory are looked at: kernels list some dozens.
+/// The most parts of memory that are read. Kernels list some dozens.
 const MOST_PARTS: u16 = 4096;
 
-/// The instructions of the running kernel. Nothing but its code is read: not its data, and not that of its modules.
+/// The instructions of the running kernel. Only its code is read, and neither its data nor the code of its
+/// modules.
 #[derive(Debug)]
 pub struct KernelCode {
     symbols: KernelSymbols,
     memory: Memory,
-    /// Its code, from `_stext`, which relative addresses count from, to `_etext`.
+    /// Its code, from `_stext`, which is the base of relative addresses, to `_etext`.
     text: Range<Avma>,
 }
 
 /// Why there is no code of the kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelCodeError {
-    /// The one that runs has another build id.
+    /// The running kernel has another build id.
     #[error("another kernel runs now")]
     OtherKernel,
-    /// It was built without it, or `/proc` is another's.
+    /// The kernel was built without it, or `/proc` is not that of the kernel.
     #[error("this kernel does not show its code (/proc/kcore)")]
     NotThere,
-    /// It takes `CAP_SYS_RAWIO`, and a kernel that is not locked down.
+    /// Reading needs `CAP_SYS_RAWIO`, and a kernel that is not locked down.
     #[error("only root may read the kernel's code (/proc/kcore)")]
     NotPermitted,
     /// It could not be read.
     #[error("the kernel's code cannot be read (/proc/kcore)")]
     Read(#[source] io::Error),
-    /// Where its functions are is hidden.
+    /// The addresses of its functions are hidden.
     #[error(transparent)]
     Symbols(#[from] KernelError),
     /// No function begins there.
@@ -57,12 +58,12 @@ impl KernelCode {
     /// Opens the code of the running kernel, if this is its build id. Reads all of its symbols (30 ms).
     ///
     /// # Errors
-    /// Where another kernel runs, or this process may not read its memory.
+    /// Another kernel runs, or this process may not read its memory.
     pub fn open(id: Option<&ModuleId>) -> Result<Self, KernelCodeError> {
         Self::open_below(Path::new("/"), id)
     }
 
-    /// `root` is the folder that `proc` and `sys` are in.
+    /// `root` is the folder that contains `proc` and `sys`.
     fn open_below(root: &Path, id: Option<&ModuleId>) -> Result<Self, KernelCodeError> {
         let notes = fs::read(root.join("sys/kernel/notes")).unwrap_or_default();
         let running = build_id_in_notes(&notes, cfg!(target_endian = "little")).map(ModuleId::BuildId);
@@ -78,11 +79,11 @@ impl KernelCode {
         Ok(Self { symbols, memory, text })
     }
 
-    /// The instructions of the function that begins at `start`, relative to the kernel's first code: `size` bytes, and on to the
-    /// function's end when asked.
+    /// The instructions of the function that begins at `start`, relative to the kernel's first code: `size`
+    /// bytes, or up to the function's end if this is requested.
     ///
     /// # Errors
-    /// Where no function begins there, or it cannot be read.
+    /// No function begins there, or it cannot be read.
     pub fn disassemble(
         &self,
         start: RelativeAddress,
@@ -91,7 +92,7 @@ impl KernelCode {
     ) -> Result<Disassembly, KernelCodeError> {
         let no_function = || KernelCodeError::NoFunction(start);
         let address = Avma(self.text.start.0.checked_add(start.0.into()).ok_or_else(no_function)?);
-        // What is between functions is not given away.
+        // Bytes between functions are not disclosed.
         let symbol = self.symbols.lookup(address).symbol.filter(|symbol| symbol.address == start);
         let rest = symbol.filter(|_| self.text.contains(&address)).and_then(|symbol| symbol.size);
         let rest = rest.ok_or_else(no_function)?;
@@ -104,7 +105,7 @@ impl KernelCode {
         Ok(disassemble(Architecture::X86_64, &code, start, Svma(address.0), name)?)
     }
 
-    /// A function that is called, by its name, or a place within one, as `name+0x10`.
+    /// The name of a called function, or of a place within one, such as `name+0x10`.
     fn name(&self, target: Avma) -> Option<String> {
         let symbol = self.symbols.lookup(target).symbol?;
         let start = self.symbols.module_of(target)?.range.start;
@@ -126,14 +127,14 @@ fn text(kallsyms: impl io::BufRead) -> Option<Range<Avma>> {
     (start < end).then_some(start..end)
 }
 
-/// The kernel's memory, as an ELF core file shows it.
+/// The kernel's memory, as in an ELF core file.
 #[derive(Debug)]
 struct Memory {
     core: File,
     parts: Vec<Part>,
 }
 
-/// A stretch of memory, and where in the file it is.
+/// A range of memory, and its offset in the file.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     address: u64,
@@ -211,7 +212,7 @@ ffffffff81000020 t behind
 ";
     const ID: [u8; 4] = [1, 2, 3, 4];
 
-    /// A machine whose kernel has this code from its first address on.
+    /// A machine whose kernel has the given code at its first address.
     struct Machine(PathBuf);
 
     impl Machine {
@@ -244,7 +245,7 @@ ffffffff81000020 t behind
         BuildId::new(bytes).map(ModuleId::BuildId)
     }
 
-    /// A core file of these bytes of memory, behind a part that is none of memory.
+    /// A core file with these bytes of memory, after a part that is not memory.
     fn core(address: u64, bytes: &[u8]) -> Vec<u8> {
         let mut file = vec![0; 64 + 2 * 56];
         file[..5].copy_from_slice(b"\x7fELF\x02");
@@ -259,7 +260,7 @@ ffffffff81000020 t behind
         [file, bytes.to_vec()].concat()
     }
 
-    /// `first` calls `second`, and is filled up with `nop`; `second` returns.
+    /// `first` calls `second`, and is padded with `nop`; `second` returns.
     fn code() -> Vec<u8> {
         let mut code = vec![0x90; 0x40];
         code[..5].copy_from_slice(&[0xe8, 0x0b, 0, 0, 0]);
@@ -276,7 +277,7 @@ ffffffff81000020 t behind
         assert_eq!((texts, first.size), (vec!["call second"], 5));
         let whole = kernel.disassemble(RelativeAddress(0), 0, true).unwrap();
         assert_eq!((whole.size, whole.instructions.len()), (16, 12));
-        // No more than the function, however much is asked for.
+        // No more than the function is returned, however much is requested.
         assert_eq!(kernel.disassemble(RelativeAddress(0x10), u32::MAX, false).unwrap().size, 16);
     }
 
@@ -284,7 +285,7 @@ ffffffff81000020 t behind
     fn nothing_but_functions_is_read() {
         let machine = Machine::new("nothing-else", &code());
         let kernel = machine.open().unwrap();
-        // The middle of a function, places behind the code, and an address beyond everything.
+        // The middle of a function, places after the code, and an address beyond everything.
         for start in [1, 0x20, 0x30, u32::MAX] {
             let refused = kernel.disassemble(RelativeAddress(start), 1, true);
             assert!(matches!(refused, Err(KernelCodeError::NoFunction(_))), "{start:#x}: {refused:?}");

@@ -1,6 +1,6 @@
-//! The kernel's files that show more to privileged readers, opened before this process gives up its privileges.
-//! The kernel decides at opening what they show (`kernel/kallsyms.c`, `kernel/module/procfs.c`,
-//! `kernel/module/sysfs.c`).
+//! The kernel's files that show more to privileged readers. They are opened before this process drops its
+//! privileges, because the kernel decides at opening what they show (`kernel/kallsyms.c`,
+//! `kernel/module/procfs.c`, `kernel/module/sysfs.c`).
 
 use super::lines::{for_each_line, parse_module};
 use super::section_places::{Sections, sections};
@@ -14,14 +14,14 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct KernelFiles {
     kallsyms: File,
-    /// `None` of a kernel without modules.
+    /// `None` for a kernel without modules.
     modules: Option<File>,
     /// By the names of the modules.
     sections: FxHashMap<String, Sections>,
 }
 
 impl KernelFiles {
-    /// Opens them; `None` where there are none.
+    /// Opens the files. `None` if they do not exist.
     pub fn open() -> Option<Self> {
         Self::open_below(Path::new("/"))
     }
@@ -37,7 +37,7 @@ impl KernelFiles {
         let read = for_each_line(files.modules().as_slice(), |line| {
             let name = parse_module(line).map(|(name, _)| name).filter(|name| !name.contains('/'));
             all.extend(name.map(|name| {
-                // It is asked only where code is.
+                // Only the sections with code are needed.
                 let sections = sections(&root.join("sys/module").join(&name).join("sections"), "text");
                 (name, sections)
             }));
@@ -46,26 +46,26 @@ impl KernelFiles {
         Some(Self { sections: all, ..files })
     }
 
-    /// All symbols, as they are now.
+    /// All current symbols.
     pub(super) fn kallsyms(&self) -> impl Read {
         FromStart::of(&self.kallsyms)
     }
 
-    /// The list of modules, as it is now.
+    /// The current list of modules.
     pub(super) fn modules(&self) -> Vec<u8> {
         let mut modules = Vec::new();
-        // A list that cannot be read to its end is as good as one that ends there.
+        // A list that cannot be read to its end is treated as one that ends there.
         let _ = self.modules.as_ref().map(|file| FromStart::of(file).read_to_end(&mut modules));
         modules
     }
 
-    /// Where the code of a module was.
+    /// The sections with the code of a module.
     pub(super) fn sections(&self, module: &str) -> Option<&Sections> {
         self.sections.get(module)
     }
 }
 
-/// Reads a file without changing where others are in it.
+/// Reads a file without changing its shared position.
 struct FromStart<'a> {
     file: &'a File,
     at: u64,

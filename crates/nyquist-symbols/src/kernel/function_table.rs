@@ -1,6 +1,6 @@
 //! Functions by address, in memory.
 
-/// Functions by address, no two at one.
+/// Functions by address, at most one for each address.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionTable {
     pub(crate) functions: Vec<Function>,
@@ -11,7 +11,7 @@ pub(crate) struct FunctionTable {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Function {
     pub(crate) start: u64,
-    /// Where its name begins in all names, and its length.
+    /// The offset of its name in `names`, and its length.
     pub(crate) name: (u32, u16),
     /// Its module's number.
     pub(crate) module: u16,
@@ -24,7 +24,7 @@ pub(crate) struct Around<'a> {
     pub(crate) name: &'a [u8],
     /// Its module's number.
     pub(crate) module: u16,
-    /// Where the next function begins, and its module's number.
+    /// The start of the next function, and its module's number.
     pub(crate) next: Option<(u64, u16)>,
 }
 
@@ -43,7 +43,7 @@ impl FunctionTable {
 }
 
 impl Around<'_> {
-    /// Whether functions of one module are on both sides, so that nothing else can be there.
+    /// Whether functions of the same module are on both sides, so that no other module can be between them.
     pub(crate) fn is_inside_module(&self) -> bool {
         self.next.is_some_and(|(_, module)| module == self.module)
     }

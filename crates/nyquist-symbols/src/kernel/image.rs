@@ -1,4 +1,5 @@
-//! The kernel's image on the disk (`vmlinux`) with its debug info, and how far from its addresses the kernel was loaded.
+//! The kernel's image on the disk (`vmlinux`) with its debug info, and the difference between its addresses
+//! and those of the loaded kernel.
 
 use crate::section::Source;
 use crate::{AddressInfo, Finder, Found, ModuleRequest, ModuleSymbols};
@@ -7,7 +8,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-/// Where images with debug info are: of Debian's and Ubuntu's packages, of Fedora's, in a kernel's build folder.
+/// The places of images with debug info: those of Debian's and Ubuntu's packages, those of Fedora's, and in a
+/// kernel's build folder.
 const PLACES: [&str; 6] = [
     "/usr/lib/debug/boot/vmlinux-{}",
     "/usr/lib/debug/lib/modules/{}/vmlinux",
@@ -17,10 +19,10 @@ const PLACES: [&str; 6] = [
     "/lib/modules/{}/build/vmlinux",
 ];
 
-/// The symbols that say where the kernel's code begins.
+/// The symbols at the start of the kernel's code.
 const NAMES: [&[u8]; 2] = [b"_stext", b"_text"];
 
-/// Where these symbols are, in memory or in a file.
+/// The addresses of these symbols, in memory or in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Anchors([Option<u64>; NAMES.len()]);
 
@@ -32,7 +34,7 @@ impl Anchors {
         }
     }
 
-    /// Those of a file's symbol table.
+    /// The anchors of a file's symbol table.
     fn of_file(elf: &Elf<Source>) -> Option<Self> {
         let symbols = elf.section(".symtab")?;
         let strings = elf.data(elf.sections().get(symbols.link as usize)?).ok()?;
@@ -52,7 +54,7 @@ impl Anchors {
         Some(anchors)
     }
 
-    /// How far from the addresses of a file these are.
+    /// The difference between these addresses and those of a file.
     fn slide(self, file: Self) -> Option<u64> {
         let both = self.0.into_iter().zip(file.0).find_map(|(loaded, stated)| loaded.zip(stated));
         both.map(|(loaded, stated)| loaded.wrapping_sub(stated))
@@ -64,12 +66,13 @@ impl Anchors {
 pub(crate) struct KernelImage {
     symbols: ModuleSymbols,
     found: Found,
-    /// What is added to the file's addresses where the kernel is loaded at random ones (KASLR).
+    /// The offset from the file's addresses to those of the loaded kernel, which are random (KASLR).
     slide: u64,
 }
 
 impl KernelImage {
-    /// Finds the image with that build id, and with debug info, of a kernel that is loaded where `loaded` says.
+    /// Finds the image with this build id, and with debug info, of a kernel that is loaded at the addresses
+    /// in `loaded`.
     pub(crate) fn find(finder: &Finder, release: &str, id: &BuildId, loaded: Anchors) -> Option<Self> {
         let mut places: Vec<_> =
             PLACES.iter().map(|place| PathBuf::from(place.replace("{}", release))).collect();
@@ -89,9 +92,9 @@ impl KernelImage {
         &self.found
     }
 
-    /// What the image says of addresses in memory, in their order.
+    /// The image's answers for addresses in memory, in their order.
     pub(crate) fn symbolicate(&self, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
-        // An address that is not in the image is given as one that has no answer.
+        // An address that is not in the image is replaced by one that has no answer.
         let relative = |address: &Avma| {
             let stated = Svma(address.0.wrapping_sub(self.slide));
             RelativeAddress::from_svma(stated, self.symbols.image_base()).unwrap_or(RelativeAddress(u32::MAX))

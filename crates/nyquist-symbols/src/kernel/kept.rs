@@ -1,5 +1,5 @@
-//! The kernel's functions as they are kept for the next time. Each has its offset from the start of its module,
-//! so that the file does not reveal where the kernel is in memory.
+//! The cached functions of the kernel. Each has its offset from the start of its module, so that the file
+//! does not reveal the addresses of the kernel.
 //!
 //! ```text
 //! head     = length of identity, number of modules, number of functions (u32)  identity  modules  index
@@ -9,8 +9,8 @@
 //! function = where it is from the start of its module (u32)  length of its name (u16)  module (u16)
 //! ```
 //!
-//! The file is as all files of a cache are (`cache/block_file.rs`). A few hundred of a hundred thousand
-//! functions are asked for, so only the head is read first. A file is never written to again.
+//! The file has the format of all files of a cache (`cache/block_file.rs`). A few hundred of a hundred
+//! thousand functions are needed, so only the head is read first. A file is never modified.
 
 use super::block_index::PER_BLOCK;
 use super::blocks::{self, KeptFunctions, Placed};
@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where modules are in memory: `vmlinux` begins at its first code.
+/// The ranges of modules in memory. `vmlinux` begins at its first code.
 pub(crate) type Places = FxHashMap<String, Range<Avma>>;
 
 /// A file of the functions of the modules that have a place.
@@ -48,7 +48,7 @@ pub(crate) fn encode(symbols: &KernelSymbols, places: &Places, identity: &str) -
     (head.len() <= MAX_HEAD as usize).then(|| sealed_kernel(&head, &blocks))
 }
 
-/// Adds a module, empty where it has no place. Gives back where it begins.
+/// Adds a module, which is empty if it has no place. Returns its start.
 fn add_module(bytes: &mut Vec<u8>, symbols: &KernelSymbols, places: &Places, name: &str) -> Option<Avma> {
     let place = places.get(name);
     let range = symbols.modules.iter().find(|module| *module.name == *name).map(|module| &module.range);
@@ -62,7 +62,8 @@ fn add_module(bytes: &mut Vec<u8>, symbols: &KernelSymbols, places: &Places, nam
     offsets.and(range).map(|range| range.start)
 }
 
-/// The functions of the modules that begin at `bases`; `None` where one is too far from its module's start.
+/// The functions of the modules that begin at `bases`. `None` if a function is too far from its module's
+/// start.
 fn placed<'a>(table: &'a FunctionTable, bases: &[Option<Avma>]) -> Option<Vec<Placed<'a>>> {
     let mut placed = Vec::with_capacity(table.functions.len());
     for function in &table.functions {
@@ -74,13 +75,13 @@ fn placed<'a>(table: &'a FunctionTable, bases: &[Option<Avma>]) -> Option<Vec<Pl
     Some(placed)
 }
 
-/// A file with this head and these blocks, valid or not, with the checksums that make [`read_kernel`] accept
-/// them as whole.
+/// A file with this head and these blocks, valid or not, with checksums that [`read_kernel`] accepts.
 pub fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
     sealed_file(MAGIC, 0, head, blocks.iter())
 }
 
-/// The functions that were kept with this identity, at the places where their modules are now; without the build id.
+/// The functions that were stored with this identity, at the current places of their modules, without the
+/// build id.
 pub(crate) fn open(source: &Source, places: &Places, identity: &str) -> Option<KernelSymbols> {
     let file = FileHead::read(source, MAGIC, 0, MAX_HEAD)?;
     let head = Head::parse(&file, source.len())?;
@@ -90,8 +91,8 @@ pub(crate) fn open(source: &Source, places: &Places, identity: &str) -> Option<K
     head.at(places, file.blocks(source))
 }
 
-/// The kernel's functions in the bytes of a cache file, as if each module were at address zero. `None` if it is
-/// another file or its head is damaged. What is in damaged blocks is not found.
+/// The kernel's functions in the bytes of a cache file, as if each module were at address zero. `None` if it
+/// is another file or its head is damaged. Functions in damaged blocks are not found.
 pub fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
     let source: Source = Arc::new(bytes);
     let file = FileHead::read(&source, MAGIC, 0, MAX_HEAD)?;
@@ -102,7 +103,7 @@ pub fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
 }
 
 impl Head<'_> {
-    /// The functions, in the blocks of the file that this is the head of, at the places where their modules are now.
+    /// The functions, in the blocks of the file with this head, at the current places of their modules.
     fn at(&self, places: &Places, blocks: FileBlocks) -> Option<KernelSymbols> {
         let mut modules = self.modules.iter().map(|module| module.at(places)).collect::<Option<Vec<_>>>()?;
         let bases = modules.iter().map(|module| module.range.start.0).collect();
@@ -134,7 +135,8 @@ mod tests {
     const TEXT: u64 = 0xffff_ffff_8100_0000;
     const MODULES: &str = "ext4 8192 1 - Live 0xffffffffc0100000\nlate 8192 1 - Live 0xffffffffc0300000\n";
 
-    /// So many functions of the image, mostly some of two modules behind it, and a compiled BPF program between these.
+    /// `functions` functions of the image, mostly some of two modules after it, and a compiled BPF program
+    /// between these.
     fn listed(functions: usize) -> KernelSymbols {
         let mut text = format!("{TEXT:x} T _stext\n");
         for n in 1..functions {
@@ -165,7 +167,7 @@ mod tests {
         HEADER + u32::from_le_bytes(file[8..12].try_into().unwrap()) as usize
     }
 
-    /// Where the blocks are in a file, as its index says.
+    /// The places of the blocks in a file, according to its index.
     fn blocks_of(file: &[u8]) -> Vec<Range<usize>> {
         let count = count_functions(&file).unwrap().div_ceil(PER_BLOCK);
         let mut at = head_len(file);
@@ -178,7 +180,7 @@ mod tests {
         entries.iter().map(place).collect()
     }
 
-    /// The addresses of all functions, those beside them, and some that are in none.
+    /// The addresses of all functions, the addresses next to them, and some that are in no function.
     fn addresses(symbols: &KernelSymbols) -> Vec<u64> {
         let Functions::Read(table) = &symbols.functions else { panic!("they were listed") };
         let beside = |function: &u64| [function - 1, *function, function + 1, function + 0x900];
@@ -214,7 +216,8 @@ mod tests {
         let kept = open(&(counted.clone() as Source), &places(&listed), "this kernel").unwrap();
         assert_eq!(read(), head);
         let lookup = |n: u64| kept.lookup(Avma(TEXT + 0x11 * n + 2)).symbol.map(|symbol| symbol.name);
-        // The last of a block, of which the next is in another one, and the others of its block.
+        // The last function of a block, whose next function is in another block, and the other functions of
+        // its block.
         for n in (0..128).rev() {
             assert!(lookup(n).is_some_and(|name| n == 0 || *name == *format!("image_{n}")));
         }

@@ -4,30 +4,30 @@ use super::block_index::Index;
 use crate::cache::block_file::{FileHead, Magic};
 use nyquist_object::{ByteSource, Cursor};
 
-/// Where these functions come from, for display.
+/// The source of these functions, for display.
 pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
 
-/// What every file begins with. The last byte is the number of the layout.
+/// The magic number of every file. The last byte is the version of the layout.
 pub(super) const MAGIC: Magic = *b"\x00nyqker\x01";
 
 /// The longest head that is written and accepted. That of 120,000 functions has 10 kB.
 pub(super) const MAX_HEAD: u32 = 1 << 20;
 
-/// What the head says.
+/// The contents of the head.
 pub(super) struct Head<'a> {
     pub(super) identity: &'a str,
     pub(super) modules: Vec<Module<'a>>,
     pub(super) index: Index<'a>,
 }
 
-/// A module, from the place where it is; one without a name where it had no place.
+/// A module and its range. It has no name if it had no place.
 pub(super) struct Module<'a> {
     pub(super) name: &'a str,
     pub(super) offsets: [u64; 2],
 }
 
 impl<'a> Head<'a> {
-    /// Parses the head of a file of so many bytes, all of which are the head's or a block's.
+    /// Parses the head of a file of `file_len` bytes, all of which belong to the head or to a block.
     pub(super) fn parse(file: &'a FileHead, file_len: u64) -> Option<Self> {
         let bytes = file.contents.as_slice();
         let mut cursor = Cursor::new(bytes, 0, true);
@@ -55,7 +55,8 @@ fn text<'a>(bytes: &'a [u8], cursor: &mut Cursor<'a>, len: u32) -> Option<&'a st
     std::str::from_utf8(bytes.get(start..cursor.position())?).ok()
 }
 
-/// How many functions are kept, as the head says; `None` of a file that is another or whose head is damaged.
+/// The number of cached functions, according to the head. `None` if it is another file, or if its head is
+/// damaged.
 pub(crate) fn count_functions(source: &impl ByteSource) -> Option<usize> {
     let head = FileHead::read(source, MAGIC, 0, MAX_HEAD)?;
     Some(Head::parse(&head, source.len())?.index.functions())

@@ -4,7 +4,7 @@ use nyquist_object::Avma;
 use std::io::{self, BufRead};
 use std::ops::Range;
 
-/// The longest line that is read; symbol names are shorter than 512 bytes.
+/// The longest line that is read. Symbol names are shorter than 512 bytes.
 const MAX_LINE: u64 = 64 << 10;
 
 /// A line of `/proc/modules`: name, size, users, their names, state, address.

@@ -1,5 +1,5 @@
-//! The kernel's own symbols: `/proc/kallsyms`, `/proc/modules` and the notes in `/sys/kernel/notes`, and the lines and
-//! inlined calls of its debug info where that is here.
+//! The kernel's own symbols: `/proc/kallsyms`, `/proc/modules` and the notes in `/sys/kernel/notes`, and the
+//! lines and inlined calls of its debug info, if it is on this machine.
 
 mod block_index;
 mod blocks;
@@ -37,14 +37,14 @@ use std::sync::{Arc, OnceLock};
 /// The name of the kernel's lib in profiles, as perf calls its image.
 pub const KERNEL_LIB: &str = "[kernel.kallsyms]";
 
-/// The name that the kernel itself goes by.
+/// The name of the kernel itself among its modules.
 pub(crate) const KERNEL: &str = "vmlinux";
 
 /// The functions of the running kernel and its modules.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     pub(crate) functions: Functions,
-    /// The names of the functions' modules, by their numbers; none of functions that were kept.
+    /// The names of the functions' modules, by their numbers. Empty for cached functions.
     pub(crate) module_names: Vec<Arc<str>>,
     /// By the start of their code.
     pub(crate) modules: Vec<KernelModule>,
@@ -53,9 +53,9 @@ pub struct KernelSymbols {
     pub(crate) anchors: Anchors,
     pub(crate) image: Option<KernelImage>,
     pub(crate) module_files: Option<ModuleFiles>,
-    /// The file of each module, once one of its addresses has been asked for.
+    /// The file of each module, after one of its addresses was first looked up.
     pub(crate) placed: Vec<OnceLock<Option<PlacedModule>>>,
-    /// The way to all symbols, where these are those that are kept.
+    /// The way to read all symbols, if these are cached ones.
     pub(crate) unkept: Option<Unkept>,
 }
 
@@ -68,13 +68,13 @@ pub struct KernelModule {
     pub range: Range<Avma>,
 }
 
-/// Why the kernel's symbols cannot be had.
+/// Why the kernel's symbols are not available.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// Every address is zero: `kptr_restrict` or missing privileges.
     #[error("the kernel hides its addresses (kernel.kptr_restrict, or not privileged)")]
     Hidden,
-    /// There are no functions at all.
+    /// The list has no functions.
     #[error("the kernel lists no functions")]
     Empty,
     /// Reading failed.
@@ -91,8 +91,8 @@ struct Line<'a> {
 }
 
 impl KernelSymbols {
-    /// Reads the text of `/proc/kallsyms` and `/proc/modules` and the bytes of `/sys/kernel/notes`; what cannot
-    /// be had can be given empty. Lines that cannot be read are skipped.
+    /// Reads the text of `/proc/kallsyms` and `/proc/modules` and the bytes of `/sys/kernel/notes`; a text
+    /// that is not available can be empty. Lines that cannot be read are skipped.
     pub fn parse(kallsyms: impl BufRead, modules: impl BufRead, notes: &[u8]) -> Result<Self, KernelError> {
         let mut reading = Reading::default();
         for_each_line(kallsyms, |line| reading.take(line))?;
@@ -109,7 +109,7 @@ impl KernelSymbols {
 
     /// Looks for the kernel's debug info. Every file of it must have the kernel's build id. It is a `vmlinux`
     /// where the distributions' packages put it for this release, in a kernel's own build folder, or where
-    /// `finder` looks. Nothing is downloaded: it would be a gigabyte.
+    /// `finder` looks. Nothing is downloaded, because it would be a gigabyte.
     #[must_use]
     pub fn with_debug_info(self, finder: &Finder, release: &str) -> Self {
         let image =
@@ -117,23 +117,23 @@ impl KernelSymbols {
         Self { image, ..self }
     }
 
-    /// Looks for the debug info of modules, too, for each when one of its addresses is asked for. The places
-    /// are the packages and folders of this release below `root` (`/`), and those of `finder`. A module's build
-    /// id and where its sections are loaded are taken from `/sys/module` there; without them its file is not
-    /// used. Nothing is downloaded.
+    /// Also looks for the debug info of modules, when one of a module's addresses is first looked up. The
+    /// places are the packages and folders of this release below `root` (`/`), and those of `finder`. A
+    /// module's build id and the addresses of its sections are read from `/sys/module` there. Without them
+    /// its file is not used. Nothing is downloaded.
     #[must_use]
     pub fn with_module_files(self, finder: &Finder, root: &Path, release: &str) -> Self {
         let placed = self.modules.iter().map(|_| OnceLock::new()).collect();
         Self { module_files: Some(ModuleFiles::new(finder, root, release)), placed, ..self }
     }
 
-    /// What was found of the kernel's own debug info.
+    /// The files that were found for the kernel's own debug info.
     pub fn debug_info(&self) -> Option<&Found> {
         self.image.as_ref().map(KernelImage::found)
     }
 
-    /// What was found of the debug info of the module that an address is in, or of the kernel itself, as far as it has been
-    /// asked for.
+    /// The files that were found for the debug info of the module that contains an address, or of the kernel
+    /// itself, as far as they were needed.
     pub fn debug_info_at(&self, address: Avma) -> Option<&Found> {
         match self.module_number(address) {
             Some(number) if !self.is_kernel(number) => {
@@ -165,7 +165,7 @@ impl KernelSymbols {
         infos
     }
 
-    /// What the debug info of a module says of addresses in it, in their order. Nothing if there is no debug
+    /// The answers of a module's debug info for addresses in it, in their order. Empty if there is no debug
     /// info.
     fn lines(&self, number: usize, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
         if self.is_kernel(number) {
@@ -185,7 +185,7 @@ impl KernelSymbols {
         self.modules.get(number).is_some_and(|module| *module.name == *KERNEL)
     }
 
-    /// What is known of an address in the kernel. The symbol's address is relative to its module's start.
+    /// The answer for an address in the kernel. The symbol's address is relative to its module's start.
     pub fn lookup(&self, address: Avma) -> AddressInfo {
         let around = self.functions.around(address.0);
         match self.unkept.as_ref().filter(|_| !around.is_some_and(|around| around.is_inside_module())) {
@@ -213,7 +213,7 @@ impl KernelSymbols {
         AddressInfo { symbol, frames, origin: Origin::Kallsyms }
     }
 
-    /// The module that an address is in.
+    /// The module that contains an address.
     pub fn module_of(&self, address: Avma) -> Option<&KernelModule> {
         self.module_number(address).and_then(|number| self.modules.get(number))
     }
@@ -223,7 +223,7 @@ impl KernelSymbols {
         self.modules[..after].iter().rposition(|module| address < module.range.end)
     }
 
-    /// All modules, the kernel itself among them, by address.
+    /// All modules, including the kernel itself, by address.
     pub fn modules(&self) -> &[KernelModule] {
         &self.modules
     }
@@ -234,14 +234,14 @@ impl KernelSymbols {
     }
 }
 
-/// What has been read so far.
+/// The state of reading the lists.
 #[derive(Default)]
 struct Reading {
     functions: Vec<Function>,
     names: Vec<u8>,
     numbers: FxHashMap<String, u16>,
     module_names: Vec<Arc<str>>,
-    /// The number of the last line's module: the next line is mostly of the same.
+    /// The number of the last line's module, because the next line is mostly of the same module.
     last_module: u16,
     /// Where the kernel's own code ends (`_etext`).
     kernel_end: Option<u64>,
@@ -285,13 +285,13 @@ impl Reading {
     }
 
     fn finish(mut self, stated: &FxHashMap<String, Range<Avma>>, build_id: Option<BuildId>) -> KernelSymbols {
-        // The first of several names at one address is the one that the kernel itself prints.
+        // Of several names at one address, the kernel itself prints the first one.
         self.functions.sort_by_key(|function| function.start);
         self.functions.dedup_by_key(|function| function.start);
         let mut ranges: Vec<Option<Range<Avma>>> = vec![None; self.module_names.len()];
         for function in &self.functions {
             let start = Avma(function.start);
-            // The last function's size is not known; it reaches at least to the end of its page.
+            // The last function's size is not known. It extends at least to the end of its page.
             let end = Avma((function.start | 0xfff).saturating_add(1));
             let range = ranges[usize::from(function.module)].get_or_insert(start..end);
             range.end = range.end.max(end);

@@ -1,4 +1,5 @@
-//! Modules of the running kernel: their files with debug info on the disk, placed where the kernel loaded their sections.
+//! Modules of the running kernel: their files with debug info on the disk, relocated to the addresses at
+//! which the kernel loaded their sections.
 
 use super::section_places::sections;
 use crate::section::Source;
@@ -13,16 +14,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// The folders of the distributions' packages with debug info, below which modules are as below `/lib/modules`.
+/// The folders of the distributions' packages with debug info, which have the layout of `/lib/modules`.
 const DEBUG_FOLDERS: [&str; 2] = ["usr/lib/debug/lib/modules", "usr/lib/debug/usr/lib/modules"];
 
 /// The folder of modules.
 const FOLDER: &str = "lib/modules";
 
-/// How `modules_install` compresses them.
+/// The suffixes of modules that `modules_install` compresses.
 const COMPRESSED: [&str; 3] = [".xz", ".zst", ".gz"];
 
-/// The most that is read of the list of modules; real ones have half a megabyte.
+/// The most bytes of the list of modules that are read. Real lists have half a megabyte.
 const MAX_LIST: usize = 16 << 20;
 
 /// Where the files of modules are looked for.
@@ -49,9 +50,10 @@ impl ModuleFiles {
         Self { finder, root, release, listed: OnceLock::new() }
     }
 
-    /// The module of that name, if its file with debug info is here and it is known where it was loaded.
+    /// The module with this name, if its file with debug info is on this machine, and its load addresses are
+    /// known.
     pub(crate) fn open(&self, name: &str) -> Option<PlacedModule> {
-        // A name is looked up as that of a folder.
+        // The name is used as a folder's name.
         if name.contains('/') || name.starts_with('.') {
             return None;
         }
@@ -72,7 +74,8 @@ impl ModuleFiles {
         Some(PlacedModule { symbols, found })
     }
 
-    /// The modules that `depmod` has listed: a line each, its path and those of the modules that it needs.
+    /// The modules that `depmod` has listed. Each line has a module's path, and the paths of the modules that
+    /// it needs.
     fn list(&self) -> FxHashMap<String, String> {
         let list = self.root.join(FOLDER).join(&self.release).join("modules.dep");
         let Ok(mut list) = fs::read(list) else { return FxHashMap::default() };
@@ -88,7 +91,7 @@ impl ModuleFiles {
         list.lines().filter_map(entry).collect()
     }
 
-    /// The file with debug info of the module that is `below` the folder of the release.
+    /// The file with debug info of the module at the path `below` the folder of the release.
     fn find(&self, below: &str, id: &BuildId) -> Option<(Elf<Source>, Found)> {
         let mut places = Vec::new();
         for folder in DEBUG_FOLDERS {
@@ -123,9 +126,9 @@ impl PlacedModule {
         &self.found
     }
 
-    /// What the module's debug info says of addresses in memory, in their order.
+    /// The answers of the module's debug info for addresses in memory, in their order.
     pub(crate) fn symbolicate(&self, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
-        // An address that is not in the file is given as one that has no answer.
+        // An address that is not in the file is replaced by one that has no answer.
         let relative = |address: &Avma| {
             RelativeAddress::from_svma(Svma(address.0), self.symbols.image_base())
                 .unwrap_or(RelativeAddress(u32::MAX))
@@ -139,7 +142,7 @@ fn has_debug_info(elf: &Elf<Source>) -> bool {
     [".debug_info", ".zdebug_info"].iter().any(|name| elf.section(name).is_some())
 }
 
-/// The module within a compressed file, if it is the right one and has debug info.
+/// The module in a compressed file, if it is the right one and has debug info.
 fn unpacked(path: &Path, id: &BuildId) -> Option<Elf<Source>> {
     let elf = Elf::open(Arc::new(unpack_file(path)?) as Source).ok()?;
     (elf.build_id().as_ref() == Some(id) && has_debug_info(&elf)).then_some(elf)

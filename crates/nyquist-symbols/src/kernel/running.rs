@@ -1,5 +1,5 @@
-//! The symbols of the kernel that runs. Printing the hundred thousand lines of `/proc/kallsyms` costs it 30 ms, so they
-//! are kept for as long as it runs with the same modules.
+//! The symbols of the running kernel. It takes the kernel 30 ms to print the hundred thousand lines of
+//! `/proc/kallsyms`, so the symbols are cached for as long as it runs with the same modules.
 
 use super::kept::{Places, encode, open};
 use super::lines::{for_each_line, parse_module};
@@ -15,12 +15,12 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// How far into the list of all symbols the kernel's first code is looked for, because some kernels list the
-/// variables of each CPU before it.
+/// How much of the list of all symbols is searched for the kernel's first code, because some kernels list
+/// per-CPU variables before it.
 const HEAD: u64 = 64 << 10;
 
-/// The way to all symbols, for addresses that the kept ones do not answer. These are of code that comes and
-/// goes while the kernel runs, such as compiled BPF programs and trampolines, or are in a damaged part of the
+/// The way to read all symbols, for addresses without a cached answer. These are of code that comes and goes
+/// while the kernel runs, such as compiled BPF programs and trampolines, or are in a damaged part of the
 /// file.
 #[derive(Debug)]
 pub(crate) struct Unkept {
@@ -36,8 +36,9 @@ impl Unkept {
 }
 
 impl KernelSymbols {
-    /// The symbols of the kernel that runs, with its debug info and that of its modules where they are on this machine. They are kept in the finder's
-    /// cache for as long as the kernel runs and no module comes or goes.
+    /// The symbols of the running kernel, with its debug info and that of its modules, if they are on this
+    /// machine. The symbols stay in the finder's cache for as long as the kernel runs and no module is loaded
+    /// or unloaded.
     pub fn running(finder: &Finder) -> Result<Self, KernelError> {
         let kernel = RunningKernel { root: "/".into(), files: finder.kernel_files() };
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -46,23 +47,23 @@ impl KernelSymbols {
         Ok(symbols.with_module_files(finder, Path::new("/"), release))
     }
 
-    /// The functions of the kernel that runs, without lines and inlined calls. No file is read but the kernel's
-    /// own, and none is written. It takes some 30 ms.
+    /// The functions of the running kernel, without lines and inlined calls. Only the kernel's own files are
+    /// read, and no file is written. It takes some 30 ms.
     pub fn running_functions() -> Result<Self, KernelError> {
         RunningKernel { root: "/".into(), files: None }.read()
     }
 }
 
-/// The kernel that runs, as its files describe it.
+/// The running kernel, as its files describe it.
 #[derive(Debug)]
 struct RunningKernel {
-    /// The folder that `proc` and `sys` are in.
+    /// The folder that contains `proc` and `sys`.
     root: PathBuf,
-    /// Those that show more to privileged readers, if they were opened before.
+    /// The files that show more to privileged readers, if they were opened before.
     files: Option<Arc<KernelFiles>>,
 }
 
-/// Which kernel runs with which modules, and where these are.
+/// The identity of the running kernel and its modules, and the places of the modules.
 struct State {
     identity: String,
     places: Places,
@@ -78,7 +79,7 @@ impl RunningKernel {
             return Ok(KernelSymbols { build_id, unkept, ..kept });
         }
         let symbols = self.read()?;
-        // Modules that came or went meanwhile are in neither state.
+        // If modules were loaded or unloaded meanwhile, the symbols belong to neither state.
         let is_same = self.state().is_some_and(|now| now.identity == state.identity);
         if let Some(bytes) = encode(&symbols, &state.places, &state.identity).filter(|_| is_same) {
             cache.keep_kernel(&bytes);
@@ -108,7 +109,7 @@ impl RunningKernel {
         fs::read(self.path("sys/kernel/notes")).unwrap_or_default()
     }
 
-    /// `None` where the kernel hides something of it.
+    /// `None` if the kernel hides a part of it.
     fn state(&self) -> Option<State> {
         let boot = fs::read_to_string(self.path("proc/sys/kernel/random/boot_id")).ok()?;
         let mut identity = format!("{MAKER}\nboot {}\n", boot.trim());
@@ -124,8 +125,7 @@ impl RunningKernel {
         is_known.then_some(State { identity, places })
     }
 
-    /// The folder of a module that is loaded again has another number, although everything else may be as
-    /// before.
+    /// The folder of a reloaded module has another inode, although everything else may be unchanged.
     fn add_module(&self, line: &str, identity: &mut String, places: &mut Places) -> Option<()> {
         let (name, range) = parse_module(line)?;
         let folder = path_id(&self.path("sys/module").join(&name)).ok()?;
@@ -135,7 +135,7 @@ impl RunningKernel {
         Some(())
     }
 
-    /// Where the kernel's code begins. It is one of the first symbols, because they are in the order of their
+    /// The start of the kernel's code. It is one of the first symbols, because the list is in the order of
     /// addresses.
     fn first_code(&self) -> Option<u64> {
         let head = BufReader::new(self.kallsyms().ok()?.take(HEAD));
@@ -168,7 +168,7 @@ ffffffffc0101000 t bpf_prog_one\t[bpf]
 ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 ";
 
-    /// A machine whose files are in a folder of their own, with an empty cache.
+    /// A machine whose files are in a separate folder, with an empty cache.
     struct Machine(PathBuf);
 
     impl Machine {
@@ -209,7 +209,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
             info.symbol.map_or_else(|| "?".into(), |symbol| symbol.name.to_string())
         }
 
-        /// What is at an address before and after all names have changed, with something done in between.
+        /// Checks the names at an address before and after all names have changed, with an action in between.
         fn check(&self, address: u64, between: impl FnOnce(&Self), expected: [&str; 2]) {
             let before = self.name(address);
             self.rename_functions();
@@ -268,7 +268,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
             [(".text".to_owned(), Svma(0xffff_ffff_c010_0000))]
         );
         let cache = AnswerCache::new(machine.0.join("cache"));
-        // First they are read, then what was kept of them.
+        // First the kernel's symbols are read, then the cached ones.
         for _ in 0..2 {
             let kernel = RunningKernel { root: machine.0.clone(), files: files.clone() };
             let symbols = kernel.symbols(Some(&cache)).unwrap();
@@ -306,7 +306,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
         let machine = Machine::new("form");
         machine.name(0xffff_ffff_8100_0104);
         let new = fs::read(machine.kept()).unwrap();
-        // As it was before functions were in blocks: a checksum of all that follows, numbers, and the identity.
+        // The format before functions were in blocks: a checksum of the rest, numbers, and the identity.
         let identity = RunningKernel { root: machine.0.clone(), files: None }.state().unwrap().identity;
         let numbers = [identity.len() as u32, 0, 0].map(u32::to_le_bytes).concat();
         let rest = [numbers.as_slice(), identity.as_bytes()].concat();
@@ -335,7 +335,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
     fn what_comes_and_goes_is_never_kept() {
         let anew = |name, address, names| Machine::new(name).check(address, |_| {}, names);
         anew("bpf", 0xffff_ffff_c010_1010, ["bpf_prog_one", "bpf_prog_two"]);
-        // Where a module's last function ends is not known: something else may be behind it.
+        // The end of a module's last function is not known, because other code may follow it.
         anew("last", 0xffff_ffff_c010_0084, ["ext4_last", "new_last"]);
     }
 

@@ -1,15 +1,15 @@
-//! Where the running kernel has loaded the sections of a module.
+//! The addresses at which the running kernel has loaded the sections of a module.
 
 use nyquist_object::Svma;
 use rustc_hash::FxHashMap;
 use std::fs;
 use std::path::Path;
 
-/// Where each section of a module is, by its name.
+/// The address of each section of a module, by its name.
 pub(super) type Sections = FxHashMap<String, Svma>;
 
-/// Where the kernel has loaded each section with `part` in its name: a file each, which says the address. It is
-/// zero for users without the permission.
+/// The addresses at which the kernel has loaded each section with `part` in its name. Each section has a file
+/// with its address. It is zero for users without the permission.
 pub(super) fn sections(folder: &Path, part: &str) -> Sections {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let section = |entry: fs::DirEntry| {

@@ -8,14 +8,14 @@ use crate::rule::{Kind, Rule};
 
 const MODE: u32 = 0x0f00_0000;
 const FRAMELESS: u32 = 0x0200_0000;
-/// A row of call frame information describes the function.
+/// Call frame information describes the function.
 pub(super) const DWARF: u32 = 0x0300_0000;
 const FRAME: u32 = 0x0400_0000;
 
 /// The most instructions of a prologue or an epilogue.
 const MAX_EDGE: usize = 32;
 
-/// The rule of the function's body; `None` where the encoding says nothing that is known here.
+/// The rule of the function's body. `None` if the encoding is not supported.
 fn body(encoding: u32) -> Option<Rule> {
     match encoding & MODE {
         FRAMELESS => {
@@ -48,7 +48,7 @@ pub(super) fn rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule))
     }
 }
 
-/// Emits the rules of the prologue and of the body behind it, and returns where the body begins.
+/// Emits the rules of the prologue and of the body after it, and returns where the body begins.
 fn prologue(encoding: u32, code: &[u8], body: Rule, emit: &mut impl FnMut(u32, Rule)) -> usize {
     let mut rules = Vec::new();
     let (mut lowered, mut saved) = (0_i64, [None, None]);
@@ -95,13 +95,13 @@ fn prologue(encoding: u32, code: &[u8], body: Rule, emit: &mut impl FnMut(u32, R
             return at + 4;
         }
     }
-    // Not a prologue of a kind that is known: the encoding is all that there is.
+    // The prologue is of an unknown kind, so only the encoding is used.
     emit(0, body);
     0
 }
 
-/// Emits the rules of the instructions between those that restore registers and the one at `end`, which leaves the function, and
-/// that one's. Says whether there are any.
+/// Emits the rules after the first instruction that restores registers, up to the instruction at `end`, which
+/// leaves the function. Returns whether there are any.
 fn epilogue(code: &[u8], begin: usize, end: usize, emit: &mut impl FnMut(u32, Rule)) -> bool {
     let mut first = None;
     for at in (begin..end).rev().filter(|at| at % 4 == 0).take(MAX_EDGE) {
@@ -118,7 +118,7 @@ fn epilogue(code: &[u8], begin: usize, end: usize, emit: &mut impl FnMut(u32, Ru
             _ => break,
         }
     }
-    // A return from before the prologue, which a branch over it leads to, has nothing to restore.
+    // A branch over the prologue can lead to a return that has nothing to restore.
     let returns = word(code, end).is_some_and(is_return);
     let Some(first) = first.or(returns.then_some(end)) else { return false };
     let Some(code) = code.get(..end + 4) else { return false };

@@ -1,11 +1,11 @@
-//! What the instructions around an address say about its frame, where no unwind information does.
+//! Derives the frame at an address from the instructions around it, for code without unwind information.
 //!
 //! Encodings as in the Arm Architecture Reference Manual for A-profile, chapter C4.
 
 use crate::Call;
 use crate::rule::{Kind, Rule};
 
-/// `mov x8, 139; svc 0`: how the frame that the kernel makes for a signal handler returns.
+/// `mov x8, 139; svc 0`: the return from the frame that the kernel makes for a signal handler.
 const SIGRETURN: [u32; 2] = [0xd280_1168, 0xd400_0001];
 
 /// The most instructions that are followed, in either direction.
@@ -16,25 +16,24 @@ const FRAME_POINTER: u32 = 29;
 const LINK: u32 = 30;
 const STACK_POINTER: u32 = 31;
 
-/// What an instruction does to a frame.
+/// The effect of an instruction on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing that matters.
+    /// No relevant effect.
     Nothing,
     /// Changes the stack pointer by bytes.
     Moves(i64),
-    /// Stores or loads registers from an offset on the stack on, after the first and before the second change of the stack
-    /// pointer.
+    /// Stores or loads registers at an offset from the stack pointer.
     Access(Access),
     /// Makes the frame pointer point to this many bytes above the stack pointer.
     SetsFramePointer(i64),
-    /// Goes on elsewhere, at a distance from itself, and leaves the link register as it is.
+    /// Jumps to a distance from itself, and leaves the link register unchanged.
     Jump(i64),
-    /// Goes where a register says, and leaves the link register as it is: a return, or a call in its place.
+    /// Jumps to the address in a register, and leaves the link register unchanged: a return, or a tail call.
     Leaves,
     /// Calls.
     Calls,
-    /// Something after which nothing is known.
+    /// An unknown effect on the frame.
     Unknown,
 }
 
@@ -43,9 +42,9 @@ pub(super) enum Effect {
 pub(super) struct Access {
     /// Whether it loads.
     pub(super) loads: bool,
-    /// The general registers; the second one is the zero register where there is none.
+    /// The general registers. If the instruction has only one, the second is the zero register.
     pub(super) registers: [u32; 2],
-    /// Where the first one is, from the stack pointer before the instruction.
+    /// The offset of the first one from the stack pointer before the instruction.
     pub(super) offset: i64,
     /// How the stack pointer changes.
     pub(super) moves: i64,
@@ -61,14 +60,14 @@ fn signed(word: u32, low: u32, count: u32) -> i64 {
     i64::from((word << (32 - low - count)) as i32 >> (32 - count))
 }
 
-/// What an instruction does.
+/// The effect of an instruction.
 pub(super) fn effect(word: u32) -> Effect {
     match word >> 25 & 0xf {
         0b1000 | 0b1001 => immediate(word),
         0b1010 | 0b1011 => branch(word),
         0b0101 | 0b1101 => match word & 31 {
             FRAME_POINTER | LINK => Effect::Unknown,
-            // Additions of an extended register are the only ones of these that know the stack pointer.
+            // Of these instructions, only additions of an extended register can use the stack pointer.
             STACK_POINTER if word & 0x3fe0_0000 == 0x0b20_0000 => Effect::Unknown,
             _ => Effect::Nothing,
         },
@@ -91,7 +90,8 @@ fn immediate(word: u32) -> Effect {
             _ => {}
         }
     }
-    // Additions and logical instructions that set no flags write the stack pointer where others write nothing.
+    // Additions and logical instructions that set no flags write the stack pointer. In others, the same
+    // number means the zero register.
     let is_addition = word & 0x1f80_0000 == 0x1100_0000 && word & 1 << 29 == 0;
     let is_logical = word & 0x1f80_0000 == 0x1200_0000 && word >> 29 & 3 != 3;
     match to {
@@ -108,7 +108,7 @@ fn branch(word: u32) -> Effect {
         _ if is_call(word) => Effect::Calls,
         // Conditional branches: `b.cond`, `cbz`, `tbz`.
         _ if word & 0xff00_0000 == 0x5400_0000 || word & 0x7c00_0000 == 0x3400_0000 => Effect::Nothing,
-        // `ret`, `br`, and their kinds that authenticate.
+        // `ret`, `br`, and their variants with authentication.
         _ if matches!(word & 0xfedf_f000, 0xd61f_0000 | 0xd65f_0000) => Effect::Leaves,
         // Hints, barriers, and system registers that are written.
         _ if word & 0xffff_f01f == 0xd503_201f || word & 0xfff0_0000 == 0xd500_0000 => Effect::Nothing,
@@ -118,7 +118,7 @@ fn branch(word: u32) -> Effect {
     }
 }
 
-/// `bl`, `blr`, and their kinds that authenticate.
+/// `bl`, `blr`, and their variants with authentication.
 pub(crate) fn is_call(word: u32) -> bool {
     word & 0xfc00_0000 == 0x9400_0000 || word & 0xfeff_f000 == 0xd63f_0000
 }
@@ -126,19 +126,20 @@ pub(crate) fn is_call(word: u32) -> bool {
 /// The call that is the last instruction.
 pub(crate) fn call_at_end(code: &[u8]) -> Option<Call> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
-    // How far what is called is from the return address.
+    // The distance of the call target from the return address.
     let distance = call_target(word, 0).and_then(|target| i32::try_from(target.cast_signed() - 4).ok());
     is_call(word).then(|| distance.map_or(Call::Indirect, Call::Direct))
 }
 
-/// What a call instruction at an address calls, where it says so: `bl`.
+/// The target of a call instruction at an address, if it is direct (`bl`).
 pub(super) fn call_target(word: u32, address: u64) -> Option<u64> {
     let is_named = word & 0xfc00_0000 == 0x9400_0000;
     is_named.then(|| address.wrapping_add_signed(signed(word, 0, 26) * 4))
 }
 
-/// How many bytes above the stack pointer a function's frame pointer is while it makes a call, by its instructions from the first
-/// one on. `None` where no frame pointer is set up before the first call or branch, or the stack pointer is computed.
+/// How many bytes above the stack pointer a function's frame pointer is while it makes a call. Uses its
+/// instructions from the first one on. `None` if no frame pointer is set up before the first call or branch,
+/// or if the stack pointer is computed.
 pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
     let mut above = None;
     for instruction in code.as_chunks::<4>().0.iter().take(MAX_FOLLOWED) {
@@ -157,7 +158,7 @@ pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
     u64::try_from(above?).ok()
 }
 
-/// `ret`, and its kinds that authenticate.
+/// `ret`, and its variants with authentication.
 pub(super) fn is_return(word: u32) -> bool {
     word & 0xffff_f000 == 0xd65f_0000
 }
@@ -206,27 +207,28 @@ fn memory(word: u32) -> Effect {
             };
         }
     }
-    // Structures that move the stack pointer, and everything else that can load one of the two.
+    // Loads and stores of structures that move the stack pointer, and all other loads into the frame pointer
+    // or the link register.
     let moves = word & 0xbe80_0000 == 0x0c80_0000 && base == STACK_POINTER;
     let overwrites = !is_vector && matches!(first, FRAME_POINTER | LINK);
     if moves || overwrites { Effect::Unknown } else { Effect::Nothing }
 }
 
-/// What has been restored, and from where, by the instructions that are followed from an interrupted one on.
+/// The registers that were restored by the instructions from an interrupted one on, and where from.
 #[derive(Clone, Copy, Debug, Default)]
 struct Restored {
     /// How far the stack pointer has risen.
     sp: i64,
-    /// From where above the interrupted stack pointer the frame pointer was loaded.
+    /// The place from which the frame pointer was loaded, above the interrupted stack pointer.
     frame_pointer: Option<i64>,
-    /// From where the link register was.
+    /// The place from which the link register was loaded.
     link: Option<i64>,
 }
 
 impl Restored {
     fn load(&mut self, access: Access) {
         for (register, offset) in access.registers.into_iter().zip([access.offset, access.offset + 8]) {
-            // What the followed instructions have stored themselves is in the register still.
+            // A register that the followed instructions themselves have stored still has its value.
             let place = Some(self.sp + offset).filter(|place| *place >= 0);
             match register {
                 FRAME_POINTER => self.frame_pointer = place,
@@ -245,11 +247,12 @@ impl Restored {
 
 /// The rule for the instruction at `offset` of `code`, where a thread was interrupted.
 ///
-/// Follows the instructions that will be executed if no branch is taken. Where they come to a return without a call, they say
-/// where the return address is, which is how leaf functions, stubs and epilogues are found. Where they come to a store of the
-/// link register or set up the frame pointer, this is a prologue, and the instructions before say how far it has come.
+/// Follows the instructions that will be executed if no branch is taken. If they come to a return without a
+/// call, they show where the return address is. This handles leaf functions, stubs and epilogues. If they
+/// store the link register or set up the frame pointer, the thread is in a prologue. The instructions before
+/// `offset` then show how far it has come.
 ///
-/// `None` where they come to anything else.
+/// `None` if they come to anything else.
 pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     let mut at = offset;
     let mut restored = Restored::default();
@@ -270,7 +273,7 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
                 let from_cfa = record - i64::from(cfa);
                 return Rule::with_saved(Kind::StackPointer, cfa, Some(from_cfa), Some(from_cfa + 8));
             }
-            // A jump out of this code is a call in place of a return.
+            // A jump out of this code is a tail call.
             Effect::Jump(distance) => match at.checked_add_signed(isize::try_from(distance).ok()?) {
                 Some(to) if to < code.len() => {
                     at = to;
@@ -286,7 +289,8 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     None
 }
 
-/// How far the stack pointer is below where it was at the function's first instruction, by the instructions before `offset`.
+/// How far the stack pointer has been lowered since the function's first instruction, according to the
+/// instructions before `offset`.
 fn lowered_before(code: &[u8], offset: usize) -> Option<i32> {
     let mut lowered = 0;
     let mut at = offset;
@@ -296,7 +300,7 @@ fn lowered_before(code: &[u8], offset: usize) -> Option<i32> {
             Effect::Nothing | Effect::SetsFramePointer(_) => {}
             Effect::Moves(bytes) if bytes < 0 => lowered -= bytes,
             Effect::Access(access) if !access.loads && access.moves <= 0 => lowered -= access.moves,
-            // The end of another function, or what is between them.
+            // The end of another function, or padding.
             _ => break,
         }
         at = before;
@@ -322,8 +326,8 @@ mod tests {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// The expected rule is given as the CFA above the stack pointer, and the places of the frame pointer and the return
-    /// address from the CFA on.
+    /// The expected rule is the CFA above the stack pointer, and the offsets of the frame pointer and the
+    /// return address from the CFA.
     #[track_caller]
     fn check(words: &[u32], at: usize, expected: Option<(i32, Option<i64>, Option<i64>)>) {
         let rule = |(cfa, fp, lr)| Rule::with_saved(Kind::StackPointer, cfa, fp, lr).unwrap();

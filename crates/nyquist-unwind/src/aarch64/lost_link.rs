@@ -1,10 +1,11 @@
-//! The caller of a function that has left its return address in the link register, where that is not known: of a thread that is
-//! observed while it waits in the kernel.
+//! Finds the caller of a function whose return address is in the link register, if that register is not
+//! known. This is so for a thread that is observed while it waits in the kernel.
 //!
-//! The caller has saved its own return address in its frame, which begins where the function's ends. The call before that address
-//! names the caller, and the caller's unwind information says how large its frame is and where the address is in it: where all of
-//! this fits, it is the one. Call instructions that do not name what they call leave the caller unknown, and the frame record at the
-//! bottom of its frame, where GCC puts it, leads on.
+//! The caller has saved its own return address in its frame, which begins where the function's frame ends.
+//! The call before that address names the caller. The caller's unwind information states the size of its
+//! frame, and the place of the address in it. If all of this is consistent, the caller is found. An indirect
+//! call does not name its target, so the caller stays unknown. Then the frame record at the bottom of the
+//! caller's frame, where GCC puts it, is used.
 
 use super::instructions::{call_target, is_call};
 use super::{Aarch64, Link};
@@ -14,13 +15,13 @@ use crate::rule::Kind;
 use crate::space::{Mapping, find};
 use nyquist_object::{Avma, RelativeAddress};
 
-/// How much of the stack is searched: only larger frames of the caller are missed.
+/// How much of the stack is searched. Only callers with larger frames are missed.
 const SEARCHED: u64 = 4 << 10;
 
-/// The most that lies between two frame records that follow each other.
+/// The largest distance between two consecutive frame records.
 const LARGEST_FRAME: u64 = 1 << 20;
 
-/// How many instructions of a function may pass before its frame is set up.
+/// The most instructions of a function before its frame is set up.
 const LONGEST_PROLOGUE: u32 = 32;
 
 /// Looks for the caller of a function whose frame ends at `cfa`.
@@ -68,7 +69,7 @@ impl Record {
             .then(|| LostCaller { function: Some(Avma(function)), next: self.next(end, sp_is_known) })
     }
 
-    /// The same where the call does not say which function it is of.
+    /// The same for an indirect call, which does not name the function.
     fn unnamed_caller(
         &self,
         mappings: &[Mapping],
@@ -89,7 +90,8 @@ impl Record {
         })
     }
 
-    /// The call instruction before the return address; `None` where it is not in code, or behind none.
+    /// The call instruction before the return address. `None` if the address is not in code, or does not
+    /// follow a call.
     fn call(&self, mappings: &[Mapping], memory: &impl StackMemory) -> Option<u32> {
         let address = self.return_address.checked_sub(4).filter(|address| address.is_multiple_of(4))?;
         find(mappings, address)?;
@@ -104,7 +106,8 @@ impl Record {
     }
 }
 
-/// The size of a function's frame when it is set up, and where in it the return address is, from its end.
+/// The size of a function's frame when it is set up, and the offset of the return address from the frame's
+/// end.
 fn layout(function: u64, mappings: &[Mapping]) -> Option<(i64, i64)> {
     let mapping = find(mappings, function)?;
     let (module, start) = mapping.module().zip(mapping.relative(function))?;
@@ -115,7 +118,7 @@ fn layout(function: u64, mappings: &[Mapping]) -> Option<(i64, i64)> {
     for at in (0..LONGEST_PROLOGUE).map(|number| RelativeAddress(start.0.wrapping_add(4 * number))) {
         let offset = module.offset_in_function(at)?;
         let rule = module.rule(at);
-        // A function that is shorter than that ends here.
+        // The end of a function that is shorter than a prologue.
         if offset != at.0.wrapping_sub(start.0)
             || !matches!(rule.kind(), Kind::StackPointer | Kind::FramePointer)
         {

@@ -23,17 +23,19 @@ const PC: usize = 32;
 /// How many registers there are.
 const REGISTERS: usize = 33;
 
-/// 64-bit ARM: a call leaves the return address in the link register, and functions that call save it, signed on machines
-/// that can.
+/// 64-bit ARM. A call leaves the return address in the link register, and functions that make calls save it.
+/// Machines with pointer authentication sign it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aarch64;
 
-/// What a walk follows beside the three registers that all architectures have.
+/// The state that a walk tracks in addition to the three registers of all architectures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
-    /// The link register, where it can hold the return address: a call that the frame has made has replaced it.
+    /// The link register, if it can hold the return address. In a frame that has made a call, the call has
+    /// replaced it.
     register: Option<u64>,
-    /// Whether the stack pointer is known. A frame record does not say how far below its frame's end it is.
+    /// Whether the stack pointer is known. It is not known after a frame record, whose distance from its
+    /// frame's end is not known.
     knows_stack_pointer: bool,
 }
 
@@ -69,8 +71,8 @@ impl Architecture for Aarch64 {
         }
     }
 
-    /// Signatures are above the highest bit that an address of a user's can have, which is not below the highest that any of
-    /// the process's code has.
+    /// Signatures are above the highest bit of user addresses. That is at least the highest bit of the
+    /// addresses of the process's code.
     fn address_bits(space: &AddressSpace) -> u64 {
         let end = space.mappings().last().map_or(0, Mapping::end);
         space.address_mask().unwrap_or_else(|| end.checked_next_power_of_two().unwrap_or(0).wrapping_sub(1))

@@ -1,10 +1,10 @@
-//! From rows of call frame information to rules.
+//! Converts rows of call frame information to rules.
 
 use super::{SP, X29};
 use crate::cfi::{Form, Saved, State};
 use crate::rule::{Kind, Rule};
 
-/// The rule that says what the row says.
+/// The rule that is equivalent to the row.
 pub(super) fn rule(row: &State<'_>, is_signal: bool) -> Rule {
     if matches!(row.return_address, Saved::Undefined) {
         return Rule::END;
@@ -41,8 +41,9 @@ fn plain_rule(row: &State<'_>) -> Option<Rule> {
         X29 => Kind::FramePointer,
         _ => return None,
     };
-    // What is saved is in the frame. The C library's resolver of functions does not count what the linker's stub has pushed before
-    // (`sysdeps/aarch64/dl-trampoline.S`), so that its frame seems to end below its return address.
+    // Saved registers must be in the frame. But the C library's symbol resolver does not count what the
+    // linker's stub has pushed before (`sysdeps/aarch64/dl-trampoline.S`). So its frame seems to end below
+    // its return address.
     let beyond = match return_address.filter(|place| *place >= 0 && kind == Kind::StackPointer) {
         Some(place) => (place.checked_add(8)? as u64).checked_next_multiple_of(16)? as i64,
         None => 0,
@@ -53,7 +54,7 @@ fn plain_rule(row: &State<'_>) -> Option<Rule> {
 }
 
 /// Whether a row is that of the kernel's return from a signal handler, which kernels before 5.8 had
-/// (`arch/arm64/kernel/vdso/sigreturn.S`). It leads past the function that was interrupted.
+/// (`arch/arm64/kernel/vdso/sigreturn.S`). The row skips the function that was interrupted.
 fn is_kernel_signal_frame(row: &State<'_>) -> bool {
     row.cfa.expression.is_none() && row.cfa.register as usize == X29 && row.cfa.offset == 0
 }

@@ -1,27 +1,27 @@
-//! From a frame and its rule to the caller.
+//! Steps from a frame to its caller by the frame's rule.
 
 use super::{Aarch64, Link, REGISTERS};
 use crate::architecture::{Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
 use crate::rule::{Kind, Rule, SavedRegisters};
 use crate::{Reason, StackMemory};
 
-/// Where the kernel saves the registers when it delivers a signal (`arch/arm64/kernel/signal.c`,
-/// `struct rt_sigframe`). From the stack pointer of the signal frame on, there is a `siginfo` of 128 bytes, and
-/// a `ucontext` behind it. That has, after 176 bytes and the fault's address, x0 to x30, the stack pointer and
-/// the instruction pointer.
+/// Where the kernel saves the registers when it delivers a signal (`arch/arm64/kernel/signal.c`, `struct
+/// rt_sigframe`). A `siginfo` of 128 bytes begins at the stack pointer of the signal frame, and a `ucontext`
+/// follows it. The `ucontext` has 176 bytes and the fault's address, and then x0 to x30, the stack pointer
+/// and the instruction pointer.
 const SIGNAL_CONTEXT: u64 = 128 + 176 + 8;
 
-/// Where the records of further state begin behind these.
+/// The offset of the records of further state, which follow these.
 const FURTHER_STATE: u64 = 128 + 176 + 288;
 
-/// The header of the first of them, that of the floating point registers: its magic number and its size
+/// The header of the first record, which has the floating point registers: its magic number and its size
 /// (`arch/arm64/include/uapi/asm/sigcontext.h`, `FPSIMD_MAGIC`).
 const FLOATING_POINT_STATE: u64 = 0x0210_4650_8001;
 
 /// The link of a caller, which has made a call.
 const CALLER: Link = Link { register: None, knows_stack_pointer: true };
 
-/// The caller of a frame whose rule needs no more than the registers that are followed.
+/// The caller of a frame whose rule only needs the tracked registers.
 pub(super) fn apply(
     rule: Rule,
     frame: &Frame<Aarch64>,
@@ -36,7 +36,8 @@ pub(super) fn apply(
         Kind::FrameRecord => return by_record(frame, memory, address_bits),
         _ => return Err(Reason::NoUnwindInfo),
     };
-    // In an epilogue the rule can be stale: what is below the stack pointer has been restored.
+    // In an epilogue the rule can be stale: registers that are saved below the stack pointer have already
+    // been restored.
     let place = |offset: i64| {
         let address = cfa.wrapping_add_signed(offset);
         (address >= frame.sp || !frame.link.knows_stack_pointer).then_some(address)
@@ -58,15 +59,15 @@ pub(super) fn apply(
     Ok(Frame { ip: return_address & address_bits, sp: cfa, fp, link: CALLER, interrupted: false })
 }
 
-/// The caller's frame pointer, where the return address is at the stack pointer: Go keeps it in the word below. A copy of the stack need not
-/// reach there.
+/// The caller's frame pointer in a frame of Go, whose return address is at the stack pointer. The frame
+/// pointer is in the word below. A stack copy need not contain that word.
 fn below_stack_pointer(frame: &Frame<Aarch64>, memory: &impl StackMemory) -> u64 {
     frame.read(frame.sp.wrapping_sub(8), memory).unwrap_or(UNKNOWN_FRAME_POINTER)
 }
 
 /// The CFA of a frame whose stack pointer is not known, if it has a frame record. The frame pointer points to
-/// the record (Procedure Call Standard for the Arm 64-bit Architecture, section 6.4.6), and the rule says where
-/// that is.
+/// the record (Procedure Call Standard for the Arm 64-bit Architecture, section 6.4.6), and the rule has the
+/// record's offset from the CFA.
 fn cfa_by_record(fp: u64, saved: SavedRegisters) -> Result<u64, Reason> {
     match (saved.frame_pointer, saved.return_address) {
         (Some(offset), Some(above)) if above == offset + 8 => Ok(fp.wrapping_sub(offset as u64)),
@@ -100,7 +101,7 @@ pub(super) fn signal_context(
     Ok(FullRegisters::all(values))
 }
 
-/// Whether the memory at the stack pointer is what the kernel makes to deliver a signal.
+/// Whether the memory at the stack pointer is a signal frame of the kernel.
 pub(super) fn is_signal_frame(frame: &Frame<Aarch64>, memory: &impl StackMemory) -> bool {
     let header = frame.read(frame.sp.wrapping_add(FURTHER_STATE), memory);
     frame.link.knows_stack_pointer && header == Ok(FLOATING_POINT_STATE)

@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-/// How many offsets have a place among the recent ones.
+/// The number of slots for recent offsets.
 const PLACES: usize = 16;
 
 /// A value for each offset that was asked for.
 #[derive(Debug)]
 pub(super) struct ByOffset<T> {
-    /// The last ones, so that hardly any question needs a hash.
+    /// The most recent offsets, so that hardly any look-up needs a hash.
     recent: Box<[(usize, T); PLACES]>,
     all: FxHashMap<usize, T>,
 }

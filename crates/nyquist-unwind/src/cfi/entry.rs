@@ -4,10 +4,10 @@ use super::FrameSection;
 use super::by_offset::ByOffset;
 use super::reader::{Bases, Reader};
 
-/// The encoding of addresses that all compilers use: four bytes, signed, from where they are on.
+/// The encoding of addresses that all compilers use: four bytes, signed, relative to their own place.
 const RELATIVE: u8 = 0x1b;
 
-/// Which of the two formats a section has.
+/// The format of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SectionKind {
     /// `.eh_frame`: pointers are encoded as the augmentation says.
@@ -19,9 +19,9 @@ pub(crate) enum SectionKind {
 /// What the descriptions of many functions have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cie<'a> {
-    /// What addresses in the code advance by.
+    /// The unit of advances of code addresses.
     pub(crate) code_factor: u64,
-    /// What offsets are multiples of.
+    /// The unit of offsets.
     pub(crate) data_factor: i64,
     /// The column of the return address.
     pub(crate) return_register: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Fde<'a> {
     pub(crate) instructions: Reader<'a>,
 }
 
-/// What is at an entry that is not an FDE in good order.
+/// An entry that is not a valid FDE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadEntry {
     /// Where in the section.
@@ -80,12 +80,13 @@ struct Header {
 }
 
 impl FrameSection {
-    /// What encoded pointers are relative to, outside of any function.
+    /// The bases of encoded pointers, outside of any function.
     pub(crate) fn bases(&self) -> Bases {
         Bases { section: self.address, text: self.text, got: self.got, function: None }
     }
 
-    /// Where the entry at `offset` ends, and where the CIE is that it names, if it is an FDE; `None` where no entry is.
+    /// The end of the entry at `offset`, and the offset of its CIE, if it is an FDE. `None` if no entry is at
+    /// `offset`.
     pub(crate) fn reach(&self, offset: usize) -> Option<(usize, Option<usize>)> {
         let header = self.header(offset).ok()??;
         let common = if self.is_cie(&header) { None } else { self.cie_offset(&header) };
@@ -98,13 +99,13 @@ impl FrameSection {
         self.short_header(offset).map_or_else(|| self.any_header(offset), |header| Ok(Some(header)))
     }
 
-    /// The header of an entry in good order whose length has four bytes, as all have in practice.
+    /// The header of a valid entry with a length of four bytes, as all entries have in practice.
     #[inline]
     fn short_header(&self, offset: usize) -> Option<Header> {
         let [length, id] = *self.bytes.get(offset..)?.first_chunk::<8>()?.as_chunks().0 else { return None };
         let (length, id) = (u32::from_le_bytes(length), u32::from_le_bytes(id));
         let (id_offset, body) = (offset + 4, offset + 8);
-        // A length of four ones announces one of eight bytes.
+        // A length with all bits set means that a length of eight bytes follows.
         let end = id_offset.checked_add(length as usize).filter(|&end| end <= self.bytes.len())?;
         let is_short = end >= body && length != u32::MAX;
         is_short.then_some(Header { body, end, id: id.into(), id_offset, is_64: false })
@@ -176,7 +177,7 @@ impl FrameSection {
         matches!(address_size, 4 | 8).then_some(cie)
     }
 
-    /// Reads what the letters of the augmentation announce, and leaves the cursor at the instructions.
+    /// Reads the augmentation data that the letters announce, and leaves the cursor at the instructions.
     fn parse_augmentation(&self, letters: &[u8], cie: &mut Cie<'_>) -> Option<()> {
         let Some((b'z', letters)) = letters.split_first() else {
             return letters.is_empty().then_some(());
@@ -190,7 +191,7 @@ impl FrameSection {
                 b'R' => cie.pointer_encoding = data.u8()?,
                 b'L' => drop(data.u8()?),
                 b'P' => {
-                    // Where the personality routine is does not matter; only its size does.
+                    // The address of the personality routine is not needed, only its size.
                     match data.u8()? {
                         0x50 => data.pointer(0x50, &self.bases())?,
                         encoding => data.value(encoding)?,
@@ -198,7 +199,7 @@ impl FrameSection {
                 }
                 b'S' => cie.is_signal = true,
                 b'B' => {}
-                // The length is known, so that unknown letters can be skipped, and all that follow them.
+                // The total length is known, so an unknown letter and all following ones can be skipped.
                 _ => break,
             }
         }
@@ -217,7 +218,7 @@ impl FrameSection {
         common.or_else(|| self.any_fde_fields(header, cie))
     }
 
-    /// As [`FrameSection::fde_fields`], of an FDE as all compilers write them.
+    /// As [`FrameSection::fde_fields`], for an FDE in the form that all compilers write.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as above")]
     fn common_fde_fields(&self, header: &Header) -> Option<(u64, u64, Reader<'_>)> {
@@ -231,7 +232,7 @@ impl FrameSection {
         Some((at.wrapping_add_signed(extended(start)), extended(len) as u64, instructions))
     }
 
-    /// As [`FrameSection::fde_fields`], of any FDE.
+    /// As [`FrameSection::fde_fields`], for any FDE.
     #[cold]
     fn any_fde_fields<'a>(&'a self, header: &Header, cie: &Cie<'a>) -> Option<(u64, u64, Reader<'a>)> {
         let mut reader = Reader::new(&self.bytes, header.body, header.end)?;
@@ -264,7 +265,7 @@ impl<'a> Entries<'a> {
         Self { section, position: 0, cies: ByOffset::new(Err("no CIE")) }
     }
 
-    /// The FDE at `offset`, which is one that has been found before, and its CIE.
+    /// The FDE at `offset`, which must have been found before, and its CIE.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as above")]
     pub(crate) fn at(&mut self, offset: usize) -> Option<(Fde<'a>, &Cie<'a>)> {
@@ -296,7 +297,8 @@ impl<'a> Iterator for Entries<'a> {
                 return None;
             }
             match self.section.header(offset) {
-                // A terminator: linkers leave them in the middle, so what follows is read all the same.
+                // A terminator. Linkers leave terminators in the middle of sections, so the entries after it
+                // are read too.
                 Ok(None) => self.position = offset + 4,
                 Ok(Some(header)) => {
                     self.position = header.end;
@@ -306,7 +308,7 @@ impl<'a> Iterator for Entries<'a> {
                     }
                 }
                 Err(reason) => {
-                    // Without a valid length, nothing after it can be found.
+                    // Without a valid length, no entry after it can be found.
                     self.position = self.section.bytes.len();
                     return Some(Err(BadEntry { offset, reason }));
                 }

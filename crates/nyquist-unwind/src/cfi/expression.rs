@@ -30,7 +30,7 @@ const DW_OP_BREG7: u8 = 0x77;
 const DW_OP_BREG16: u8 = 0x80;
 
 impl Form {
-    /// The form of the expression; `None` where it is another one.
+    /// The form of the expression. `None` if it has an unknown form.
     pub(crate) fn of(expression: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(expression, 0, expression.len())?;
         let register = reader.u8().filter(|op| (DW_OP_BREG0..=DW_OP_BREG31).contains(op))? - DW_OP_BREG0;
@@ -54,7 +54,7 @@ impl Form {
         }
     }
 
-    /// What follows `breg7 offset, breg16` in the expression that linkers give their stubs.
+    /// Parses the rest of the linkers' expression for stubs, which begins with `breg7 offset, breg16`.
     fn linkage_stub(mut reader: Reader<'_>, offset: i64) -> Option<Self> {
         let ip_offset = reader.sleb()?;
         let lit15_and = [reader.u8()?, reader.u8()?];

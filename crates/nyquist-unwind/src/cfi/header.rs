@@ -1,15 +1,15 @@
 //! The header of `.eh_frame`, `.eh_frame_hdr`, which a program header names (Linux Standard Base 5, section
-//! 10.6.2). It says where the entries are, and where the section is in files whose section headers were cut
-//! off.
+//! 10.6.2). It states where the entries are, and where the section is in files whose section headers were
+//! removed.
 
 use super::reader::{Bases, Reader};
 use super::{FrameSection, SectionKind};
 use nyquist_object::{ByteSource, Elf, ObjectError, Svma};
 
-/// The encoding of what is left out.
+/// The encoding of an omitted field.
 const OMITTED: u8 = 0xff;
 
-/// The encoding of the table that all linkers write: four bytes, signed, from the header on.
+/// The encoding of the table that all linkers write: four bytes, signed, relative to the header.
 const SHORT: u8 = 0x3b;
 
 /// The entries of a section, as the table of its header lists them.
@@ -23,7 +23,7 @@ pub(crate) struct HeaderTable<'a> {
 }
 
 impl<'a> HeaderTable<'a> {
-    /// The table of a header that is at an address; `None` where it has none of the common encoding.
+    /// The table of a header at an address. `None` if it has no table with the common encoding.
     pub(crate) fn parse(header: &'a [u8], address: Svma) -> Option<Self> {
         let mut start = Start::read(header, address)?;
         if start.table != SHORT || start.count == OMITTED {
@@ -42,7 +42,7 @@ impl<'a> HeaderTable<'a> {
     }
 }
 
-/// The section; `None` where no program header names its header, or that is not of a known form.
+/// The section. `None` if no program header names its header, or if the header has an unknown form.
 ///
 /// # Errors
 /// If the bytes cannot be read.
@@ -57,7 +57,7 @@ pub(crate) fn find_eh_frame<S: ByteSource>(elf: &Elf<S>) -> Result<Option<FrameS
             let length = length.first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
             room.min(last + 4 + u64::from(length))
         }
-        // Bytes behind the section are taken for more of it, up to the first invalid entry.
+        // Bytes after the section are treated as part of it, up to the first invalid entry.
         None => room,
     };
     let bytes = elf.source().read_range(offset.0, len)?;
@@ -65,7 +65,7 @@ pub(crate) fn find_eh_frame<S: ByteSource>(elf: &Elf<S>) -> Result<Option<FrameS
     Ok(Some(FrameSection { kind, bytes, address, text, got }))
 }
 
-/// Where the section begins, and its FDE with the highest address, if there is a table of them.
+/// Where the section begins, and the FDE with the highest address, if the header has a table.
 fn extent(header: &[u8], address: Svma) -> Option<(u64, Option<u64>)> {
     let Start { section, count, table, bases, mut reader } = Start::read(header, address)?;
     if count == OMITTED || table == OMITTED {
@@ -86,7 +86,7 @@ fn extent(header: &[u8], address: Svma) -> Option<(u64, Option<u64>)> {
 struct Start<'a> {
     /// Where the section is.
     section: u64,
-    /// How the number of entries is encoded, and how the addresses in the table are.
+    /// The encodings of the number of entries and of the addresses in the table.
     count: u8,
     table: u8,
     bases: Bases,
@@ -98,7 +98,7 @@ impl<'a> Start<'a> {
     fn read(header: &'a [u8], address: Svma) -> Option<Self> {
         let mut reader = Reader::new(header, 0, header.len())?;
         let [version, section, count, table] = reader.array()?;
-        // What is relative to data is relative to the header.
+        // Data-relative values are relative to the header.
         let bases = Bases { section: address.0, got: Some(address.0), ..Bases::default() };
         let section = reader.pointer(section, &bases).filter(|_| version == 1)?;
         Some(Self { section, count, table, bases, reader })
@@ -117,7 +117,7 @@ mod tests {
         let header = |rest: &[i32]| [&encodings[..], &words(rest)].concat();
         check(&header(&[0x20, 2, -0x800, 0x60, -0x700, 0x40]), Some((0x1024, Some(0x1060))));
         check(&header(&[0x20, 0]), Some((0x1024, None)));
-        // A count that is wrong.
+        // A wrong count.
         check(&header(&[0x20, -1, -0x800, 0x60]), Some((0x1024, Some(0x1060))));
         check(&[&[1, 0x1b, 0xff, 0xff][..], &words(&[0x20])].concat(), Some((0x1024, None)));
         check(&[&[2, 0x1b, 0xff, 0xff][..], &words(&[0x20])].concat(), None);

@@ -9,7 +9,7 @@ use crate::architecture::Architecture;
 use crate::rule::Rule;
 use std::marker::PhantomData;
 
-/// The states that `DW_CFA_remember_state` may stack. Compilers nest at most two.
+/// The most states that `DW_CFA_remember_state` may push. Compilers nest at most two.
 const MAX_REMEMBERED: usize = 64;
 
 /// `DW_CFA_def_cfa_offset`.
@@ -37,12 +37,12 @@ pub(crate) enum Saved<'a> {
 /// One row of the table that the instructions describe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State<'a> {
-    /// The row as a rule: always what the other fields say.
+    /// The row as a rule, which is always in sync with the other fields.
     rule: Rule,
     pub(crate) cfa: Cfa<'a>,
     pub(crate) frame_pointer: Saved<'a>,
     pub(crate) return_address: Saved<'a>,
-    /// Whether the stack pointer is restored to anything but the CFA.
+    /// Whether the stack pointer is restored to another value than the CFA.
     pub(crate) stack_pointer_is_saved: bool,
 }
 
@@ -60,7 +60,7 @@ impl State<'_> {
         state
     }
 
-    /// Makes the rule say what the other fields say.
+    /// Updates the rule from the other fields.
     fn refresh<A: Architecture>(&mut self, is_signal: bool) {
         self.rule = A::rule(self, is_signal);
     }
@@ -78,17 +78,17 @@ impl State<'_> {
     }
 }
 
-/// Takes the rows that instructions describe.
+/// Receives the rows that instructions describe.
 pub(crate) trait Rows {
-    /// Takes a row: the address at which it begins, and its rule.
+    /// Receives a row: the address at which it begins, and its rule.
     fn row(&mut self, address: u64, rule: Rule);
 
-    /// As [`Rows::row`], for the usual case, in which no function has to be called. Says whether the row was
-    /// taken.
+    /// As [`Rows::row`], for the usual case, in which no function has to be called. Returns whether the row
+    /// was handled.
     fn try_row(&mut self, address: u64, rule: Rule) -> bool;
 }
 
-/// Takes none: a CIE's initial instructions describe no rows.
+/// Ignores rows, because a CIE's initial instructions describe none.
 struct NoRows;
 
 impl Rows for NoRows {
@@ -104,7 +104,7 @@ impl Rows for NoRows {
 pub(crate) struct Interpreter<'a, A> {
     section: &'a FrameSection,
     architecture: PhantomData<A>,
-    /// States after CIEs' initial instructions, and where those CIEs are.
+    /// The states after the initial instructions of CIEs, by the offsets of the CIEs.
     initial: ByOffset<Option<State<'a>>>,
     remembered: Vec<State<'a>>,
 }
@@ -127,8 +127,9 @@ impl<'a, A: Architecture> Interpreter<'a, A> {
         Self { section, architecture: PhantomData, initial: ByOffset::new(None), remembered: Vec::new() }
     }
 
-    /// Gives all rows to `rows`, by address. Rows may repeat the rule before them. Where the instructions are
-    /// damaged, rows before the damage have been given, and the error is the address up to which they hold.
+    /// Passes all rows to `rows`, by address. Rows may repeat the rule before them. If the instructions are
+    /// damaged, the rows before the damage have been passed, and the error is the address up to which they
+    /// hold.
     pub(crate) fn rows(&mut self, fde: &Fde<'a>, cie: &Cie<'a>, rows: &mut impl Rows) -> Result<(), u64> {
         if cie.return_register != A::RETURN_ADDRESS as u64 {
             rows.row(fde.start, Rule::SLOW);
@@ -220,7 +221,8 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         Some(())
     }
 
-    /// Runs the pairs that instructions begin with, and gives the instructions behind them. Three of four instructions are in pairs.
+    /// Runs the pairs that instructions begin with, and returns the instructions after them. Three of four
+    /// instructions are in pairs.
     #[inline]
     fn pairs(&mut self, instructions: &'a [u8]) -> &'a [u8] {
         let is_pair =
@@ -229,8 +231,8 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         if is_plain { self.plain_pairs(instructions) } else { instructions }
     }
 
-    /// As [`Run::pairs`], where the CFA is a register + offset. By itself and without calls, so that all it needs stays in
-    /// registers. Ends early at a row that cannot be taken without one.
+    /// As [`Run::pairs`], if the CFA is a register + offset. It is a separate function without calls, so that
+    /// its state stays in registers. It ends early at a row that cannot be handled without a call.
     #[inline(never)]
     fn plain_pairs(&mut self, mut instructions: &'a [u8]) -> &'a [u8] {
         let factor = self.cie.code_factor;
@@ -254,8 +256,8 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         instructions
     }
 
-    /// The other instructions, whose operands all follow the opcode. The cursor comes and goes as a value, so that it
-    /// stays in registers for the ones above.
+    /// The other instructions, whose operands all follow the opcode. The cursor is passed and returned by
+    /// value, so that it stays in registers for the instructions above.
     #[inline(never)]
     fn extended(&mut self, op: u8, mut reader: Reader<'a>) -> Option<Reader<'a>> {
         match op {
@@ -275,7 +277,8 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
                 self.state.set_cfa_offset::<A>(offset, self.cie.is_signal);
             }
             0x0c | 0x0d | 0x0f | 0x12 => self.define_cfa(op, &mut reader)?,
-            // That the return address is signed from here on, or no more: what signs it is taken off in any case.
+            // These state whether the return address is signed from here on. They are ignored, because
+            // signatures are always removed.
             0x2c | 0x2d if A::VENDOR == gimli::Vendor::AArch64 => {}
             0x2e => drop(reader.uleb()?),
             _ => {
@@ -305,7 +308,7 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         Some(())
     }
 
-    /// The operands, after the register, of the instructions that say how a register is found.
+    /// The operands, after the register, of the instructions that define where a register is saved.
     fn saved(&self, op: u8, reader: &mut Reader<'a>) -> Option<Saved<'a>> {
         Some(match op {
             0x05 => Saved::Offset(self.factored(reader.uleb()? as i64)),
@@ -338,7 +341,7 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         offset.wrapping_mul(self.cie.data_factor)
     }
 
-    /// `DW_CFA_offset`, mostly of registers that do not matter here.
+    /// `DW_CFA_offset`, mostly of registers that are not tracked.
     #[inline]
     fn set_offset(&mut self, register: u64, offset: i64) {
         if is_followed::<A>(register) {
@@ -377,7 +380,7 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         Some(())
     }
 
-    /// Goes on that many units of code further.
+    /// Advances the location by `delta` units of code.
     #[inline]
     fn advance_by(&mut self, delta: u64) -> Option<()> {
         let location = self.location.checked_add(delta.wrapping_mul(self.cie.code_factor))?;
@@ -385,7 +388,7 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         Some(())
     }
 
-    /// `DW_CFA_set_loc`, which may not go back.
+    /// `DW_CFA_set_loc`, which must not go back.
     fn set_location(&mut self, reader: &mut Reader<'a>) -> Option<()> {
         let bases = super::reader::Bases { function: Some(self.function), ..self.section.bases() };
         let location = reader.pointer(self.cie.pointer_encoding, &bases)?;
@@ -396,7 +399,7 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         Some(())
     }
 
-    /// Ends the row before a location that is not before the present one.
+    /// Ends the row at a location that is not before the current one.
     #[inline]
     fn advance_to(&mut self, location: u64) {
         if location > self.location {
@@ -408,21 +411,21 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     }
 }
 
-/// An advance of less than 64 units in one byte, and the offset of the CFA that holds from there on, in one or two.
+/// An advance of less than 64 units in one byte, and the new offset of the CFA in one or two bytes.
 struct Pair {
     advance: u8,
     offset: u16,
-    /// How many bytes the pair takes.
+    /// The size of the pair in bytes.
     len: usize,
 }
 
 impl Pair {
-    /// The pair that the bytes of a word begin with. One comparison recognises nearly every one.
+    /// The pair at the beginning of a word's bytes. One comparison recognises nearly every pair.
     #[inline]
     fn of(word: u32) -> Option<Self> {
         const OPCODES: u32 = 0xffc0;
         const EXPECTED: u32 = (DEFINE_CFA_OFFSET as u32) << 8 | 0x40;
-        /// That another byte of the offset follows.
+        /// The bit that another byte of the offset follows.
         const MORE: u32 = 0x80 << 16;
         const STILL_MORE: u32 = 0x80 << 24;
         let (advance, low, high) = (word as u8 & 0x3f, (word >> 16) as u16 & 0x7f, (word >> 24) as u16);
@@ -434,7 +437,8 @@ impl Pair {
     }
 }
 
-/// Instructions without the first ones that say where registers are saved that do not matter here: functions save several.
+/// Skips the first instructions that save registers which are not tracked, because functions save several of
+/// them.
 #[inline]
 fn without_other_offsets<A: Architecture>(mut instructions: &[u8]) -> &[u8] {
     while let [op @ 0x80..=0xbf, 0..=0x7f, rest @ ..] = instructions
@@ -445,7 +449,7 @@ fn without_other_offsets<A: Architecture>(mut instructions: &[u8]) -> &[u8] {
     instructions
 }
 
-/// Whether a register is one of the three whose place in the caller's frame matters.
+/// Whether a register is one of the three tracked registers.
 #[inline]
 fn is_followed<A: Architecture>(register: u64) -> bool {
     let followed = 1_u64 << A::FRAME_POINTER | 1 << A::STACK_POINTER | 1 << A::RETURN_ADDRESS;

@@ -13,10 +13,10 @@ pub(crate) use expression::Form;
 pub(crate) use header::{HeaderTable, find_eh_frame};
 pub(crate) use interpreter::{Interpreter, Rows, Saved, State};
 
-/// The bytes of one section of call frame information, and what its encoded pointers are relative to.
+/// The bytes of one section of call frame information, and the bases of its encoded pointers.
 #[derive(Debug)]
 pub(crate) struct FrameSection {
-    /// Which of the two formats.
+    /// The format.
     pub(crate) kind: SectionKind,
     /// The contents.
     pub(crate) bytes: Vec<u8>,

@@ -5,11 +5,11 @@
 pub(crate) struct Reader<'a> {
     /// What has not been read yet.
     rest: &'a [u8],
-    /// How far the end is from the start of the section.
+    /// The offset of the end in the section.
     end: usize,
 }
 
-/// What an encoded pointer can be relative to, as stated addresses.
+/// The bases that an encoded pointer can be relative to, as stated addresses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bases {
     /// The section that is read.
@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
         Some(Self { rest: bytes.get(position..end)?, end })
     }
 
-    /// How far the cursor is from the start of the section.
+    /// The offset of the cursor in the section.
     pub(crate) fn position(&self) -> usize {
         self.end - self.rest.len()
     }
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// Goes on at the last bytes of what has not been read yet.
+    /// Continues at `rest`, which must be the last of the unread bytes.
     #[inline]
     pub(crate) fn go_on_at(&mut self, rest: &'a [u8]) {
         self.rest = rest;
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// An unsigned LEB128 number; one that does not fit in 64 bits is `None`.
+    /// An unsigned LEB128 number. `None` if it does not fit in 64 bits.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -89,13 +89,13 @@ impl<'a> Reader<'a> {
         if first < 0x80 {
             return Some(u64::from(first));
         }
-        // By value, so that the cursor can stay in registers.
+        // The cursor is passed by value, so that it can stay in registers.
         let (value, rest) = self.long_uleb(u64::from(first & 0x7f))?;
         *self = rest;
         Some(value)
     }
 
-    /// The number that began with `value`, and the cursor behind it.
+    /// The number whose lowest bits are `value`, and the cursor after it.
     #[cold]
     fn long_uleb(mut self, mut value: u64) -> Option<(u64, Self)> {
         let mut shift = 7;
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A signed LEB128 number; one that does not fit in 64 bits is `None`.
+    /// A signed LEB128 number. `None` if it does not fit in 64 bits.
     #[inline]
     pub(crate) fn sleb(&mut self) -> Option<i64> {
         let (mut value, mut shift) = (0_i64, 0);
@@ -131,21 +131,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Steps over `len` bytes.
+    /// Skips `len` bytes.
     #[inline]
     pub(crate) fn skip(&mut self, len: u64) -> Option<()> {
         self.rest = self.rest.get(usize::try_from(len).ok()?..)?;
         Some(())
     }
 
-    /// The next `len` bytes, by themselves.
+    /// The next `len` bytes.
     pub(crate) fn block(&mut self, len: u64) -> Option<&'a [u8]> {
         let (block, rest) = self.rest.split_at_checked(usize::try_from(len).ok()?)?;
         self.rest = rest;
         Some(block)
     }
 
-    /// Bytes up to and without the next zero byte.
+    /// The bytes before the next zero byte.
     pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
         let len = self.rest.iter().position(|&byte| byte == 0)?;
         let string = self.block(len as u64)?;
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A pointer encoded as `encoding` says (Linux Standard Base 5, section 10.5). Indirect pointers are
-    /// `None`: what they point to is known only in the running process.
+    /// `None`, because their target is only known in the running process.
     #[inline]
     pub(crate) fn pointer(&mut self, encoding: u8, bases: &Bases) -> Option<u64> {
         if encoding & 0x80 != 0 {
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         Some(base.wrapping_add(self.value(encoding)?))
     }
 
-    /// A number in the format that the low four bits of a pointer encoding name.
+    /// A number in the format that the low four bits of a pointer encoding specify.
     #[inline]
     pub(crate) fn value(&mut self, encoding: u8) -> Option<u64> {
         match encoding & 0x0f {

@@ -8,14 +8,15 @@ use crate::aarch64::instructions::{is_call, is_signal_return, word};
 use crate::rule::{Kind, Rule};
 use std::ops::Range;
 
-/// How far into a function its frame pointer is stored at the latest: behind the look at the stack's size.
+/// The largest offset in a function at which its frame pointer is stored, which is after the check of the
+/// stack's size.
 const LONGEST_PROLOGUE: usize = 96;
 
-/// What the runtime puts between the stack of code that it interrupts and the frame of what it makes that call: its link register (`pushCall`
-/// in `runtime/signal_arm64.go`).
+/// The bytes that the runtime puts between the stack of interrupted code and the frame of the function that
+/// it makes this code call. They contain the link register (`pushCall` in `runtime/signal_arm64.go`).
 const INJECTED: u32 = 16;
 
-/// `stur x29, [sp, -8]`, once the frame is there; or `stp x29, x30, [x20, -8]` before a large one is.
+/// `stur x29, [sp, -8]`, after the frame is allocated; or `stp x29, x30, [x20, -8]` before a large one is.
 const STORES_FRAME_POINTER: [u32; 2] = [0xf81f_83fd, 0xa93f_fa9d];
 
 /// The rows of a function.
@@ -36,7 +37,7 @@ pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Rows {
             rows.push((stored, rule(entry, depth, true)));
         }
     }
-    // The instruction behind can be `mov sp, x20`, which makes a large frame.
+    // The next instruction can be `mov sp, x20`, which allocates a large frame.
     let prologue = stored.map_or(0, |stored| stored + 4);
     if let Some(elsewhere) = elsewhere(code, prologue).filter(|_| entry.writes_stack_pointer) {
         end_within(&mut rows, elsewhere);
@@ -61,9 +62,10 @@ fn frame_pointer_stored(code: &[u8]) -> Option<u32> {
     places.find_map(|at| STORES_FRAME_POINTER.contains(&word(code, at)?).then_some(at as u32 + 4))
 }
 
-/// The part of a function that switches stacks in which it is on another stack. It begins when the function
-/// first sets the stack pointer from another register, behind its prologue. It ends at the last time, or at its
-/// last call. One that does not call there goes on there as what it has gone to.
+/// In a function that switches stacks, the part that runs on another stack. It begins after the prologue,
+/// when the function first sets the stack pointer from another register. It ends when it does so the last
+/// time, or at its last call. `None` if the function neither switches back nor calls, because it then jumps
+/// to another function.
 fn elsewhere(code: &[u8], prologue: u32) -> Option<Range<u32>> {
     let (words, _) = code.as_chunks();
     let words = words.iter().map(|word| u32::from_le_bytes(*word)).zip((4..).step_by(4));
@@ -78,7 +80,7 @@ fn is_switch(word: u32) -> bool {
     word & 0xffff_fc1f == 0x9100_001f && word >> 5 & 31 != 31
 }
 
-/// Makes a function the outermost one of the stack that it has gone to.
+/// Makes a function the outermost one of the stack that it has switched to.
 fn end_within(rows: &mut Rows, range: Range<u32>) {
     let first = rows.partition_point(|(at, _)| *at < range.start);
     let after = rows.partition_point(|(at, _)| *at <= range.end);
@@ -126,7 +128,8 @@ mod tests {
         assert_eq!(rows(&entry, &code), expected, "{code:x?}");
     }
 
-    /// The CFA above the stack pointer, and where from the CFA on the frame pointer and the return address are.
+    /// The CFA above the stack pointer, and the offsets of the frame pointer and the return address from the
+    /// CFA.
     fn saved(cfa: i32, frame_pointer: Option<i64>, return_address: Option<i64>) -> Rule {
         Rule::with_saved(Kind::StackPointer, cfa, frame_pointer, return_address).unwrap()
     }
@@ -153,20 +156,21 @@ mod tests {
     #[test]
     fn a_function_on_another_stack_ends_the_walk() {
         let (leaf, whole) = (Rule::LINK_REGISTER, saved(48, Some(-56), Some(-48)));
-        // There and back.
+        // To another stack and back.
         let code = [STR_PRE, STUR_FP, SUB_FP, MOV_SP, BLR, MOV_SP, ADD, RET];
         let before = [(0, leaf), (4, saved(48, None, Some(-48))), (8, whole)];
         let after = [(16, Rule::END), (24, whole), (28, leaf)];
         check(2, DEPTHS, &code, &[&before[..], &after[..]].concat());
-        // Of a function that does not say it, nothing is looked for.
+        // In a function without the flag, stack switches are ignored.
         check(0, DEPTHS, &code, &[&before[..], &[(28, leaf)]].concat());
-        // There, and back by the register that makes large frames, in a function that has one.
+        // To another stack and back, by the register that allocates large frames, in a function with a large
+        // frame.
         let code = [0xd100_c3f4, 0xa93f_fa9d, 0x9100_029f, MOV_SP, NOP, 0x9100_029f, LDP, ADD, RET];
         let expected = [(0, leaf), (12, whole), (16, Rule::END), (24, whole), (32, leaf)];
         check(2, &[2, 3, 96, 5, 95, 1, 0], &code, &expected);
-        // There, up to the last call.
+        // On another stack up to the last call.
         check(2, &[2, 4, 0], &[NOP, MOV_SP, BLR, NOP], &[(0, leaf), (8, Rule::END), (12, leaf)]);
-        // There, and on without a call.
+        // To another stack, and on without a call.
         check(2, &[2, 3, 0], &[MOV_SP, NOP, 0xd61f_00c0], &[(0, leaf)]);
     }
 

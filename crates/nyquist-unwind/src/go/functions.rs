@@ -1,9 +1,10 @@
-//! The functions of Go's own table, each with how deep its stack is at each instruction.
+//! The functions of Go's own table, each with its stack depth at each instruction.
 
 use nyquist_object::go::{Header, ListEntry, Record, Values, Version};
 use std::ops::Range;
 
-/// The functions that Go's own unwinder ends at, of versions whose tables do not say it (`topofstack` in `runtime/traceback.go` of Go 1.15).
+/// The functions at which Go's own unwinder ends, for versions without this flag in their tables
+/// (`topofstack` in `runtime/traceback.go` of Go 1.15).
 const OUTERMOST: [&[u8]; 6] = [
     b"runtime.goexit",
     b"runtime.mstart",
@@ -13,7 +14,7 @@ const OUTERMOST: [&[u8]; 6] = [
     b"_rt0_go",
 ];
 
-/// The functions that go to another stack and return to the one before, of versions whose tables do not say it
+/// The functions that switch to another stack and back, for versions without this flag in their tables
 /// (`runtime/asm_amd64.s` of Go 1.15).
 const STACK_SWITCHES: [&[u8]; 3] =
     [b"runtime.asmcgocall", b"runtime.systemstack", b"runtime.cgocallback_gofunc"];
@@ -24,33 +25,33 @@ const INJECTED: [&[u8]; 3] = [b"runtime.asyncPreempt", b"runtime.sigpanic", b"ru
 
 /// The table of functions.
 pub(super) struct Functions<'a> {
-    /// Where the code of all functions begins; 0 where the loader says so.
+    /// Where the code of all functions begins. 0 if only the loader knows it.
     pub(super) text: u64,
-    /// What the list says of the first function's start: 0 where it counts from there on.
+    /// The start of the first function in the list. 0 if the list's addresses are relative to it.
     first: u64,
-    /// Whether records say which functions are outermost ones.
+    /// Whether records have flags for outermost functions.
     has_flags: bool,
     header: Header,
     table: &'a [u8],
 }
 
-/// What is said of a function.
+/// The description of a function.
 pub(super) struct Entry<'a> {
-    /// Its code, from the first function's on.
+    /// Its code, relative to the first function's start.
     pub(super) range: Range<u32>,
-    /// Whether there is no caller.
+    /// Whether it has no caller.
     pub(super) is_top: bool,
-    /// Whether it makes the stack pointer point elsewhere than to its own frame.
+    /// Whether it sets the stack pointer to an address outside of its own frame.
     pub(super) writes_stack_pointer: bool,
-    /// Whether the runtime lets interrupted code call it.
+    /// Whether the runtime makes interrupted code call it.
     pub(super) is_injected: bool,
-    /// The values of how many bytes the stack pointer is below the return address.
+    /// The distances in bytes from the stack pointer to the return address.
     depths: Values<'a>,
 }
 
 impl<'a> Functions<'a> {
-    /// Reads the header. `None` for one of another form, or for a machine that is not 64-bit with instructions
-    /// of multiples of this many bytes.
+    /// Reads the header. `None` for another form, or for a machine that is not 64-bit or has another
+    /// instruction size than `quantum`.
     pub(super) fn new(table: &'a [u8], quantum: u8) -> Option<Self> {
         let header = Header::parse(table)?;
         if (header.quantum, header.pointer_size, header.little_endian) != (quantum, 8, true) {
@@ -61,14 +62,15 @@ impl<'a> Functions<'a> {
         if !counts_from_text {
             let start = functions.header.entries(functions.list()?).next()?.start;
             (functions.text, functions.first) = (start, start);
-            // Go 1.16 and 1.17 have the same header, and only the latter's linker knows of outermost functions.
+            // Go 1.16 and 1.17 have the same header, and only the latter's linker sets the flag of outermost
+            // functions.
             let has_flags = functions.records().any(|record| record.more.is_some_and(|more| more.is_top));
             functions.has_flags = has_flags;
         }
         Some(functions)
     }
 
-    /// The functions by address. One whose description is not there is left out.
+    /// The functions by address. Functions without a description are left out.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'a>> + '_ {
         let list = self.list().unwrap_or_default();
         let ends = self.header.entries(list).skip(1);
@@ -123,7 +125,8 @@ impl<'a> Functions<'a> {
 }
 
 impl Entry<'_> {
-    /// How far into the function each depth begins to hold, and the depth; `None` for one that cannot be.
+    /// The offset in the function at which each depth begins to hold, and the depth. `None` for an impossible
+    /// depth.
     pub(super) fn depths(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
         let len = u64::from(self.range.end.saturating_sub(self.range.start));
         let held = self.depths.clone().take_while(move |value| value.start < len);
@@ -156,7 +159,7 @@ pub(super) mod tests {
         assert!(entry(9, &[0xff; 9]).is_empty());
     }
 
-    /// A table of one function, and what it is made of by hand.
+    /// A handmade table of one function.
     pub(in crate::go) fn table(magic: u32, quantum: u8, flags: u8, depths: &[u8]) -> Vec<u8> {
         let mut bytes = [magic, 0x0800_0000 | u32::from(quantum) << 16].map(u32::to_le_bytes).concat();
         let numbers = 72;
@@ -254,7 +257,7 @@ pub(super) mod tests {
         for version in [Version::Two, Version::Sixteen] {
             check(version, &functions, &[(false, false), (true, false), (false, false), (false, true)]);
         }
-        // Of Go 1.17: flags say it.
+        // The table of Go 1.17 has flags.
         let functions = [("main.main", 0), ("runtime.goexit", 1), ("runtime.mcall", 2)];
         check(Version::Sixteen, &functions, &[(false, false), (true, false), (false, true)]);
     }

@@ -1,7 +1,7 @@
-//! Modules of Go programs for 64-bit x86 and ARM. The linker's table of functions, `.gopclntab`, says for each
-//! instruction how far the stack pointer is below its value at the function's first one. Every program has it,
-//! also one without symbols and debug information, which has no other unwind information. It also says which
-//! functions are the outermost ones.
+//! Modules of Go programs for 64-bit x86 and ARM. The linker's table of functions, `.gopclntab`, states for
+//! each instruction how far the stack pointer is below its value at the function's first one. Every program
+//! has this table, even without symbols and debug information. It then is the only unwind information. The
+//! table also states which functions are outermost ones.
 
 mod aarch64;
 mod functions;
@@ -18,16 +18,16 @@ use std::ops::Range;
 /// The table's sections in ELF files: of programs at fixed addresses, and of those that are relocated.
 const SECTIONS: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
 
-/// And in Mach-O files.
+/// The segments of the table's section in Mach-O files.
 const MACHO_SEGMENTS: [&str; 2] = ["__TEXT", "__DATA_CONST"];
 const MACHO_SECTION: &str = "__gopclntab";
 
 /// The offset in a function at which each of its rules begins to hold, in ascending order, and the rule.
 type Rows = Vec<(u32, Rule)>;
 
-/// What an architecture makes of the table.
+/// How an architecture uses the table.
 struct Machine {
-    /// What instructions are multiples of, in bytes.
+    /// The instruction size of which all instructions are multiples, in bytes.
     quantum: u8,
     /// The rows of a function, by its entry and its instructions.
     rows: fn(&Entry<'_>, &[u8]) -> Rows,
@@ -43,7 +43,7 @@ impl Machine {
     }
 }
 
-/// The code that a table can be about.
+/// The code that a table can describe.
 struct Image<'a> {
     machine: Machine,
     /// The SVMA that relative addresses count from.
@@ -55,13 +55,13 @@ struct Image<'a> {
     bytes: &'a AllCode,
 }
 
-/// Whether a file was made of Go.
+/// Whether a file contains Go code.
 pub(crate) fn has_functions<S: ByteSource>(elf: &Elf<S>) -> bool {
     SECTIONS.iter().any(|name| elf.section(name).is_some())
 }
 
-/// The functions of a file by address, each with its rows. None where there is no table, or one of a form that is not known: then it is walked
-/// as all other code.
+/// The functions of a file by address, each with its rows. Empty if the file has no table, or one of an
+/// unknown form. Then its code is walked like all other code.
 pub(crate) fn read<S: ByteSource>(
     elf: &Elf<S>,
     code: &[Range<u32>],
@@ -89,7 +89,8 @@ pub(crate) fn read_macho<S: ByteSource>(
     Image { machine, base: file.image_base().0, text, code, bytes }.functions(&table)
 }
 
-/// The functions of Go's table, and of others those that are before or behind all of these. Both are in order, and so are all.
+/// The functions of Go's table, and the other functions that are before or after all of these. Both inputs
+/// and the result are in order.
 pub(crate) fn with_others(go: Vec<Function>, mut others: Vec<Function>) -> Vec<Function> {
     let Some((first, last)) = go.first().zip(go.last()) else { return others };
     let range = first.range.start..last.range.end;
@@ -99,7 +100,7 @@ pub(crate) fn with_others(go: Vec<Function>, mut others: Vec<Function>) -> Vec<F
     others
 }
 
-/// The table. One that is there and cannot be read is damage.
+/// The table. If it exists but cannot be read, that is damage.
 fn readable(data: Option<Result<Vec<u8>, ObjectError>>, damage: &mut Damage) -> Option<Vec<u8>> {
     match data? {
         Ok(table) => Some(table),
@@ -113,7 +114,7 @@ fn readable(data: Option<Result<Vec<u8>, ObjectError>>, damage: &mut Damage) -> 
 impl Image<'_> {
     fn functions(&self, table: &[u8]) -> Vec<Function> {
         let Some(functions) = Functions::new(table, self.machine.quantum) else { return Vec::new() };
-        // The linker of another compiler than Go's own leaves it to the loader to say where the code is.
+        // With other linkers than Go's own, only the loader knows where the code is.
         let text = if functions.text == 0 { self.text } else { functions.text };
         let text = text.checked_sub(self.base).and_then(|text| u32::try_from(text).ok());
         let Some(text) = text else { return Vec::new() };
@@ -137,7 +138,7 @@ impl Image<'_> {
     }
 }
 
-/// The kernel has a signal handler return to the first instruction of this function, so that its lookup address is the byte before
+/// Signal handlers return to the first instruction of this function, so its lookup address is the byte before
 /// it.
 fn take_byte_before(function: &mut Function, before: Option<&mut Function>) {
     let Some(start) = function.range.start.checked_sub(1) else { return };

@@ -5,11 +5,13 @@ use super::functions::Entry;
 use crate::rule::{Kind, Rule, SavedFramePointer};
 use crate::x86_64::instructions::{calls, is_signal_return};
 
-/// How far into a function its frame pointer is set up at the latest: behind the look at the stack's size.
+/// The largest offset in a function at which its frame pointer is set up, which is after the check of the
+/// stack's size.
 const LONGEST_PROLOGUE: usize = 96;
 
-/// Where a function has a frame pointer. The first offset is where the caller's has been stored, always in the
-/// word below the return address. The second is where the register points there.
+/// Where a function sets up its frame pointer. From the first offset on, the caller's frame pointer is
+/// stored, always in the word below the return address. From the second offset on, the register points to
+/// that word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FramePointer {
     stored: u32,
@@ -21,7 +23,7 @@ pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Rows {
     if entry.is_top {
         return vec![(0, Rule::END)];
     }
-    // What signal handlers return to.
+    // This is the function that signal handlers return to.
     if is_signal_return(code, 0) {
         return vec![(0, Rule::SIGNAL_FRAME)];
     }
@@ -46,7 +48,7 @@ pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Rows {
 fn rule(entry: &Entry<'_>, depth: Option<u32>, frame_pointer: Option<FramePointer>, at: u32) -> Rule {
     let Some(depth) = depth.and_then(|depth| i32::try_from(depth).ok()) else { return Rule::UNCOVERED };
     let is_stored = depth > 0 && frame_pointer.is_some_and(|found| found.stored <= at);
-    // A function that goes to another stack for a while comes back by its frame pointer.
+    // A function that temporarily switches to another stack switches back by its frame pointer.
     if is_stored && entry.writes_stack_pointer && frame_pointer.is_some_and(|found| found.set <= at) {
         return Rule::FRAME_RECORD;
     }
@@ -55,8 +57,8 @@ fn rule(entry: &Entry<'_>, depth: Option<u32>, frame_pointer: Option<FramePointe
     Rule::new(Kind::StackPointer, depth.saturating_add(8), saved, offset).unwrap_or(Rule::UNCOVERED)
 }
 
-/// What a function without a frame calls after it has gone to another stack (`mcall`, `systemstack`, `morestack`, `asmcgocall`) is the
-/// outermost function there.
+/// If a function without a frame switches to another stack (`mcall`, `systemstack`, `morestack`,
+/// `asmcgocall`), the function that it calls there is the outermost one.
 fn end_at_calls(rows: &mut Rows, code: &[u8]) {
     for call in calls(code) {
         let (start, end) = (call.start as u32, call.end as u32);

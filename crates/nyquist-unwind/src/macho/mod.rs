@@ -1,5 +1,5 @@
-//! Modules of Mach-O files: compact unwind information, and call frame information for what that cannot
-//! express.
+//! Modules of Mach-O files: compact unwind information, and call frame information for functions that it
+//! cannot express.
 
 mod unwind_info;
 
@@ -10,10 +10,10 @@ use crate::compile::{Description, Function};
 use nyquist_object::{ByteSource, MachO, RelativeAddress, Svma};
 use std::ops::Range;
 
-/// What of a file is compiled.
+/// The parts of a file that are compiled.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    /// Where code is, by address.
+    /// The ranges of code, by address.
     pub(crate) code: Vec<CodeRange>,
     /// By address; none overlap.
     pub(crate) functions: Vec<Function>,
@@ -21,7 +21,7 @@ pub(crate) struct Parts {
     pub(crate) sections: Vec<FrameSection>,
 }
 
-/// Reads what is to be compiled.
+/// Reads the parts that are compiled.
 pub(crate) fn read<S: ByteSource>(file: &MachO<S>, damage: &mut Damage) -> Parts {
     let code = code_ranges(file);
     let mut read = |name| match file.section_data("__TEXT", name) {
@@ -52,7 +52,7 @@ pub(crate) fn read<S: ByteSource>(file: &MachO<S>, damage: &mut Damage) -> Parts
     Parts { code, functions, sections: section.into_iter().collect() }
 }
 
-/// Where functions begin, in ascending order: as the file lists them, or, where it has no list, by its symbols.
+/// Where functions begin, in ascending order: from the file's list, or from its symbols if it has no list.
 fn function_starts<S: ByteSource>(file: &MachO<S>) -> Vec<RelativeAddress> {
     match file.function_starts() {
         Ok(starts) if !starts.is_empty() => starts,
@@ -69,10 +69,11 @@ fn function_starts<S: ByteSource>(file: &MachO<S>) -> Vec<RelativeAddress> {
     }
 }
 
-/// The addresses of a symbol table's entries (`nlist_64`) that stand for places in sections, and not for debug information.
+/// The addresses of a symbol table's entries (`nlist_64`) that are defined in sections, and are not debug
+/// information.
 fn defined_symbols(bytes: &[u8]) -> impl Iterator<Item = Svma> {
     const ENTRY: usize = 16;
-    /// `N_STAB`, `N_TYPE`, and of the latter `N_SECT`.
+    /// `N_STAB`, `N_TYPE`, and the value `N_SECT` of the latter.
     const DEBUG: u8 = 0xe0;
     const TYPE: u8 = 0x0e;
     const IN_SECTION: u8 = 0x0e;
@@ -83,7 +84,7 @@ fn defined_symbols(bytes: &[u8]) -> impl Iterator<Item = Svma> {
     })
 }
 
-/// The sections that are code, by address, as far as there are bytes for them.
+/// The sections with code, by address, as far as the file has bytes for them.
 fn code_ranges<S: ByteSource>(file: &MachO<S>) -> Vec<CodeRange> {
     let len = file.source().len();
     let range = |section: &nyquist_object::macho::Section| {
@@ -98,8 +99,8 @@ fn code_ranges<S: ByteSource>(file: &MachO<S>) -> Vec<CodeRange> {
     ranges
 }
 
-/// The functions that entries describe. Linkers make one entry of neighbours that have the same encoding: such are taken apart
-/// where functions begin.
+/// The functions that entries describe. Linkers make one entry for adjacent functions with the same encoding.
+/// Such entries are split where functions begin.
 fn functions(entries: &[(Range<u32>, u32)], starts: &[RelativeAddress], code: &[CodeRange]) -> Vec<Function> {
     let mut functions = Vec::new();
     for (range, encoding) in entries {

@@ -9,10 +9,10 @@ const COMPRESSED_PAGE: u32 = 3;
 /// The bytes of an entry of the index.
 const INDEX_ENTRY: usize = 12;
 
-/// The most entries that are read. Each takes four bytes at least, but pages can claim the same ones.
+/// The most entries that are read. Each takes at least four bytes, but pages can share entries.
 const MAX_ENTRIES: usize = 1 << 24;
 
-/// A cursor-less view of the section: numbers at offsets.
+/// A view of the section without a cursor: numbers at offsets.
 #[derive(Clone, Copy)]
 struct Section<'a>(&'a [u8]);
 
@@ -31,19 +31,19 @@ impl Section<'_> {
     }
 }
 
-/// A page of entries, and what they need of the section's header.
+/// A page of entries, and the fields of the section's header that they need.
 #[derive(Clone, Copy)]
 struct Page {
-    /// Where in the section.
+    /// The page's offset in the section.
     at: usize,
     /// The address that compressed entries count from.
     start: u32,
-    /// The encodings that all pages have in common.
+    /// The encodings that all pages share: their offset and number.
     common: (usize, usize),
 }
 
-/// The ranges of relative addresses and their encodings, in ascending order, none of them overlapping. What comes after damage in
-/// a page is left out.
+/// The ranges of relative addresses and their encodings, in ascending order, none of them overlapping.
+/// Entries after damage in a page are left out.
 pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(Range<u32>, u32)>, &'static str> {
     const CUT: &str = "the section ends within its header";
     let section = Section(bytes);
@@ -58,7 +58,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(Range<u32>, u32)>, &'static s
         let Some(at) = number.checked_mul(INDEX_ENTRY).and_then(|at| at.checked_add(index)) else { break };
         let (Some(start), Some(page)) = (section.u32(at), section.u32(at + 4)) else { break };
         match page as usize {
-            // The last entry of the index is where the last page's code ends.
+            // The last entry of the index is the end of the last page's code.
             0 => starts.push((start, 0)),
             at => page_entries(section, Page { at, start, common }, &mut starts),
         }
@@ -71,7 +71,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(Range<u32>, u32)>, &'static s
         _ => None,
     });
     let mut end = 0;
-    // A start that is before the one before it is damage, and so is what is between.
+    // A start before the previous start is damage, and such a range is left out.
     Ok(ranges
         .filter(|(range, _)| {
             range.start >= end && {
@@ -125,7 +125,7 @@ mod tests {
         let common = [0x0100_0000, 0x0200_0000];
         let index = [0x1000, 72, 0, 0x1100, 96, 0, 0x1200, 0, 0];
         let regular = [2, 0x0002_0008, 0x1000, 0x0300_0000, 0x1080, 0x0400_0000];
-        // One encoding of its own, and entries for a common one and that.
+        // The page has one encoding of its own, and entries for a common encoding and for its own.
         let compressed = [3, 0x0002_000c, 0x0001_0014, 0x0100_0000, 0x0200_0040, 0x0500_0000];
         words(&[&header[..], &common, &index, &regular, &compressed].concat())
     }

@@ -1,4 +1,4 @@
-//! The bytes of an image by their addresses, each section read when it is first asked for.
+//! The bytes of an image by their addresses. Each section is read when it is first needed.
 
 use nyquist_object::pe::Section;
 use nyquist_object::{ByteSource, Pe};
@@ -7,9 +7,10 @@ use nyquist_object::{ByteSource, Pe};
 pub(crate) struct Image<'a, S> {
     pe: &'a Pe<S>,
     sections: Vec<Content>,
-    /// How many bytes may still be read. Sections do not overlap, so that all of them are no longer than the file is.
+    /// How many bytes may still be read. Sections do not overlap, so all of them together are at most as long
+    /// as the file.
     budget: u64,
-    /// The section that was asked for last.
+    /// The section that was used last.
     last: usize,
 }
 

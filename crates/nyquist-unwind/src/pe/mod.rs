@@ -1,7 +1,8 @@
-//! The unwind information of PE images: a table of functions, and for each what its prologue does.
+//! The unwind information of PE images: a table of functions, each with a description of its prologue.
 //!
-//! Formats and rules are those of Microsoft's "x64 exception handling" and "ARM64 exception handling", by the section that is named where
-//! they are used. Each architecture has a room of its own: they share where the table is, and no more.
+//! Formats and rules are those of Microsoft's "x64 exception handling" and "ARM64 exception handling", and
+//! comments name the section that they use. Each architecture has its own module. Both share only the
+//! location of the table.
 
 mod aarch64;
 mod image;
@@ -30,7 +31,7 @@ pub(crate) enum Undo<'a> {
 }
 
 impl Functions {
-    /// How to undo the frame at an address whose rule is `rule`; `None` where no function is described.
+    /// How to undo the frame at an address whose rule is `rule`. `None` if no described function is there.
     pub(crate) fn undo(&self, address: u32, rule: Rule) -> Option<Undo<'_>> {
         match self {
             Self::X86_64(functions) => functions.undo(address, rule).map(Undo::X86_64),
@@ -61,7 +62,7 @@ impl Undo<'_> {
     }
 }
 
-/// What the table of functions of an image says.
+/// The compiled table of functions of an image.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) table: Table,
@@ -70,8 +71,8 @@ pub(crate) struct Compiled {
     pub(crate) covered: Vec<Range<u32>>,
 }
 
-/// Compiles the table of functions of an image whose code is at the addresses `code`. No image of another architecture than these
-/// two becomes a module.
+/// Compiles the table of functions of an image whose code is at the addresses `code`. Images of other
+/// architectures are rejected before.
 pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Compiled {
     match pe.architecture() {
         nyquist_object::Architecture::Aarch64 => aarch64::compile(pe, code, damage),
@@ -79,7 +80,7 @@ pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &m
     }
 }
 
-/// The numbers that the table of functions consists of.
+/// The words of the table of functions.
 fn table_of_functions<S: ByteSource>(pe: &Pe<S>, damage: &mut Damage) -> Vec<u32> {
     let Some((address, size)) = pe.directory(Directory::Exceptions) else { return Vec::new() };
     let room = pe.file_range(address).map_or(0, |(_, room)| room);
@@ -90,7 +91,7 @@ fn table_of_functions<S: ByteSource>(pe: &Pe<S>, damage: &mut Damage) -> Vec<u32
     bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
 }
 
-/// How many bytes are between the first and the last of the code, as far as memory is reserved for their rows.
+/// The size of the code from its first to its last byte, limited to the size for which memory is reserved.
 fn extent(code: &[Range<u32>]) -> usize {
     let extent =
         code.first().zip(code.last()).map_or(0, |(first, last)| last.end.saturating_sub(first.start));

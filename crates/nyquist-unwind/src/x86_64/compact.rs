@@ -10,7 +10,7 @@ const MODE: u32 = 0x0f00_0000;
 const FRAME: u32 = 0x0100_0000;
 const IMMEDIATE: u32 = 0x0200_0000;
 const INDIRECT: u32 = 0x0300_0000;
-/// A row of call frame information describes the function.
+/// Call frame information describes the function.
 pub(super) const DWARF: u32 = 0x0400_0000;
 
 /// The frame pointer's number among the registers of encodings.
@@ -24,13 +24,13 @@ fn bits(number: u32, low: u32, count: u32) -> u32 {
     number >> low & ((1 << count) - 1)
 }
 
-/// The rule of the function's body; `None` where the encoding says nothing that is known here.
+/// The rule of the function's body. `None` if the encoding is not supported.
 fn body(encoding: u32, code: &[u8]) -> Option<Rule> {
     let size = match encoding & MODE {
         FRAME => return Some(Rule::FRAME_RECORD),
         IMMEDIATE => bits(encoding, 16, 8) * 8,
         INDIRECT => {
-            // The size is the operand of the instruction that makes room.
+            // The size is the operand of the instruction that allocates the stack.
             let at = bits(encoding, 16, 8) as usize;
             let operand = u32::from_le_bytes(*code.get(at..)?.first_chunk()?);
             operand.checked_add(bits(encoding, 13, 3) * 8)?
@@ -43,7 +43,8 @@ fn body(encoding: u32, code: &[u8]) -> Option<Rule> {
     rule_of(operand.into(), place.map(|place| 8 * place as i64 - 8 * i64::from(count) - 8))
 }
 
-/// The rule of a CFA above the stack pointer, and of a frame pointer that may be saved at a distance from it.
+/// The rule of a CFA above the stack pointer, and of a frame pointer that may be saved at an offset from the
+/// CFA.
 fn rule_of(cfa: i64, frame_pointer: Option<i64>) -> Option<Rule> {
     let cfa = i32::try_from(cfa).ok()?;
     match frame_pointer {
@@ -52,7 +53,8 @@ fn rule_of(cfa: i64, frame_pointer: Option<i64>) -> Option<Rule> {
     }
 }
 
-/// Which registers are saved, from the lowest address upwards, by the number of their permutation among all of that length.
+/// The saved registers, from the lowest address upwards, given the index of their permutation among all of
+/// that length.
 fn saved_registers(count: u32, mut permutation: u32) -> Option<[u32; 6]> {
     let mut left = [1, 2, 3, 4, 5, RBP];
     let mut saved = [0; 6];
@@ -61,7 +63,7 @@ fn saved_registers(count: u32, mut permutation: u32) -> Option<[u32; 6]> {
         return None;
     }
     for (place, register) in saved.iter_mut().enumerate().take(count as usize) {
-        // How many permutations of what is left there are for each choice of this one.
+        // The number of permutations of the remaining registers for each choice of this one.
         let rest = (place as u32 + 1..count).fold(1, |product, taken| product * (6 - taken));
         let choice = (permutation / rest) as usize;
         permutation %= rest;
@@ -82,7 +84,7 @@ pub(super) fn rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule))
     epilogues(code, begun, body, emit);
 }
 
-/// Emits the rules of the prologue and of the body behind it, and returns where the body begins.
+/// Emits the rules of the prologue and of the body after it, and returns where the body begins.
 fn prologue(code: &[u8], body: Rule, emit: &mut impl FnMut(u32, Rule)) -> usize {
     let mut rules = Vec::new();
     let (mut at, mut pushed, mut frame_pointer) = (0, 8_i64, None);
@@ -115,16 +117,16 @@ fn prologue(code: &[u8], body: Rule, emit: &mut impl FnMut(u32, Rule)) -> usize 
             _ => break,
         }
     }
-    // Not a prologue of a kind that is known: the encoding is all that there is.
+    // The prologue is of an unknown kind, so only the encoding is used.
     emit(0, body);
     0
 }
 
-/// Emits the rules behind instructions that raise the stack pointer up to the one that leaves the function, and the body's rule
-/// after that.
+/// Emits the rules from the first instruction that raises the stack pointer up to the one that leaves the
+/// function, and then the body's rule.
 fn epilogues(code: &[u8], begin: usize, body: Rule, emit: &mut impl FnMut(u32, Rule)) {
     let mut at = begin;
-    // Where the first of these ends, and the last.
+    // The ends of the first and the last instruction that raise the stack pointer.
     let (mut first, mut last) = (None, 0);
     while let Some(instruction) = code.get(at..).and_then(decode) {
         let next = at + instruction.len;
@@ -138,13 +140,13 @@ fn epilogues(code: &[u8], begin: usize, body: Rule, emit: &mut impl FnMut(u32, R
                 false
             }
             Step::Returns => true,
-            // Elsewhere such a jump is that of a `switch`.
+            // At other places, such a jump is that of a `switch`.
             Step::Other if jumps_by_operand(&instruction) && first.is_some() && last == at => true,
             Step::Jumps(distance) => {
                 let to = next as i64 + distance;
                 !usize::try_from(to).is_ok_and(|to| to < code.len()) && first.is_some()
             }
-            // What is between two instructions of an epilogue does not touch the stack.
+            // Instructions between those of an epilogue do not change the stack.
             Step::Nothing if first.is_some_and(|first| first + 8 * MAX_EDGE > at) => {
                 at = next;
                 continue;
@@ -166,7 +168,7 @@ fn epilogues(code: &[u8], begin: usize, body: Rule, emit: &mut impl FnMut(u32, R
 /// Emits the rules from `first` on up to the instruction at `end`, which leaves the function.
 fn epilogue(code: &[u8], first: usize, end: usize, emit: &mut impl FnMut(u32, Rule)) {
     const RET: u8 = 0xc3;
-    // A jump to another function is a return as far as the stack goes.
+    // A jump to another function has the same effect on the stack as a return.
     let Some(restoring) = code.get(first..end) else { return };
     let followed = [restoring, &[RET]].concat();
     let mut at = 0;
@@ -219,7 +221,8 @@ mod tests {
         // The same with a jump to another function.
         let jump = [0x55, 0x48, 0x89, 0xe5, 0x5d, 0xe9, 0, 1, 0, 0];
         check(0x0100_0000, &jump, &[(0, rule(8, None)), (4, body), (5, rule(8, None))]);
-        // And with one by a register, jmp rax; which by itself is that of a `switch`.
+        // The same with an indirect jump, jmp rax. Without an epilogue before it, such a jump is that of a
+        // `switch`.
         let jump = [0x55, 0x48, 0x89, 0xe5, 0xff, 0xe0, 0x5d, 0xff, 0xe0, 0x90];
         check(0x0100_0000, &jump, &[(4, body), (6, body), (7, rule(8, None)), (9, body)]);
     }
@@ -238,14 +241,14 @@ mod tests {
             (16, rule(8, None)),
         ];
         check(0x0204_0800, &code, &rows);
-        // sub rsp, 0x1008 with the size in the instruction.
+        // sub rsp, 0x1008: the size is in the instruction.
         let code = [0x48, 0x81, 0xec, 8, 0x10, 0, 0, 0xe8, 0, 0, 0, 0];
         check(0x0303_2000, &code, &[(0, rule(8, None)), (7, rule(0x1010, None))]);
     }
 
     #[test]
     fn the_place_of_a_saved_frame_pointer() {
-        // Of rbx and rbp saved: both orders.
+        // rbx and rbp are saved, in both orders.
         let registers =
             |count, permutation| saved_registers(count, permutation).map(|r| r[..count as usize].to_vec());
         assert_eq!(registers(2, 4), Some(vec![1, 6]));
@@ -255,7 +258,7 @@ mod tests {
         assert_eq!(registers(6, 720), None);
         assert_eq!(registers(7, 0), None);
         assert_eq!(registers(0, 0), Some(vec![]));
-        // A stack of 24 bytes where rbx and rbp are below the return address.
+        // A stack of 24 bytes with rbx and rbp below the return address.
         assert_eq!(body(0x0203_0804, &[]), Some(rule(24, Some(-16))));
         assert_eq!(body(0x0203_0819, &[]), Some(rule(24, Some(-24))));
     }

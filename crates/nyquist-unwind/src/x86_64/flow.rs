@@ -1,8 +1,8 @@
-//! What the instructions of whole functions do to the stack, along all branches from the first one on: rows as a compiler would
-//! have written them.
+//! Derives rows from the instructions of whole functions, as a compiler would have written them, by following
+//! all branches from the first instruction on.
 //!
-//! Opcodes as in Intel's Software Developer's Manual, volume 2; that a function leaves the frame pointer to its caller as it was, in
-//! System V's ABI for AMD64, section 3.2.1.
+//! Opcodes are those of Intel's Software Developer's Manual, volume 2. That a function preserves its caller's
+//! frame pointer is in System V's ABI for AMD64, section 3.2.1.
 
 use super::instructions::{RBP, RSP, written};
 use super::length::{Instruction, Map, decode};
@@ -16,22 +16,22 @@ const WORD: i64 = 8;
 /// The SIB byte of an operand at the stack pointer and a displacement.
 const SIB_RSP: u8 = 0x24;
 
-/// Where a function's frame is, before one of its instructions. Distances are in words.
+/// The state of a function's frame before one of its instructions. Distances are in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
-    /// How far the CFA is above the stack pointer, unless that was computed.
+    /// The distance from the stack pointer to the CFA, unless the stack pointer was computed.
     above_sp: Option<i64>,
-    /// How far it is above the frame pointer, where that has been set up.
+    /// The distance from the frame pointer to the CFA, if the frame pointer is set up.
     above_fp: Option<i64>,
-    /// How far below the CFA the caller's frame pointer is saved; otherwise it is in its register.
+    /// How far below the CFA the caller's frame pointer is saved. If `None`, it is still in its register.
     saved: Option<i64>,
 }
 
 impl State {
-    /// At a function's first instruction.
+    /// The state at a function's first instruction.
     pub(crate) const ENTRY: Self = Self { above_sp: Some(1), above_fp: None, saved: None };
 
-    /// Whether nothing is on the stack but the return address.
+    /// Whether only the return address is on the stack.
     fn is_entered(self) -> bool {
         self.above_sp == Self::ENTRY.above_sp
     }
@@ -54,7 +54,7 @@ impl State {
         rule.unwrap_or(Rule::UNCOVERED)
     }
 
-    /// The stack pointer has fallen by bytes, or risen where they are negative.
+    /// Lowers the stack pointer by bytes, or raises it if they are negative.
     fn lower(&mut self, bytes: i64) {
         let words = (bytes % WORD == 0).then_some(bytes / WORD);
         self.above_sp = self.above_sp.zip(words).and_then(|(above, words)| above.checked_add(words));
@@ -68,44 +68,45 @@ impl State {
     }
 
     fn pop(&mut self, is_fp: bool) {
-        // In other places it removes a word that is not needed any more.
+        // A pop at another place only removes an unused word.
         if is_fp && (self.above_sp.is_none() || self.above_sp == self.saved) {
             (self.saved, self.above_fp) = (None, None);
         }
         self.lower(-WORD);
     }
 
-    /// The stack pointer has become the frame pointer and a displacement.
+    /// Sets the stack pointer to the frame pointer plus a displacement.
     fn sp_from_fp(&mut self, displacement: i64) {
         self.above_sp = self.above_fp;
         self.lower(-displacement);
     }
 }
 
-/// Where an instruction leads.
+/// Where execution continues after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// To the next one.
+    /// At the next instruction.
     On,
-    /// There, which is counted from its end, or to the next one.
+    /// At this distance from the instruction's end, or at the next instruction.
     Branch(i64),
     /// There.
     Jump(i64),
-    /// To the next one, if what it calls returns.
+    /// At the next instruction, if the called function returns.
     Call(Option<i64>),
-    /// To where a table or a register says.
+    /// At an address from a table or a register.
     Table,
-    /// Out of the function.
+    /// Outside of the function.
     Out,
 }
 
-/// Places, as offsets in code, and how the stack is there.
+/// Offsets in code, with the states there.
 type Places = Vec<(usize, State)>;
 
-/// Places outside of code, as offsets, and how the stack is there.
+/// Offsets outside of the code, with the states there.
 type Outside = Vec<(i64, State)>;
 
-/// The rule at an offset in code that begins with a function or the padding before one, by all that this leads to.
+/// The rule at an offset in code that begins with a function or with padding before one. Follows all code
+/// that this leads to.
 pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     let mut flow = Flow::new(code, true);
     flow.add(0, State::ENTRY);
@@ -118,24 +119,26 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
 /// Code whose functions are being followed.
 pub(crate) struct Flow<'a> {
     code: &'a [u8],
-    /// Whether it is a function whose address is taken: if symbols name functions, it may be a label.
+    /// Whether an address that is taken is that of a function. If symbols name all functions, it may be a
+    /// label.
     addresses_are_functions: bool,
-    /// What holds at each byte that an instruction was found at.
+    /// The rule at each byte of a known instruction.
     rules: Vec<Option<Rule>>,
     /// Whether a function begins at a byte.
     functions: Vec<bool>,
-    /// Where instructions go on by a table, by offset.
+    /// The states at jumps by a table, by offset.
     tables: BTreeMap<usize, State>,
-    /// What is to be followed yet.
+    /// Places that still have to be followed.
     next: Places,
-    /// The same, behind calls. It goes last: a call may not return, and then other code is there.
+    /// The same for places after calls. They are followed last, because a call may not return, and then other
+    /// code follows it.
     after_calls: Places,
-    /// What is named outside of the code.
+    /// Places outside of the code that instructions refer to.
     outside: Outside,
 }
 
 impl<'a> Flow<'a> {
-    /// Nothing has been followed yet.
+    /// Code of which nothing has been followed yet.
     pub(crate) fn new(code: &'a [u8], addresses_are_functions: bool) -> Self {
         Self {
             code,
@@ -149,7 +152,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Adds a place where a function begins, or a part of one that is elsewhere and is jumped to.
+    /// Adds a place where a function begins, or a separate part of a function.
     pub(crate) fn add_start(&mut self, at: usize) {
         if let Some(begins) = self.functions.get_mut(at) {
             *begins = true;
@@ -164,7 +167,7 @@ impl<'a> Flow<'a> {
         self.next.push((at, state));
     }
 
-    /// Adds all places where functions begin that nothing has led to yet.
+    /// Adds all starts of functions that have not been reached yet.
     pub(crate) fn add_rest(&mut self) {
         let rest = self.functions.iter().zip(&self.rules).enumerate();
         self.next.extend(
@@ -172,14 +175,14 @@ impl<'a> Flow<'a> {
         );
     }
 
-    /// Follows all that the places lead to. Gives back what they name outside of the code. Takes time proportional to the code that was
-    /// not followed before.
+    /// Follows all code that the places lead to. Returns the places outside of the code that it refers to.
+    /// Takes time proportional to the code that was not followed before.
     pub(crate) fn follow(&mut self) -> Outside {
         loop {
             if let Some((at, state)) = self.next.pop() {
                 self.follow_line(at, state);
             } else if let Some((at, state)) = self.after_calls.pop() {
-                // Where a function begins, the call before it does not return.
+                // If a function begins here, the call before it does not return.
                 if self.functions.get(at) == Some(&false) {
                     self.follow_line(at, state);
                 }
@@ -190,8 +193,8 @@ impl<'a> Flow<'a> {
         std::mem::take(&mut self.outside)
     }
 
-    /// Follows what nothing leads to but a table: there the stack is as where the jump by the table is. A jump from an empty frame may be
-    /// a call in place of a return, and is taken for one where its function has others.
+    /// Follows code that is only reached by a table. Its state is that of the jump by the table. A jump from
+    /// an empty frame may be a tail call. It is treated as one if its function has other jumps by tables.
     pub(crate) fn follow_tables(&mut self) -> Outside {
         let (mut function, mut behind_padding, mut outside) = (0, 0, Vec::new());
         if self.tables.is_empty() {
@@ -217,9 +220,9 @@ impl<'a> Flow<'a> {
         outside
     }
 
-    /// How the stack is at the last jump by a table in a part of a function.
+    /// The state at the last jump by a table in a part of a function.
     fn table_in(&self, part: Range<usize>) -> Option<State> {
-        /// So many are looked at for one from a frame.
+        /// The most jumps that are checked to find one with a frame.
         const MOST: usize = 8;
         let mut tables = self.tables.range(part).rev().map(|(_, state)| *state).take(MOST);
         let last = tables.next()?;
@@ -230,7 +233,7 @@ impl<'a> Flow<'a> {
         let begun = at;
         while self.rules.get(at).is_some_and(Option::is_none) {
             if at > begun && self.functions.get(at) == Some(&true) {
-                // The code before has called a function that does not return.
+                // The code before this function has called a function that does not return.
                 return;
             }
             let Some(instruction) = self.code.get(at..).and_then(decode) else { return };
@@ -266,7 +269,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Goes on where a function begins.
+    /// Continues at the start of a function.
     fn enter(&mut self, to: i64) {
         if let Some(begins) = usize::try_from(to).ok().and_then(|to| self.functions.get_mut(to)) {
             *begins = true;
@@ -274,7 +277,7 @@ impl<'a> Flow<'a> {
         self.go(to, State::ENTRY);
     }
 
-    /// Goes on anywhere.
+    /// Continues at any place.
     fn go(&mut self, to: i64, state: State) {
         match usize::try_from(to).ok().filter(|to| *to < self.code.len()) {
             Some(to) => self.next.push((to, state)),
@@ -282,7 +285,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The offsets that instructions call or take the address of, one instruction after another, up to one that is not known.
+    /// The offsets that instructions call or take the address of. Decodes one instruction after another, up
+    /// to an unknown one.
     pub(crate) fn places(code: &[u8]) -> impl Iterator<Item = i64> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -296,7 +300,7 @@ impl<'a> Flow<'a> {
         .flatten()
     }
 
-    /// The offsets at which rules begin to hold, in ascending order. Where nothing is known to lead, nothing holds.
+    /// The offsets at which rules begin to hold, in ascending order. Code that was not reached has no rule.
     pub(crate) fn into_rows(self) -> Vec<(u32, Rule)> {
         let rules = self.rules.into_iter().map(|rule| rule.unwrap_or(Rule::UNCOVERED));
         let mut rows: Vec<(u32, Rule)> = (0..).zip(rules).collect();
@@ -305,7 +309,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether an instruction is between functions and at the ends of their parts.
+/// Whether an instruction is padding between functions or at the ends of their parts.
 fn is_padding(instruction: &Instruction) -> bool {
     match instruction.map {
         Map::One => matches!(instruction.opcode, 0x90 | 0xcc | 0xf4),
@@ -314,7 +318,7 @@ fn is_padding(instruction: &Instruction) -> bool {
     }
 }
 
-/// How far behind its end an instruction takes the address of something.
+/// The distance from an instruction's end to the address that it takes.
 fn address_taken(instruction: &Instruction, bytes: &[u8]) -> Option<i64> {
     let is_taken = instruction.map == Map::One
         && instruction.opcode == 0x8d
@@ -322,7 +326,7 @@ fn address_taken(instruction: &Instruction, bytes: &[u8]) -> Option<i64> {
     bytes.last_chunk().filter(|_| is_taken).map(|distance| i64::from(i32::from_le_bytes(*distance)))
 }
 
-/// Applies an instruction, and says where it leads.
+/// Applies an instruction, and returns where execution continues.
 fn apply(instruction: &Instruction, bytes: &[u8], state: &mut State) -> Next {
     let Instruction { map, opcode, rex, modrm, immediate, .. } = *instruction;
     match map {
@@ -347,15 +351,15 @@ fn apply(instruction: &Instruction, bytes: &[u8], state: &mut State) -> Next {
             state.sp_from_fp(0);
             state.pop(true);
         }
-        // `enter`, and exchanges with and moves to the stack pointer.
+        // `enter`, and exchanges with or moves to the stack pointer.
         0xc8 => state.above_sp = None,
         0x94 | 0xbc if rex & 1 == 0 => state.above_sp = None,
         0xbd if rex & 1 == 0 => state.above_fp = None,
-        // Interrupts for debuggers, and what only the kernel may do.
+        // Breakpoints, privileged instructions and returns.
         0xcc | 0xf1 | 0xf4 | 0xc2 | 0xc3 => return Next::Out,
         0x70..=0x7f | 0xe0..=0xe3 => return Next::Branch(immediate),
         0xe9 | 0xeb => return Next::Jump(immediate),
-        // A call of what follows pushes its address.
+        // A call of the next instruction only pushes its address.
         0xe8 if immediate == 0 => state.push(false),
         0xe8 => return Next::Call(Some(immediate)),
         _ => return modrm.map_or(Next::On, |modrm| apply_with_modrm(instruction, modrm, bytes, state)),
@@ -363,7 +367,7 @@ fn apply(instruction: &Instruction, bytes: &[u8], state: &mut State) -> Next {
     Next::On
 }
 
-/// The same of an instruction of the one-byte map that can name the stack pointer in its ModRM byte.
+/// The same for an instruction of the one-byte map whose ModRM byte can name the stack pointer.
 fn apply_with_modrm(instruction: &Instruction, modrm: u8, bytes: &[u8], state: &mut State) -> Next {
     let Instruction { opcode, rex, immediate, .. } = *instruction;
     let (is_register, reg, rm) = (modrm >> 6 == 3, modrm >> 3 & 7, modrm & 7);
@@ -409,8 +413,8 @@ fn apply_with_modrm(instruction: &Instruction, modrm: u8, bytes: &[u8], state: &
     Next::On
 }
 
-/// The register and the displacement of an operand in memory, if it is the stack or the frame pointer, and no other register is added.
-/// Nothing follows the operand.
+/// The register and the displacement of a memory operand, if the register is the stack or the frame pointer,
+/// and no other register is added. The operand must be the end of the instruction.
 fn base_and_displacement(modrm: u8, rex: u8, bytes: &[u8]) -> Option<(u8, i64)> {
     let len = match modrm >> 6 {
         0 => 0,
@@ -443,7 +447,7 @@ mod tests {
         State { above_sp: None, above_fp: Some(words), saved: Some(saved) }.rule()
     }
 
-    /// The rows of code that begins with a function, and what it names elsewhere.
+    /// The rows of code that begins with a function, and the outside places that it refers to.
     fn follow(code: &[u8]) -> (Vec<(u32, Rule)>, Outside) {
         let mut flow = Flow::new(code, true);
         flow.add(0, State::ENTRY);
@@ -482,7 +486,7 @@ mod tests {
         let (pushes, lower, test): (&[u8], &[u8], &[u8]) =
             (&[0x55, 0x53], &[0x48, 0x83, 0xec, 0x18], &[0x85, 0xc0, 0x74, 0x0a]);
         let ends: &[u8] = &[0x48, 0x83, 0xc4, 0x18, 0x5b, 0x5d, 0xc3];
-        // And what `je` leads to behind padding: mov eax, 1; jmp back to `add`.
+        // The target of `je`, after padding: mov eax, 1; jmp back to `add`.
         let other: &[u8] = &[0xb8, 1, 0, 0, 0, 0xeb, 0xef];
         let expected = [
             (0, sp(1, None)),
@@ -513,7 +517,7 @@ mod tests {
             (19, sp(1, None)),
         ];
         check(&[begin, CALL, end], &expected);
-        // The same that ends in `leave`, and aligns the stack.
+        // The same, but it aligns the stack and ends with `leave`.
         let begin: &[u8] = &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xf0];
         let expected = [(0, sp(1, None)), (1, sp(2, Some(2))), (8, fp(2, 2)), (14, sp(1, None))];
         check(&[begin, CALL, &[0xc9, 0xc3]], &expected);
@@ -538,7 +542,7 @@ mod tests {
             (21, sp(1, None)),
         ];
         check(&[begin, CALL, end], &expected);
-        // Bytes of registers whose numbers are the stack pointer's in wider instructions: or ah, 12; mov ah, al.
+        // Byte registers with the stack pointer's number: or ah, 12; mov ah, al.
         check(&[&[0x80, 0xcc, 0x0c, 0x88, 0xc4], RET], &[(0, sp(1, None))]);
     }
 
@@ -556,7 +560,7 @@ mod tests {
             (13, sp(1, None)),
         ];
         check(&[&[0x53, 0xff, 0xe0], NOPS, cases], &expected);
-        // Without a jump by a table, what nothing leads to is not known.
+        // Without a jump by a table, unreached code has no rule.
         check(&[RET, NOPS, cases], &[(0, sp(1, None)), (1, Rule::UNCOVERED)]);
     }
 

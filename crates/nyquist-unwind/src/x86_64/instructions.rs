@@ -1,4 +1,4 @@
-//! What the instructions around an address say about its frame, where no unwind information does.
+//! Derives the frame at an address from the instructions around it, for code without unwind information.
 //!
 //! Opcodes as in Intel's Software Developer's Manual, volume 2.
 
@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::rule::{Kind, Rule, SavedFramePointer};
 use std::ops::Range;
 
-/// `mov eax, 15; syscall`, in the two encodings in use: how a signal handler's frame returns.
+/// `mov eax, 15; syscall`, in the two encodings in use: the return from a signal handler's frame.
 const SIGRETURN: [&[u8]; 2] =
     [&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05], &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05]];
 
@@ -23,9 +23,9 @@ pub(super) const RBP: u8 = 5;
 
 /// The rule for the instruction at `offset` of `code`, where a thread was interrupted.
 ///
-/// Follows the instructions that will be executed if no branch is taken. Where they come to a return without
-/// a call, they say how far above the stack pointer the return address is, which is how leaf functions and
-/// epilogues are found. Where they come to `mov rbp, rsp`, the frame pointer is being set up.
+/// Follows the instructions that will be executed if no branch is taken. If they come to a return without a
+/// call, they show how far above the stack pointer the return address is. This handles leaf functions and
+/// epilogues. If they come to `mov rbp, rsp`, the frame pointer is being set up.
 ///
 /// `None` if they come to anything else, such as a call. A function that calls has its frame pointer set up
 /// outside of its prologue and epilogue, if it has one at all.
@@ -40,7 +40,7 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
             Effect::Jump(distance) => at = at.checked_add_signed(isize::try_from(distance).ok()?)?,
             Effect::Return => return stack.rule(1),
             Effect::SetsFramePointer => {
-                // The stack pointer is at the caller's frame pointer, which has or will have been pushed.
+                // Then the stack pointer is at the caller's frame pointer, which has been pushed before.
                 stack.frame_pointer = (stack.words >= 0).then_some(stack.words);
                 return stack.rule(2);
             }
@@ -49,11 +49,11 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     None
 }
 
-/// How many bytes above the stack pointer a function's frame pointer is while it makes a call. Its instructions
-/// from the first one on say this, as far as they are given.
+/// How many bytes above the stack pointer a function's frame pointer is while it makes a call. This is
+/// derived from its instructions from the first one on, as far as they are given.
 ///
-/// Follows them beyond `mov rbp, rsp` up to the first call or branch. The stack pointer stays where it is then.
-/// `None` where no frame pointer is set up before that, or the stack pointer is aligned or computed.
+/// Follows them beyond `mov rbp, rsp` up to the first call or branch. The stack pointer does not change after
+/// that. `None` if no frame pointer is set up before, or if the stack pointer is aligned or computed.
 pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
     let mut at = 0;
     let mut stack = Stack::default();
@@ -87,30 +87,30 @@ fn ends_prologue(instruction: &Instruction) -> bool {
     }
 }
 
-/// What an instruction does to the stack, as far as prologues and epilogues go.
+/// The effect of an instruction on the stack, as far as it matters for prologues and epilogues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing.
+    /// No effect.
     Nothing,
     /// Pushes a word, which can be the frame pointer.
     Pushes { frame_pointer: bool },
     /// Pops a word.
     Pops,
-    /// Lowers the stack pointer by bytes; raises it where they are negative.
+    /// Lowers the stack pointer by bytes, or raises it if they are negative.
     Lowers(i64),
-    /// Makes the stack pointer the frame pointer.
+    /// Sets the frame pointer to the stack pointer.
     SetsFramePointer,
     /// `leave`.
     Leaves,
     /// Returns.
     Returns,
-    /// Goes on at a distance from its end.
+    /// Jumps to a distance from its end.
     Jumps(i64),
     /// Anything else, such as a call.
     Other,
 }
 
-/// What an instruction does to the stack.
+/// The effect of an instruction on the stack.
 pub(super) fn step(instruction: &Instruction) -> Step {
     if instruction.map == Map::One && instruction.opcode == 0xc9 {
         return Step::Leaves;
@@ -140,31 +140,31 @@ pub(super) fn jumps_by_operand(instruction: &Instruction) -> bool {
         && instruction.modrm.is_some_and(|modrm| modrm >> 3 & 7 == 4)
 }
 
-/// The stack as the instructions that are followed change it.
+/// The changes of the stack by the followed instructions.
 #[derive(Default)]
 struct Stack {
-    /// How far the stack pointer has risen, in words. Negative where it has fallen.
+    /// How far the stack pointer has risen, in words. Negative if it has fallen.
     words: i64,
     /// The word from which the caller's frame pointer has been popped.
     frame_pointer: Option<i64>,
 }
 
-/// What an instruction does.
+/// The effect of an instruction.
 enum Effect {
-    /// It goes on with the next one.
+    /// It continues at the next instruction.
     Next,
-    /// It goes on elsewhere, at a distance from its end.
+    /// It jumps to a distance from its end.
     Jump(i64),
     /// It returns to the caller.
     Return,
-    /// It makes the stack pointer the frame pointer.
+    /// It sets the frame pointer to the stack pointer.
     SetsFramePointer,
 }
 
 impl Stack {
     fn pop(&mut self, is_frame_pointer: bool) {
         if is_frame_pointer {
-            // What the followed instructions have pushed themselves is in the register still.
+            // If the followed instructions themselves have pushed the value, it still is in the register.
             self.frame_pointer = (self.words >= 0).then_some(self.words);
         }
         self.words += 1;
@@ -189,7 +189,7 @@ impl Stack {
     }
 }
 
-/// Applies an instruction; `None` where it leads to what cannot be followed.
+/// Applies an instruction. `None` if execution cannot be followed after it.
 fn effect(instruction: &Instruction, stack: &mut Stack) -> Option<Effect> {
     match (instruction.map, instruction.opcode) {
         (Map::One, 0x50..=0x57 | 0x68 | 0x6a) => stack.words -= 1,
@@ -202,7 +202,7 @@ fn effect(instruction: &Instruction, stack: &mut Stack) -> Option<Effect> {
         }
         (Map::One, 0xc2 | 0xc3) => return Some(Effect::Return),
         (Map::One, 0xe9 | 0xeb) => return Some(Effect::Jump(instruction.immediate)),
-        // Exchanges with and moves to the stack pointer.
+        // Exchanges with or moves to the stack pointer.
         (Map::One, 0x94 | 0xbc) if instruction.rex & 1 == 0 => return None,
         // Interrupts, `enter`, `leave`, calls, `hlt`, pushing and popping of flags and memory.
         (Map::One, 0xc8 | 0xc9 | 0xcc | 0xcd | 0xe8 | 0xf1 | 0xf4 | 0x9c | 0x9d | 0x8f)
@@ -213,7 +213,7 @@ fn effect(instruction: &Instruction, stack: &mut Stack) -> Option<Effect> {
     Some(Effect::Next)
 }
 
-/// Applies an instruction of the one-byte map that can name the stack pointer in its ModRM byte.
+/// Applies an instruction of the one-byte map whose ModRM byte can name the stack pointer.
 fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Option<Effect> {
     let Some(modrm) = instruction.modrm else { return Some(Effect::Next) };
     let is_register = modrm >> 6 == 3;
@@ -233,9 +233,9 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
         },
         // `cmp` and `test` change nothing.
         0x38..=0x3b | 0x84 | 0x85 => {}
-        // A jump by a pointer beside the code, as linkers' stubs have it, is a call in place of a return.
+        // A jump by a pointer relative to the code, as in linkers' stubs, is a tail call.
         0xff if modrm == JUMP_BY_POINTER => return Some(Effect::Return),
-        // Other jumps to and calls of a pointer, and pushes.
+        // Other jumps and calls through a pointer, and pushes.
         0xff if reg >= 2 => return None,
         _ => {
             let (writes_rm, writes_reg) = written(opcode);
@@ -247,8 +247,9 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
     Some(Effect::Next)
 }
 
-/// Whether an instruction of the one-byte map writes to the register that its ModRM byte names as an operand, and to the one that it names
-/// as a register. Operations on bytes, whose opcodes are even, name others by the same numbers.
+/// Whether an instruction of the one-byte map writes to the register that its ModRM byte names as an operand,
+/// and to the one that it names as a register. Operations on bytes, whose opcodes are even, use the same
+/// numbers for other registers.
 pub(super) fn written(opcode: u8) -> (bool, bool) {
     match opcode {
         0x00..=0x33 => (opcode & 7 == 1, opcode & 7 == 3),
@@ -265,7 +266,8 @@ pub(crate) fn is_signal_return(code: &[u8], offset: usize) -> bool {
     code.get(offset..).is_some_and(|after| SIGRETURN.iter().any(|bytes| after.starts_with(bytes)))
 }
 
-/// Whether the first instruction of 64-bit x86 code, but `endbr64`, copies another register to the stack pointer.
+/// Whether the first instruction of 64-bit x86 code, after an optional `endbr64`, copies another register to
+/// the stack pointer.
 pub fn begins_with_stack_switch(code: &[u8]) -> bool {
     const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
     const MOV_STORE: u8 = 0x89;
@@ -276,7 +278,7 @@ pub fn begins_with_stack_switch(code: &[u8]) -> bool {
         return false;
     };
     let (is_wide, of_registers) = (rex & 8 != 0, modrm >> 6 == 3);
-    // The extension bit of the operand that is written: of `r/m`, or of `reg`.
+    // The number and extension bit of the written operand: of `r/m`, or of `reg`.
     let written = match opcode {
         MOV_STORE => (modrm & 7) | (rex & 1) << 3,
         MOV_LOAD => (modrm >> 3 & 7) | (rex & 4) << 1,
@@ -290,7 +292,7 @@ pub(crate) fn follows_call(code: &[u8], offset: usize) -> bool {
     code.get(..offset).is_some_and(|before| call_at_end(before).is_some())
 }
 
-/// Whether there is nothing but what fills the room between functions: instructions that do nothing, and breakpoints.
+/// Whether the code is only padding between functions: instructions that do nothing, and breakpoints.
 pub(crate) fn is_filling(code: &[u8]) -> bool {
     const NO_OPERATION: u8 = 0x1f;
     let mut rest = code;
@@ -326,7 +328,7 @@ pub(crate) fn call_at_end(before: &[u8]) -> Option<Call> {
     Some(Call::Direct(i32::from_le_bytes(*distance)))
 }
 
-/// Where calls are among the instructions, up to one that is not known.
+/// The calls among the instructions, up to an unknown instruction.
 pub(crate) fn calls(code: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     let instructions = std::iter::from_fn(move || {
@@ -347,7 +349,7 @@ pub(crate) fn calls(code: &[u8]) -> impl Iterator<Item = Range<usize>> {
 mod tests {
     use super::*;
 
-    /// The expected rule is given as the words from the stack pointer to the return address, and to the
+    /// The expected rule is the distances in words from the stack pointer to the return address, and to the
     /// caller's frame pointer.
     fn check(code: &[u8], offset: usize, expected: Option<(i64, Option<i64>)>) {
         let rule = |(words, frame_pointer)| Stack { words, frame_pointer }.rule(1);
@@ -425,9 +427,9 @@ mod tests {
         check(&[0x5d, 0x89, 0xc2, 0xc3], 1, Some((0, None)));
         // A tail call: pop rbp; jmp over a byte; and the function that it jumps to.
         check(&[0x5d, 0xeb, 0x01, 0xcc, 0x53, 0x5b, 0xc3], 0, Some((1, Some(0))));
-        // or ah, 12; mov ah, al; ret: bytes of other registers than the stack pointer.
+        // or ah, 12; mov ah, al; ret: byte registers other than the stack pointer.
         check(&[0x80, 0xcc, 0x0c, 0x88, 0xc4, 0xc3], 0, Some((0, None)));
-        // leave; ret: the frame pointer says it.
+        // leave; ret: the rule of the frame pointer is enough.
         check(&[0xc9, 0xc3], 0, None);
     }
 
@@ -498,7 +500,7 @@ mod tests {
         // xchg ax, ax; data16 cs nop word [rax + rax]; nop dword [rax]; nop; int3
         check(&[0x66, 0x90], true);
         check(&[0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x0f, 0x1f, 0, 0x90, 0xcc], true);
-        // nop; ret; and a nop that is cut off.
+        // nop; ret; and a truncated nop.
         check(&[0x90, 0xc3], false);
         check(&[0x0f, 0x1f, 0x84], false);
         // xchg r8, rax; pause; endbr64

@@ -1,21 +1,21 @@
-//! Where the next instruction begins.
+//! Decodes the lengths of instructions.
 //!
 //! The opcode maps are those of Intel's Software Developer's Manual, volume 2, appendix A.
 
-/// One instruction's parts that matter to finding what it does to the stack.
+/// The parts of an instruction that are needed to find its effect on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Instruction {
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub(super) len: usize,
-    /// Which opcode map.
+    /// Its opcode map.
     pub(super) map: Map,
     /// Its opcode.
     pub(super) opcode: u8,
     /// Its REX prefix, or 0.
     pub(super) rex: u8,
-    /// Its ModRM byte, where it has one.
+    /// Its ModRM byte, if it has one.
     pub(super) modrm: Option<u8>,
-    /// The immediate operand or the relative address, sign-extended; 0 where there is none.
+    /// The immediate operand or the relative address, sign-extended. 0 if it has neither.
     pub(super) immediate: i64,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Map {
     One,
     /// 0f and a byte.
     Two,
-    /// Any of the others, and all VEX and EVEX instructions: none of them changes the stack pointer.
+    /// All other maps, and all VEX and EVEX instructions. None of them changes the stack pointer.
     Other,
 }
 
@@ -37,15 +37,15 @@ enum Immediate {
     Byte,
     /// Four bytes, or two under the operand size prefix.
     Long,
-    /// Of this many bytes in any case.
+    /// This many bytes, independent of prefixes.
     Bytes(usize),
 }
 
-/// The longest an instruction can be.
+/// The maximum length of an instruction.
 const MAX_LEN: usize = 15;
 
-/// Decodes the instruction at the start of `code`. `None` for one that is not valid in 64-bit mode, is cut off,
-/// or is of the few that programs do not use.
+/// Decodes the instruction at the start of `code`. `None` if it is not valid in 64-bit mode, is truncated, or
+/// is one of the few that programs do not use.
 pub(super) fn decode(code: &[u8]) -> Option<Instruction> {
     let mut at = 0;
     let mut short = false;
@@ -57,8 +57,8 @@ pub(super) fn decode(code: &[u8]) -> Option<Instruction> {
     };
     let mut opcode = next(&mut at)?;
     while matches!(opcode, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3) {
-        // The address size prefix changes no length in 64-bit mode but that of `mov` to and from an absolute
-        // address, which compilers do not use with it.
+        // In 64-bit mode, the address size prefix only changes the length of `mov` to and from an absolute
+        // address. Compilers do not use it with the prefix.
         short |= opcode == 0x66;
         opcode = next(&mut at)?;
     }
@@ -138,7 +138,7 @@ pub(super) fn operand_len(modrm: u8, next: Option<u8>) -> usize {
     usize::from(has_sib) + displacement
 }
 
-/// The one-byte map: whether there is a ModRM byte, and the immediate operand.
+/// The one-byte map: whether the instruction has a ModRM byte, and its immediate operand.
 fn one_byte(opcode: u8, rex: u8, next: Option<u8>) -> Option<(bool, Immediate)> {
     let wide = rex & 8 != 0;
     Some(match opcode {
@@ -171,7 +171,7 @@ fn one_byte(opcode: u8, rex: u8, next: Option<u8>) -> Option<(bool, Immediate)> 
         0xc2 => (false, Immediate::Bytes(2)),
         0xc8 => (false, Immediate::Bytes(3)),
         0xe8 | 0xe9 => (false, Immediate::Bytes(4)),
-        // `test` is the only one of these two groups that has an operand.
+        // `test` is the only instruction of these two groups with an immediate operand.
         0xf6 => (true, if next? & 0x30 == 0 { Immediate::Byte } else { Immediate::None }),
         0xf7 => (true, if next? & 0x30 == 0 { Immediate::Long } else { Immediate::None }),
         _ => return None,

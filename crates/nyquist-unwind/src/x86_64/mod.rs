@@ -24,8 +24,8 @@ const RIP: usize = 16;
 /// How many registers there are.
 const REGISTERS: usize = 17;
 
-/// Where the kernel saves each register when it delivers a signal, from the stack pointer of the signal frame
-/// on. The `ucontext` begins there, and `uc_mcontext` is 40 bytes into it
+/// The offsets at which the kernel saves each register when it delivers a signal, from the stack pointer of
+/// the signal frame. The `ucontext` begins there, and `uc_mcontext` is 40 bytes into it
 /// (`arch/x86/include/uapi/asm/sigcontext.h`, `struct sigcontext_64`).
 const SIGNAL_CONTEXT: [u64; REGISTERS] =
     [0x90, 0x88, 0x98, 0x80, 0x70, 0x68, 0x78, 0xa0, 0x28, 0x30, 0x38, 0x40, 0x48, 0x50, 0x58, 0x60, 0xa8];
@@ -78,7 +78,7 @@ impl Architecture for X86_64 {
         step::signal_context(frame, memory)
     }
 
-    /// The frames of signals are known by the C library's code that they return to, which every process has.
+    /// Signal frames are recognised by the C library's code that they return to, which every process has.
     fn is_signal_frame(_: &Frame<Self>, _: &impl StackMemory) -> bool {
         false
     }

@@ -1,10 +1,10 @@
-//! From rows of call frame information to rules.
+//! Converts rows of call frame information to rules.
 
 use super::{RBP, RIP, RSP, SIGNAL_CONTEXT};
 use crate::cfi::{Form, Saved, State};
 use crate::rule::{Kind, Rule, SavedFramePointer};
 
-/// The rule that says what the row says.
+/// The rule that is equivalent to the row.
 pub(super) fn rule(row: &State<'_>, is_signal: bool) -> Rule {
     if matches!(row.return_address, Saved::Undefined) {
         return Rule::END;
@@ -59,7 +59,7 @@ fn cfa_rule(row: &State<'_>) -> Option<(Kind, i32)> {
     }
 }
 
-/// Whether registers are where the kernel puts them: in the `ucontext` at the stack pointer
+/// Whether registers are saved where the kernel saves them: in the `ucontext` at the stack pointer
 /// (`arch/x86/include/uapi/asm/sigcontext.h`).
 fn is_kernel_signal_frame(row: &State<'_>) -> bool {
     let at = |saved: Saved<'_>, register: usize| match saved {

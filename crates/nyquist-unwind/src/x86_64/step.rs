@@ -1,11 +1,11 @@
-//! From a frame and its rule to the caller.
+//! Steps from a frame to its caller by the frame's rule.
 
 use super::{REGISTERS, SIGNAL_CONTEXT, X86_64};
 use crate::architecture::{Frame, FullRegisters};
 use crate::rule::{Kind, Rule, SavedFramePointer};
 use crate::{Reason, StackMemory};
 
-/// The caller of a frame whose rule needs no more than three registers.
+/// The caller of a frame whose rule only needs three registers.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a call a frame is a tenth of the cost of walking")]
 pub(super) fn apply(
@@ -31,7 +31,8 @@ pub(super) fn apply(
         SavedFramePointer::InRegister => frame.fp,
         SavedFramePointer::FromCfa => {
             let saved = cfa.wrapping_add_signed(rule.saved_offset());
-            // In an epilogue the rule can be stale: what is below the stack pointer has been restored.
+            // In an epilogue the rule can be stale: registers that are saved below the stack pointer have
+            // already been restored.
             if saved < frame.sp { frame.fp } else { frame.read(saved, memory)? }
         }
         SavedFramePointer::FromFramePointer => {
@@ -41,7 +42,7 @@ pub(super) fn apply(
     Ok(Frame { ip, sp: cfa, fp, link: (), interrupted: false })
 }
 
-/// The CFA of the rules that find it in memory.
+/// The CFA of rules that read it from memory.
 fn word(base: u64, rule: Rule, frame: &Frame<X86_64>, memory: &impl StackMemory) -> Result<u64, Reason> {
     let word = frame.read(base.wrapping_add_signed(rule.low()), memory)?;
     Ok(word.wrapping_add_signed(rule.high()))

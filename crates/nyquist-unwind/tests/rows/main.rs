@@ -67,7 +67,7 @@ fn rows_of_this_programs_libraries_are_gimlis() {
     }
 }
 
-/// The kernel's part of every process, which no file holds.
+/// The vDSO, which is in every process but in no file.
 #[test]
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn the_rows_of_the_vdso_are_gimlis() {

@@ -1,4 +1,4 @@
-//! What gimli makes of a row of call frame information, as an oracle for the compiled tables.
+//! gimli's evaluation of a row of call frame information, as an oracle for the compiled tables.
 
 use gimli::{CfaRule, Expression, Operation, RegisterRule, UnwindExpression, UnwindSection, UnwindTableRow};
 use nyquist_object::Architecture;
@@ -15,8 +15,7 @@ pub(crate) fn vendor(architecture: Architecture) -> gimli::Vendor {
     if architecture == Architecture::Aarch64 { gimli::Vendor::AArch64 } else { gimli::Vendor::Default }
 }
 
-/// Whether the rule says what the row says. A slow rule says that the row is one which no other rule can
-/// express.
+/// Whether the rule is equivalent to the row. A slow rule is correct if no other rule can express the row.
 pub(crate) fn agrees<'a, U: UnwindSection<Slice<'a>>>(
     architecture: Architecture,
     rule: Rule,
@@ -180,8 +179,7 @@ fn is_signal_frame<'a, U: UnwindSection<Slice<'a>>>(row: &UnwindTableRow<usize>,
     at(RIP, 0xa8) && at(RBP, 0x78) && at(gimli::Register(0), 0x90) && at(gimli::Register(15), 0x60)
 }
 
-/// Whether the stack pointer, the frame pointer and the return address are all found in ways that a rule has
-/// room for.
+/// Whether a rule can express how the stack pointer, the frame pointer and the return address are found.
 fn is_simple<'a, U: UnwindSection<Slice<'a>>>(row: &UnwindTableRow<usize>, section: &U) -> bool {
     let cfa = match row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => {

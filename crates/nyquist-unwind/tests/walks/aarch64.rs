@@ -1,4 +1,4 @@
-//! Steps of 64-bit ARM over call frame information and code made by hand, and walks at random.
+//! Steps of 64-bit ARM over handmade call frame information and code, and random walks.
 
 use crate::object::{
     BASE, CODE, CODE_LEN, Function, GO_PROLOGUE, SECTIONS, STACK, bytes, code, eh_frame, file, go_table,
@@ -10,14 +10,14 @@ use nyquist_unwind::{
     WalkEnd,
 };
 
-/// The initial instructions of every compiler: CFA = sp, all registers as they are.
+/// The initial instructions of every compiler: CFA = sp, all registers unchanged.
 const INITIAL: [u8; 3] = [0x0c, 31, 0];
 /// The return address is undefined: the outermost function.
 const ROOT: &[u8] = &[0x07, 30];
 /// CFA = sp + 32, x29 and x30 at its bottom.
 const RECORD_BELOW: &[u8] = &[0x0e, 32, 0x9d, 4, 0x9e, 3];
 
-/// A file for 64-bit ARM with functions of 0x100 bytes from 0x100 on; at 0xf00 is the outermost one.
+/// A file for 64-bit ARM with functions of 0x100 bytes from 0x100 on. The outermost function is at 0xf00.
 fn arm_file(instructions: &[u8], functions: &[&[u8]]) -> Vec<u8> {
     let mut all: Vec<_> = functions
         .iter()
@@ -86,7 +86,8 @@ fn saved_registers_and_signed_addresses() {
 
 #[test]
 fn a_frame_ends_behind_its_return_address() {
-    // As the C library's resolver has it: CFA = sp, the return address above that, behind the word that a stub has pushed.
+    // As in the C library's resolver: CFA = sp, and the return address is above it, after the word that a
+    // stub has pushed.
     let above_cfa: &[u8] = &[0x11, 30, 0x7f];
     let space = space(arm(&[], &[above_cfa, RECORD_BELOW]));
     let (pc, caller, root) = (code(0x110), code(0x210), code(IN_ROOT));
@@ -111,7 +112,8 @@ fn the_stack_pointer_is_found_after_unknown_code() {
     let made = 0x7000_0000;
     space.map_code(Avma(made), 0x1000);
     let root = code(IN_ROOT);
-    // Code without tables, whose frame is larger than its record, and a caller whose rule is by the stack pointer.
+    // Code without tables, whose frame is larger than its record, and a caller whose rule uses the stack
+    // pointer.
     let stack = [STACK + 48, code(0x110), 7, 7, 7, 7, 0, root, 1, 2];
     let frames = [made + 8, code(0x110), root];
     check(&space, &registers(made + 8, STACK, STACK, 5), &stack, &frames, WalkEnd::Root);
@@ -130,8 +132,8 @@ fn go_keeps_frame_pointers_below_stack_pointers() {
     space.map_code(Avma(made), 0x1000);
     // Before the first instruction, the return address is in the link register.
     check(&space, &registers(code(0x100), STACK, 5, root), &[], &[code(0x100), root], WalkEnd::Root);
-    // Two frames, and code without tables whose frame record the second one has stored the place of. The first one's own word
-    // below the stack pointer was not copied.
+    // Two frames, and code without tables. The second frame has stored the address of this code's frame
+    // record. The first frame's own word below the stack pointer was not copied.
     let record = STACK + 112;
     let stack = [code(0x120), 1, 2, 3, 4, record, made + 8, 1, 2, 3, 4, 5, 6, 7, 0, root];
     let frames = [code(0x110), code(0x120), made + 8, root];
@@ -142,7 +144,7 @@ fn go_keeps_frame_pointers_below_stack_pointers() {
     check(&space, &registers(code(0x104), STACK, STACK + 64, 6), &stack, &frames, WalkEnd::Root);
 }
 
-/// A stack with the frame that the kernel makes for a signal at its start, and these registers in it.
+/// A stack that begins with the kernel's signal frame, which contains these registers.
 fn signal_stack(saved: &[u64; 33]) -> Vec<u64> {
     let mut words = vec![0; 39];
     words.extend(saved);
@@ -154,7 +156,7 @@ fn signal_stack(saved: &[u64; 33]) -> Vec<u64> {
 #[test]
 fn signal_frames_by_their_memory() {
     let mut space = space(arm(&[], &[RECORD_BELOW]));
-    // Without a byte before it, as emulators map it.
+    // No byte is mapped before it, as in emulators.
     let trampoline = 0x7000_0000;
     space.map_code(Avma(trampoline), 0x1000);
     let (pc, leaf, root) = (code(0x110), code(0x180), code(IN_ROOT));
@@ -200,7 +202,7 @@ impl Random {
     }
 }
 
-/// Memory in which every address can be read, and what it holds follows from the address.
+/// Memory in which every address can be read, and whose contents are a function of the address.
 struct Everywhere(u64);
 
 impl StackMemory for Everywhere {
@@ -247,7 +249,7 @@ fn every_walk_ends() {
     assert!(most > 5, "at most {most} frames");
 }
 
-/// Stack memory beside which all code is one instruction.
+/// Stack memory with code in which only the given call instructions can be read.
 struct CallsBefore<'a>(StackCopy<'a>, &'a [(u64, u32)]);
 
 impl StackMemory for CallsBefore<'_> {
@@ -264,7 +266,8 @@ impl StackMemory for CallsBefore<'_> {
     }
 }
 
-/// The caller of a function that waits, whose return address was in a register that nobody tells, is found by what it has saved.
+/// A waiting function's return address was in a register that is not reported. Its caller is found by the
+/// caller's saved registers.
 #[test]
 fn a_lost_return_address_is_found_by_its_callers() {
     const BLR: u32 = 0xd63f_0000;
@@ -289,10 +292,11 @@ fn a_lost_return_address_is_found_by_its_callers() {
     let signed = root | 0x2a80 << 48;
     check(bl(code(0x200)), &[0, signed, 1, 2], &[pc, code(0x200), root], WalkEnd::Root);
     check(bl(code(0x300)), &[7, 7, 7, 7, 0, root], &[pc, code(0x300), root], WalkEnd::Root);
-    // What another call has left does not fit.
+    // The remains of another call do not fit.
     check(bl(code(0x200)), &[7, 7, 0, root, 1, 2], &[pc], unknown);
     check(bl(code(0x204)), &[7, 7, 0, root, 1, 2], &[pc], unknown);
-    // Who was called by a pointer has no name, and the record at the bottom of its frame is believed if it leads to another one.
+    // A function that was called through a pointer has no name. The record at the bottom of its frame is
+    // trusted if it leads to another record.
     check(BLR, &[STACK + 16, root, 0, 0], &[pc, root], WalkEnd::Root);
     check(BLR, &[STACK + 16, root, 0, 5], &[pc], unknown);
     check(BLR, &[STACK, root, 0, 0], &[pc], unknown);

@@ -1,4 +1,4 @@
-//! Whatever the bytes, the registers and the memory are: nothing panics, and every walk ends.
+//! With arbitrary bytes, registers and memory, nothing panics and every walk ends.
 
 use crate::object::{
     CODE, CODE_LEN, Function, INITIAL, SECTIONS, code, debug_frame, eh_frame, file, module, registers, space,
@@ -28,7 +28,7 @@ impl Random {
         (0..len).map(|_| self.next() as u8).collect()
     }
 
-    /// A number that is likely to mean something: an address in the code or on the stack, or anything.
+    /// A number that is likely to be meaningful: an address in the code or on the stack, or a random number.
     fn word(&mut self, stack: u64) -> u64 {
         match self.below(8) {
             0..=2 => code(self.next() % CODE_LEN),
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// Memory in which every address can be read, and what it holds follows from the address.
+/// Memory in which every address can be read, and whose contents are a function of the address.
 struct Everywhere(u64);
 
 impl StackMemory for Everywhere {
@@ -50,7 +50,7 @@ impl StackMemory for Everywhere {
     }
 }
 
-/// Instructions that are mostly in good order.
+/// Instructions that are mostly valid.
 fn instructions(random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..random.below(12) {
@@ -69,7 +69,7 @@ fn instructions(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// A file of which most functions are in good order, and the rest are not.
+/// A file in which most functions are valid.
 fn random_file(random: &mut Random) -> Vec<u8> {
     let all: Vec<_> = (0..16).map(|_| instructions(random)).collect();
     let function = |(number, instructions): (usize, &Vec<u8>)| {
@@ -176,7 +176,7 @@ fn a_section_cut_anywhere_keeps_what_precedes() {
     assert_eq!((counts[0], counts[section.len() - 1], counts[section.len()]), (0, 2, 3));
 }
 
-/// An image with a table of functions that are in its code, and refer to infos that are anything.
+/// An image with a table of functions that are in its code, and whose infos are random.
 fn random_image(random: &mut Random, machine: u16) -> Vec<u8> {
     let mut table = Vec::new();
     for number in 0..32 {
@@ -190,7 +190,7 @@ fn random_image(random: &mut Random, machine: u16) -> Vec<u8> {
     }
     let (text, mut infos) = (random.bytes(0x1000), random.bytes(0x1000));
     for at in (0..0x1000).step_by(16) {
-        // Some headers in good order, with a few codes: version 1; or 16 instructions, an epilogue, and two words.
+        // Some valid headers, with a few codes: version 1; or 16 instructions, an epilogue, and two words.
         let header = match machine {
             pe_image::X86_64 => [1, random.next() as u8 & 15, random.next() as u8 & 7, random.next() as u8],
             _ => (0x10 | 1 << 21 | (random.next() as u32 & 3) << 22 | 2 << 27_u32).to_le_bytes(),

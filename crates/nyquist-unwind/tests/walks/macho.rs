@@ -1,4 +1,4 @@
-//! Steps over a Mach-O file made by hand: two functions, one of which calls the other, and a stub.
+//! Steps over a handmade Mach-O file: two functions, one of which calls the other, and a stub.
 
 use crate::object::{GO_PROLOGUE, STACK, bytes, go_table};
 use nyquist_object::{Avma, MachO};
@@ -6,7 +6,7 @@ use nyquist_unwind::{AddressSpace, FrameAddress, Module, Reason, Registers, Stac
 use std::sync::Arc;
 
 const TEXT: u64 = 0x1_0000_0000;
-/// Where the code is from the image base on, and the stub behind it.
+/// The offset of the code from the image base, and that of the stub after it.
 const CODE: u32 = 0x1000;
 const STUB: u32 = 0x1100;
 /// Where the module is in the process.
@@ -34,8 +34,8 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Compact unwind information of one regular page: a function with a frame record, and from `frameless` up to `end` one without that
-/// has 16 bytes of stack.
+/// Compact unwind information of one regular page: a function with a frame record, and from `frameless` up to
+/// `end` a function without one, which has 16 bytes of stack.
 fn compact_info(frameless: u32, end: u32) -> Vec<u8> {
     let head = [1, 28, 0, 28, 0, 28, 2];
     let index = [CODE, 52, 0, end, 0, 0];
@@ -140,7 +140,8 @@ fn a_program_of_go_by_its_own_table() {
     let mut code = words(&GO_PROLOGUE);
     code.resize(0x100, 0);
     let table = go_table(TEXT + u64::from(CODE), [0, 0x80, 0x100]);
-    // C code behind it is described as ever: a function without a frame record that has 16 bytes of stack.
+    // The C code after it is described as usual: a function without a frame record that has 16 bytes of
+    // stack.
     let c = words(&INSTRUCTIONS[5..]);
     let (start, end) = (CODE + 0x100, CODE + 0x110);
     let info = compact_info(start, end);

@@ -1,4 +1,4 @@
-//! Walks over stacks and unwind information made by hand, and at random.
+//! Walks over handmade and random stacks and unwind information.
 
 mod aarch64;
 mod hostile;

@@ -130,15 +130,16 @@ pub(crate) fn file(code: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     file
 }
 
-/// Makes section number `index` of a file of [`file`]'s, which counts from one, the code from `start` on, `len` bytes.
+/// Makes section number `index` of a file from [`file`] the code of `len` bytes from `start` on. Numbers
+/// count from one.
 pub(crate) fn make_code(file: &mut [u8], index: usize, start: u64, len: u64) {
     let headers = u64::from_le_bytes(file[0x28..0x30].try_into().unwrap()) as usize;
     let fields = [6, CODE + start, CODE + start, len].map(u64::to_le_bytes).concat();
     file[headers + 64 * index + 8..][..fields.len()].copy_from_slice(&fields);
 }
 
-/// A file of [`file`]'s without section headers, as some programs leave it. One more program header loads the
-/// contents of the sections, `len` bytes. Another one names the header of `.eh_frame`, which begins at
+/// A file from [`file`] without section headers, as in some programs. One more program header loads the
+/// contents of the sections, `len` bytes. Another one is that of `.eh_frame`'s header, which begins at
 /// `header`.
 pub(crate) fn without_sections(mut file: Vec<u8>, header: u64, len: u64) -> Vec<u8> {
     file.truncate((SECTIONS + len) as usize);
@@ -196,13 +197,13 @@ pub(crate) fn walk(
     (frames, end)
 }
 
-/// Go's table for 64-bit ARM of code at `text`. At the first of the places in it is a function that has a frame
+/// Go's table for 64-bit ARM of code at `text`. The first function begins at the first place, and has a frame
 /// of 48 bytes from its second instruction on. The outermost function is from the second place to the third.
 pub(crate) fn go_table(text: u64, places: [u32; 3]) -> Vec<u8> {
     const RECORD: usize = 44;
     let mut table = [0xffff_fff1_u32, 0x0804_0000].map(u32::to_le_bytes).concat();
     table.extend([2, 0, text, 0, 0, 0, 72, 88].map(u64::to_le_bytes).concat());
-    // By change and length: 0 for an instruction, 48 up to the end; then 0.
+    // Depths by change and length: 0 for one instruction, then 48 up to the end; then 0.
     table.extend([2, 1, 96, 0xff, 0x01, 0, 0, 0, 2, 0xff, 0x01, 0, 0, 0, 0, 0]);
     let [first, outermost, end] = places;
     table.extend([first, 20, outermost, 20 + RECORD as u32, end].map(u32::to_le_bytes).concat());

@@ -1,4 +1,4 @@
-//! Walks through functions of a PE image for 64-bit x86 made by hand, at each of their instructions.
+//! Walks through functions of a handmade PE image for 64-bit x86, at each of their instructions.
 
 use crate::pe_image::{self, BASE, INFOS, TEXT, words};
 use nyquist_object::{Avma, Pe};
@@ -15,7 +15,7 @@ const RSP: usize = 4;
 const RBP: usize = 5;
 const RDI: usize = 7;
 
-/// An instruction as it is simulated.
+/// A simulated instruction.
 #[derive(Clone, Copy)]
 enum Op {
     Push(usize),
@@ -25,9 +25,9 @@ enum Op {
     /// Stores a register above the stack pointer.
     Store(usize, u64),
     Load(usize, u64),
-    /// The first becomes the second + an offset.
+    /// Sets the first register to the second one + an offset.
     Lea(usize, usize, i64),
-    /// A call from which the walk is looked at too.
+    /// A call, during which the walk is checked too.
     Call,
     Return,
 }
@@ -75,7 +75,7 @@ impl Thread {
 
     fn pop(&mut self) -> u64 {
         let value = *self.word(self.registers[RSP]);
-        // What was popped is overwritten by an interrupt: nothing may depend on it.
+        // Popped words are overwritten, as by an interrupt, because no walk may depend on them.
         *self.word(self.registers[RSP]) = 0xdead_dead;
         self.registers[RSP] += 8;
         value
@@ -120,7 +120,8 @@ impl Thread {
     }
 }
 
-/// Runs functions that call each other, the first one first, and looks at the walk at each of their instructions.
+/// Runs functions that call each other, beginning with the first one, and checks the walk at each of their
+/// instructions.
 fn check(functions: &[Function]) {
     let (mut text, mut infos, mut table) = (Vec::new(), Vec::new(), Vec::new());
     for function in functions {
@@ -173,7 +174,7 @@ fn ret() -> (Vec<u8>, Op) {
     (vec![0xc3], Op::Return)
 }
 
-/// Pushes rbx and rdi, takes 0x20 bytes.
+/// Pushes rbx and rdi, and allocates 0x20 bytes.
 fn pushes() -> Function {
     Function {
         code: vec![
@@ -191,7 +192,7 @@ fn pushes() -> Function {
     }
 }
 
-/// Has rbp as its frame register, and takes more of the stack as it runs.
+/// Has rbp as its frame register, and allocates more of the stack as it runs.
 fn frame_pointer() -> Function {
     Function {
         code: vec![
@@ -208,7 +209,7 @@ fn frame_pointer() -> Function {
     }
 }
 
-/// Has rbx as its frame register, stores rbp and rdi where its caller has left room for them.
+/// Has rbx as its frame register, and stores rbp and rdi in the space that its caller has left for them.
 fn other_register() -> Function {
     Function {
         code: vec![
@@ -228,7 +229,8 @@ fn other_register() -> Function {
     }
 }
 
-/// Takes 0x200 bytes, of which the codes state the number in an element of its own; rdi is stored by a long offset.
+/// Allocates 0x200 bytes, and the codes state this number in a separate element. rdi is stored with a long
+/// offset.
 fn large() -> Function {
     Function {
         code: vec![
@@ -266,7 +268,7 @@ fn a_frame_register_that_rows_do_not_follow() {
 
 #[test]
 fn a_chained_function_has_its_parents_prologue() {
-    // The second part of `pushes` is a function of its own that pushes rbp and is chained to the first.
+    // The second part of `pushes` is a separate function that pushes rbp and is chained to the first part.
     let Function { code, info } = pushes();
     let text: Vec<u8> = code.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
     let parent = [TEXT, TEXT + 8, INFOS];
@@ -288,7 +290,8 @@ fn a_chained_function_has_its_parents_prologue() {
 #[test]
 fn a_machine_frame_leads_to_what_was_interrupted() {
     for (code, error_code) in [(0x0a_u8, false), (0x1a, true)] {
-        // An interrupt's function, which has pushed rbx; and a function that it interrupted after its first push.
+        // The function of an interrupt, which has pushed rbx, and a function that it interrupted after its
+        // first push.
         let infos = [vec![1, 1, 2, 0, 1, 0x30, 0, code], pushes().info].concat();
         let text: Vec<u8> = [vec![0x53; 0x10], vec![0x53, 0x57]].concat();
         let table = [[TEXT, TEXT + 0x10, INFOS], [TEXT + 0x10, TEXT + 0x12, INFOS + 8]];

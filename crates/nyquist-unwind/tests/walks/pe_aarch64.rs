@@ -1,4 +1,4 @@
-//! Walks through functions of a PE image for 64-bit ARM made by hand, at each of their instructions.
+//! Walks through functions of a handmade PE image for 64-bit ARM, at each of their instructions.
 
 use crate::pe_image::{AARCH64, BASE, INFOS, TEXT, image, words};
 use nyquist_object::{Avma, Pe};
@@ -9,7 +9,7 @@ const STACK: u64 = 0x10_0000;
 /// How many words the simulated stack has.
 const WORDS: usize = 0x400;
 
-/// Registers by their numbers in instructions. The stack pointer is what stands for no register in stores.
+/// Registers by their numbers in instructions. The stack pointer's number means no register in stores.
 const FP: usize = 29;
 const LR: usize = 30;
 const SP: usize = 31;
@@ -17,25 +17,25 @@ const SP: usize = 31;
 const NOP: u32 = 0xd503_201f;
 const RET: u32 = 0xd65f_03c0;
 
-/// An instruction as it is simulated.
+/// A simulated instruction.
 #[derive(Clone, Copy)]
 enum Op {
     /// Moves the stack pointer, then stores two registers above it.
     Store([usize; 2], u64, i64),
     /// Loads two registers from above the stack pointer, then moves that.
     Load([usize; 2], u64, i64),
-    /// The first becomes the second + an offset.
+    /// Sets the first register to the second one + an offset.
     Add(usize, usize, i64),
-    /// Signs the return address, or takes the signature off.
+    /// Signs the return address, or removes the signature.
     Sign,
     Authenticate,
-    /// Goes on so many instructions further.
+    /// Skips instructions.
     Skip(usize),
     Call,
     Return,
 }
 
-/// What the table of functions says of a function.
+/// The entry of a function in the table of functions.
 enum Entry {
     Packed(u32),
     Record(Vec<u8>),
@@ -110,7 +110,7 @@ impl Thread {
                 for (register, word) in registers.into_iter().zip([0, 8]).filter(|(r, _)| *r != SP) {
                     let address = self.registers[SP] + offset + word;
                     self.registers[register] = *self.word(address);
-                    // What was restored is overwritten: nothing may depend on it.
+                    // Restored words are overwritten, because no walk may depend on them.
                     *self.word(address) = 0xdead_dead;
                 }
                 self.registers[SP] = self.registers[SP].wrapping_add_signed(moves);
@@ -143,7 +143,8 @@ impl Thread {
     }
 }
 
-/// Runs functions that call each other, the first one first, and looks at the walk at each of their instructions.
+/// Runs functions that call each other, beginning with the first one, and checks the walk at each of their
+/// instructions.
 fn check(functions: &[Function]) {
     let (mut text, mut infos, mut table, mut starts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for function in functions {
@@ -213,7 +214,7 @@ fn unchained() -> Function {
     Function { entry: packed(1, code.len(), 1, 1, 48), code }
 }
 
-/// Takes more of the stack as it runs, which the frame pointer gives back.
+/// Allocates more of the stack as it runs, and frees it by the frame pointer.
 fn dynamic() -> Function {
     let code = vec![
         Op::Store([FP, LR], 0, -32),
@@ -243,7 +244,7 @@ fn two_exits(takes_second: bool) -> Function {
     code.extend(epilogue);
     code.push(Op::Call);
     code.extend(epilogue);
-    // add x29, sp, 16; stp x29, x30, [sp, 16]; sub sp, sp, 64; the epilogues have no use for the first.
+    // add x29, sp, 16; stp x29, x30, [sp, 16]; sub sp, sp, 64; the epilogues do not use the first.
     let codes = [0xe2, 0x02, 0x42, 0x04, 0xe4];
     Function { entry: Entry::Record(record(code.len(), &[(5, 2), (9, 2)], &codes)), code }
 }
@@ -263,13 +264,13 @@ fn signs() -> Function {
     Function { code, entry }
 }
 
-/// As `signs`, by an entry that holds all.
+/// As `signs`, with a packed entry.
 fn signs_packed() -> Function {
     let Function { code, .. } = signs();
     Function { entry: packed(1, code.len(), 2, 0, 16), code }
 }
 
-/// A leaf that the table does not have.
+/// A leaf function that is not in the table.
 fn leaf() -> Function {
     Function { code: vec![Op::Add(0, 0, 1), Op::Return], entry: Entry::None }
 }
@@ -300,7 +301,7 @@ fn a_part_of_a_function_has_the_whole_prologue() {
         let mut thread = Thread::new();
         thread.registers[FP] = 0;
         thread.registers[LR] = ip + 0x40;
-        // The stores of two registers take as much in both: 32 and 16 bytes, and 16 and 32.
+        // The stores of two registers allocate the same total in both: 32 and 16 bytes, and 16 and 32.
         for op in
             [Op::Store([19, 20], 0, if infos.is_empty() { -16 } else { -32 }), Op::Store([FP, LR], 0, -32)]
         {
@@ -314,8 +315,8 @@ fn a_part_of_a_function_has_the_whole_prologue() {
     }
 }
 
-/// A function with a code of an interrupt behind a frame of 16 bytes, then one that was interrupted. Walks from the first
-/// over memory that `fill` has written, and gives back the frames.
+/// A function with a frame of 16 bytes and the code of an interrupt, and then a function that was
+/// interrupted. Walks from the first over memory that `fill` has written, and returns the frames.
 fn interrupted_by(code: u8, fill: impl FnOnce(&mut Thread, u64)) -> (Vec<u64>, WalkEnd) {
     let handler = record(4, &[(3, 2)], &[0x01, code, 0xe4]);
     let chained = chained();
@@ -339,7 +340,7 @@ fn an_interrupt_leads_to_what_it_has_interrupted() {
         let at = thread.registers[SP];
         (*thread.word(at), *thread.word(at + 8)) = (sp, interrupted);
     });
-    // The link register is the interrupted function's still, which returns to nowhere.
+    // The link register still is that of the interrupted function, which has no caller.
     assert_eq!(found, (vec![handler, handler + 12], WalkEnd::Root));
     let found = interrupted_by(0xea, |thread, interrupted| {
         let registers = thread.registers;
@@ -370,7 +371,7 @@ fn damaged_records_cost_their_function_alone() {
         table.extend([TEXT + 0x10 * number, at]);
         at += info.len() as u32;
     }
-    // A kind that is not known, and a record outside.
+    // An unknown kind, and a record outside of the image.
     table.extend([TEXT + 0x50, 3 | 4 << 2, TEXT + 0x60, 0x9000]);
     let image = image(AARCH64, &words(&[NOP; 0x40]), &table, &infos.concat());
     let module = Module::from_pe(&Pe::open(image).unwrap()).unwrap();

@@ -1,8 +1,8 @@
 //! Makes small PE images with a table of functions, byte by byte.
 
-/// Where the image wants to be.
+/// The preferred address of the image.
 pub(crate) const BASE: u64 = 0x1_4000_0000;
-/// Where its code, the table of functions and what that refers to are from there on, in the file too.
+/// The offsets of its code, the table of functions and the infos, in memory and in the file.
 pub(crate) const TEXT: u32 = 0x1000;
 const TABLE: u32 = 0x2000;
 pub(crate) const INFOS: u32 = 0x3000;

@@ -1,4 +1,4 @@
-//! Steps over call frame information made by hand: each test is one way in which a frame is found.
+//! Steps over handmade call frame information. Each test is one way in which a frame is found.
 
 use crate::object::{
     BASE, CODE, CODE_LEN, Function, INITIAL, SECTIONS, STACK, bytes, code, debug_frame, eh_frame, file,
@@ -34,7 +34,7 @@ fn with_augmentation(augmentation: &str, instructions: &[u8]) -> Module {
     let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
     let outer = eh_frame(SECTIONS, "zR", &INITIAL, &[root]);
     let inner = eh_frame(SECTIONS + outer.len() as u64, augmentation, &INITIAL, &[first]);
-    // A CIE is found by its distance from the FDE, so that sections can be put one after the other.
+    // A CIE is found by its distance from the FDE, so sections can be concatenated.
     let module = module(file(&[], &[(".eh_frame", &[outer, inner].concat())]));
     assert_eq!(module.damage().first, None);
     module
@@ -56,7 +56,8 @@ fn section_headers_that_were_cut_off() {
     let functions = [(0x100, &[0x0e, 24][..]), (ROOT_AT, ROOT)];
     let functions = functions.map(|(start, instructions)| Function { start, len: 0x100, instructions });
     let section = eh_frame(SECTIONS, "zR", &INITIAL, &functions);
-    // Behind the section is its header, without a table or with one of two entries; and behind that what is none of it.
+    // The section is followed by its header, which has no table or one of two entries, and then by other
+    // bytes.
     let len = section.len() as u64;
     let start = (len as i32 + 4).wrapping_neg();
     let last = section.len() as i32 - 32 - section.len() as i32;
@@ -106,7 +107,7 @@ fn cfa_by_expressions() {
     // The word at rbp - 8.
     let at_rbp = [0x0f, 3, 0x76, 0x78, 0x06];
     check(&at_rbp, registers(code(0x110), STACK, STACK + 8), &[STACK + 16, code(IN_ROOT)]);
-    // rax * 2, which no rule has room for.
+    // rax * 2, which no rule can express.
     let mut values = registers(code(0x110), STACK, 0);
     values[0] = STACK / 2 + 8;
     check(&[0x0f, 4, 0x70, 0, 0x32, 0x1e], values, &[1, code(IN_ROOT)]);
@@ -144,7 +145,7 @@ fn a_stale_frame_pointer_rule_leaves_it_alone() {
     assert_eq!(end, WalkEnd::Root);
 }
 
-/// A frame pointer that is not known is missed only where a step needs it before a frame has saved it.
+/// An unknown frame pointer only ends a walk if a step needs it before a frame has saved it.
 #[test]
 fn a_needed_unknown_register_ends_the_walk() {
     let known = |register: usize| 1_u32 << register;
@@ -165,11 +166,11 @@ fn a_needed_unknown_register_ends_the_walk() {
     let unknown = WalkEnd::Truncated(Reason::RegisterUnknown);
     check(&[0x0e, 16, 0x86, 2], (3, WalkEnd::Root));
     check(&[0x0e, 16], (2, unknown));
-    // By a slow rule: CFA = rbx + 8.
+    // A slow rule: CFA = rbx + 8.
     check(&[0x0c, 3, 8], (1, unknown));
 }
 
-/// Stack memory beside which the code can be read.
+/// Stack memory with readable code.
 struct WithCode<'a>(StackCopy<'a>, &'a [u8]);
 
 impl nyquist_unwind::StackMemory for WithCode<'_> {
@@ -185,8 +186,8 @@ impl nyquist_unwind::StackMemory for WithCode<'_> {
     }
 }
 
-/// An unknown frame pointer is found by the first instructions of the function that needs it, where what it leads to
-/// makes sense.
+/// An unknown frame pointer is found by the first instructions of the function that needs it, if the result
+/// is plausible.
 #[test]
 fn a_prologue_finds_an_unknown_frame_pointer() {
     // push rbp; mov rbp, rsp; sub rsp, 16
@@ -206,7 +207,7 @@ fn a_prologue_finds_an_unknown_frame_pointer() {
         assert_eq!((frames, end), expected, "{instructions:x?}");
     };
     let unknown = WalkEnd::Truncated(Reason::RegisterUnknown);
-    // The second function is called from its own middle, too: then its caller's frame pointer is known.
+    // The second function also calls itself. Then its caller's frame pointer is known.
     let twice = [code(0x210), 1, 2, STACK + 48, code(0x250), 5, 0, code(IN_ROOT)];
     check(&prologue, &twice, (4, WalkEnd::Root));
     check(&[], &twice, (2, unknown));
@@ -235,7 +236,7 @@ fn repeating_the_walk_gives_outer_registers() {
 
 #[test]
 fn signal_frames_by_their_registers() {
-    // The rules that glibc gives `__restore_rt`: CFA = *(rsp + 160), rbp at rsp + 120, rip at rsp + 168.
+    // glibc's rules for `__restore_rt`: CFA = *(rsp + 160), rbp at rsp + 120, rip at rsp + 168.
     let rules = [0x0f, 4, 0x77, 0xa0, 1, 6, 0x10, 6, 3, 0x77, 0xf8, 0, 0x10, 16, 3, 0x77, 0xa8, 1];
     let module = with_augmentation("zRS", &rules);
     let space = space(module);
@@ -246,7 +247,7 @@ fn signal_frames_by_their_registers() {
     let stack = bytes(&stack);
     let memory = StackCopy { start: Avma(STACK), bytes: &stack };
     let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
-    // The interrupted instruction is the first of its function: a byte earlier would be another one.
+    // The interrupted instruction is the first of its function. One byte earlier is another function.
     assert_eq!(frames, [interrupted(code(0x110)), interrupted(code(ROOT_AT.into()))]);
     assert_eq!(end, WalkEnd::Root);
 }
@@ -266,10 +267,11 @@ fn signal_frames_are_walked_by_instructions() {
     let stack = bytes(&stack);
     let memory = StackCopy { start: Avma(STACK), bytes: &stack };
     let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
-    // Nothing calls what a handler returns to: its address is that of its first instruction.
+    // No call returns to the function that a handler returns to. Its address is that of its first
+    // instruction.
     assert_eq!(frames, [interrupted(code(0x110)), interrupted(code(0x300)), interrupted(code(IN_ROOT))]);
     assert_eq!(end, WalkEnd::Root);
-    // The handler's stack, where the kernel says that it is one for signals.
+    // The handler's stack, which the signal frame describes as the signal stack.
     let mut stack = vec![0; 64];
     stack[0] = code(0x300);
     stack[1 + 0x10 / 8..][..3].copy_from_slice(&[STACK - 0x1000, 0, 0x2000]);
@@ -310,7 +312,7 @@ fn the_end_of_a_stack_is_told_from_a_failure() {
 
 #[test]
 fn a_stack_that_does_not_advance_ends_the_walk() {
-    // CFA = rbp + 16 with the frame pointer left alone: every frame is the same one.
+    // CFA = rbp + 16 with the frame pointer unchanged, so every frame is the same.
     let space = space(with(&[0x0c, 6, 16]));
     let stack = bytes(&[0, code(0x110), code(0x110)]);
     let memory = StackCopy { start: Avma(STACK), bytes: &stack };
@@ -348,7 +350,7 @@ fn uncovered_code_by_frame_pointers() {
 fn prologues_and_epilogues_walk_by_instructions() {
     let mut text = vec![0x90; CODE_LEN as usize];
     text[0x300..0x306].copy_from_slice(&[0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3]);
-    // The call in the outermost function, whose instructions are known too where nothing covers it.
+    // The call in the outermost function. Its instructions are also known if nothing covers it.
     let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
     let section = eh_frame(SECTIONS, "zR", &INITIAL, &[root]);
     let space = space(module(file(&text, &[(".eh_frame", &section)])));
@@ -366,7 +368,7 @@ fn prologues_and_epilogues_walk_by_instructions() {
     check(0x305, 0, &[in_root]);
 }
 
-/// A file that notes which bytes of it are read.
+/// A file that records which of its bytes are read.
 #[derive(Clone)]
 struct Noted {
     bytes: Arc<Vec<u8>>,
@@ -430,7 +432,7 @@ fn a_walk_has_a_most_number_of_frames() {
     assert_eq!(frames.len(), nyquist_unwind::MAX_FRAMES);
 }
 
-/// The other ways in which the same information can be written.
+/// Other encodings of the same information.
 #[test]
 fn sections_of_every_kind() {
     let functions = || {
@@ -458,7 +460,7 @@ fn sections_of_every_kind() {
     let one = [eh_frame(SECTIONS, "zR", &INITIAL, &[root]), vec![0; 4]].concat();
     let other = eh_frame(SECTIONS + one.len() as u64, "zR", &INITIAL, &[first]);
     check(&[(".eh_frame", &[one.clone(), other].concat())]);
-    // The rest of the functions in the other format.
+    // The other functions are in the other format.
     let [_, first, empty] = functions();
     check(&[(".eh_frame", &one), (".debug_frame", &debug_frame(&[first, empty]))]);
 }
@@ -478,7 +480,7 @@ fn debug_frame_of_a_separate_file() {
 
 #[test]
 fn made_code_by_the_section_behind_it() {
-    // The helper writes for code at CODE, so that the section is one for the same distance.
+    // The helper writes addresses for code at CODE, so the section must have the same distance from its code.
     let len = 0x40;
     let section = eh_frame(
         CODE + len,
@@ -499,7 +501,7 @@ fn made_code_by_the_section_behind_it() {
 
 #[test]
 fn an_undescribed_caller_is_walked_by_its_code() {
-    // sub rsp, 8; call rdi; add rsp, 8; ret. Then a call from which nothing returns.
+    // sub rsp, 8; call rdi; add rsp, 8; ret. Then a call that does not return.
     let trampoline = [0x48, 0x83, 0xec, 8, 0xff, 0xd7, 0x48, 0x83, 0xc4, 8, 0xc3, 0xff, 0xd7];
     let start = 0x7f00_0000_1000;
     let mut space = space(with(&[]));
@@ -512,7 +514,7 @@ fn an_undescribed_caller_is_walked_by_its_code() {
         let frames: Vec<_> = frames.iter().skip(1).map(|frame| frame.address().0).collect();
         assert_eq!((frames.as_slice(), ended), (callers, end), "{called} {bp:#x}");
     };
-    // The frame pointer is no frame's, or that of a frame further out.
+    // The frame pointer does not point to a frame, or it points to an outer frame.
     for bp in [0, 0xdead, STACK + 0x100] {
         check(6, bp, &[start + 6, code(IN_ROOT)], WalkEnd::Root);
     }
@@ -521,7 +523,8 @@ fn an_undescribed_caller_is_walked_by_its_code() {
 
 #[test]
 fn made_code_need_not_begin_with_a_function() {
-    // push rax; call rdi; call rdi. Were that a function's beginning, its caller would be two words further out.
+    // push rax; call rdi; call rdi. If this was the start of a function, its caller would be two words
+    // further out.
     let piece = [0x50, 0xff, 0xd7, 0xff, 0xd7];
     let start = 0x7f00_0000_1000;
     let mut space = space(with(&[]));
@@ -565,7 +568,7 @@ fn damage_in_one_entry_costs_that_entry() {
     assert_eq!(kind(0x210), nyquist_unwind::rule::Kind::Uncovered);
 }
 
-/// Modules that come and go at the same addresses have rules of their own, whatever has been cached.
+/// Modules that come and go at the same addresses have their own rules, whatever has been cached.
 #[test]
 fn a_cached_rule_belongs_to_its_module() {
     let one = Arc::new(with(&[0x0e, 16]));
@@ -587,7 +590,8 @@ fn a_cached_rule_belongs_to_its_module() {
     }
 }
 
-/// Walks from a function of that length, whose return address is the beginning of the next function, where this is above it.
+/// Walks from a function of this length, whose return address is the start of the next function. `above` is
+/// the word above it.
 fn walk_to_beginning(len: u32, above: u64) -> (Vec<FrameAddress>, WalkEnd) {
     let functions = [(0x100, len), (0x200, 0x20)];
     let functions = functions.map(|(start, len)| Function { start, len, instructions: &[] });
@@ -597,7 +601,8 @@ fn walk_to_beginning(len: u32, above: u64) -> (Vec<FrameAddress>, WalkEnd) {
     walk(&space(module), registers(code(0x110), STACK, 0), &memory)
 }
 
-/// As `makecontext` lays it: the beginning of `__start_context`, and above it a pointer to what is not code.
+/// The stack that `makecontext` makes: the start of `__start_context`, and above it a pointer that does not
+/// point to code.
 #[test]
 fn a_beginning_nothing_returns_to_is_the_bottom() {
     for above in [0, 0x1234] {

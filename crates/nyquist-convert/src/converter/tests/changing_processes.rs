@@ -10,7 +10,8 @@ const STACK: u64 = 0x7fff_0000;
 const CODE: u64 = 0x10_0000;
 const TURNS: u64 = 2000;
 
-/// A sample of a thread whose frames have frame pointers, `calls` of them, each in the code that is mapped at `code`.
+/// A sample of a thread with `calls` frames that have frame pointers. Each frame is in the code that is
+/// mapped at `code`.
 fn copied(pid: u32, tid: u32, (code, calls): (u64, u64)) -> EventKind {
     let EventKind::Sample(mut sample) = sample(pid, tid, None, &[]) else { unreachable!() };
     let mut registers = [0; 17];
@@ -26,8 +27,8 @@ fn copied(pid: u32, tid: u32, (code, calls): (u64, u64)) -> EventKind {
     EventKind::Sample(sample)
 }
 
-/// A sample of a thread at the start of a function. The function's first instruction has called it, so many
-/// times. So many words of its stack were copied.
+/// A sample of a thread at the start of a function. The function's first instruction has called the function
+/// itself `calls` times. `words` words of the stack were copied.
 fn nested(tid: u32, function: u64, calls: usize, words: usize) -> EventKind {
     let EventKind::Sample(mut sample) = sample(std::process::id(), tid, None, &[]) else { unreachable!() };
     let mut registers = [0; 17];
@@ -38,7 +39,7 @@ fn nested(tid: u32, function: u64, calls: usize, words: usize) -> EventKind {
     EventKind::Sample(sample)
 }
 
-/// Code that was made while the program runs: at [`LEAVES`] it takes a word off the stack and returns.
+/// Code that was generated at run time. At [`LEAVES`] it pops a word off the stack and returns.
 static MADE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut code = vec![0xcc; 0x1000];
     code[LEAVES..LEAVES + 5].copy_from_slice(&[0x48, 0x83, 0xc4, 8, 0xc3]);
@@ -46,8 +47,8 @@ static MADE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 const LEAVES: usize = 0x800;
 
-/// A sample of a thread in made code that a function has called. The frame pointer register has any value. If
-/// nothing is known of the code, the value may seem to lead to a frame.
+/// A sample of a thread in generated code that a function has called. The frame pointer register has an
+/// arbitrary value. If nothing is known of the code, the value may seem to point to a frame.
 fn in_made_code(tid: u32, function: u64, frame_pointer: u64) -> EventKind {
     let EventKind::Sample(mut sample) = sample(std::process::id(), tid, None, &[]) else { unreachable!() };
     let mut registers = [0; 17];
@@ -110,7 +111,7 @@ fn events() -> Vec<EventKind> {
             20 => events.push(fork(100 + turn as u32, 100 + turn as u32, 2)),
             21 => events.push(copied(99 + turn as u32, 99 + turn as u32, (2 * CODE, 3))),
             40 => events.push(name(2, 2, "again", true)),
-            // Nothing is known of its mappings until then.
+            // Its mappings are not known until then.
             45 => events.push(map(2, 2 * CODE, 0x1000)),
             60 => events.push(exit(1, tid)),
             80..83 => events.push(EventKind::LiveStack(Arc::new(LiveStack {

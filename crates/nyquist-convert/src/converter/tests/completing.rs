@@ -1,4 +1,5 @@
-//! Stacks whose copies ended too early: which readings of the living process's memory make them whole, and which do not.
+//! Stacks whose copies ended too early: which readings of the living process's memory complete them, and
+//! which do not.
 
 use super::*;
 use crate::event::LiveStack;
@@ -11,7 +12,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::LazyLock;
 
-/// Where the code is, in the program's file and from where that is mapped.
+/// Where the code is, in the program's file and relative to the file's mapping.
 const CODE: u64 = 0x1000;
 const CODE_LEN: u64 = 0x1000;
 const BASE: u64 = 0x5000_0000;
@@ -26,7 +27,7 @@ const UNDESCRIBED: u64 = 8;
 const STACK: u64 = 0x7fff_0000_0000;
 const INNERMOST: u64 = 0x800;
 const COPY_END: u64 = 0x2400;
-/// Where the words begin that are compared first, whether a reading fits the copy.
+/// The first of the words that are compared to check whether a reading fits the copy.
 const COMPARED: u64 = COPY_END - 0x1000;
 
 const WHOLE: &str = "*4 *3 2 1 0";
@@ -37,13 +38,13 @@ const CUT: &str = "(truncated: stack copy ended after 7 kB) 2 1 0";
 enum Calls {
     /// The function before it.
     Inner,
-    /// The same, at another place.
+    /// The function before it, called at another place.
     InnerAgain,
     /// The first function.
     First,
     /// An address in the middle of a function, as the target of a jump may be.
     Stub,
-    /// The rule of a register.
+    /// A function pointer in a register.
     Register,
     Nothing,
 }
@@ -94,7 +95,7 @@ fn unwind_information() -> Vec<u8> {
     for function in 0..FUNCTIONS {
         let rule: &[u8] = match function {
             0 => &[],
-            // The whole frame is 0x1000 bytes; or the return address is not known.
+            // The whole frame is 0x1000 bytes; or the return address is unknown.
             1..4 => &[0x0e, 0x80, 0x20],
             _ => &[0x07, 16],
         };
@@ -129,7 +130,7 @@ fn program() -> Vec<u8> {
     file
 }
 
-/// The program's file, which is in memory, so that nothing is left of it.
+/// The program's file. It is in memory, so that no file is left behind.
 static PROGRAM: LazyLock<File> = LazyLock::new(|| {
     let mut file = File::from(memfd_create("nyquist-completing", MemfdFlags::CLOEXEC).unwrap());
     file.write_all(&program()).unwrap();
@@ -157,7 +158,7 @@ fn stack(returns: [u64; 4]) -> Vec<u8> {
     stack
 }
 
-/// A sample in the first function, of whose stack all up to [`COPY_END`] was copied.
+/// A sample in the first function, whose stack was copied up to [`COPY_END`].
 fn cut_sample() -> EventKind {
     let me = std::process::id();
     let EventKind::Sample(mut sample) = sample(me, me, None, &[]) else { unreachable!() };
@@ -178,20 +179,20 @@ struct Reading {
     at: i64,
     pid: u32,
     returns: [u64; 4],
-    /// How many words of those that are compared with the copy have changed.
+    /// How many of the words that are compared with the copy have changed.
     changed: usize,
     pages: Range<usize>,
-    /// Whether the last one of these was left out.
+    /// Whether the last of these pages was not read.
     has_gap: bool,
 }
 
-/// One that bears a sample's stack out.
+/// A reading that agrees with a sample's stack.
 fn good(at: i64) -> Reading {
     Reading { at, pid: std::process::id(), returns: RETURNS, changed: 0, pages: 1..4, has_gap: false }
 }
 
 impl Reading {
-    /// The event, which comes before the samples of the time that it is for, and not before it was read.
+    /// The event. Its time is before the sample that it is for, and before the time of the reading.
     fn event(&self, sampled_ms: u64) -> Event {
         let read_at = Timestamp(sampled_ms.strict_add_signed(self.at) * MS);
         let mut stack = stack(self.returns);
@@ -223,7 +224,7 @@ impl Recording {
         Self(converter)
     }
 
-    /// One in which enough readings have agreed, that of the next sample included.
+    /// A recording in which enough readings agree, including the reading of the next sample.
     fn trusting() -> Self {
         let mut recording = Self::begin();
         for turn in 1..16 {
@@ -232,7 +233,7 @@ impl Recording {
         recording
     }
 
-    /// The outcome of a sample for which this was read.
+    /// The outcome of a sample with these readings.
     fn sample(&mut self, time_ms: u64, readings: &[Reading]) -> Result<(), Incomplete> {
         let before = self.0.statistics();
         for reading in readings {
@@ -266,10 +267,10 @@ impl Recording {
     }
 }
 
-/// Long after all that was read of a thread that is trusted.
+/// A time long after all readings of a trusted thread.
 const LATER: u64 = 10_000;
 
-/// Checks the outcome of a sample of a trusted thread, for which this was read.
+/// Checks the outcome of a sample of a trusted thread with these readings.
 fn check(what: &str, readings: &[Reading], expected: Result<(), Incomplete>) {
     let mut recording = Recording::trusting();
     assert_eq!(recording.sample(LATER, readings), expected, "{what}");

@@ -1,4 +1,4 @@
-//! Stacks that were walked by frame pointers: how far they are believed.
+//! Stacks that were walked by frame pointers: how far they are used.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn by_frame_pointers(pid: u32, stack: &[u64]) -> EventKind {
     EventKind::Sample(sample)
 }
 
-/// The stacks that come of these events, one each millisecond, and how many do not reach their roots.
+/// The stacks of these events, one each millisecond, and how many stacks do not reach their roots.
 fn stacks_of(events: Vec<EventKind>) -> (Vec<String>, u64) {
     let mut converter = converter(true);
     for (time, event) in (1..).zip(events) {
@@ -45,7 +45,7 @@ fn frame_pointers_are_followed_within_known_code() {
     check(&[0x1234, 0x5001, 0x1fff], "0x1ffe;0x5000;0x1234");
     check(&[0x1234, 0x5678, 0x7fff_0000, 0x1888], "(truncated: return address not in code);0x5677;0x1234");
     check(&[0x1234, 0x0, 0x5678], "(truncated: return address not in code);0x1234");
-    // A call may be the last instruction of all, and a signal may return to the first one.
+    // A call may be the last instruction of the code, and a signal may return to the first instruction.
     check(&[0x1234, 0x6000, 0x5000], "0x4fff;0x5fff;0x1234");
     check(&[0x1234, 0x6001], "(truncated: return address not in code);0x1234");
     check(&[0x1234, 0xffff_ffff_ff60_0400], "0xffffffffff6003ff;0x1234");
@@ -62,13 +62,13 @@ fn unknown_code_lets_frame_pointers_go_anywhere() {
     let map = || map_code(1, 0x1000, 0x1000);
     check(vec![map(), by_frame_pointers(1, &astray)], cut);
     check(vec![by_frame_pointers(1, &astray)], whole);
-    // Code ran whose mapping was not reported: before something was mapped, and elsewhere.
+    // Code ran whose mapping was not reported, before the first mapping and at another address.
     check(vec![by_frame_pointers(1, &astray), map(), by_frame_pointers(1, &astray)], whole);
     check(vec![map(), by_frame_pointers(1, &[0x5000]), by_frame_pointers(1, &astray)], whole);
     let lost = || EventKind::Lost { records: 1 };
     check(vec![map(), lost(), by_frame_pointers(1, &astray)], whole);
     check(vec![map(), lost(), fork(2, 2, 1), by_frame_pointers(2, &astray)], whole);
-    // All is known again of another program, and of another process.
+    // All mappings are known again for another program, and for another process.
     check(vec![lost(), name(1, 1, "new", true), map(), by_frame_pointers(1, &astray)], cut);
     check(
         vec![

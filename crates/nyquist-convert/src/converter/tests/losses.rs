@@ -1,4 +1,4 @@
-//! Tests of the counts of losses and pauses, and of the way that they are shown.
+//! Tests of the counts of losses and pauses, and of their markers and samples.
 
 use super::*;
 
@@ -102,11 +102,11 @@ fn losses_summed_at_the_end_are_counted_once() {
     };
     check_counts(&[(Some(3), 2)], &[], 5);
     check_counts(&[(Some(3), 3), (Some(4), 2)], &[], 5);
-    // The last losses of a CPU have no record of their own.
+    // The last losses of a CPU have no loss record.
     check_counts(&[(Some(3), 1), (Some(3), 6), (Some(4), 1)], &["Lost samples 4 CPU 3 1-5"], 9);
     let both = ["Lost samples 1 CPU 3 1-5", "Lost samples 2 CPU 9 5"];
     check_counts(&[(Some(3), 4), (Some(9), 2)], &both, 8);
-    // If the counters' CPUs are not known, loss records of any CPU may be theirs.
+    // If the counters' CPUs are not known, they may include loss records of any CPU.
     check_counts(&[(None, 1), (None, 4)], &[], 5);
     check_counts(&[(None, 1), (None, 5)], &["Lost samples 1 unknown CPU 5"], 6);
     let both = ["Lost samples 1 CPU 3 1-5", "Lost samples 4 unknown CPU 5"];
@@ -166,12 +166,12 @@ fn time_of_lost_samples_is_nobody_elses() {
     let first = ["0x1 1".to_owned(), kernel(6), "0x3 1".to_owned(), kernel(3), "0x4 1".to_owned()];
     let second = ["0x2 1".to_owned(), kernel(1), "0x5 1".to_owned()];
     assert_eq!(stacks(false, false), [&first[..], &second].concat());
-    // Six of the first thread, none of its time after the loss, and one of the second.
+    // Six intervals of the first thread, none of its time after the loss, and one of the second thread.
     let not_sampled = |weight: u32| format!("[not sampled] {weight}");
     let first = ["0x1 1".to_owned(), not_sampled(6), "0x3 1".to_owned(), kernel(3), "0x4 1".to_owned()];
     let second = ["0x2 1".to_owned(), not_sampled(1), "0x5 1".to_owned()];
     assert_eq!(stacks(false, true), [&first[..], &second].concat());
-    // Nor is it time of the code that is sampled next.
+    // The lost time is also not time of the code that is sampled next.
     assert_eq!(stacks(true, false), ["0x1 1", "0x3 7", "0x4 4", "0x2 1", "0x5 2"]);
     let first = ["0x1 1".to_owned(), not_sampled(6), "0x3 1".to_owned(), "0x4 4".to_owned()];
     assert_eq!(
@@ -196,7 +196,7 @@ fn leftover_cpu_time_is_not_sampled_after_losses() {
     check(all(), true, 9, &["0x1 1", "[not sampled] 6", "0x2 2"]);
     check(all(), true, 2, &["0x1 1", "0x2 2"]);
     check(all(), false, 9, &["0x1 1", "0x2 2"]);
-    // Rows of CPUs have all that ran there once more.
+    // The rows of CPUs have all samples of the CPU a second time.
     let by_cpu = |(lost, used_ms)| {
         let mut converter = all().shaped(Shape { cpu_threads: true, ..Shape::default() });
         converter.push(on(3, at(1, sample(1, 2, Some(1), &[1]))));

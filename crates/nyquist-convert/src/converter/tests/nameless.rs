@@ -1,4 +1,5 @@
-//! Samples of threads that have ended and given their numbers back, and still run to their last instruction in the kernel.
+//! Samples of threads that have ended and released their numbers, but still run to their last instruction in
+//! the kernel.
 
 use super::*;
 
@@ -42,8 +43,9 @@ fn a_nameless_thread_stays_in_its_process() {
     let ended = |cpu, pid, tid| on(cpu, at(3, EventKind::Exit { pid: Pid(pid), tid: Tid(tid) }));
     let nameless = |cpu| on(cpu, at(4, sample(7, u32::MAX, None, &[2])));
     let row = |tid: &str| [("7".to_owned(), tid.to_owned())];
-    // It has left the CPU on which it ended, and another process's thread has ended there.
+    // The thread has left the CPU on which it ended, and a thread of another process has ended on the current
+    // CPU.
     assert_eq!(whose(vec![ended(1, 7, 8), ended(0, 9, 9), nameless(0)]), row("8"));
-    // Its end was lost.
+    // The record of its end was lost.
     assert_eq!(whose(vec![ended(0, 9, 9), nameless(0)]), row("7"));
 }

@@ -10,7 +10,7 @@ fn event(most: u64) -> Arc<OccurrenceKind> {
     Arc::new(OccurrenceKind::new("a:b", &[("size".to_owned(), MarkerFormat::Integer)], most))
 }
 
-/// It has happened in a thread of process 1, at an address.
+/// An occurrence in a thread, at an address.
 fn occurs(kind: &Arc<OccurrenceKind>, (pid, tid): (u32, u32), address: u64, count: u64) -> EventKind {
     let EventKind::Sample(sample) = sample(pid, tid, None, &[address]) else { unreachable!() };
     let values = vec![FieldValue::Integer(7)];

@@ -6,7 +6,7 @@ use nyquist_symbols::KernelSymbols;
 
 const WAITS: Shape = Shape { waits: true, reuse_threads: false, ..REUSE };
 
-/// A thread of process 1 was seen to wait at an address, so long after the look before.
+/// A thread of process 1 was seen waiting at an address, this long after the previous look.
 fn seen(tid: u32, address: u64, reason: WaitReason, looked_before_ms: u64) -> EventKind {
     let EventKind::Sample(sample) = sample(1, tid, None, &[address]) else { unreachable!() };
     let looked_before_ns = looked_before_ms * MS;
@@ -23,13 +23,13 @@ fn on_cpu(tid: u32) -> EventKind {
     EventKind::SwitchIn { tid: Tid(tid) }
 }
 
-/// Where the kernel of these tests waits for a futex.
+/// The address at which the kernel of these tests waits for a futex.
 const FUTEX_WAIT: u64 = 0xffff_ffff_8100_0100;
 
 const KALLSYMS: &str =
     "ffffffff81000000 T _stext\nffffffff81000100 T futex_wait\nffffffff81000200 T _etext\n";
 
-/// A thread of process 1 is about to wait for a futex, with an address of its own code.
+/// A thread of process 1 is about to wait for a futex, at an address of its own code.
 fn leaves(tid: u32, address: u64) -> EventKind {
     let EventKind::Sample(sample) = sample(1, tid, None, &[address]) else { unreachable!() };
     EventKind::SwitchStack(Sample { in_kernel: true, kernel_stack: vec![Avma(FUTEX_WAIT + 0x10)], ..sample })
@@ -106,7 +106,7 @@ fn a_long_wait_stands_for_itself_alone() {
     assert_eq!(waits(&profile), ["1: 0x20;[waiting: sleep] 20", "1: [waiting: not seen] 2"]);
 }
 
-/// Its kernel stack tells the reason, without a look.
+/// Its kernel stack shows the reason, without a look.
 #[test]
 fn a_switch_has_its_stack_and_reason() {
     let profile = profile_of([(2, leaves(1, 0x20)), (2, descheduled(1, false)), (12, on_cpu(1))]);
@@ -114,7 +114,7 @@ fn a_switch_has_its_stack_and_reason() {
     assert_eq!(marker_lines(&profile), ["1: Wait: lock lock - - - 2-12"]);
 }
 
-/// The look knows the object and more of the program's stack, the switch the kernel's part.
+/// The look reports the object and more of the program's stack. The switch reports the kernel's part.
 #[test]
 fn a_look_adds_to_what_a_switch_has() {
     let profile = profile_of([
@@ -143,7 +143,7 @@ fn a_stack_is_of_the_switch_that_follows() {
     assert_eq!(waits(&profile), ["1: [waiting for a CPU] 2", "1: [waiting: not seen] 3"]);
 }
 
-/// One of four switches of two kinds is recorded: a stack has the time of its kind.
+/// One of four switches of two kinds is recorded. A recorded stack stands for the time of its kind.
 #[test]
 fn a_recorded_switch_stands_for_others() {
     let mut events = Vec::new();
@@ -249,7 +249,7 @@ fn all_time_of_a_thread_adds_up() {
     assert_eq!(weight, 352);
 }
 
-/// By ptrace, threads are looked at by the wall clock.
+/// With ptrace, threads are sampled by the wall clock.
 #[test]
 fn a_look_by_the_wall_clock_has_its_reason() {
     let look = |reason| {
@@ -260,7 +260,7 @@ fn a_look_by_the_wall_clock_has_its_reason() {
     assert_eq!(waits(&profile), ["1: 0x20;[waiting: pipe] 6", "1: 0x20 6"]);
 }
 
-/// Its clock runs during the switches, too, and is known only when it ends.
+/// Its clock also runs during the switches, and is known only when the thread ends.
 #[test]
 fn a_thread_without_samples_adds_up() {
     let mut converter = converter(false).shaped(WAITS);
@@ -308,7 +308,7 @@ fn a_wait_that_lasts_counts_until_now() {
     }
     let first = "1: 0x20;[waiting: lock] 8";
     assert_eq!(found, [vec![first], vec![first], vec![first, "1: 0x20;[waiting: lock] 5"]]);
-    // The whole is neither more nor less for it.
+    // Counting the lasting waits does not change the sum.
     converter.push(at(22, on_cpu(1)));
     let weights: u32 =
         converter.finish().profile.threads()[0].samples.iter().map(|sample| sample.weight).sum();
@@ -326,7 +326,7 @@ fn a_wait_that_may_be_seen_is_not_counted_yet() {
     converter.advance(Timestamp(12 * MS));
     converter.count_lasting_waits(Timestamp(12 * MS));
     assert_eq!(waits(&converter.snapshot()), ["1: 0x20;[waiting: file] 10"]);
-    // Of one that nobody sees it is known that it lasts.
+    // A wait that no look sees still counts as a wait.
     converter.push(at(13, on_cpu(1)));
     converter.push(at(20, descheduled(1, false)));
     converter.advance(Timestamp(21 * MS));

@@ -1,4 +1,4 @@
-//! Samples of events that are recorded beside the clock: the events, and what their samples become.
+//! Events that are recorded beside the clock, and what their samples become.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::event::{
     EventKind, FieldValue, Occurrence, OccurrenceCounter, OccurrenceKind, Sample, Tid, Wakeup,
 };
 
-/// Where every tracepoint's raw data says in which context it was (`common_flags`), and the flags of hard and soft interrupts there
-/// (`TRACE_FLAG_HARDIRQ` and `TRACE_FLAG_SOFTIRQ` in Linux's `include/linux/trace_events.h`).
+/// The offset of the context flags in every tracepoint's raw data (`common_flags`), and the flags of hard and
+/// soft interrupts (`TRACE_FLAG_HARDIRQ` and `TRACE_FLAG_SOFTIRQ` in Linux's `include/linux/trace_events.h`).
 const CONTEXT_AT: usize = 2;
 const INTERRUPTS: u8 = 0x18;
 
@@ -20,26 +20,26 @@ const INTERRUPTS: u8 = 0x18;
 pub struct BesideEvent {
     /// What its samples become.
     pub becomes: Becomes,
-    /// What its samples say besides.
+    /// The fields of its samples.
     pub fields: SampleFields,
 }
 
-/// What the samples of an event beside the clock say.
+/// The fields of the samples of an event beside the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleFields {
-    /// The same as the clock's.
+    /// The same fields as the clock's.
     #[default]
     Common,
-    /// The same without a period (`PERF_SAMPLE_PERIOD`). The kernel records each occurrence of software events and tracepoints
-    /// of which it is to state a period that does not change.
+    /// The same fields without a period (`PERF_SAMPLE_PERIOD`). If the kernel has to write a period that does
+    /// not change, it records each occurrence of software events and tracepoints.
     NoPeriod,
-    /// In place of a period, what the event has counted (`PERF_SAMPLE_READ`). The period that changes with the rate is a guess
-    /// of the kernel, and the counts are not.
+    /// The event's counter in place of a period (`PERF_SAMPLE_READ`). If the period changes with the rate, it
+    /// is an estimate of the kernel, but the counter is exact.
     Count,
 }
 
 impl SampleFields {
-    /// The layout of the samples, where that of the clock's is known.
+    /// The layout of the samples, given the layout of the clock's samples.
     pub fn format(self, clocks: RecordFormat) -> RecordFormat {
         let without = clocks.without_period();
         match self {
@@ -64,7 +64,7 @@ pub enum Becomes {
 }
 
 impl BesideEvent {
-    /// What a sample of the event becomes. `None` where its raw data is not as its format says.
+    /// What a sample of the event becomes. `None` if its raw data does not match its format.
     pub(super) fn kind(
         &self,
         sample: Sample,
@@ -89,7 +89,7 @@ impl BesideEvent {
         })
     }
 
-    /// Whether somebody has asked for its samples.
+    /// Whether the user has asked for its samples.
     pub(super) fn is_asked_for(&self) -> bool {
         matches!(self.becomes, Becomes::Occurrences(_))
     }
@@ -100,8 +100,8 @@ impl BesideEvent {
 pub struct OccurrenceEvent {
     kind: Arc<OccurrenceKind>,
     details: Details,
-    /// How many times it has happened with each sample, where that does not change. What some tracepoints state as
-    /// a period is an amount, as the nanoseconds of `sched:sched_stat_runtime`.
+    /// How many occurrences each sample stands for, if the number is fixed. The period that some tracepoints
+    /// state is an amount, such as the nanoseconds of `sched:sched_stat_runtime`.
     period: Option<u64>,
 }
 
@@ -117,8 +117,8 @@ pub enum Details {
 }
 
 impl OccurrenceEvent {
-    /// An event of this name, of which so many markers are made at most. `period` is how many times it has happened with each
-    /// sample, where samples do not say that or something else.
+    /// An event of this name, of which at most `most` markers are made. `period` is how many occurrences each
+    /// sample stands for. It is needed if the period in the samples is missing or means something else.
     pub fn new(name: &str, details: Details, period: Option<u64>, most: u64) -> Self {
         let fields: Vec<_> = match &details {
             Details::None => Vec::new(),
@@ -196,18 +196,19 @@ impl FromIterator<(u64, Arc<BesideEvent>)> for EventsBeside {
 }
 
 impl EventsBeside {
-    /// What the samples of the event of that number say. Those of other events are the clock's.
+    /// The fields of the samples of the event with this number. The samples of other events have those of the
+    /// clock.
     pub fn fields(&self, id: u64) -> SampleFields {
         self.get(Some(id)).map(|event| event.fields).unwrap_or_default()
     }
 
-    /// Whether there are none.
+    /// Whether there are no such events.
     pub(super) fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 
-    /// The event of that number. Takes time logarithmic in the number of events, and no time if there are no
-    /// events.
+    /// The event with this number. Takes time logarithmic in the number of events, and no time if there are
+    /// no events.
     pub(super) fn get(&self, id: Option<u64>) -> Option<&BesideEvent> {
         let id = id.filter(|_| !self.by_id.is_empty())?;
         let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;

@@ -28,7 +28,7 @@ impl Successors {
 pub enum CounterMeaning {
     /// The last one is the thread's CPU time in nanoseconds.
     CpuTime,
-    /// Something else: they are not looked at.
+    /// Something else. They are not used.
     Other,
 }
 
@@ -48,7 +48,7 @@ impl FromIterator<(u64, u32)> for EventCpus {
 }
 
 impl EventCpus {
-    /// The CPU of the event of that number. Takes time logarithmic in the number of events.
+    /// The CPU of the event with this number. Takes time logarithmic in the number of events.
     pub fn get(&self, id: u64) -> Option<u32> {
         let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         self.by_id.get(at).map(|(_, cpu)| *cpu)
@@ -60,6 +60,6 @@ impl EventCpus {
 pub enum Period {
     /// The unit of the profile: nanoseconds of CPU time by a clock, or events.
     Stated,
-    /// Another unit, as cycles, or none. Every sample stands for this many units of the profile.
+    /// Another unit, such as cycles, or none. Every sample stands for this many units of the profile.
     Each(u64),
 }

@@ -1,5 +1,4 @@
-//! Perf records to events: records of the kernel's rings or of a perf.data file, in the terms of the event
-//! model.
+//! Converts perf records to events. The records come from the kernel's ring buffers or from a perf.data file.
 
 mod beside;
 mod counters;
@@ -33,15 +32,15 @@ const PROT_EXEC: u32 = 4;
 /// The process that the kernel's own mappings name: -1.
 const KERNEL_PID: u32 = u32::MAX;
 
-/// How the records of one event, opened for several threads and CPUs, are to be understood.
+/// How to decode the records of one event that was opened for several threads and CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfEvents {
     /// The layout of the records.
     pub format: RecordFormat,
     /// The machine, which determines the set of registers.
     pub architecture: Architecture,
-    /// Whether they count in the kernel. If they do not, a sample that was taken there stands for the code that called it, because
-    /// the counter's interrupt comes late.
+    /// Whether the events count in the kernel. If they do not, a sample in the kernel stands for the code
+    /// that called the kernel, because the counter's interrupt comes late.
     pub kernel: bool,
     /// The unit of a sample's period.
     pub period: Period,
@@ -51,7 +50,7 @@ pub struct PerfEvents {
     pub counters: CounterMeaning,
     /// The events that have taken over from others. Their counters begin at that time.
     pub successors: Successors,
-    /// The events whose samples are not observations of a running thread, but say that something has happened.
+    /// The events whose samples are not observations of a running thread, but occurrences of the event.
     pub beside: EventsBeside,
 }
 
@@ -69,10 +68,11 @@ impl PerfEvents {
 
     /// The CPU that a record is about.
     fn cpu(&self, record: &Record<'_>) -> Option<u32> {
-        // Perf writes -1 where it makes a record up.
+        // Perf writes -1 into records that it synthesizes.
         let written_on = record.id.cpu.filter(|cpu| *cpu != u32::MAX);
         match &record.body {
-            // A counter's final value is written on the CPU on which its thread ended, whatever CPU it has counted on.
+            // A counter's final value is written on the CPU on which its thread ended, and not on the CPU
+            // that it counts.
             Body::Read(_) => self.cpus.get(record.id.id?),
             Body::LostSamples(_) if is_sum(record) => self.cpus.get(record.id.id?),
             Body::Lost(Lost { id, .. })
@@ -105,7 +105,7 @@ impl PerfEvents {
                 let is_asked_for = self.beside.get(Some(lost.id)).is_some_and(BesideEvent::is_asked_for);
                 is_asked_for.then_some(EventKind::OccurrencesLost { records: lost.records })?
             }
-            // It is not the clock that pauses.
+            // The clock does not pause then.
             Body::Throttle(throttle) | Body::Unthrottle(throttle) if self.is_beside(throttle.id) => {
                 return None;
             }
@@ -130,8 +130,8 @@ impl PerfEvents {
         fields.unwrap_or_default().format(self.format)
     }
 
-    /// What the event of a sample has counted, if the sample says so. With the layout of a clock that counts threads, each
-    /// thread counts by itself.
+    /// The counter of a sample's event, if the sample has it. If the clock counts by thread, so does this
+    /// event, because it has the same layout.
     fn counter(&self, record: &Record<'_>, sample: &nyquist_perf::Sample<'_>) -> Option<OccurrenceCounter> {
         let (id, value) = (record.id.id?, sample.counters?.iter().next()?.value);
         let by_thread = self.format.sample_type.contains(SampleType::READ);
@@ -139,7 +139,7 @@ impl PerfEvents {
         Some(OccurrenceCounter { id, tid, value })
     }
 
-    /// Whether an event of that number is recorded beside the clock.
+    /// Whether the event with this number is recorded beside the clock.
     fn is_beside(&self, id: u64) -> bool {
         self.beside.get(Some(id)).is_some()
     }
@@ -226,8 +226,8 @@ impl PerfEvents {
 }
 
 /// The event of a `LOST_SAMPLES` record, if anything was lost. The kernel and our own recordings write the
-/// losses up to a time. At a file's end perf writes records without a time: the total loss of each event, and
-/// the number of samples that a filter has left out.
+/// losses up to the record's time. At a file's end perf writes records without a time: the total loss of each
+/// event, and the number of samples that a filter has left out.
 fn lost_samples(record: &Record<'_>, records: u64) -> Option<EventKind> {
     let is_left_out = record.header.misc & misc::LOST_SAMPLES_BPF != 0;
     match is_sum(record) {
@@ -238,7 +238,7 @@ fn lost_samples(record: &Record<'_>, records: u64) -> Option<EventKind> {
 }
 
 /// The final value of a counter for a thread that has ended. A record without a time comes from our own
-/// recordings, and has the total of all threads.
+/// recordings, and contains the total of all threads.
 fn total(record: &Record<'_>, read: &Read<'_>) -> Option<EventKind> {
     let cpu_time_ns = read.counters.iter().last()?.value;
     let of_all = is_sum(record).then_some(EventKind::TotalInAll { cpu_time_ns });
@@ -294,7 +294,7 @@ pub(crate) fn any_mapping(mmap: &Mmap<'_>) -> Mapping {
     }
 }
 
-/// Perf names the kernel's mapping after the symbol that it begins with.
+/// Perf names the kernel's mapping after its first symbol.
 fn mapped_name(path: String) -> String {
     if path.starts_with(KERNEL_LIB) { KERNEL_LIB.to_owned() } else { path }
 }

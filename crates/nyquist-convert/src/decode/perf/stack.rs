@@ -6,7 +6,7 @@ use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::{aarch64, context, x86};
 use nyquist_perf::{Branches, RegisterAbi, Words};
 
-/// The registers of a sample, on such a machine.
+/// The registers of a sample, on a machine of this architecture.
 pub(super) fn registers(
     registers: &nyquist_perf::Registers<'_>,
     architecture: Architecture,
@@ -54,8 +54,8 @@ fn aarch64_registers(registers: &nyquist_perf::Registers<'_>) -> Option<Register
         .map(|values| Registers::Aarch64(Box::new(values)))
 }
 
-/// The registers' values in another order. Those that were not captured are 0, but there is no unwinding
-/// without a stack pointer and an instruction pointer.
+/// The registers' values in another order. Registers that were not captured are 0. `None` without a stack
+/// pointer and an instruction pointer, because unwinding needs both.
 fn in_order<const N: usize>(registers: &nyquist_perf::Registers<'_>, order: [u32; N]) -> Option<[u64; N]> {
     order.last().and_then(|ip| registers.get(*ip))?;
     Some(order.map(|register| registers.get(register).unwrap_or_default()))
@@ -69,7 +69,7 @@ pub(super) fn part_of_chain(chain: Words<'_>, wanted: u64) -> Vec<Avma> {
         if word >= context::MAX {
             current = Some(word);
         } else if current == Some(wanted) {
-            // Mostly it goes on to the end.
+            // Mostly the part extends to the end of the chain.
             if part.is_empty() {
                 part.reserve_exact(chain.len() - place);
             }
@@ -79,7 +79,8 @@ pub(super) fn part_of_chain(chain: Words<'_>, wanted: u64) -> Vec<Avma> {
     part
 }
 
-/// The number of the record in which the user's part of a call chain comes, where it does not come with the sample.
+/// The number (cookie) of the record that has the user's part of a call chain, if the sample does not have
+/// it.
 pub(crate) fn deferred_cookie(chain: Words<'_>) -> Option<u64> {
     let mut words = chain.iter();
     words.find(|word| *word == context::USER_DEFERRED)?;
@@ -91,12 +92,13 @@ pub(crate) fn user_part(chain: Words<'_>) -> Vec<Avma> {
     part_of_chain(chain, context::USER)
 }
 
-/// The stack that the hardware has kept of calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`): the instruction
-/// pointer, then the call that each branch is.
+/// The stack of calls that have not returned, as the hardware records it (`PERF_SAMPLE_BRANCH_CALL_STACK`):
+/// the instruction pointer, then the call of each branch.
 pub(super) fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
     let mut branches = branches.iter().peekable();
     let innermost = ip.or_else(|| branches.peek().map(|latest| Avma(latest.to)));
-    // Callers are looked up a byte before their return addresses: so that this is the call, a byte more.
+    // Callers are looked up one byte before their return addresses. One byte is added, so that the look-up
+    // finds the call.
     let calls = branches.map(|branch| Avma(branch.from.wrapping_add(1)));
     innermost.into_iter().chain(calls).collect()
 }

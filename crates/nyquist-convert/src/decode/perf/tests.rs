@@ -131,7 +131,7 @@ fn aarch64_registers_keep_their_order() {
     assert_eq!(*registers, Registers::Aarch64(Box::new(std::array::from_fn(|register| register as u64))));
 }
 
-/// The interrupt of a counter that does not count there has come late.
+/// The interrupt of a counter that does not count in the kernel came late.
 #[test]
 fn a_late_sample_stands_for_what_called_the_kernel() {
     let types = SampleType::IP.with(SampleType::REGS_USER);
@@ -355,7 +355,7 @@ fn another_events_losses_are_no_sample_losses() {
     assert_eq!(read(&events, &record(record::THROTTLE, 0, &paused)), None);
 }
 
-/// One of 50 is recorded, as the recorder has asked, and the samples do not say so.
+/// One of 50 occurrences is recorded, as the recorder asked, and the samples have no period.
 #[test]
 fn a_sample_without_its_period_is_read() {
     let occurs = OccurrenceEvent::new("faults", Details::Address, Some(50), 10);
@@ -393,7 +393,7 @@ fn a_wakeup_says_which_thread_and_context() {
     assert_eq!([8, 16].map(|flags| woken(flags).2), [true; 2]);
 }
 
-/// Each CPU has a counter of its own.
+/// Each CPU has its own counter.
 #[test]
 fn an_occurrence_has_the_events_counter() {
     let occurs = OccurrenceEvent::new("faults", Details::None, None, 10);

@@ -22,7 +22,7 @@ impl From<Errno> for Refusal {
     }
 }
 
-/// A folder from which paths are followed.
+/// A folder from which paths are resolved.
 #[derive(Debug)]
 pub(crate) struct Root(OwnedFd);
 
@@ -32,7 +32,7 @@ impl Root {
         Self::at(Path::new(&format!("/proc/{}/root", pid.0)))
     }
 
-    /// Ours.
+    /// Our own root folder.
     pub(crate) fn own() -> Option<Self> {
         Self::at(Path::new("/"))
     }
@@ -51,7 +51,8 @@ impl Root {
         openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok().map(Self)
     }
 
-    /// The folder for temporary files in it. Only the administrator can have made it a link.
+    /// The folder for temporary files in this root. It may be a link, because only the administrator can have
+    /// made it one.
     pub(crate) fn temporary(&self) -> Option<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Ok(folder) = openat(&self.0, "tmp", flags | OFlags::NOFOLLOW, Mode::empty()) {
@@ -63,7 +64,7 @@ impl Root {
         folder?.ok().map(Self)
     }
 
-    /// Opens a regular file for reading. No link is followed on the way.
+    /// Opens a regular file for reading. No symbolic link is followed.
     pub(crate) fn open(&self, path: &Path) -> Result<Found, Refusal> {
         let mut names = Vec::new();
         for component in path.components() {
@@ -103,8 +104,8 @@ fn open_again(found: &OwnedFd) -> Result<File, Refusal> {
     File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map_err(Refusal::Unreadable)
 }
 
-/// Opens a regular file at a path, and follows all links: a path that the user has named, or a link of the
-/// kernel's.
+/// Opens a regular file at a path, and follows all links. It is for paths that the user has named, and for
+/// links of the kernel.
 pub(crate) fn open_regular(path: &Path) -> Result<File, Refusal> {
     open_again(&openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
@@ -122,12 +123,12 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// One that was found some other way.
+    /// A file that was found in some other way.
     pub(crate) fn without_place(file: File) -> Self {
         Self { file, place: None }
     }
 
-    /// The file, if it is trusted for a process of one of these users.
+    /// Returns the file if it is trusted for a process of one of these users.
     pub(crate) fn trusted(self, users: &[u32]) -> Result<Self, Refusal> {
         // The kernel's contents depend on the opening process, and may be more than the recorded process
         // could see.
@@ -142,7 +143,7 @@ impl Found {
         if file.st_mode & 0o002 != 0 {
             return Err(Refusal::Writable);
         }
-        // Otherwise a hard link to a file of root's would reveal its contents.
+        // Otherwise a hard link to a file of root would reveal its contents.
         if !is_theirs && file.st_mode & 0o004 == 0 {
             return Err(Refusal::Private);
         }
@@ -165,7 +166,7 @@ impl Found {
     }
 }
 
-/// The user whose rights a process has, as we count users; `None` if it has ended.
+/// The user whose rights a process has, in our own user namespace. `None` if the process has ended.
 pub(crate) fn user_of(pid: Pid) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
     // Real, effective, saved (proc_pid_status(5)).
@@ -245,7 +246,7 @@ mod tests {
         };
         assert!(with_mode(0o600).trusted(&[7, owner]).is_ok());
         assert!(matches!(with_mode(0o602).trusted(&[owner]), Err(Refusal::Writable)));
-        // If root runs the tests, its files are trusted by all users, as far as all may read them.
+        // If root runs the tests, its files are trusted for all users, if all users may read them.
         let of_other = with_mode(0o600).trusted(&[owner + 1]);
         if owner == 0 {
             assert!(matches!(of_other, Err(Refusal::Private)), "{of_other:?}");

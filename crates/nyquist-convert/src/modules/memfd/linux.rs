@@ -1,8 +1,8 @@
 //! Opening the memory files of processes that run.
 //!
-//! They are opened by the links of `/proc`. Meanwhile each of these can be made to lead to any other file. So
-//! the target of a link is only held first (`O_PATH`), which calls no file system. It is opened only if it is
-//! in the kernel's own file system for memory.
+//! They are opened through links in `/proc`. A process can replace the target of such a link by any other
+//! file at any time. So the target is first opened with `O_PATH`, which calls no file system. It is opened
+//! only if it is in the kernel's own file system for memory.
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::modules::identity::has_identity;
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// So many of a process's descriptors are looked at.
+/// The most descriptors of a process that are checked.
 const MAX_DESCRIPTORS: usize = 1 << 14;
 
 /// Opens the memory file of a mapping: as the process's program, by its mapping, which takes privileges, or by a descriptor that the

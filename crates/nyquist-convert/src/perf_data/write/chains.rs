@@ -14,14 +14,14 @@ const USER_MODE: u16 = 2;
 pub(super) struct Chains<'a> {
     profile: &'a Profile,
     code: &'a Code,
-    /// The words of the latest one; kept to save its memory.
+    /// The words of the latest chain. Kept to reuse its memory.
     words: Vec<u64>,
 }
 
 /// One call chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chain<'a> {
-    /// Where the thread was: in the kernel or in the program, as a record says it.
+    /// The CPU mode of the record: kernel or user.
     pub(super) mode: u16,
     /// Its instruction pointer.
     pub(super) ip: u64,
@@ -34,7 +34,7 @@ impl<'a> Chains<'a> {
         Self { profile, code, words: Vec::new() }
     }
 
-    /// The call chain of a stack; an empty one where there is none.
+    /// The call chain of a stack. It is empty without a stack.
     pub(super) fn chain(&mut self, stack: Option<StackId>) -> Chain<'_> {
         self.words.clear();
         let mut mode = None;
@@ -51,7 +51,7 @@ impl<'a> Chains<'a> {
                 (ip, innermost_mode) = (place.address.0, in_mode);
                 self.words.push(ip);
             } else {
-                // A caller's address is looked up a byte before it.
+                // Readers look up a caller one byte before its return address.
                 self.words.push(place.address.0.wrapping_add(1));
             }
         }
@@ -74,8 +74,8 @@ impl<'a> Chains<'a> {
     }
 }
 
-/// The places of the frames of a stack, innermost first. If the reader of an address finds its inlined
-/// functions by itself, only the outermost is written.
+/// The places of the frames of a stack, innermost first. If the reader of an address finds the inlined
+/// functions itself, only the outermost function is written.
 fn frames<'a>(
     profile: &'a Profile,
     code: &'a Code,

@@ -1,5 +1,5 @@
-//! Where the code of a profile is in the written recording: libs at their binaries, all other code at made-up
-//! addresses.
+//! Where the code of a profile is in the written recording. Libs are in mappings of their binaries, and all
+//! other code is at made-up addresses.
 
 use std::path::{Path, PathBuf};
 
@@ -14,20 +14,21 @@ use rustc_hash::FxHashMap;
 use super::options::WriteOptions;
 use super::stand_in::{self, SLOT, StandIn, TEXT};
 
-/// Where the first lib is put; each has addresses of its own, the same in all processes.
+/// The address of the first lib. Each lib has its own addresses, which are the same in all processes.
 const FIRST_BASE: u64 = 0x1000_0000;
-/// Libs begin at multiples of this, as large pages do.
+/// The alignment of libs, which is that of large pages.
 const BASE_ALIGNMENT: u64 = 0x20_0000;
-/// Where functions of the kernel are put: among its modules, as one of them. Perf finds their names in that
-/// module's stand-in. At the kernel's own addresses, perf takes the names of the kernel that runs.
+/// The address of functions of the kernel. It is in the range of kernel modules, and perf finds the names in
+/// a stand-in for such a module. For the kernel's own addresses, perf would use the names of the running
+/// kernel.
 const KERNEL_CODE: u64 = 0xffff_ffff_c100_0000;
-/// The name of that stand-in: perf knows a module by its ending, and calls it `[kernel]`.
+/// The name of that stand-in. Perf recognizes a module by the suffix `.ko`, and names it `[kernel]`.
 const KERNEL_FILE: &str = "kernel.ko";
 /// The most bytes of a build id that fit into a mapping's record.
 const LONGEST_ID: usize = 20;
 const PAGE: u64 = 0x1000;
 
-/// Where everything is.
+/// The places of all code.
 #[derive(Debug)]
 pub(super) struct Code {
     images: Vec<Image>,
@@ -38,18 +39,18 @@ pub(super) struct Code {
     kernel_path: String,
 }
 
-/// Where a frame is.
+/// The place of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FramePlace {
     /// The address of an innermost frame; a caller's return address is one more.
     pub(super) address: Avma,
     /// The image that is mapped there; `None` for the kernel.
     pub(super) image: Option<ImageIndex>,
-    /// Whether the reader of the address finds the functions that are inlined there by itself.
+    /// Whether the reader of the address finds the functions that are inlined there itself.
     pub(super) has_inlines: bool,
 }
 
-/// The place of an image in [`Code`].
+/// The index of an image in [`Code`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ImageIndex(usize);
 
@@ -60,7 +61,7 @@ struct Image {
     build_id: Option<BuildId>,
     base: Avma,
     ranges: Vec<Range>,
-    /// The functions that are in it, if it is a stand-in.
+    /// The functions of the image, if it is a stand-in.
     functions: Option<Functions>,
 }
 
@@ -124,7 +125,7 @@ impl Code {
         }
     }
 
-    /// The place of a frame, by the place of its row.
+    /// The place of a frame, by its row in the profile's table.
     pub(super) fn frame(&self, row: usize) -> Option<FramePlace> {
         let place = *self.frames.get(row)?;
         let base = place.image.and_then(|image| self.images.get(image.0)).map_or(0, |image| image.base.0);
@@ -165,7 +166,7 @@ impl Code {
             path,
             data: false,
         };
-        // A module is where its section `.text` is.
+        // The address of a module is that of its section `.text`.
         let len = (SLOT * self.kernel.len() as u64).next_multiple_of(PAGE);
         [
             mapping(TEXT, 0x100_0000, TEXT, b"[kernel.kallsyms]_text"),
@@ -198,8 +199,8 @@ impl Code {
         functions.map(file).collect()
     }
 
-    /// The image of a lib: the binary of its identity. Without it, a stand-in if any names are known,
-    /// otherwise the path alone.
+    /// The image of a lib: the binary with its identity. If that is not found, it is a stand-in if any names
+    /// are known, otherwise only the path.
     fn lib(&mut self, lib: &Lib, has_names: bool, options: WriteOptions<'_>) -> ImageIndex {
         let image = found_image(lib, options).unwrap_or_else(|| {
             let functions = has_names.then(|| Functions {
@@ -223,9 +224,9 @@ impl Code {
         ImageIndex(self.images.len() - 1)
     }
 
-    /// Gives every image its addresses, and stand-ins their names and contents' identity.
+    /// Gives every image its addresses, and stand-ins their names and build ids.
     fn lay_out(&mut self, folder: &Path) {
-        // Files that were not found are mapped as far as they have frames.
+        // Files that were not found are mapped up to their last frame.
         for place in &self.frames {
             let image = place.image.and_then(|image| self.images.get_mut(image.0));
             if let Some(Image { functions: None, ranges, .. }) = image
@@ -268,7 +269,7 @@ impl Image {
         }
     }
 
-    /// Gives a stand-in a file name that none of the `taken` is, its path, its build id and its range.
+    /// Gives a stand-in a file name that is not among `taken`, its path, its build id and its range.
     fn name_stand_in(&mut self, folder: &Path, taken: &mut Vec<String>) {
         self.functions.take_if(|functions| functions.names.is_empty());
         let Some(functions) = &mut self.functions else { return };
@@ -288,14 +289,14 @@ impl Image {
     }
 }
 
-/// Gives frames their places, one after the other.
+/// Assigns places to frames, one after the other.
 struct Builder<'a> {
     profile: &'a Profile,
     options: WriteOptions<'a>,
     code: Code,
     /// The image of each lib.
     libs: Vec<ImageIndex>,
-    /// The made-up addresses of functions, and whether the kernel's.
+    /// The made-up addresses of functions. The flag is set for functions of the kernel.
     slots: FxHashMap<(FuncId, bool), Avma>,
     /// The stand-in for all functions that are in no lib.
     no_lib: Option<ImageIndex>,

@@ -1,4 +1,4 @@
-//! The events of a perf.data file that is written: what its samples count, and waiting.
+//! The events of a written perf.data file: what its samples count, and waiting.
 
 use nyquist_perf::file::WrittenEvent;
 use nyquist_perf::{AttrFlags, EventAttr, SampleType};
@@ -6,7 +6,7 @@ use nyquist_profile::Profile;
 
 use super::super::choose::OFF_CPU_EVENT;
 
-/// The numbers of the events.
+/// The ids of the events.
 pub(super) const SAMPLES_ID: u64 = 1;
 pub(super) const OFF_CPU_ID: u64 = 2;
 
@@ -16,10 +16,12 @@ const HARDWARE: u32 = 0;
 const SOFTWARE: u32 = 1;
 /// `PERF_COUNT_SW_CPU_CLOCK`.
 const CPU_CLOCK: u64 = 0;
-/// `PERF_COUNT_SW_BPF_OUTPUT`, of which a program says what it means: `perf record --off-cpu` writes it, too.
+/// `PERF_COUNT_SW_BPF_OUTPUT`, whose meaning is defined by the program that writes it. `perf record
+/// --off-cpu` also uses it.
 const BPF_OUTPUT: u64 = 10;
 
-/// Events that have numbers of their own. Cycles are not among them: readers take them for CPU time.
+/// Events that have their own types and configs. Cycles are not among them, because readers treat them as CPU
+/// time.
 const KNOWN: [(&str, u32, u64); 11] = [
     ("page-faults", SOFTWARE, 2),
     ("context-switches", SOFTWARE, 3),
@@ -34,7 +36,7 @@ const KNOWN: [(&str, u32, u64); 11] = [
     ("branch-misses", HARDWARE, 5),
 ];
 
-/// The event of the samples, and that of waiting where there is any.
+/// The event of the samples, and the event of waiting if the profile has waits.
 pub(super) fn events(profile: &Profile, has_kernel: bool) -> Vec<WrittenEvent> {
     let attr = samples_attr(profile, has_kernel);
     let measure = &profile.meta().measure;
@@ -50,7 +52,7 @@ pub(super) fn events(profile: &Profile, has_kernel: bool) -> Vec<WrittenEvent> {
     [samples].into_iter().chain(has_waits.then_some(waits)).collect()
 }
 
-/// What is asked for by an event that gives what a profile has.
+/// The attributes of an event whose samples would give this profile.
 fn samples_attr(profile: &Profile, has_kernel: bool) -> EventAttr {
     let measure = &profile.meta().measure;
     let known = KNOWN.iter().find(|(name, ..)| *name == measure.name);
@@ -73,7 +75,7 @@ fn samples_attr(profile: &Profile, has_kernel: bool) -> EventAttr {
             .with(SampleType::TIME)
             .with(SampleType::PERIOD)
             .with(SampleType::CALLCHAIN),
-        // With a frequency each sample says how many events it stands for.
+        // With a frequency, each sample has its own period.
         flags: if measure.is_cpu_time() { flags } else { flags.with(AttrFlags::FREQ) },
         ..EventAttr::default()
     }

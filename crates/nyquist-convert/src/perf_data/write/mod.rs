@@ -1,5 +1,5 @@
-//! A profile to a perf.data file, with call chains that are walked already. Perf, hotspot and samply show it
-//! like a recording of perf's own.
+//! Writes a profile as a perf.data file, with call chains. Perf, hotspot and samply show it like a recording
+//! of perf's own.
 
 mod chains;
 mod code;
@@ -21,7 +21,8 @@ pub use options::WriteOptions;
 pub use stand_in::StandIn;
 use tasks::{Happening, Task, tasks};
 
-/// The profile's zero on the clock of the file, in nanoseconds: no record may have the time 0.
+/// The profile's zero on the clock of the file, in nanoseconds. It is not 0, because no record may have the
+/// time 0.
 const ZERO: u64 = 1_000_000_000;
 /// After how many records the file states that all older ones have come.
 const ROUND: usize = 10_000;
@@ -29,12 +30,12 @@ const ROUND: usize = 10_000;
 /// Writes a profile as a perf.data file, and returns the file and the stand-ins that belong to it.
 ///
 /// A sample becomes one of `cpu-clock`, with its weight in nanoseconds as its period. A sample of waiting
-/// becomes one of `offcpu-time`. Samples that count something else become an event of that name, whose periods are the counts.
-/// If a lib's binary is found, its addresses are in a mapping of that binary.
+/// becomes one of `offcpu-time`. Samples that count something else become samples of an event with that name,
+/// whose periods are the counts. If a lib's binary is found, its addresses are in a mapping of that binary.
 /// So perf names them by the binary's own symbols, inlined functions included. All other functions of
-/// programs get an address of their own in a [stand-in](StandIn), which has nothing but their names. So do
-/// functions of the kernel, whose stand-in is mapped as a module of it; `KSYMBOL` records name them too, for
-/// readers that have the recording alone. Markers and counters have no place in the format.
+/// programs get their own addresses in a [stand-in](StandIn), which only has their names. Functions of the
+/// kernel do too, and their stand-in is mapped as a kernel module. `KSYMBOL` records also name them, for
+/// readers that only have the recording. Markers and counters have no place in the format.
 ///
 /// Takes time linear in the samples' frames, and memory linear in samples and stacks.
 pub fn write_profile<W: Write + Seek>(
@@ -177,22 +178,22 @@ fn extra(meta: &Meta, label: &str) -> Option<String> {
     meta.extra.iter().find(|line| line.label == label).map(|line| line.value.clone())
 }
 
-/// The words behind `Linux` in the name of the kernel, or of the system in profiles that have the kernel
-/// there.
+/// The words behind `Linux` in the name of the kernel, or in the name of the system, where some profiles have
+/// the kernel.
 fn kernel_release(meta: &Meta) -> Option<String> {
     let kernel = extra(meta, "Kernel").or_else(|| meta.oscpu.clone())?;
     let (_, release) = kernel.rsplit_once("Linux ")?;
     Some(release.split_whitespace().next()?.to_owned())
 }
 
-/// The recorder's command line, as perf writes it: the recorded command is behind it.
+/// The recorder's command line as perf writes it, which ends with the recorded command.
 fn command_line(meta: &Meta) -> Vec<String> {
     let recorded = meta.arguments.as_deref().unwrap_or(&meta.product);
     let recorder = ["nyquist", "record", "--"].into_iter().map(str::to_owned);
     recorder.chain(recorded.split_whitespace().map(str::to_owned)).collect()
 }
 
-/// The architecture as `uname -m` says it.
+/// The architecture as `uname -m` prints it.
 fn arch(profile: &Profile) -> Option<String> {
     let of_libs = profile.libs().iter().find_map(|lib| lib.arch.as_deref());
     let abi = profile.meta().abi.as_deref().and_then(|abi| abi.split('-').next());

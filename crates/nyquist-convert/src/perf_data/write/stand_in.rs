@@ -1,5 +1,5 @@
-//! Files that have only the names of functions. Perf and others read names from them if the profile has
-//! names, but there is no binary.
+//! Files that only have the names of functions. Perf and other readers read names from them if a binary was
+//! not found.
 //!
 //! Source of the format: System V gABI, "ELF Header", "Sections", "Symbol Table" and "Program Loading".
 
@@ -16,9 +16,10 @@ pub struct StandIn {
     pub bytes: Vec<u8>,
 }
 
-/// The bytes that each function gets: an innermost frame is at its first one, a caller's return address the second one.
+/// The bytes of each function. An innermost frame is at the first byte, and a caller's return address is the
+/// second byte.
 pub(super) const SLOT: u64 = 16;
-/// Where the functions begin, in the file and in memory.
+/// The offset of the functions, in the file and in memory.
 pub(super) const TEXT: u64 = 0x1000;
 /// The bytes of a page.
 const PAGE: u64 = 0x1000;
@@ -46,7 +47,7 @@ pub(super) fn build_id(names: &[String]) -> [u8; ID_LEN] {
     id
 }
 
-/// The file in which the functions of these names stand one behind the other.
+/// The contents of a file with functions of these names, one after the other.
 pub(super) fn file(names: &[String], architecture: Option<Architecture>) -> Vec<u8> {
     let text_len = SLOT * names.len() as u64;
     let (symbols, strings) = symbols(names);
@@ -136,7 +137,7 @@ struct Section {
     flags: u64,
     /// Where it is in the file, and its size.
     place: (u64, u64),
-    /// Whether it is at the same place in memory.
+    /// Whether it is loaded, at the same offset in memory.
     loaded: bool,
     /// `sh_link` and `sh_info`.
     link: (u32, u32),

@@ -1,10 +1,9 @@
-//! The events of a written recording, in the order of time: threads are born, take names, are sampled and
-//! end.
+//! The events of a written recording, by time: births, names, samples and ends of threads.
 
 use nyquist_profile::{ProcessIndex, Profile, Thread};
 use rustc_hash::FxHashSet;
 
-/// Something that happens to a thread.
+/// An event of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Task<'a> {
     /// In nanoseconds since the profile's zero.
@@ -44,8 +43,8 @@ impl Happening<'_> {
     }
 }
 
-/// Everything that happens, in order. A sample takes 40 bytes. Samples that are shown a second time, by CPUs,
-/// are left out.
+/// Everything that happens, in order. A sample takes 40 bytes. Samples of the rows of CPUs are left out,
+/// because they are copies.
 pub(super) fn tasks(profile: &Profile) -> Vec<Task<'_>> {
     let mut numbers = Numbers::default();
     let processes: Vec<_> = (0..profile.processes().len())
@@ -101,7 +100,7 @@ fn samples(thread: &Thread, place: usize) -> impl Iterator<Item = (u64, Happenin
     samples.map(move |(at, sample)| (sample.time, Happening::Sample(place as u32, at as u32)))
 }
 
-/// The numbers of processes and threads, each given once.
+/// The numbers of processes and threads, each used once.
 #[derive(Default)]
 struct Numbers {
     taken: FxHashSet<u32>,

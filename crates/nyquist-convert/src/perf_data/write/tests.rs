@@ -1,4 +1,4 @@
-//! Tests that read written files again, here by nyquist itself. The live tests read them by perf.
+//! Tests that read written files with nyquist itself. The live tests read them with perf.
 
 use std::io::Cursor;
 use std::num::NonZeroUsize;
@@ -19,7 +19,7 @@ use crate::{Progress, Symbols, symbolicate};
 
 const MS: u64 = 1_000_000;
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -70,7 +70,7 @@ impl Made {
         })
     }
 
-    /// A stack that goes on from another one with a function, which has an address in a lib, or neither.
+    /// A stack that extends another one by a function. The function may have a lib and an address.
     fn stack(
         &mut self,
         prefix: Option<StackId>,
@@ -168,7 +168,7 @@ fn written_and_read(profile: &Profile, folder: &Folder) -> (Profile, FileReader)
     (named.profile, FileReader::open(&path).unwrap())
 }
 
-/// Every sample: its process and thread, time in ms, weight, whether it waits, and its stack, outermost first.
+/// Each sample: its process and thread, time in ms, weight, whether it waits, and its stack, outermost first.
 fn samples(profile: &Profile) -> Vec<String> {
     let mut lines = Vec::new();
     for thread in profile.threads() {

@@ -1,4 +1,4 @@
-//! Batches of events on their way to the converter, and their stacks that are still to be walked.
+//! Batches of events for the converter, with the stacks that still have to be walked.
 
 use nyquist_perf::file::{PIECE_BYTES, Place};
 use nyquist_unwind::AddressSpace;
@@ -7,11 +7,12 @@ use crate::event::pre_unwound::{AddressSpaceHash, KeptCopy};
 use crate::event::{Event, EventKind, Mapping, Sample, Timestamp, UserStack};
 use crate::unwind::copy_walker::CopyWalker;
 
-/// How many steps are handed over at once: enough that waking the other thread costs next to nothing.
+/// The most steps that are handed over at once. It is large enough to make the cost of waking the other
+/// thread negligible.
 const MOST_STEPS: usize = 256;
 
-/// How many bytes of copied stacks are handed over at once at most. It is as much as is read in one turn, and
-/// fits into a part of a processor's cache, so that the copies are in it when they are walked.
+/// The most bytes of stack copies that are handed over at once. This is as much as one turn reads. It fits
+/// into a part of a processor's cache, so that the copies are still cached when they are walked.
 const MOST_BYTES: usize = PIECE_BYTES;
 
 /// A step of the conversion, in order.
@@ -26,7 +27,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// The sample that it is.
+    /// The sample of the step, if it is one.
     fn sample(&mut self) -> Option<&mut Sample> {
         match self {
             Self::Push(Event { kind: EventKind::Sample(sample), .. }) => Some(sample),
@@ -35,14 +36,14 @@ impl Step {
     }
 }
 
-/// How far ahead of its walk a stack is fetched.
+/// How many walks ahead a stack is prefetched.
 const AHEAD: usize = 2;
 
 /// Steps, and the data for walking their stacks.
 #[derive(Debug)]
 pub(crate) struct Batch {
     steps: Vec<Step>,
-    /// The copied stacks in it.
+    /// The size of the stack copies in it.
     bytes: usize,
     /// The address spaces of the processes whose stacks are walked.
     spaces: Vec<(AddressSpaceHash, AddressSpace)>,
@@ -52,9 +53,9 @@ pub(crate) struct Batch {
 /// A stack that is to be walked.
 #[derive(Debug)]
 struct Walk {
-    /// The step that is its sample.
+    /// The index of its sample's step.
     step: usize,
-    /// Its place in [`Batch::spaces`].
+    /// The index of its address space in [`Batch::spaces`].
     space: usize,
     /// Where the copy is in a file.
     copy_at: Option<Place>,
@@ -93,17 +94,17 @@ impl Batch {
         self.add(Step::Push(sample));
     }
 
-    /// Whether it is time to hand it over.
+    /// Whether it is large enough to be handed over.
     pub(crate) fn is_full(&self) -> bool {
         self.steps.len() >= MOST_STEPS || self.bytes >= MOST_BYTES
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it has no steps.
     pub(crate) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether there are stacks to walk.
+    /// Whether it has stacks to walk.
     pub(crate) fn has_walks(&self) -> bool {
         !self.walks.is_empty()
     }

@@ -1,11 +1,11 @@
 //! Tracks mappings, event after event, for the copies of stacks that are walked before their samples are
 //! converted.
 //!
-//! The events of a file are followed as they are read, because the thread that has just read a stack has it in
-//! its processor's caches. But perf writes the records of one CPU behind those of another, so the mappings at
-//! the time of a sample are not known yet. So each stack is walked with the mappings of all events so far. The
-//! converter follows the same events by time. It uses the walk if it has the same mappings, and otherwise walks
-//! the stack again.
+//! The tracker processes the events of a file as they are read, while a stack that was just read is in the
+//! processor's caches. But perf writes the records of one CPU after those of another, so the mappings at the
+//! time of a sample are not known yet. So each stack is walked with the mappings of all events so far. The
+//! converter processes the same events by time. If it has the same mappings, it uses the walk. Otherwise it
+//! walks the stack again.
 
 use nyquist_perf::file::Place;
 
@@ -27,18 +27,18 @@ pub(crate) struct SpeculativeTracker {
 }
 
 impl SpeculativeTracker {
-    /// With the modules that a converter opens, too.
+    /// A tracker that shares modules with a converter.
     pub(crate) fn new(modules: ModuleStore) -> Self {
         Self { tracker: Tracker::default(), modules, dumps: JitDumps::default() }
     }
 
-    /// Whether the file of a mapping was in none before.
+    /// Whether the file of a mapping was in no mapping before.
     pub(crate) fn is_new(&self, mapping: &Mapping) -> bool {
         self.modules.known(mapping).is_none()
     }
 
-    /// Follows an event, and adds it to a batch. If it has the copy of a stack, the copy is to be walked, and
-    /// is at that place.
+    /// Processes an event, and adds it to a batch. If it has a stack copy, the copy will be walked, and is at
+    /// `copy_at` in the file.
     pub(crate) fn follow(&mut self, event: Event, copy_at: Option<Place>, batch: &mut Batch) {
         let now = event.time;
         match &event.kind {
@@ -67,13 +67,13 @@ impl SpeculativeTracker {
         batch.add(Step::Push(event));
     }
 
-    /// A thread appears. It is tracked in the same way as by the converter: a process ends with the last
-    /// known thread.
+    /// Registers a thread. It is tracked in the same way as in the converter, where a process ends with its
+    /// last known thread.
     fn know(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) {
         self.tracker.process(pid, now).thread(tid, now);
     }
 
-    /// Adds a sample to a batch, to be walked if that can be done here.
+    /// Adds a sample to a batch. Its stack will be walked if this is possible without the converter.
     fn add(&mut self, mut event: Event, copy_at: Option<Place>, batch: &mut Batch) {
         let EventKind::Sample(sample) = &mut event.kind else { return batch.add(Step::Push(event)) };
         let process = self.tracker.process(sample.pid, event.time);

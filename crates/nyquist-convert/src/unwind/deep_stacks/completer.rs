@@ -1,14 +1,15 @@
-//! Stacks whose copies ended too early, walked on through readings of the living process.
+//! Completes stacks whose copies ended too early, by walking on through readings of the living process.
 //!
-//! Such a stack is used only if it passes all of these checks. There must be readings within milliseconds
-//! before and after the sample, not counting those in which the thread waited for a CPU. They must agree with
-//! the copy, word by word where the walk has read, and nearly everywhere else. The walk must come to the
-//! root. Each frame must be described by unwind information, and each return address must be behind a call.
-//! All readings near the sample that fit it must have the same frames, as far as they reach, and must have
-//! had them for some time.
+//! Such a stack is used only if it passes all of these checks. The thread must have been read within
+//! milliseconds before and after the sample, not counting time in which it waited for a CPU. These readings
+//! must agree with the copy in each word that the walk has read, and in nearly all other words. The walk must
+//! reach the root. Each frame must be described by unwind information, and each return address must follow a
+//! call. All readings near the sample that fit it must have the same frames, as far as they reach. This must
+//! have been so for some time.
 //!
-//! One case is not detected. Between two readings, a thread returns to an outer frame, makes the same call by
-//! another way, with 60 kB of identical inner frames, is sampled, and comes back to its former state.
+//! One case is not detected: between two readings, a thread returns to an outer frame, and reaches the same
+//! call by another path, with 60 kB of identical inner frames. It is sampled there, and then returns to its
+//! former state.
 
 use super::incomplete::Incomplete;
 use super::live_stacks::LiveStacks;
@@ -23,7 +24,7 @@ use nyquist_object::Avma;
 use nyquist_unwind::{Unwinder, WalkEnd};
 use std::sync::Arc;
 
-/// The properties of the copy of a stack, beside its bytes.
+/// The properties of a stack copy, apart from its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Copied<'a> {
     pub(crate) registers: &'a Registers,
@@ -45,21 +46,21 @@ impl Copied<'_> {
 /// Completes stacks whose copies ended too early.
 #[derive(Debug)]
 pub(crate) struct StackCompleter {
-    /// The profile's, in nanoseconds.
+    /// The profile's interval, in nanoseconds.
     interval: u64,
     /// The readings of living processes.
     live_stacks: LiveStacks,
-    /// Where the stacks of threads have their roots.
+    /// The roots of the stacks of threads.
     bases: LearnedStackBases,
     calls: Calls,
     /// The outcomes of copies, for the recorder that makes them.
     pub(crate) feedback: StackCopyFeedback,
-    /// Whether the outcomes of copies are counted there.
+    /// Whether the outcomes of copies are counted in `feedback`.
     pub(crate) counts_copies: bool,
 }
 
 impl StackCompleter {
-    /// A completer for a recording whose samples are so many nanoseconds apart.
+    /// A completer for a recording with this interval between samples, in nanoseconds.
     pub(crate) fn new(interval: u64) -> Self {
         Self {
             interval,
@@ -71,12 +72,12 @@ impl StackCompleter {
         }
     }
 
-    /// Takes a reading of the stack of a living thread.
+    /// Adds a reading of the stack of a living thread.
     pub(crate) fn add(&mut self, live: Arc<LiveStack>) {
         self.live_stacks.add(live);
     }
 
-    /// Whether anything was read of living processes.
+    /// Whether any stack of a living process was read.
     pub(crate) fn has_any(&self) -> bool {
         self.live_stacks.has_any()
     }
@@ -94,7 +95,7 @@ impl StackCompleter {
         }
     }
 
-    /// The whole stack of a sample whose copy ended too early, if readings complete it.
+    /// Returns the whole stack of a sample whose copy ended too early, if readings complete it.
     pub(crate) fn complete(
         &mut self,
         sample: CutSample<'_>,
@@ -110,7 +111,7 @@ impl StackCompleter {
         whole
     }
 
-    /// The same; nothing is learned of it yet.
+    /// As [`complete`](Self::complete), but without updating the completer's state.
     fn whole_stack(
         &mut self,
         sample: CutSample<'_>,
@@ -155,7 +156,7 @@ impl StackCompleter {
         if last.is_joined { Ok(last) } else { Err(Incomplete::Unjoined) }
     }
 
-    /// Takes note of the outcome of a copy: where the walk ended, and the outermost word that it has read.
+    /// Notes the outcome of a copy: where the walk ended, and the outermost word that it has read.
     pub(crate) fn note_walk(
         &mut self,
         (sample, now): (&Sample, Timestamp),
@@ -177,22 +178,23 @@ impl StackCompleter {
         }
     }
 
-    /// Takes note of where a walk has come to the root of a thread's stack.
+    /// Notes where a walk has reached the root of a thread's stack.
     fn note_root(&mut self, tid: Tid, outermost: Avma) {
         if let Some(change) = self.bases.note(tid, outermost) {
             self.feedback.note_root(tid, change);
         }
     }
 
-    /// The root of a thread's stack is not where it was thought to be.
+    /// Notes that the root of a thread's stack is not at the expected address.
     fn doubt_root(&mut self, tid: Tid) {
         if let Some(change) = self.bases.invalidate(tid) {
             self.feedback.note_root(tid, change);
         }
     }
 
-    /// A walk has ended with a copy. If the root should have been in the copy, it is elsewhere. This is also
-    /// so if the copy ended before its limit, because it may have been made only up to the expected root.
+    /// Handles a walk that has ended at the end of a copy. If the expected root is in the copy, the root is
+    /// at another address. The same is true if the copy ended before its limit, because it may only extend to
+    /// the expected root.
     fn doubt_copied_root(&mut self, tid: Tid, copied: Copied<'_>) {
         let root = self.bases.published(tid);
         if !copied.limited || root.is_some_and(|root| copied.holds_word(root)) {

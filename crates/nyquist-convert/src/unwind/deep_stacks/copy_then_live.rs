@@ -1,5 +1,5 @@
-//! The memory of a stack as a walk reads it beyond the end of its copy: the copy, and behind it a reading of
-//! the living process.
+//! The memory for a walk beyond the end of a stack copy: the copy, and behind it a reading of the living
+//! process.
 
 use crate::event::LiveStack;
 use nyquist_object::Avma;
@@ -11,15 +11,15 @@ pub(super) struct CopyThenLive<'a> {
     pub(super) copy: StackCopy<'a>,
     pub(super) end: u64,
     pub(super) live: &'a LiveStack,
-    /// The words that the walk has looked at in both.
+    /// The number of words that the walk has read and that are in both.
     pub(super) in_both: Cell<usize>,
-    /// Whether one of them was not the same in both.
+    /// Whether one of these words differs between the two.
     pub(super) differs: Cell<bool>,
-    /// The outermost word that the walk has looked at.
+    /// The outermost word that the walk has read.
     pub(super) outermost: Cell<u64>,
-    /// The pages behind the copy that it has looked at.
+    /// The pages behind the copy that the walk has read.
     pub(super) pages: RefCell<Vec<Avma>>,
-    /// Whether it has come to one that was not read.
+    /// Whether the walk has come to a page that is missing in the reading.
     pub(super) has_met_gap: Cell<bool>,
 }
 

@@ -2,29 +2,30 @@
 
 use std::fmt;
 
-/// Why a stack was not completed: the first of these that is so.
+/// Why a stack was not completed: the first of these that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incomplete {
     /// Readings of its thread had contradicted each other some time before.
     Distrusted,
     /// Readings that fit it have different frames.
     Contradicted,
-    /// Nothing was read of its thread within the milliseconds before it.
+    /// Its thread was not read within the milliseconds before it.
     UnreadBefore,
-    /// Nothing was read of its thread within the milliseconds after it: the machine was busy, or the thread ended.
+    /// Its thread was not read within the milliseconds after it, because the machine was busy, or the thread
+    /// ended.
     UnreadAfter,
-    /// The readings do not agree with the copy's end: the thread was elsewhere by then.
+    /// The readings do not agree with the copy's end, because the thread had moved on by then.
     Misfit,
-    /// The walk came to a page that was left out when it was read: no walk had looked at it shortly before.
+    /// The walk came to a page that the reading left out, because no walk had read that page shortly before.
     Gap,
     /// The walk through the reading does not reach the root.
     Rootless,
-    /// A frame in the reading has no unwind information, or there is no call before its return address.
+    /// A frame in the reading has no unwind information, or no call precedes its return address.
     Uncalled,
     /// Too few readings of its thread had agreed so far.
     Untested,
     /// One frame fills all words that the copy and the reading have in common, so nothing proves that they
-    /// belong together.
+    /// are of the same stack.
     Unjoined,
 }
 
@@ -72,7 +73,7 @@ impl IncompleteCounts {
         }
     }
 
-    /// The reasons that there were, those of most stacks first.
+    /// The reasons that occurred, the most frequent first.
     pub fn by_count(&self) -> Vec<(Incomplete, u64)> {
         let all = Incomplete::ALL.into_iter().zip(self.0);
         let mut counts: Vec<_> = all.filter(|(_, count)| *count > 0).collect();

@@ -1,5 +1,5 @@
-//! The outer parts of stacks that were read from living processes: the latest ones of each thread, and how far they are to
-//! be trusted.
+//! The outer parts of stacks that were read from living processes: the latest readings of each thread, and
+//! whether they are trusted.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,56 +11,55 @@ use rustc_hash::FxHashMap;
 
 use crate::event::{LiveStack, Tid, Timestamp};
 
-/// So many of a thread's are kept: one that was read after a sample, and some from before it.
+/// How many readings of a thread are kept: one from after a sample, and some from before it.
 const KEPT: usize = 4;
 /// Readings further from a sample than this are not used for it, in nanoseconds. Earlier readings are valid
 /// longer if the thread has hardly run since, because its stack does not change while others have the CPU.
 const MOST_APART: u64 = 10_000_000;
-/// But not longer than this.
+/// The longest time for which a reading is valid if the thread has hardly run, in nanoseconds.
 const MOST_APART_WAITING: u64 = 500_000_000;
-/// The CPU time for which the thread's samples since then may stand. It is less, because each of them stands
-/// for more or less than an interval.
+/// The most CPU time that the thread's samples since an earlier reading may stand for, in nanoseconds. It is
+/// less than [`MOST_APART`], because a sample may stand for more than an interval.
 const MOST_RUN: u64 = 8_000_000;
 /// For how long, in nanoseconds, a thread's outer frames are not used after two readings that fit the same
 /// sample had different ones: at first, and at most after repeated contradictions. They change faster than
 /// they are read.
 const DISTRUST: [u64; 2] = [100_000_000, 5_000_000_000];
-/// So many readings must have agreed with those before them until they are trusted: at first, and at most.
-/// The number doubles after each contradiction, because frames that change often agree by chance now and
-/// then.
+/// How many readings must agree with those before them until they are trusted: at first, and at most. The
+/// number doubles after each contradiction, because even frames that change often agree by chance sometimes.
 const AGREEMENTS: [u32; 2] = [16, 128];
-/// After so many, former contradictions are forgotten.
+/// After this many agreements, former contradictions are forgotten.
 const MANY_AGREEMENTS: u32 = 200;
 /// Readings older than this are forgotten.
 const OLD: u64 = 1_000_000_000;
-/// The most threads that are remembered before ended ones are looked for.
+/// When more threads than this are remembered, old readings are removed.
 const MANY_THREADS: usize = 64;
 
 /// The readings, by thread.
 #[derive(Debug, Default)]
 pub(crate) struct LiveStacks {
     threads: FxHashMap<Tid, Thread>,
-    /// Whether anything was read at all.
+    /// Whether any reading was added.
     has_any: bool,
 }
 
 #[derive(Debug, Default)]
 struct Thread {
-    /// The latest ones, in the order in which they came, and how many samples of the thread there were since.
+    /// The latest readings, in the order in which they came, with the number of the thread's samples since.
     read: VecDeque<(Arc<LiveStack>, u64)>,
     /// How many readings have agreed with those before them since the last contradiction.
     agreements: u32,
-    /// How many are needed, where there was a contradiction.
+    /// How many agreements are needed, after a contradiction.
     needed: u32,
-    /// When the last of these was read.
+    /// When the last agreeing reading was read.
     agreed_at: Timestamp,
     distrusted_until: Timestamp,
-    /// For how long, the last time.
+    /// The length of the last distrust, in nanoseconds.
     distrust: u64,
 }
 
 impl LiveStacks {
-    /// Takes a reading.
+    /// Adds a reading.
     pub(crate) fn add(&mut self, live: Arc<LiveStack>) {
         let now = live.read_at.0;
         self.has_any = true;
@@ -79,7 +78,7 @@ impl LiveStacks {
         }
     }
 
-    /// Whether anything was read so far, of whatever thread.
+    /// Whether any reading of any thread was added so far.
     pub(crate) fn has_any(&self) -> bool {
         self.has_any
     }
@@ -96,7 +95,7 @@ impl LiveStacks {
         }
     }
 
-    /// The readings of a thread near a sample of it, the last one first, given the CPU time that a sample
+    /// The readings of a thread near a sample, the last one first. `interval` is the CPU time that a sample
     /// stands for.
     pub(crate) fn near(&self, tid: Tid, time: Timestamp, interval: u64) -> impl Iterator<Item = &LiveStack> {
         let thread = self.threads.get(&tid);
@@ -109,7 +108,7 @@ impl LiveStacks {
         read.filter(is_near).map(|(live, _)| &**live)
     }
 
-    /// Readings that fit the same sample had different frames.
+    /// Notes that readings that fit the same sample had different frames.
     pub(crate) fn contradict(&mut self, tid: Tid, time: Timestamp) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             let [least, most] = DISTRUST;
@@ -121,9 +120,10 @@ impl LiveStacks {
         }
     }
 
-    /// Readings that fit the same sample, the last one of this time, had the same frames. Returns whether
-    /// there are enough of them by now to trust them. A reading counts if the thread has run since the last
-    /// counted one, because while it waits for a CPU, all its readings are the same.
+    /// Notes that readings that fit the same sample had the same frames. The last of them was read at
+    /// `read_at`. Returns whether enough of them have agreed by now to trust them. A reading only counts if
+    /// the thread has run since the last counted one, because all readings are the same while the thread
+    /// waits for a CPU.
     pub(crate) fn agree(&mut self, tid: Tid, sampled_at: Timestamp, read_at: Timestamp) -> bool {
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
         if thread.agreed_at < sampled_at && sampled_at < read_at {
@@ -143,12 +143,13 @@ impl LiveStacks {
     }
 }
 
-/// How much of both is compared at the border of a copy and a reading, in bytes.
+/// How many bytes of a copy and a reading are compared at the end of the copy.
 const COMPARED: u64 = 4096;
-/// The part of it that may differ: one word in sixteen. Locals change while inner functions run; frames do not.
+/// The fraction that may differ: one word in sixteen. Local variables change while inner functions run, but
+/// frames do not.
 const MAY_DIFFER: u64 = 16;
 
-/// Whether a reading fits a copy: nearly all of the bytes that both have at the copy's end are the same.
+/// Whether a reading fits a copy: nearly all bytes that both have at the copy's end are the same.
 pub(crate) fn fits(live: &LiveStack, copy: StackCopy<'_>) -> bool {
     let end = copy.start.0.saturating_add(copy.bytes.len() as u64) & !7;
     let start = live.start.0.max(end.saturating_sub(COMPARED));
@@ -164,7 +165,7 @@ pub(crate) fn fits(live: &LiveStack, copy: StackCopy<'_>) -> bool {
     (all - same as u64) * MAY_DIFFER <= all
 }
 
-/// How many words of a part of a page are the same in both; `None` where one of both does not have it.
+/// How many words of a part of a page are the same in both. `None` if one of the two does not have that part.
 fn same_words(live: &LiveStack, copy: StackCopy<'_>, part: Range<u64>) -> Option<usize> {
     let start = part.start.max(copy.start.0.checked_next_multiple_of(8)?);
     let len = part.end.checked_sub(start)? as usize;
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn nearly_all_that_both_have_must_be_the_same() {
-        // A copy whose first words are others than those of the readings here.
+        // A copy whose first words differ from those of these readings.
         let fits_with = |live: &LiveStack, different: usize, (start, end): (u64, u64)| {
             let mut bytes = vec![7; (end - start) as usize];
             bytes[..8 * different].fill(0);

@@ -1,4 +1,4 @@
-//! Walks a stack once more, beyond the end of its copy, through a reading of the living process.
+//! Walks a stack again, beyond the end of its copy, through a reading of the living process.
 
 use super::copy_then_live::CopyThenLive;
 use super::incomplete::Incomplete;
@@ -28,28 +28,28 @@ pub(crate) struct CutSample<'a> {
     pub(crate) found: usize,
 }
 
-/// Whether frames' functions are those that the next outer ones call, as far as that has been checked.
+/// A cache of whether a frame's function is the one that the next outer frame calls.
 pub(super) type Calls = FxHashMap<[Code; 2], Option<bool>>;
 
-/// An address in a module that is mapped with its image base at another one.
+/// A module, the address of its image base, and an address in the module.
 pub(super) type Code = (ModuleIndex, Avma, Avma);
 
-/// A stack that was walked on.
+/// A stack that was walked beyond its copy.
 pub(crate) struct Completed {
     pub(crate) frames: Vec<FrameAddress>,
-    /// Whether these are not all, because a page was not read.
+    /// Whether frames are missing, because a page was not read.
     pub(super) ends_at_gap: bool,
-    /// The outermost word of the stack that the walk has looked at.
+    /// The outermost word of the stack that the walk has read.
     pub(super) outermost: Avma,
     pub(super) read_at: Timestamp,
-    /// Whether both belong together. If one frame fills all words that both have, nothing in it proves that.
-    /// Then all calls must lead to the called function, which is not always so, because functions may end in
-    /// jumps to others.
+    /// Whether copy and reading are of the same stack. If one frame fills all words that both have, the words
+    /// do not prove this. Then all calls must lead to the called function. This is not always so, because
+    /// functions may end in jumps to others.
     pub(super) is_joined: bool,
 }
 
 impl Completed {
-    /// Whether the earlier reading is of another stack than this one.
+    /// Whether the earlier reading is of a different stack.
     pub(super) fn contradicts(&self, other: &Self) -> bool {
         let both = match (self.ends_at_gap, other.ends_at_gap) {
             (false, false) => usize::MAX,
@@ -61,19 +61,19 @@ impl Completed {
     }
 }
 
-/// The state for walking on.
+/// The state for walking beyond a copy.
 pub(super) struct LiveWalker<'a> {
     pub(super) space: AddressSpace,
     pub(super) process: &'a Process,
     pub(super) modules: &'a ModuleStore,
     pub(super) unwinder: &'a mut Unwinder,
     pub(super) calls: &'a mut Calls,
-    /// The feedback about the pages that are of use.
+    /// Receives the pages that are of use.
     pub(super) copies: &'a mut StackCopyFeedback,
 }
 
 impl LiveWalker<'_> {
-    /// Walks a stack once more, beyond the copy through the reading.
+    /// Walks a stack again, beyond the copy through the reading.
     pub(super) fn walk_on(
         &mut self,
         sample: CutSample<'_>,
@@ -113,7 +113,7 @@ impl LiveWalker<'_> {
     }
 
     /// Whether each frame's function is the one that the next outer frame calls, from the last frame of the
-    /// copy on. `None` if one calls nothing, or has no unwind information.
+    /// copy on. `None` if an outer frame has no call there, or if a frame has no unwind information.
     fn are_called(&mut self, frames: &[FrameAddress], found: usize) -> Option<bool> {
         let mut all_are_called = true;
         for pair in frames.get(found.saturating_sub(1)..)?.windows(2) {
@@ -123,12 +123,12 @@ impl LiveWalker<'_> {
         Some(all_are_called)
     }
 
-    /// Whether an inner frame's function is the one that the outer frame calls. `None` if the outer one calls
-    /// nothing there, or has no unwind information.
+    /// Whether an inner frame's function is the one that the outer frame calls. `None` if the outer frame has
+    /// no call there, or has no unwind information.
     fn is_called(&mut self, inner: FrameAddress, outer: FrameAddress) -> Option<bool> {
         let back = match outer {
             FrameAddress::ReturnAddress(back) => back,
-            // A wrong walk also finds addresses of functions, to which nothing returns.
+            // A wrong walk also finds addresses of functions, which are no return addresses.
             FrameAddress::InstructionPointer(at) => {
                 return (self.space.function_at(at) != Some(at)).then_some(false);
             }
@@ -151,7 +151,7 @@ impl LiveWalker<'_> {
         is_called
     }
 
-    /// The same, looked at anew.
+    /// As [`is_called`](Self::is_called), but without the cache.
     fn calls_function_of(&self, back: Avma, inner: FrameAddress) -> Option<bool> {
         let outer = FrameAddress::ReturnAddress(back);
         self.space.function_at(outer.lookup_address())?;
@@ -159,7 +159,7 @@ impl LiveWalker<'_> {
             Call::Indirect => Some(true),
             Call::Direct(distance) => {
                 let target = Avma(back.0.wrapping_add_signed(i64::from(distance)));
-                // A target in the middle of a described function is a stub, which leads anywhere.
+                // A target in the middle of a described function is a stub, which can jump to any function.
                 let is_function = self.space.function_at(target) == Some(target);
                 Some(!is_function || self.space.function_at(inner.lookup_address()) == Some(target))
             }

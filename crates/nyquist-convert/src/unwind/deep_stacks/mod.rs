@@ -1,4 +1,4 @@
-//! Deep stacks: their copies are too short, and they are completed from the running program's memory.
+//! Deep stacks, whose copies are too short. They are completed from the running program's memory.
 
 pub(crate) mod completer;
 mod copy_then_live;

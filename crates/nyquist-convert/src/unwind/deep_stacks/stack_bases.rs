@@ -1,5 +1,5 @@
-//! Where the stacks of threads have their roots, as walks have found them. The recorder, which copies stacks
-//! and reads the parts beyond the copies, would otherwise have to take all memory that may belong to a stack.
+//! The roots of the stacks of threads, as found by walks. Without them, the recorder would have to copy and
+//! read all memory that may belong to a stack.
 
 use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
@@ -8,18 +8,19 @@ use crate::event::Tid;
 
 /// The most threads that are remembered.
 pub(crate) const MOST_THREADS: usize = 4096;
-/// So many walks in a row must have come to the same root until it is reported.
+/// How many consecutive walks must reach the same root before it is reported.
 const WALKS: u32 = 8;
-/// Outermost words that are so near to each other, in bytes, are those of one root: before a program begins, others run there.
+/// Outermost words within this distance, in bytes, belong to the same root, because before a program begins,
+/// other code runs at the root.
 const NEAR: u64 = 4096;
-/// A thread whose root was found elsewhere more often than this alternates between stacks of coroutines or
+/// If a thread's root moves more often than this, the thread alternates between stacks of coroutines or
 /// goroutines. The end of its next stack cannot be predicted.
 const MOST_MOVES: u32 = 3;
-/// After so many walks to the same root, one move is forgotten.
+/// After this many walks to the same root, one move is forgotten.
 const MANY_WALKS: u32 = 1024;
 
-/// A change of a thread's root: the outermost word that walks to there read, or that a reported root is
-/// wrong.
+/// A change of a thread's root: the outermost word that walks to the root read. `None` if the reported root
+/// is wrong.
 pub(crate) type StackBaseUpdate = Option<Avma>;
 
 /// The roots of stacks, by thread.
@@ -31,16 +32,16 @@ pub(crate) struct LearnedStackBases {
 #[derive(Debug)]
 struct Root {
     outermost: Avma,
-    /// The walks that have come to it.
+    /// The number of walks that have reached it.
     walks: u32,
-    /// How often it was elsewhere.
+    /// How often it has moved.
     moves: u32,
     is_reported: bool,
 }
 
 impl LearnedStackBases {
-    /// A walk has come to the root, and has read nothing further out than the word at `outermost`. Returns
-    /// the change to report.
+    /// Notes that a walk has reached the root, and that `outermost` is the outermost word it has read.
+    /// Returns the change to report.
     pub(crate) fn note(&mut self, tid: Tid, outermost: Avma) -> Option<StackBaseUpdate> {
         if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&tid) {
             return None;
@@ -69,7 +70,7 @@ impl LearnedStackBases {
         self.threads.get(&tid).filter(|root| root.is_reported).map(|root| root.outermost)
     }
 
-    /// The root of a stack is not at the reported place, if one was reported.
+    /// Notes that the root of a stack is not at the reported address, if one was reported.
     pub(crate) fn invalidate(&mut self, tid: Tid) -> Option<StackBaseUpdate> {
         self.threads.get_mut(&tid).filter(|root| root.is_reported).and_then(Root::moved)
     }
@@ -94,7 +95,7 @@ mod tests {
 
     const ROOT: u64 = 0x7fff_0000_0000;
 
-    /// Notes a root so often, and returns the reported changes.
+    /// Notes a root `times` times, and returns the reported changes.
     fn note(roots: &mut LearnedStackBases, times: u32, outermost: u64) -> Vec<Option<u64>> {
         let changes = (0..times).filter_map(|_| roots.note(Tid(1), Avma(outermost)));
         changes.map(|changes| changes.map(|root| root.0)).collect()

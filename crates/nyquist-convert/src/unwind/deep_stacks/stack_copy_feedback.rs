@@ -1,4 +1,4 @@
-//! The outcomes of copies of stacks, for the recorder, which decides how much is copied.
+//! The outcomes of stack copies. The recorder uses them to decide how much it copies.
 
 use nyquist_object::Avma;
 use rustc_hash::FxHashSet;
@@ -6,37 +6,39 @@ use rustc_hash::FxHashSet;
 use crate::event::Tid;
 use crate::unwind::deep_stacks::stack_bases;
 
-/// The most threads of each kind that are named between two looks at the counts.
+/// The most threads of each kind that are listed between two reads of the feedback.
 const MOST_NAMED: usize = 256;
-/// The most threads whose roots are reported between two looks. Each root is reported once, so the limit is
-/// the number of all threads that are remembered. If several threads walk, the roots of hundreds of threads
-/// are found between two looks.
+/// The most threads whose roots are reported between two reads. Each root is reported once, so the limit is
+/// the number of all threads that are remembered. If several threads walk stacks, they find the roots of
+/// hundreds of threads between two reads.
 const MOST_ROOTS: usize = stack_bases::MOST_THREADS;
-/// The most pages of all threads' stacks that are named between two looks.
+/// The most pages of all threads' stacks that are listed between two reads.
 const MOST_PAGES: usize = 512;
 
-/// The outcomes of the copies of stacks since the last look.
+/// The outcomes of stack copies since the last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackCopyFeedback {
     /// The copies that were walked.
     pub copies: u64,
-    /// Those that ended before the stack did, because their limit was reached.
+    /// The copies that ended before the stack did, because their limit was reached.
     pub ended_early: u64,
-    /// Threads of which a copy that had reached its limit held the whole stack. Behind it is other memory.
+    /// Threads with a copy that reached its limit, but contained the whole stack. The memory behind the stack
+    /// is not part of it.
     pub whole: Vec<Tid>,
-    /// Threads of which a copy ended before the stack did.
+    /// Threads with a copy that ended before the stack did.
     pub cut: Vec<Tid>,
     /// Threads whose roots have changed, with the outermost word that a walk to the root has read. `None` if
     /// the reported root is wrong.
     pub roots: Vec<(Tid, Option<Avma>)>,
-    /// Pages of living stacks, behind the copies, that walks to their roots have looked at.
+    /// Pages of living stacks, behind the copies, that walks to the roots have read.
     pub looked_at: FxHashSet<(Tid, Avma)>,
-    /// Threads of whose living stacks a walk has come to a page that was not read.
+    /// Threads with a living stack in which a walk came to a page that was not read.
     pub gaps: Vec<Tid>,
 }
 
 impl StackCopyFeedback {
-    /// Counts a copy: whether it had reached its limit (`limited`), and whether the walk ended there.
+    /// Counts a copy. `limited` is whether it reached its limit, and `ended_early` whether the walk ended at
+    /// its end.
     pub(crate) fn note(&mut self, tid: Tid, limited: bool, ended_early: bool) {
         self.copies += 1;
         self.ended_early += u64::from(limited && ended_early);
@@ -46,7 +48,8 @@ impl StackCopyFeedback {
         }
     }
 
-    /// Takes note of the pages that a walk through a living stack has looked at, and whether it ended at one that was not read.
+    /// Notes the pages that a walk through a living stack has read, and whether it ended at a page that was
+    /// not read.
     pub(crate) fn note_pages(&mut self, tid: Tid, pages: &[Avma], ended_at_gap: bool) {
         if ended_at_gap && self.gaps.len() < MOST_NAMED && !self.gaps.contains(&tid) {
             self.gaps.push(tid);
@@ -58,7 +61,7 @@ impl StackCopyFeedback {
         }
     }
 
-    /// Takes note of a change of the root of a thread's stack.
+    /// Notes a change of the root of a thread's stack.
     pub(crate) fn note_root(&mut self, tid: Tid, outermost: Option<Avma>) {
         // If a new root is left out, the thread's stack is copied and read as if nothing were known. A
         // correction of a wrong root must not be left out.

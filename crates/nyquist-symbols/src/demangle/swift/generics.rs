@@ -1,4 +1,4 @@
-//! Parameters of generic types and functions, what is required of them, and which types conform to which protocols.
+//! Parameters of generic types and functions, their requirements, and conformances of types to protocols.
 
 use super::node::{Kind, Node};
 use super::reader::Reader;
@@ -48,7 +48,7 @@ impl Reader<'_> {
         Some(Node::plain(Kind::Signature))
     }
 
-    /// `R`: which kind of requirement it is, and of what.
+    /// `R`: the kind of a requirement, and its subject.
     pub(super) fn requirement(&mut self) -> Option<Node> {
         const OF_PARAMETER: u8 = b' ';
         let kind = match self.peek() {
@@ -57,7 +57,7 @@ impl Reader<'_> {
                 self.at += 1;
                 kind
             }
-            // Packs, values and what does not conform are of a kind of their own.
+            // Packs, values and inverted conformances have their own kinds.
             b'V' | b'v' | b'h' | b'i' | b'I' | b'j' | b'J' => return None,
             _ => OF_PARAMETER,
         };
@@ -124,7 +124,7 @@ impl Reader<'_> {
         self.node(Kind::Type, path)
     }
 
-    /// `Q`: associated types, types that a function does not name, packs.
+    /// `Q`: associated types, opaque types, packs.
     pub(super) fn archetype(&mut self) -> Option<Node> {
         let node = match self.next()? {
             b'a' => {
@@ -181,7 +181,7 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// That a type conforms to a protocol: `Type : Protocol`.
+    /// The conformance of a type to a protocol: `Type : Protocol`.
     pub(super) fn conformance(&mut self) -> Option<Node> {
         self.pop(Kind::Signature);
         self.pop_module()?;
@@ -196,7 +196,8 @@ impl Reader<'_> {
             b'P' | b'p' => self.pop_protocol().map(|_| Node::plain(Kind::Module)),
             b'C' => {
                 self.pop_list(|reader| reader.pop(Kind::Conformance))?;
-                // Where the conformance is declared: with the type, with the protocol, or in a module that is named.
+                // The place where the conformance is declared: with the type, with the protocol, or in a
+                // named module.
                 let module = self.pop_module()?;
                 if !module.text.is_empty() {
                     self.pop_protocol()?;

@@ -1,4 +1,4 @@
-//! Identifiers: names with their lengths, words that stood in names before, letters beyond ASCII.
+//! Identifiers: names with their lengths, words of earlier names, letters beyond ASCII.
 
 use super::node::{Kind, Node, Trait};
 use super::reader::Reader;
@@ -46,7 +46,7 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// `L`: a name that is private to a file, local to a function, or made of another's.
+    /// `L`: a name that is private to a file, local to a function, or derived from another name.
     pub(super) fn local_identifier(&mut self) -> Option<Node> {
         if self.next_if(b'l') {
             self.pop(Kind::Identifier)?;
@@ -68,7 +68,7 @@ impl Reader<'_> {
         self.node(Kind::Declaration, text).map(|node| node.with(Trait::Local))
     }
 
-    /// `o`: the name of an operator, each sign of which stands for itself as a letter.
+    /// `o`: the name of an operator, each sign of which is encoded as a letter.
     pub(super) fn operator_identifier(&mut self) -> Option<Node> {
         const SIGNS: &[u8; 26] = b"& @/= >    <*!|+?%-~   ^ .";
         let name = self.pop(Kind::Identifier)?;
@@ -120,7 +120,7 @@ fn from_punycode(text: &str) -> Option<String> {
         bias = steps + (BASE - MIN + 1) * delta / (delta + SKEW);
         code = code.checked_add(at / count)?;
         at %= count;
-        // Signs of ASCII that no identifier may have are in the range of surrogates.
+        // ASCII characters that identifiers must not contain are encoded in the range of surrogates.
         let letter = if (0xd800..0xd880).contains(&code) { code - 0xd800 } else { code };
         letters.insert(at as usize, char::from_u32(letter)?);
         at += 1;

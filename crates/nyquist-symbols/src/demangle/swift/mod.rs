@@ -1,10 +1,10 @@
 //! Names of Swift (stable mangling, since Swift 5, and that of 4.2), as `Module.Type.function(label:)`
 //! (`docs/ABI/Mangling.rst` of Swift).
 //!
-//! A mangled name is a program for a stack: identifiers and types are pushed, and operators take them and push
-//! their results. A name shows the path of a function, its labels, and what kind of function it is. Types are
-//! shown only where they distinguish two functions. Where an operator is not known, what was read before it
-//! says at least where the function is.
+//! A mangled name is a program for a stack machine: identifiers and types are pushed, and operators pop them
+//! and push their results. A demangled name shows the path of a function, its labels, and its kind. Types are
+//! only shown if they distinguish two functions. If an operator is unknown, the part before it still shows
+//! where the function is.
 
 mod generics;
 mod identifiers;
@@ -19,10 +19,10 @@ mod words;
 use node::Kind;
 use reader::Reader;
 
-/// The longest mangled name that is taken apart.
+/// The longest mangled name that is parsed.
 const MAX_MANGLED: usize = 16 << 10;
 
-/// Takes a mangled name apart; `None` if it is none of Swift, or nothing of it can be read.
+/// Demangles a name. `None` if it is not a name of Swift, or cannot be read at all.
 pub(crate) fn demangle(name: &str) -> Option<String> {
     const PREFIXES: [&str; 3] = ["$s", "$S", "$e"];
     let global = name.strip_prefix('_').unwrap_or(name);
@@ -38,7 +38,7 @@ pub(crate) fn demangle(name: &str) -> Option<String> {
 }
 
 impl Reader<'_> {
-    /// The whole name; `None` where something in it is not known.
+    /// The whole name. `None` if a part of it is unknown.
     fn read_all(&mut self) -> Option<String> {
         let mut suffix = "";
         while self.at < self.text.len() {
@@ -64,7 +64,7 @@ impl Reader<'_> {
         Some(text)
     }
 
-    /// Where the function is, of a name that can only be read in part: a context, and the name in it.
+    /// The place of the function, for a name that can only be read in part: a context, and the name in it.
     fn place(&self) -> Option<String> {
         let mut nodes = self.stack.iter();
         let context = nodes.next().filter(|node| node.is_path())?;
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(demangle(mangled).as_deref(), Some(expected), "{mangled}");
     }
 
-    /// What is read of names of Swift's own tests (`test/Demangle/Inputs/manglings.txt`), shown in our way.
+    /// Names of Swift's own tests (`test/Demangle/Inputs/manglings.txt`), in our format.
     #[test]
     fn functions_have_paths_and_labels() {
         check("$s7example1fyyYaKF", "example.f()");
@@ -210,7 +210,7 @@ mod tests {
         let _ = demangle(&format!("$s1aV{}", "AASg".repeat(4000)));
         let _ = demangle(&format!("$s{}", "A2047a".repeat(2600)));
         let _ = demangle(&format!("$s4main1aV{}", "S2047i".repeat(2600)));
-        // Copies of a long name cost nothing until they are written one behind the other.
+        // Copies of a long name cost nothing until they are concatenated.
         let copies = "A2047C".repeat(30);
         let many = demangle(&format!("$s4main9000{}V_{copies}t4nameyyF", "x".repeat(9000)));
         assert!(many.is_none_or(|many| many.len() < 10_000));

@@ -1,57 +1,57 @@
-//! The kinds of things that are on the stack of a mangled name.
+//! The kinds of nodes on the stack of a mangled name.
 
 use std::rc::Rc;
 
-/// What something on the stack can be used for.
+/// The kind of a node, which determines how it can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A name as it is written: of a module, of a declaration, a label.
     Identifier,
-    /// A name that can be only a declaration's: private, local, or of an operator.
+    /// A name that can only be that of a declaration: private, local, or of an operator.
     Declaration,
-    /// What distinguishes private declarations without a name.
+    /// The discriminator of private declarations without a name.
     Discriminator,
     Module,
-    /// What is no type: a function, a variable, an accessor, a closure, an extension.
+    /// An entity that is no type: a function, a variable, an accessor, a closure, an extension.
     Entity,
     Type,
     /// `y`
     EmptyList,
-    /// `_`, behind the first element of a list.
+    /// `_`, after the first element of a list.
     First,
     Signature,
     Requirement,
-    /// What is said of a function type beside its types: that it throws, for example.
+    /// An annotation of a function type, such as that it throws.
     Annotation,
     Variadic,
     Conformance,
     Retroactive,
-    /// What is said before the whole name.
+    /// An attribute before the whole name.
     Attribute,
 }
 
-/// One thing on the stack.
+/// A node on the stack.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) text: Rc<str>,
-    /// Of a tuple, how many elements it has; of a function type, how many parameters.
+    /// The number of elements of a tuple, or of parameters of a function type.
     pub(super) count: Option<usize>,
     pub(super) trait_: Trait,
 }
 
-/// What else decides how something is shown.
+/// Another property that determines how a node is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Trait {
     #[default]
     None,
-    /// Of a type: it is a class, whose objects are allocated.
+    /// A type that is a class, whose objects are allocated.
     Class,
-    /// Of a type: it is that of functions.
+    /// A type that is a function type.
     Function,
-    /// Of an entity: what is declared in it is local to it.
+    /// An entity whose inner declarations are local to it.
     Body,
-    /// Of a declaration: it is local, and has a number.
+    /// A declaration that is local, and has a number.
     Local,
 }
 

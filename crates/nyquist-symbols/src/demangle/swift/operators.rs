@@ -5,7 +5,7 @@ use super::reader::Reader;
 use super::stack::{joined, joined_by};
 
 impl Reader<'_> {
-    /// The next operator or identifier: what it leaves on the stack.
+    /// Reads the next operator or identifier, and returns the node that it pushes.
     pub(super) fn operator(&mut self) -> Option<Node> {
         if self.peek().is_ascii_digit() {
             return self.identifier();
@@ -44,7 +44,7 @@ impl Reader<'_> {
                 self.pop(Kind::Conformance)?;
                 Some(Node::plain(Kind::Retroactive))
             }
-            // The whole is a type; or a parameter is shared, or owned.
+            // The whole name is a type, or a parameter is shared or owned.
             b'D' | b'h' | b'n' => self.pop_type(),
             b'i' => self.subscript(),
             b'l' => self.signature(false),
@@ -73,7 +73,7 @@ impl Reader<'_> {
         self.node(Kind::Entity, text)
     }
 
-    /// `context.name`; what is in a function is said to be in it.
+    /// `context.name`. If the context is a function, the result says that the name is in it.
     fn member(context: &Node, name: &str) -> String {
         if context.trait_ == Trait::Body {
             return format!("{name} in {}", context.text);
@@ -130,7 +130,7 @@ impl Reader<'_> {
         self.accessor(Self::member(&context, &name.text))
     }
 
-    /// Whether labels are on top, and not the name of what has them.
+    /// Whether labels are on top, and not the name of the entity that has them.
     fn has_labels(&self) -> bool {
         matches!(self.stack.last(), Some(node) if matches!(node.kind, Kind::EmptyList | Kind::First))
     }
@@ -228,7 +228,7 @@ impl Reader<'_> {
         self.entity(Self::member(&context, &format!("{name}({labels})")))
     }
 
-    /// `A`: one or several of what was kept, each with how often it is pushed.
+    /// `A`: one or several substitutions, each with the number of times that it is pushed.
     fn substitution(&mut self) -> Option<Node> {
         let mut repeat = None;
         loop {
@@ -250,7 +250,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Pushes something as often as it is to be there, except for the last time.
+    /// Pushes a node `times` times, except for the last time.
     pub(super) fn push_again(&mut self, node: &Node, times: Option<usize>) -> Option<()> {
         const MOST: usize = 2048;
         let times = times.unwrap_or(1);
@@ -270,7 +270,7 @@ impl Reader<'_> {
         self.node(Kind::Type, format!("{prefix}{}{suffix}", of.text))
     }
 
-    /// `M`: functions and tables that make types known while the program runs.
+    /// `M`: functions and tables of type metadata.
     fn metadata(&mut self) -> Option<Node> {
         let what = match self.next()? {
             b'a' => "type metadata accessor for ",
@@ -294,7 +294,7 @@ impl Reader<'_> {
         self.of_type(what)
     }
 
-    /// `W`: tables of functions, and code that the compiler has put into functions of its own.
+    /// `W`: tables of functions, and code that the compiler has moved into separate functions.
     fn witness(&mut self) -> Option<Node> {
         let letter = self.next()?;
         match letter {
@@ -380,7 +380,7 @@ impl Reader<'_> {
         self.of_type(&format!("{kind} value witness for "))
     }
 
-    /// What a function of these types is called, in brackets.
+    /// The types in brackets, as in the name of a function.
     pub(super) fn list_of(types: &[Node]) -> String {
         format!("<{}>", joined(types))
     }

@@ -1,16 +1,17 @@
-//! What reads a mangled name: its letters and numbers, and the stack that it fills.
+//! The reader of a mangled name: its letters and numbers, and the stack that it fills.
 
 use super::node::Node;
 use super::words::Words;
 use std::rc::Rc;
 
-/// How many bytes of names are made while one is taken apart. Substitutions let a short hostile name grow without bound.
+/// The most bytes of text that are made while a name is parsed. Substitutions let a short hostile name grow
+/// without bound.
 pub(super) const MAX_MADE: usize = 1 << 20;
 
-/// How many things may be on the stack, or be kept for substitutions.
+/// The most nodes on the stack, or among the substitutions.
 pub(super) const MAX_NODES: usize = 64 << 10;
 
-/// What reads a mangled name.
+/// The reader of a mangled name.
 pub(super) struct Reader<'a> {
     pub(super) text: &'a [u8],
     pub(super) at: usize,
@@ -69,7 +70,7 @@ impl<'a> Reader<'a> {
         self.next_if(b'_').then(|| number.saturating_add(1))
     }
 
-    /// Keeps the text of something new, within the bound.
+    /// Stores the text of a new node, within the limit.
     pub(super) fn made(&mut self, text: String) -> Option<Rc<str>> {
         self.made += text.len();
         (self.made <= MAX_MADE).then(|| text.into())

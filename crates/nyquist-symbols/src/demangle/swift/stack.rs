@@ -1,4 +1,4 @@
-//! What is on the stack of a mangled name.
+//! The stack of a mangled name.
 
 use super::node::{Kind, Node};
 use super::reader::{MAX_MADE, MAX_NODES, Reader};
@@ -14,7 +14,7 @@ impl Reader<'_> {
         (self.substitutions.len() <= MAX_NODES).then_some(())
     }
 
-    /// Takes what is on top, if it is of that kind.
+    /// Pops the top node, if it has this kind.
     pub(super) fn pop(&mut self, kind: Kind) -> Option<Node> {
         self.stack.pop_if(|node| node.kind == kind)
     }
@@ -59,18 +59,19 @@ impl Reader<'_> {
         self.pop_list(Self::pop_type)
     }
 
-    /// Something new, of a text that is made.
+    /// A new node with this text.
     pub(super) fn node(&mut self, kind: Kind, text: String) -> Option<Node> {
         Some(Node::new(kind, self.made(text)?))
     }
 }
 
-/// Texts with commas between them. It ends where it is longer than any name may be: copies cost nothing on the stack.
+/// Texts with commas between them. It stops at the longest length of a name, because the copies on the stack
+/// cost nothing.
 pub(super) fn joined(nodes: &[Node]) -> String {
     joined_by(nodes.iter(), ", ", "")
 }
 
-/// Texts with something between them, and something behind each; as far as [`joined`] goes.
+/// Texts with `between` between them, and `behind` after each, up to the same length as [`joined`].
 pub(super) fn joined_by<'a>(nodes: impl Iterator<Item = &'a Node>, between: &str, behind: &str) -> String {
     let mut text = String::new();
     for node in nodes {

@@ -1,4 +1,5 @@
-//! Functions that the compiler makes of others: specialisations, and those that call another in another way.
+//! Functions that the compiler derives from others: specialisations, and thunks that call another function in
+//! a different way.
 
 use super::node::{Kind, Node};
 use super::reader::Reader;
@@ -82,7 +83,8 @@ impl Reader<'_> {
         self.entity(format!("reabstraction thunk{helper} from {} to {}", from.text, to.text))
     }
 
-    /// What is said of a specialisation: whether it is in the library's interface, and which pass has made it.
+    /// The attributes of a specialisation: whether it is in the library's interface, and which pass has made
+    /// it.
     fn specialization_attributes(&mut self) -> Option<()> {
         for flag in [b'm', b'q', b'a', b'r'] {
             self.next_if(flag);
@@ -96,10 +98,10 @@ impl Reader<'_> {
         self.attribute(format!("{kind} {} of ", Self::list_of(&types)))
     }
 
-    /// A function whose parameters were changed, or are known.
+    /// A function with changed or constant parameters.
     fn function_specialization(&mut self) -> Option<Node> {
         self.specialization_attributes()?;
-        // The values of known parameters are below, those of the last on top.
+        // The values of constant parameters are below, with those of the last parameter on top.
         let mut values = Vec::new();
         while !self.next_if(b'_') {
             values.push(self.specialized_parameter()?);
@@ -157,7 +159,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is on the stack for a parameter that is known.
+/// The node of a constant parameter.
 enum Value {
     None,
     Name,

@@ -83,7 +83,7 @@ impl Reader<'_> {
         Some(Node { count: Some(elements.len()), ..node })
     }
 
-    /// A function type, of its parameters and what it gives back.
+    /// A function type, from its parameters and its result.
     pub(super) fn function_type(&mut self) -> Option<Node> {
         while self.pop(Kind::Annotation).is_some() {}
         let parameters = self.parameters()?;
@@ -108,7 +108,7 @@ impl Reader<'_> {
         self.pop_type()
     }
 
-    /// `Y`: what is said of a function type or a parameter.
+    /// `Y`: an annotation of a function type or a parameter.
     pub(super) fn annotation(&mut self) -> Option<Node> {
         match self.next()? {
             b'a' | b'b' | b'A' | b'T' | b'C' => Some(Node::plain(Kind::Annotation)),
@@ -231,7 +231,7 @@ impl Reader<'_> {
         self.node(Kind::Type, format!("{}.{}", context.text, name.text))
     }
 
-    /// `I`: the type of a function as it is called, of which only the convention is shown.
+    /// `I`: the implementation type of a function, of which only the convention is shown.
     pub(super) fn implementation_type(&mut self) -> Option<Node> {
         if self.next_if(b's') {
             self.generic_arguments()?;

@@ -1,4 +1,4 @@
-//! The words that identifiers are made of, which later identifiers refer to.
+//! The words in identifiers, which later identifiers can refer to.
 
 /// How many words are remembered.
 const MAX_WORDS: usize = 26;
@@ -8,7 +8,7 @@ const MAX_WORDS: usize = 26;
 pub(super) struct Words<'a>(pub(super) Vec<&'a str>);
 
 impl<'a> Words<'a> {
-    /// Remembers the words that a name is made of: they begin with capital letters, or behind underscores.
+    /// Remembers the words of a name. They begin with capital letters, or after underscores.
     pub(super) fn take(&mut self, name: &'a str) {
         let bytes = name.as_bytes();
         let mut start = None;

@@ -1,9 +1,10 @@
-//! What an instruction of a prologue does, and the codes that say so ("Unwind codes").
+//! The operations of a prologue's instructions, and the codes that describe them ("Unwind codes").
 
-/// Why the unwind information of a function is of no use.
+/// Why the unwind information of a function is unusable.
 pub(super) type Unusable = &'static str;
 
-/// The most codes of a prologue or an epilogue: all registers stored one by one, vectors too, and the stack moved at each.
+/// The most codes of a prologue or an epilogue, if it stores all general and vector registers one by one, and
+/// moves the stack pointer at each.
 const MAX_SEQUENCE: usize = 128;
 
 /// The numbers of registers in instructions.
@@ -12,37 +13,40 @@ pub(super) const LINK: u8 = 30;
 /// No general register.
 pub(super) const NONE: u8 = 31;
 
-/// What an instruction of a prologue does, which is to be undone.
+/// The operation of a prologue's instruction, which has to be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// Takes that many bytes of the stack.
+    /// Allocates bytes of the stack.
     Allocate(u32),
     /// Stores registers.
     Save(Save),
-    /// Makes the frame pointer point that many bytes above the stack pointer.
+    /// Sets the frame pointer to this many bytes above the stack pointer.
     SetFrame(u16),
-    /// Nothing that has to be undone; also the signature of the return address, which goes with the bits that are no address.
+    /// Nothing that has to be undone. This includes signing of the return address, because the signature is
+    /// removed with the non-address bits.
     Nothing,
-    /// None of the function's own: an interrupt has stored the stack pointer and the instruction pointer.
+    /// Not an instruction: an interrupt has stored the stack pointer and the instruction pointer.
     MachineFrame,
-    /// None of the function's own: all registers have been stored.
+    /// Not an instruction: all registers have been stored.
     Context,
-    /// None of the function's own: the return address is where the caller was interrupted.
+    /// Not an instruction: the return address is where the caller was interrupted.
     Interrupted,
-    /// The function's own codes end here; those of the function that it is a part of follow (`end_c`).
+    /// The end of the function's own codes. The codes of the function that it is a part of follow (`end_c`).
     PartEnd,
-    /// There are no more.
+    /// The end of all codes.
     End,
 }
 
-/// A store of general registers; of vector registers no step needs any, so that these count as none.
+/// A store of general registers. Stores of vector registers have no registers here, because no step needs
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Save {
-    /// The registers' numbers; [`NONE`] where there is none.
+    /// The registers' numbers, or [`NONE`].
     pub(super) registers: [u8; 2],
-    /// Where the first is, above the stack pointer after the instruction. The second one is in the next eight bytes.
+    /// The offset of the first one above the stack pointer after the instruction. The second one is in the
+    /// next eight bytes.
     pub(super) offset: u16,
-    /// How many bytes of the stack the instruction has taken.
+    /// How many bytes of the stack the instruction has allocated.
     pub(super) moved: u16,
 }
 
@@ -52,12 +56,12 @@ impl Operation {
         Self::Save(Save { registers: [first, second], offset, moved: 0 })
     }
 
-    /// Stores two registers at the stack pointer that has just been moved.
+    /// Stores two registers at the stack pointer after moving it.
     pub(super) fn pushed_pair(first: u8, second: u8, moved: u16) -> Self {
         Self::Save(Save { registers: [first, second], offset: 0, moved })
     }
 
-    /// Whether it stands for an instruction. The three of interrupts do not.
+    /// Whether it stands for an instruction. The three operations of interrupts do not.
     pub(super) fn is_instruction(self) -> bool {
         !matches!(self, Self::MachineFrame | Self::Context | Self::Interrupted)
     }
@@ -68,23 +72,23 @@ impl Operation {
     }
 }
 
-/// The operations that codes stand for, in order, and where the codes of each begin. Codes after the last end are padding.
+/// The operations of codes, in order, each with the offset of its code. Codes after the last end are padding.
 pub(super) fn decode(codes: &[u8]) -> Result<Vec<(usize, Operation)>, Unusable> {
     let mut operations: Vec<(usize, Operation)> = Vec::new();
-    // Places whose register depends on the code that follows, which is that of the store before.
+    // Operations whose registers depend on the next code, which is that of the previous store.
     let mut next_pairs = Vec::new();
     let (mut at, mut since_end) = (0, 0);
     while let Some(&first) = codes.get(at) {
         let len = len(first);
         let Some(code) = codes.get(at..at + len) else {
-            // Padding has any value, so a code that is cut off is not the function's.
+            // Padding can have any value, so a truncated code is not one of the function.
             break;
         };
         if first == 0xe6 {
             next_pairs.push(operations.len());
         }
         let Some(operation) = operation(code) else {
-            // What follows the last end is padding.
+            // Bytes after the last end are padding.
             if since_end == 0 && !operations.is_empty() {
                 break;
             }
@@ -106,7 +110,7 @@ pub(super) fn decode(codes: &[u8]) -> Result<Vec<(usize, Operation)>, Unusable> 
     Ok(operations)
 }
 
-/// How many bytes a code takes.
+/// The size of a code in bytes.
 fn len(first: u8) -> usize {
     match first {
         0xc0..=0xdf | 0xe2 | 0xf8 => 2,
@@ -117,7 +121,7 @@ fn len(first: u8) -> usize {
     }
 }
 
-/// The operation of a whole code.
+/// The operation of a complete code.
 fn operation(code: &[u8]) -> Option<Operation> {
     let number = code.iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
     // The places of registers and stack sizes are counted in units of eight bytes.
@@ -148,12 +152,13 @@ fn operation(code: &[u8]) -> Option<Operation> {
         0xe9 => Operation::MachineFrame,
         0xea => Operation::Context,
         0xec => Operation::Interrupted,
-        // Registers whose size the machine says, and states whose layout is not published.
+        // Registers whose size depends on the machine, and states with an unpublished layout.
         _ => return None,
     })
 }
 
-/// `save_any_reg`: whether there are two, whether the stack pointer is moved, the first register; its kind and the place.
+/// `save_any_reg`: whether it has two registers, whether the stack pointer is moved, the first register, its
+/// kind and the offset.
 fn any_register(code: u32) -> Option<Operation> {
     let (is_pair, moves) = (code & 0x4000 != 0, code & 0x2000 != 0);
     let (first, kind, place) = ((code >> 8 & 31) as u8, code >> 6 & 3, (code & 63) as u16);
@@ -172,7 +177,7 @@ fn any_register(code: u32) -> Option<Operation> {
     Some(Operation::Save(Save { registers, offset: place * unit, moved: 0 }))
 }
 
-/// `save_next`: the pair of registers after those of another store, behind them.
+/// `save_next`: stores the next pair of registers after those of another store.
 fn pair_after(before: Option<Operation>) -> Operation {
     match before {
         Some(Operation::Save(Save { registers: [_, second @ ..LINK], offset, .. })) => {
@@ -224,7 +229,7 @@ mod tests {
         check(&[0xe6, 0xe6, 0xc8, 0x00, 0xe4], &[x23, x21, x19, Operation::End]);
         let pushed = Operation::pushed_pair(19, 20, 48);
         check(&[0xe6, 0xe6, 0x26, 0xe4], &[x23, x21, pushed, Operation::End]);
-        // x29 and x30 come after x27 and x28, and after these nothing that is known.
+        // x29 and x30 come after x27 and x28, and no known register comes after these.
         let last = [Operation::pair(29, 30, 16), Operation::pair(27, 28, 0)];
         check(&[0xe6, 0xca, 0x00], &last);
         check(&[0xe6, 0x40], &[Operation::Nothing, Operation::pair(29, 30, 0)]);

@@ -1,9 +1,9 @@
-//! The effect on the stack of the operations that are to be undone.
+//! The effect on the stack of the operations that have to be undone.
 
 use super::codes::{FRAME_POINTER, LINK, Operation};
 use crate::rule::{Kind, Rule};
 
-/// From what a place is counted.
+/// The base of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
     StackPointer,
@@ -22,7 +22,7 @@ impl Place {
         Self { distance: self.distance + bytes, ..self }
     }
 
-    /// How far it is from another, if they have a base in common.
+    /// Its distance from another place, if both have the same base.
     fn from(self, other: Self) -> Option<i64> {
         (self.base == other.base).then_some(self.distance - other.distance)
     }
@@ -39,7 +39,7 @@ fn plain_rule(operations: &[Operation]) -> Option<Rule> {
     for operation in operations {
         match operation {
             Operation::Allocate(bytes) => sp = sp.above((*bytes).into()),
-            // A frame pointer that has been restored is the caller's.
+            // After the frame pointer has been restored, it is the caller's.
             Operation::SetFrame(_) if frame_pointer.is_some() => return None,
             Operation::SetFrame(above) => {
                 sp = Place { base: Base::FramePointer, distance: -i64::from(*above) };
@@ -64,7 +64,7 @@ fn plain_rule(operations: &[Operation]) -> Option<Rule> {
         Base::StackPointer => Kind::StackPointer,
         Base::FramePointer => Kind::FramePointer,
     };
-    // One of the two that has been stored where no rule can say makes no rule.
+    // If a rule cannot express where one of the two is stored, there is no rule.
     let from_cfa = |place: Option<Place>| match place {
         None => Some(None),
         Some(place) => place.from(sp).map(Some),

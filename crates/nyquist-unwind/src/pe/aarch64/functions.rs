@@ -1,4 +1,4 @@
-//! The table of functions, `.pdata`, and the rows that their prologues and epilogues make.
+//! The table of functions, `.pdata`, and the rows of their prologues and epilogues.
 
 use super::codes::Operation;
 use super::frame::rule;
@@ -11,7 +11,7 @@ use nyquist_object::{ByteSource, Pe};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// How many bytes an instruction takes.
+/// The size of an instruction in bytes.
 const INSTRUCTION: u32 = 4;
 
 /// A range of code that is described.
@@ -23,10 +23,11 @@ struct Function {
     frame: u32,
 }
 
-/// What has to be undone to leave a function.
+/// The operations that have to be undone to leave a function.
 #[derive(Clone, Debug)]
 struct Frame {
-    /// Its operations among all: those of the prologue, the last one first, and behind them those of epilogues.
+    /// Its range among all operations: those of the prologue, the last one first, and then those of
+    /// epilogues.
     operations: Range<u32>,
     /// How many instructions its prologue has.
     prologue: u32,
@@ -55,7 +56,7 @@ impl<'a> Undo<'a> {
 }
 
 impl Functions {
-    /// How to undo the frame at an address; `None` where no function is described.
+    /// How to undo the frame at an address. `None` if no described function is there.
     pub(crate) fn undo(&self, address: u32) -> Option<Undo<'_>> {
         let after = self.ranges.partition_point(|function| function.start <= address);
         let function = self.ranges.get(after.checked_sub(1)?)?;
@@ -95,7 +96,7 @@ impl Functions {
     }
 }
 
-/// The operations after those of so many instructions, but no further than to the end.
+/// The operations after those of `instructions` instructions, but not past the end.
 fn skip(operations: &[Operation], instructions: u32) -> &[Operation] {
     let mut left = instructions;
     let skipped = operations.iter().take_while(|operation| {
@@ -116,7 +117,7 @@ pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &m
         functions: Functions::default(),
         known: HashMap::new(),
         builder: TableBuilder::new(4 * entries.len(), extent(code)),
-        // Each operation takes a byte of the image at least.
+        // Each operation takes at least one byte of the image.
         budget: u32::try_from(pe.source().len()).unwrap_or(u32::MAX),
     };
     for &[start, word] in &entries {
@@ -133,15 +134,15 @@ pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &m
 struct Compiler<'a, S> {
     image: Image<'a, S>,
     functions: Functions,
-    /// The frames that were read and the lengths of their functions, by what the table says of them.
+    /// The frames that were read and the lengths of their functions, by their words in the table.
     known: HashMap<u32, Option<(u32, u32)>>,
     builder: TableBuilder,
-    /// How much more may be read of records.
+    /// How much more of the records may be read.
     budget: u32,
 }
 
 impl<S: ByteSource> Compiler<'_, S> {
-    /// Adds a function and its rows. Code whose record is of no use is as good as uncovered.
+    /// Adds a function and its rows. Code with an unusable record is treated as uncovered.
     fn function(&mut self, start: u32, word: u32, limit: u32) -> Result<(), &'static str> {
         if !self.known.contains_key(&word) {
             let frame = self.frame(word);
@@ -170,14 +171,14 @@ impl<S: ByteSource> Compiler<'_, S> {
         (0..=frame.prologue).for_each(&mut row);
         let last = (end - start) / INSTRUCTION;
         for epilogue in functions.epilogues_of(frame).iter().take_while(|epilogue| epilogue.start < last) {
-            // An epilogue is no part of a prologue.
+            // Rows of an epilogue begin after the prologue.
             (epilogue.start.max(frame.prologue)..=epilogue.start + epilogue.len).for_each(&mut row);
         }
         self.builder.end(end);
         Ok(())
     }
 
-    /// Reads a frame, and says how many instructions its function has.
+    /// Reads a frame, and returns its number and the number of its function's instructions.
     fn frame(&mut self, word: u32) -> Result<(u32, u32), &'static str> {
         let record = Record::read(&mut self.image, word, &mut self.budget)?;
         let Functions { frames, operations, epilogues, .. } = &mut self.functions;

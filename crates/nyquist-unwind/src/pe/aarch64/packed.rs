@@ -25,11 +25,11 @@ pub(super) struct Packed {
     record: Record,
     /// How many of x19 to x28 are stored.
     registers: u8,
-    /// How many of d8 to d15.
+    /// How many of d8 to d15 are stored.
     vectors: u8,
-    /// Whether x0 to x7 are.
+    /// Whether x0 to x7 are stored.
     homes: bool,
-    /// All bytes of the frame.
+    /// The size of the frame in bytes.
     frame: u32,
 }
 
@@ -60,12 +60,13 @@ impl Packed {
         matches!(self.record, Record::Signed | Record::Plain)
     }
 
-    /// How many bytes the general registers take, the return address included where it is stored with them.
+    /// The size of the stored general registers in bytes, including the return address if it is stored with
+    /// them.
     fn general(self) -> u16 {
         u16::from(self.registers + u8::from(self.record == Record::ReturnAddress)) * 8
     }
 
-    /// How many bytes all stored registers take, except for the frame record.
+    /// The size of all stored registers in bytes, without the frame record.
     fn saved(self) -> u16 {
         let vectors = u16::from(self.vectors) * 8;
         (self.general() + vectors + if self.homes { 64 } else { 0 }).next_multiple_of(16)
@@ -81,15 +82,15 @@ impl Packed {
         Ok(operations)
     }
 
-    /// Those of the epilogue, in order: the frame pointer is not made the stack pointer, and the registers of arguments stay where
-    /// they are.
+    /// The operations of the epilogue, in order. Unlike the prologue, it does not set the frame pointer, and
+    /// does not touch the argument registers.
     pub(super) fn epilogue(self) -> Result<Vec<Operation>, Unusable> {
         let mut operations = self.locals()?;
         operations.extend(self.stores(false));
         Ok(operations)
     }
 
-    /// Undoes the allocation of what is not stored registers, and the frame record at its bottom.
+    /// Undoes the allocation of local variables, and the frame record at its bottom.
     fn locals(self) -> Result<Vec<Operation>, Unusable> {
         let locals =
             self.frame.checked_sub(self.saved().into()).ok_or("its frame has no room for its registers")?;
@@ -110,7 +111,7 @@ impl Packed {
         Ok(operations)
     }
 
-    /// Undoes the stores of registers. The first store takes the bytes of all of them.
+    /// Undoes the stores of registers. The first store allocates the bytes of all of them.
     fn stores(self, is_prologue: bool) -> Vec<Operation> {
         let mut stores: Vec<([u8; 2], u16)> = Vec::new();
         let with_link = self.record == Record::ReturnAddress;
@@ -129,7 +130,7 @@ impl Packed {
         for number in (0..self.vectors).step_by(2) {
             stores.push(([NONE; 2], self.general() + u16::from(number) * 8));
         }
-        // Of the stores of arguments an epilogue has none, unless it was the first of them that took the bytes.
+        // An epilogue has no stores of arguments, unless the first of them allocated the bytes.
         let homes = match (self.homes, is_prologue) {
             (false, _) => 0,
             (true, true) => 4,

@@ -1,4 +1,5 @@
-//! What is said of a function: its length, its codes, and where its epilogues are (".xdata records", "Packed unwind data").
+//! The description of a function: its length, its codes, and where its epilogues are (".xdata records",
+//! "Packed unwind data").
 
 use super::codes::{Operation, Unusable, decode};
 use super::packed::Packed;
@@ -14,26 +15,27 @@ pub(super) struct Epilogue {
     pub(super) start: u32,
     /// How many instructions it has.
     pub(super) len: u32,
-    /// The number of its first operation.
+    /// The index of its first operation.
     pub(super) operation: u32,
 }
 
-/// What is said of a function.
+/// The description of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
     /// How many instructions it has.
     pub(super) len: u32,
-    /// The prologue's operations, the last one first, up to an end, and behind them those of epilogues.
+    /// The prologue's operations, the last one first, up to an end, and then those of epilogues.
     pub(super) operations: Vec<Operation>,
-    /// How many instructions its prologue has. All of it has run in a part of a function that has none of its own.
+    /// How many instructions its prologue has. A part of a function without its own prologue has 0, because
+    /// the prologue has already run.
     pub(super) prologue: u32,
     /// By address; none overlap.
     pub(super) epilogues: Vec<Epilogue>,
 }
 
 impl Record {
-    /// Reads what the second word of an entry of the table says, or refers to. Takes from `budget` what it costs: records that
-    /// overlap could cost any amount.
+    /// Reads the description that is in the second word of a table entry, or that the word refers to. The
+    /// cost is subtracted from `budget`, because overlapping records could cost any amount.
     pub(super) fn read<S: ByteSource>(
         image: &mut Image<'_, S>,
         word: u32,
@@ -104,7 +106,7 @@ impl Record {
         self.add_epilogue(self.len.saturating_sub(len), operation);
     }
 
-    /// Adds an epilogue, unless it is before the end of the one that was added last.
+    /// Adds an epilogue, unless it begins before the end of the last one.
     fn add_epilogue(&mut self, start: u32, operation: u32) {
         let len = self.epilogue_len(operation).min(self.len.saturating_sub(start));
         if self.epilogues.last().is_none_or(|last| last.start + last.len <= start) {
@@ -123,7 +125,7 @@ fn spend(budget: &mut u32, cost: u32) -> Result<(), Unusable> {
     Ok(())
 }
 
-/// How many instructions there are up to the end.
+/// The number of instructions up to the end.
 fn instructions(operations: &[Operation]) -> u32 {
     let own = operations.iter().take_while(|operation| !operation.is_end());
     own.filter(|operation| operation.is_instruction()).count() as u32

@@ -1,4 +1,4 @@
-//! Undoing a prologue with all registers.
+//! Undoes a prologue with all registers.
 
 use super::codes::{NONE, Operation};
 use super::functions::Undo;
@@ -57,7 +57,7 @@ impl Undo<'_> {
         let link = caller.get(A::RETURN_ADDRESS).ok_or(Reason::RegisterUnknown)?;
         caller.set(A::INSTRUCTION_POINTER, Some(link));
         caller.set(A::STACK_POINTER, Some(sp));
-        // It has held the address that the caller goes on at.
+        // The register held the address at which the caller continues.
         caller.set(A::RETURN_ADDRESS, None);
         Ok((caller, interrupted))
     }

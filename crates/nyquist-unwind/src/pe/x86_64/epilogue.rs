@@ -1,7 +1,8 @@
-//! Where in a function's code its epilogues are ("Epilog code").
+//! Finds the epilogues in a function's code ("Epilog code").
 //!
-//! An epilogue gives back what the prologue allocated, pops what it pushed, and returns or jumps to another function. The
-//! prologue's codes say which registers these are, so that their instructions can be searched for.
+//! An epilogue frees the prologue's allocation, pops the pushed registers, and returns or jumps to another
+//! function. The prologue's codes name these registers, so the instructions of the epilogue can be searched
+//! for.
 
 use super::frame::rule;
 use super::info::{Info, Operation};
@@ -11,7 +12,7 @@ use std::ops::Range;
 /// The most registers that a function pushes: each once.
 const MAX_POPS: usize = 16;
 
-/// An instruction of an epilogue, and how many words are above the stack pointer before the return address
+/// An instruction of an epilogue, and the number of words between the stack pointer and the return address
 /// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -20,7 +21,7 @@ pub(super) struct Place {
     pub(super) words: u8,
 }
 
-/// An epilogue: the instructions after the one that gives the allocation back.
+/// An epilogue: the instructions after the one that frees the allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Epilogue {
     pub(super) places: Vec<Place>,
@@ -33,15 +34,16 @@ pub(super) struct Pattern {
     /// The registers that are popped, by their numbers in instructions.
     pops: Vec<u8>,
     bytes: Vec<u8>,
-    /// Whether something has to be given back first.
+    /// Whether an allocation has to be freed first.
     has_allocation: bool,
-    /// The distances from the function's end at which epilogues begin, where the info says so, and how long they are.
+    /// The distances from the function's end at which epilogues begin, if the info states them, and the size
+    /// of epilogues.
     stated: Vec<u32>,
     stated_size: u32,
 }
 
 impl Pattern {
-    /// The pattern of a function's epilogues; `None` for one whose stack pointer never moves.
+    /// The pattern of a function's epilogues; `None` if the function never moves the stack pointer.
     pub(super) fn new(info: &Info) -> Option<Self> {
         let pushes = info.steps.iter().rev().map_while(|step| match step.operation {
             Operation::Push(register) => Some(register),
@@ -82,7 +84,8 @@ impl Pattern {
         found
     }
 
-    /// Where the pops, or, where nothing is popped, an instruction that may leave, are next.
+    /// The next place with the pops. If nothing is popped, it is the next instruction that may leave the
+    /// function.
     fn next_candidate(&self, code: &[u8], from: usize) -> Option<usize> {
         let rest = code.get(from..)?;
         let found = match self.bytes.first() {
@@ -109,7 +112,8 @@ impl Pattern {
         start.is_some_and(|start| offset - start < self.stated_size as usize)
     }
 
-    /// The rule where `words` words are before the return address: the pushes that were not popped yet.
+    /// The rule if `words` words, which are the pushes that were not popped yet, are before the return
+    /// address.
     pub(super) fn rule(&self, words: u8) -> Rule {
         let popped = self.pops.len().saturating_sub(words.into());
         let pending = self.pops.iter().skip(popped).map(|register| Operation::Push(*register));
@@ -127,8 +131,8 @@ impl Pattern {
     }
 }
 
-/// The length of the instruction at `at`, if it leaves the function: a return, a jump to elsewhere, or one through a
-/// register or a pointer in memory.
+/// The length of the instruction at `at`, if it leaves the function: a return, a jump out of the function, or
+/// a jump through a register or a pointer in memory.
 fn leaving_instruction(code: &[u8], at: usize) -> Option<usize> {
     let bytes = code.get(at..)?;
     let len = match bytes {
@@ -150,9 +154,9 @@ fn jump(len: usize, distance: i64, code: &[u8], at: usize) -> Option<usize> {
     (!inside.contains(&((at + len) as i64 + distance))).then_some(len)
 }
 
-/// Whether the instruction before `end` can be one that gives the allocation back: `add rsp, n`, `lea rsp, [register + n]`,
-/// `mov rsp, register`, or `pop` of a register that functions need not keep. The opcodes of such a `pop` are those of additions and
-/// multiplications of vectors too, behind their prefixes.
+/// Whether the instruction before `end` can be one that frees the allocation: `add rsp, n`, `lea rsp,
+/// [register + n]`, `mov rsp, register`, or `pop` of a register that functions need not keep. After their
+/// prefixes, additions and multiplications of vectors have the same opcodes as such a `pop`.
 fn gives_back(code: &[u8], start: usize, end: usize) -> bool {
     let Some(before) = code.get(start..end) else { return false };
     let ends_with = |len: usize, test: fn(&[u8]) -> bool| {

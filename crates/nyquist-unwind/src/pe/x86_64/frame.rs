@@ -6,7 +6,7 @@ use crate::rule::{Kind, Rule, SavedFramePointer};
 /// `rbp` by its number in instructions.
 const RBP: u8 = 5;
 
-/// From what the canonical frame address is counted.
+/// The base of the canonical frame address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
     StackPointer,
@@ -22,7 +22,7 @@ enum Saved {
     Pushed(i64),
     /// Stored at a distance from it.
     Stored(i64),
-    /// Where no rule can say.
+    /// At a place that no rule can express.
     Elsewhere,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn rule(
             Operation::SetFrame => {
                 let Some(register) = register else { return Rule::SLOW };
                 (base, distance) = (Base::Register(register.number), frame_base);
-                // What was pushed since is counted from the stack pointer.
+                // Later pushes are relative to the stack pointer.
                 if matches!(saved, Saved::Pushed(_)) {
                     saved = Saved::Elsewhere;
                 }

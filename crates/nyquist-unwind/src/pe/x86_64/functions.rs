@@ -1,4 +1,4 @@
-//! The table of functions, `.pdata`, and the rows that their prologues and epilogues make.
+//! The table of functions, `.pdata`, and the rows of their prologues and epilogues.
 
 use super::epilogue::Pattern;
 use super::frame::rule;
@@ -21,10 +21,10 @@ struct Function {
     frame: u32,
 }
 
-/// What has to be undone to leave a function.
+/// The steps that have to be undone to leave a function.
 #[derive(Clone, Debug)]
 struct Frame {
-    /// Its steps among all, the last one of the prologue first.
+    /// Its range among all steps, the last one of the prologue first.
     steps: Range<u32>,
     register: Option<FrameRegister>,
     /// The rule outside of prologue and epilogues.
@@ -43,9 +43,9 @@ pub(crate) struct Functions {
 /// How to undo the frame of one function at one place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Undo<'a> {
-    /// The steps that were done, the last one first, some of them later than `offset`.
+    /// The steps of the prologue, the last one first. Steps later than `offset` have not been done.
     steps: &'a [Step],
-    /// How far into the function the place is.
+    /// The offset of the place in the function.
     offset: u32,
     pub(crate) register: Option<FrameRegister>,
 }
@@ -59,7 +59,7 @@ impl<'a> Undo<'a> {
 }
 
 impl Functions {
-    /// How to undo the frame at an address whose rule is `rule`; `None` where no function is described.
+    /// How to undo the frame at an address whose rule is `rule`. `None` if no described function is there.
     pub(crate) fn undo(&self, address: u32, rule: Rule) -> Option<Undo<'_>> {
         let after = self.ranges.partition_point(|function| function.start <= address);
         let function = self.ranges.get(after.checked_sub(1)?)?;
@@ -78,7 +78,7 @@ impl Functions {
     }
 }
 
-/// In an epilogue, the pushes that are still to be undone: those of as many words as there are below the return address.
+/// In an epilogue, the pushes that still have to be undone: one for each word below the return address.
 fn popped_later(steps: &[Step], rule: Rule) -> &[Step] {
     let words = usize::try_from(rule.operand() / 8 - 1).unwrap_or(0);
     &steps[steps.len().saturating_sub(words)..]
@@ -92,7 +92,8 @@ pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &m
         functions: Functions::default(),
         known: HashMap::new(),
         builder: TableBuilder::new(4 * entries.len(), extent(code)),
-        // Each step takes two bytes of the image at least; frames that are chained to others repeat theirs.
+        // Each step takes at least two bytes of the image. Frames that are chained to others repeat the steps
+        // of these.
         budget: pe.source().len() as usize,
     };
     for entry in entries {
@@ -113,7 +114,7 @@ struct Entry {
     info: u32,
 }
 
-/// The entries by address, without those that overlap one before them.
+/// The entries by address, without those that overlap a previous one.
 fn entries<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Vec<Entry> {
     let words = table_of_functions(pe, damage);
     let entries = words.as_chunks().0.iter().map(|&[start, end, info]| Entry { start, end, info });
@@ -128,7 +129,7 @@ fn entries<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) 
     entries
 }
 
-/// The entry, cut to the code that it begins in.
+/// The entry, truncated to the code range in which it begins.
 fn within(code: &[Range<u32>], entry: Entry) -> Option<Entry> {
     let section = code.iter().find(|section| section.contains(&entry.start))?;
     Some(Entry { end: entry.end.min(section.end), ..entry }).filter(|entry| entry.start < entry.end)
@@ -145,7 +146,7 @@ struct Compiler<'a, S> {
 }
 
 impl<S: ByteSource> Compiler<'_, S> {
-    /// Adds a function and its rows. Code whose info is of no use is as good as uncovered.
+    /// Adds a function and its rows. Code with an unusable info is treated as uncovered.
     fn function(&mut self, entry: &Entry) -> Result<(), &'static str> {
         let info = self.info_address(entry.info).ok_or("its entry is not in the image")?;
         if !self.known.contains_key(&info) {
@@ -155,7 +156,7 @@ impl<S: ByteSource> Compiler<'_, S> {
             result?;
         }
         let Some(Some((frame, pattern))) = self.known.get(&info) else { return Err("its info is damaged") };
-        // Without its code a function has no epilogues that could be found.
+        // If a function's code cannot be read, no epilogues are found.
         let code = self.image.get(entry.start, entry.end - entry.start).unwrap_or_default();
         self.functions.ranges.push(Function { start: entry.start, end: entry.end, frame: *frame });
         let Some(kept) = self.functions.frames.get(*frame as usize) else { return Ok(()) };
@@ -169,7 +170,8 @@ impl<S: ByteSource> Compiler<'_, S> {
         Ok(())
     }
 
-    /// An entry whose info's address is odd shares that of another entry, which is at this address less one.
+    /// If the address of an entry's info is odd, the info is that of another entry, which is at this address
+    /// minus one.
     fn info_address(&mut self, info: u32) -> Option<u32> {
         if info & 1 == 0 {
             Some(info)
@@ -195,7 +197,8 @@ impl<S: ByteSource> Compiler<'_, S> {
     }
 }
 
-/// Adds the rows from the function's start to the end of its prologue, and says how long that is.
+/// Adds the rows from the function's start to the end of its prologue, and returns the length of the
+/// prologue.
 fn prologue_rows(entry: &Entry, frame: &Frame, steps: &[Step], builder: &mut TableBuilder) -> usize {
     let mut offsets: Vec<u8> = steps.iter().map(|step| step.offset).collect();
     offsets.push(0);

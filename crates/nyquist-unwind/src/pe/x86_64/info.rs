@@ -1,36 +1,36 @@
-//! `UNWIND_INFO`: what a function's prologue does ("struct UNWIND_INFO", "struct UNWIND_CODE").
+//! `UNWIND_INFO`: the description of a function's prologue ("struct UNWIND_INFO", "struct UNWIND_CODE").
 
 use crate::pe::image::Image;
 use nyquist_object::ByteSource;
 
-/// The most infos that are followed from one to the next. Compilers chain one or two.
+/// The longest chain of infos that is followed. Compilers chain one or two.
 const MAX_CHAIN: usize = 32;
 
-/// The info has the entry of another function behind it, whose prologue has run before (`UNW_FLAG_CHAININFO`).
+/// The info is followed by the entry of another function, whose prologue has run before
+/// (`UNW_FLAG_CHAININFO`).
 const CHAINED: u8 = 4;
 
 const OUTSIDE: Unusable = "it is not in the image";
 
-/// What an instruction of a prologue does.
+/// The operation of a prologue's instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// Pushes a register, by its number in instructions.
     Push(u8),
-    /// Takes that many bytes of the stack.
+    /// Allocates bytes of the stack.
     Allocate(u32),
-    /// Makes the frame register the stack pointer + its offset.
+    /// Sets the frame register to the stack pointer + its offset.
     SetFrame,
-    /// Stores a register that many bytes above the frame's base.
+    /// Stores a register at this many bytes above the frame's base.
     Save(u8, u32),
-    /// None of the function's own: an interrupt has pushed the state that was interrupted, with an error code or
-    /// without one.
+    /// Not an instruction: an interrupt has pushed the interrupted state, with an error code or without.
     MachineFrame(bool),
 }
 
-/// An operation, and how far into the function it is done.
+/// An operation, and its offset in the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// The offset of the instruction's end. 0 for what another function's prologue has done.
+    /// The offset of the instruction's end. 0 for a step of another function's prologue.
     pub(crate) offset: u8,
     pub(crate) operation: Operation,
 }
@@ -42,23 +42,23 @@ pub(crate) struct FrameRegister {
     pub(crate) offset: u8,
 }
 
-/// What is known of a function's frame.
+/// The description of a function's frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Info {
     /// The last step first, as they have to be undone. Those of the infos it is chained to follow its own.
     pub(crate) steps: Vec<Step>,
     pub(crate) frame_register: Option<FrameRegister>,
-    /// Where epilogues are, by the distance of their beginning from the function's end, and how long each is. Only
-    /// infos of version 2 say so.
+    /// Where epilogues begin, by their distance from the function's end, and the size of each. Only infos of
+    /// version 2 state this.
     pub(crate) epilogues: Vec<u32>,
     pub(crate) epilogue_size: u32,
 }
 
-/// Why an info is of no use.
+/// Why an info is unusable.
 pub(crate) type Unusable = &'static str;
 
 impl Info {
-    /// Reads the info at an address, and those that it is chained to.
+    /// Reads the info at an address, and the infos that it is chained to.
     pub(crate) fn read<S: ByteSource>(image: &mut Image<'_, S>, mut address: u32) -> Result<Self, Unusable> {
         let mut info = Self::default();
         for depth in 0..MAX_CHAIN {
@@ -110,7 +110,7 @@ impl Info {
                     is_first_epilogue = false;
                     continue;
                 }
-                // Of vector registers no step needs any. What 6 and 7 meant at first is not in use any more.
+                // No step needs vector registers. The original meaning of 6 and 7 is obsolete.
                 6..=9 => {
                     number(code == 9 || (code == 7 && version == 1))?;
                     continue;
@@ -123,8 +123,8 @@ impl Info {
         Ok(())
     }
 
-    /// The first such code states the size of all epilogues, and whether one is at the function's end; each further one
-    /// where an epilogue begins.
+    /// The first such code states the size of all epilogues, and whether one is at the function's end. Each
+    /// further code states where an epilogue begins.
     fn add_epilogue(&mut self, offset: u8, argument: u8, is_first: bool) {
         if is_first {
             self.epilogue_size = offset.into();

@@ -1,4 +1,4 @@
-//! Undoing a prologue with all registers.
+//! Undoes a prologue with all registers.
 
 use super::functions::Undo;
 use super::info::Operation;
