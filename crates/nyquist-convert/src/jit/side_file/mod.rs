@@ -41,7 +41,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Whether the user should be told. A missing file is not worth a message.
+    /// Whether the user should get a message. A missing file is not worth one.
     pub(crate) fn is_worth_telling(&self) -> bool {
         !matches!(self, Self::Absent)
     }
