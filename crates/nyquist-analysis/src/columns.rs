@@ -26,6 +26,14 @@ impl Column {
         }
     }
 
+    /// How many samples there are.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Compact(samples) => samples.len(),
+            Self::Wide(samples) => samples.len(),
+        }
+    }
+
     /// Goes through some of the samples, those in one state (or both).
     pub(crate) fn go_through(
         &self,

@@ -118,8 +118,10 @@ impl<'a> View<'a> {
         let state = self.chosen.state;
         let range = self.chosen.range_of(id);
         let len = self.profile().thread(id).samples.len();
-        let is_whole = range.len() == len;
-        if self.derived.keeps_all() && !is_whole {
+        if self.derived.keeps_all() {
+            if range.len() == len {
+                return self.index.sums.count(id, state);
+            }
             let before = |position| self.index.tally_before(id, position).count(state);
             return before(range.end) - before(range.start);
         }
@@ -127,7 +129,7 @@ impl<'a> View<'a> {
             return self.count_one_by_one(id, range);
         }
         let mut count = Count::default();
-        self.index.sums.of_thread(id, state).for_each(|sums| count += sums.left_by(&self.derived));
+        self.index.by_thread()[id.index()].of(state).for_each(|sums| count += sums.left_by(&self.derived));
         let before = self.count_one_by_one(id, 0..range.start);
         count - before - self.count_one_by_one(id, range.end..len)
     }

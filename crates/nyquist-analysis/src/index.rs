@@ -14,6 +14,7 @@ use crate::indexed_sums::IndexedSums;
 use crate::orders::{FunctionOrder, LineOrder};
 use crate::parallel;
 use crate::prefix_sums::{Tallies, Tally};
+use crate::state_sums::StateSums;
 
 /// What is worked out once for a profile, for all questions that follow.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct Index<'p> {
     pub(crate) node_of_stack: Vec<u32>,
     pub(crate) sums: IndexedSums,
     columns: OnceLock<Vec<Column>>,
+    by_thread: OnceLock<Vec<StateSums>>,
     tallies: OnceLock<Vec<Tallies>>,
     checkpoints: OnceLock<Checkpoints>,
     categories: OnceLock<CategoryRows>,
@@ -43,6 +45,7 @@ impl<'p> Index<'p> {
             node_of_stack,
             sums,
             columns: OnceLock::new(),
+            by_thread: OnceLock::new(),
             tallies: OnceLock::new(),
             checkpoints: OnceLock::new(),
             categories: OnceLock::new(),
@@ -51,11 +54,13 @@ impl<'p> Index<'p> {
         }
     }
 
-    /// Works out a part of what questions about ranges of time need, unless all of it is there. Says whether
-    /// there was one left. The first of these questions does the rest. O(samples).
+    /// Works out a part of what questions about threads and ranges of time need, unless all of it is there.
+    /// Returns whether a part was left. The first of these questions works out the rest. O(samples).
     pub fn prepare_more(&self) -> bool {
         if self.columns.get().is_none() {
             self.columns();
+        } else if self.by_thread.get().is_none() {
+            self.by_thread();
         } else if self.tallies.get().is_none() {
             self.tallies();
         } else if self.checkpoints.get().is_none() {
@@ -72,6 +77,11 @@ impl<'p> Index<'p> {
             let column = |thread| Column::new(self.profile, thread, &self.node_of_stack);
             parallel::map(self.profile.threads(), 1, column)
         })
+    }
+
+    /// The sums of each thread.
+    pub(crate) fn by_thread(&self) -> &[StateSums] {
+        self.by_thread.get_or_init(|| StateSums::of_threads(self.columns(), self.forest.len()))
     }
 
     /// The tallies of each thread.

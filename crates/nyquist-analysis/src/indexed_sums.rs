@@ -1,4 +1,5 @@
-//! The samples of all threads of a profile, summed up once by thread and node.
+//! What all samples of a profile sum to, by node and by thread. Every question needs it, so it is worked out
+//! first, in one pass.
 
 use nyquist_profile::{Profile, ThreadIndex};
 
@@ -7,59 +8,71 @@ use crate::columns::samples_with_nodes;
 use crate::parallel;
 use crate::prefix_sums::Count;
 use crate::selection::{SampleState, Selection};
-use crate::sums::{self, Sums, ThreadSums};
+use crate::sums::{self, Sums};
 
-/// What the samples of all threads sum to.
+/// What all samples sum to.
 #[derive(Debug)]
 pub(crate) struct IndexedSums {
-    on_cpu: Vec<ThreadSums>,
-    off_cpu: Vec<ThreadSums>,
-    /// The threads that a selection has that asks for no other.
+    /// The threads of a selection that names no threads.
     pub(crate) usual: Vec<ThreadIndex>,
-    /// What their samples on the CPU sum to.
+    /// The sums of their samples on the CPU.
     pub(crate) all: Sums,
-    /// The running sums of that.
+    /// The running sums of these.
     pub(crate) running: Vec<Amount>,
+    /// The samples of each thread.
+    by_thread: Vec<ThreadCounts>,
+}
+
+/// The samples of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct ThreadCounts {
+    on_cpu: Count,
+    off_cpu: Count,
 }
 
 impl IndexedSums {
     /// Sums up a profile. O(samples).
     pub(crate) fn new(profile: &Profile, node_of_stack: &[u32]) -> Self {
-        let nodes = node_of_stack.len();
         let threads = profile.threads();
-        let of_state = |off_cpu: bool| {
-            let pieces = parallel::pieces(threads.len(), 1, |range| {
-                let mut room = vec![Count::default(); nodes];
-                let sum_up = |thread| {
-                    let samples = samples_with_nodes(profile, thread, node_of_stack);
-                    ThreadSums::new(samples.filter(|sample| sample.off_cpu == off_cpu), &mut room)
-                };
-                threads[range].iter().map(sum_up).collect::<Vec<_>>()
-            });
-            pieces.into_iter().flatten().collect::<Vec<_>>()
-        };
-        let on_cpu = of_state(false);
-        let ran: u64 = on_cpu.iter().map(|sums: &ThreadSums| sums.total.samples).sum();
-        let samples: usize = threads.iter().map(|thread| thread.samples.len()).sum();
-        // Most profiles have no samples of waiting threads, which would take as long again.
-        let off_cpu = if ran == samples as u64 { Vec::new() } else { of_state(true) };
         let usual: Vec<_> = Selection::default().select_threads(profile).map(|(id, _)| id).collect();
-        let mut all = Sums::new(nodes);
-        for thread in &usual {
-            all.add_thread(&on_cpu[thread.index()]);
-        }
+        let mut is_usual = vec![false; threads.len()];
+        usual.iter().for_each(|thread| is_usual[thread.index()] = true);
+        let pieces = parallel::pieces(threads.len(), 1, |range| {
+            let mut sums = Sums::new(node_of_stack.len());
+            let count = |thread: usize| {
+                let mut counts = ThreadCounts::default();
+                for sample in samples_with_nodes(profile, &threads[thread], node_of_stack) {
+                    if sample.off_cpu {
+                        counts.off_cpu.add(sample.amount);
+                        continue;
+                    }
+                    counts.on_cpu.add(sample.amount);
+                    if is_usual[thread] {
+                        sums.add(sample.node, sample.amount);
+                    }
+                }
+                counts
+            };
+            let counts: Vec<_> = range.map(count).collect();
+            (sums, counts)
+        });
+        let (mut sums, by_thread): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
+        let mut all = sums.pop().unwrap_or_else(|| Sums::new(node_of_stack.len()));
+        sums.iter().for_each(|piece| all.add_all(piece));
         let running = sums::running(all.own.clone());
-        Self { on_cpu, off_cpu, usual, all, running }
+        Self { usual, all, running, by_thread: by_thread.concat() }
     }
 
-    /// The sums of a thread in one state, or in both.
-    pub(crate) fn of_thread(
-        &self,
-        thread: ThreadIndex,
-        state: SampleState,
-    ) -> impl Iterator<Item = &ThreadSums> {
-        let on_cpu = self.on_cpu.get(thread.index()).filter(|_| state.includes(false));
-        let off_cpu = self.off_cpu.get(thread.index()).filter(|_| state.includes(true));
-        on_cpu.into_iter().chain(off_cpu)
+    /// All samples of a thread in one state, or in both.
+    pub(crate) fn count(&self, thread: ThreadIndex, state: SampleState) -> Count {
+        let ThreadCounts { on_cpu, off_cpu } = self.by_thread[thread.index()];
+        let mut count = Count::default();
+        if state.includes(false) {
+            count += on_cpu;
+        }
+        if state.includes(true) {
+            count += off_cpu;
+        }
+        count
     }
 }

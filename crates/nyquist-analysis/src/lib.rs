@@ -63,6 +63,7 @@ mod selection;
 mod self_and_total;
 mod span;
 mod spans;
+mod state_sums;
 mod statistics;
 mod summary;
 mod sums;

@@ -96,7 +96,7 @@ impl<'i> Plan<'i> {
             None => Sums::new(nodes),
         };
         for &thread in &self.whole {
-            self.index.sums.of_thread(thread, self.state).for_each(|thread| sums.add_thread(thread));
+            self.index.by_thread()[thread.index()].of(self.state).for_each(|thread| sums.add_thread(thread));
         }
         self.add_parts(&mut sums);
         self.go_through(&self.removed, |node, amount| sums.subtract(node, amount));

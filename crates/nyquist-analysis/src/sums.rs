@@ -1,9 +1,10 @@
 //! Sums of samples by node: of one thread, or of any samples together.
 
 use crate::amount::Amount;
-use crate::columns::WideSample;
+use crate::columns::Column;
 use crate::derived::Derived;
 use crate::prefix_sums::Count;
+use crate::selection::SampleState;
 
 /// What samples sum to: by node, and without a stack.
 #[derive(Clone, Debug, Default)]
@@ -72,22 +73,19 @@ pub(crate) struct ThreadSums {
     samples: Vec<u32>,
     /// What the samples without a stack have.
     stackless: Count,
-    /// What all of them have.
-    pub(crate) total: Count,
 }
 
 impl ThreadSums {
-    /// Sums up samples of a thread. `room` has an empty count for each node, and has it again afterwards.
-    pub(crate) fn new(samples: impl Iterator<Item = WideSample>, room: &mut [Count]) -> Self {
+    /// Sums up a thread. `room` has an empty count for each node, and has it again afterwards.
+    pub(crate) fn new(column: &Column, state: SampleState, room: &mut [Count]) -> Self {
         let mut sums = Self::default();
-        for WideSample { node, amount, .. } in samples {
+        column.go_through(0..column.len(), state, |node, amount| {
             let count = node.map_or(&mut sums.stackless, |node| &mut room[node as usize]);
             if count.samples == 0 {
                 sums.nodes.extend(node);
             }
             count.add(amount);
-            sums.total.add(amount);
-        }
+        });
         sums.nodes.sort_unstable();
         sums.nodes.shrink_to_fit();
         let counts = || sums.nodes.iter().map(|&node| node as usize);
@@ -99,9 +97,6 @@ impl ThreadSums {
 
     /// The samples that filters and transforms leave.
     pub(crate) fn left_by(&self, derived: &Derived<'_>) -> Count {
-        if derived.keeps_all() {
-            return self.total;
-        }
         let mut left = if derived.keeps_stackless { self.stackless } else { Count::default() };
         let counts = self.amounts.iter().zip(&self.samples);
         for (&node, (&amount, &samples)) in self.nodes.iter().zip(counts) {
