@@ -9,16 +9,16 @@ use crate::prefix_sums::Count;
 use crate::selection::{SampleState, Selection};
 use crate::sums::{self, Sums, ThreadSums};
 
-/// What the samples of all threads sum to.
+/// The sums of the samples of all threads.
 #[derive(Debug)]
 pub(crate) struct IndexedSums {
     on_cpu: Vec<ThreadSums>,
     off_cpu: Vec<ThreadSums>,
-    /// The threads that a selection has that asks for no other.
+    /// The threads of a selection that names no threads.
     pub(crate) usual: Vec<ThreadIndex>,
-    /// What their samples on the CPU sum to.
+    /// The sums of their on-CPU samples.
     pub(crate) all: Sums,
-    /// The running sums of that.
+    /// The running sums of `all`.
     pub(crate) running: Vec<Amount>,
 }
 
@@ -41,7 +41,7 @@ impl IndexedSums {
         let on_cpu = of_state(false);
         let ran: u64 = on_cpu.iter().map(|sums: &ThreadSums| sums.total.samples).sum();
         let samples: usize = threads.iter().map(|thread| thread.samples.len()).sum();
-        // Most profiles have no samples of waiting threads, which would take as long again.
+        // Most profiles have no samples of waiting threads, and a second pass would take as long again.
         let off_cpu = if ran == samples as u64 { Vec::new() } else { of_state(true) };
         let usual: Vec<_> = Selection::default().select_threads(profile).map(|(id, _)| id).collect();
         let mut all = Sums::new(nodes);

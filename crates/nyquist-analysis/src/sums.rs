@@ -1,16 +1,16 @@
-//! Sums of samples by node: of one thread, or of any samples together.
+//! Sums of samples by node, for one thread or for any set of samples.
 
 use crate::amount::Amount;
 use crate::columns::WideSample;
 use crate::derived::Derived;
 use crate::prefix_sums::Count;
 
-/// What samples sum to: by node, and without a stack.
+/// The sums of samples: by node, and without a stack.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
-    /// The self amount of each node, then a zero, so that [`running`] sums have a place for the whole.
+    /// The self amount of each node, then a zero, so that [`running`] sums have an entry for the whole.
     pub(crate) own: Vec<Amount>,
-    /// What the samples without a stack have.
+    /// The sum of the samples without a stack.
     pub(crate) stackless: Amount,
 }
 
@@ -24,7 +24,7 @@ impl Sums {
         self.stackless += other.stackless;
     }
 
-    /// What is here and not in `other`, which has no more.
+    /// Subtracts `other`, which is not greater in any entry.
     pub(crate) fn minus(&self, other: &Self) -> Self {
         let own = self.own.iter().zip(&other.own).map(|(&own, &amount)| own - amount).collect();
         Self { own, stackless: self.stackless - other.stackless }
@@ -50,7 +50,7 @@ impl Sums {
     }
 }
 
-/// The sum of all amounts before each, in the place of their [`Sums::own`].
+/// The sum of all amounts before each, in place of their [`Sums::own`].
 pub(crate) fn running(mut own: Vec<Amount>) -> Vec<Amount> {
     let mut sum = Amount::default();
     for amount in &mut own {
@@ -61,23 +61,23 @@ pub(crate) fn running(mut own: Vec<Amount>) -> Vec<Amount> {
     own
 }
 
-/// What the samples of a thread sum to, in one state.
+/// The sums of a thread's samples in one state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThreadSums {
     /// The nodes that have samples, in order.
     nodes: Vec<u32>,
-    /// What each of these has.
+    /// The amounts of these.
     amounts: Vec<Amount>,
-    /// How many samples each of these has.
+    /// The numbers of samples of these.
     samples: Vec<u32>,
-    /// What the samples without a stack have.
+    /// The sum of the samples without a stack.
     stackless: Count,
-    /// What all of them have.
+    /// The sum of all samples.
     pub(crate) total: Count,
 }
 
 impl ThreadSums {
-    /// Sums up samples of a thread. `room` has an empty count for each node, and has it again afterwards.
+    /// Sums up samples of a thread. `room` has an empty count for each node, and is restored to that state.
     pub(crate) fn new(samples: impl Iterator<Item = WideSample>, room: &mut [Count]) -> Self {
         let mut sums = Self::default();
         for WideSample { node, amount, .. } in samples {
@@ -97,7 +97,7 @@ impl ThreadSums {
         sums
     }
 
-    /// The samples that filters and transforms leave.
+    /// The samples that filters and transforms keep.
     pub(crate) fn left_by(&self, derived: &Derived<'_>) -> Count {
         if derived.keeps_all() {
             return self.total;
