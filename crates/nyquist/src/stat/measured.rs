@@ -37,7 +37,7 @@ pub(super) struct Counted {
     pub(super) event: usize,
     /// The thread, where each counts by itself.
     pub(super) thread: Option<Thread>,
-    /// What the kernel has counted of that thread by itself, where that is known.
+    /// What the kernel has counted of that thread by itself, if known.
     pub(super) account: Option<ThreadAccount>,
     pub(super) count: Result<Count, Missing>,
     pub(super) user_only: bool,

@@ -40,7 +40,7 @@ pub(super) enum Period {
     /// The last seconds.
     #[default]
     Recent,
-    /// All since the begin.
+    /// All since the start.
     Overall,
 }
 

@@ -352,7 +352,7 @@ impl Refresher {
         }
     }
 
-    /// Handles messages until the time is over. Says whether the recording has ended.
+    /// Handles messages until the time is over. Returns whether the recording has ended.
     fn is_finished_within(&mut self, wait: Duration) -> bool {
         let end = Instant::now() + wait;
         loop {
