@@ -1,4 +1,4 @@
-//! Lists the files of the page, so that a new one is part of the program without being named in the code.
+//! Lists the files of the page, so that a new file is included without being named in the code.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

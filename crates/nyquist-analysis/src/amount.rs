@@ -1,4 +1,4 @@
-//! How much of a profile something takes.
+//! The amount of a profile that something accounts for.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
@@ -6,18 +6,18 @@ use std::ops::{Add, AddAssign, Sub};
 use nyquist_profile::{Profile, Sample};
 use serde::Serialize;
 
-/// How much of the profile something takes.
+/// The amount of a profile that something accounts for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Amount {
     /// The number of sampling intervals.
     pub weight: u64,
-    /// The CPU time in ns; 0 where the profile has no CPU deltas.
+    /// The CPU time in ns; 0 if the profile has no CPU deltas.
     pub cpu_ns: u64,
 }
 
 impl Amount {
-    /// What a sample stands for. A thread's first CPU delta has no meaning, because there is no sample before it: the time is that
-    /// of its weight.
+    /// The amount of a sample. A thread's first CPU delta has no meaning, because no sample precedes it. Its
+    /// time follows from its weight instead.
     pub(crate) fn of_sample(profile: &Profile, sample: &Sample, is_first: bool) -> Self {
         let weight = u64::from(sample.weight);
         let cpu_ns = match profile.meta() {
@@ -29,7 +29,7 @@ impl Amount {
         Self { weight, cpu_ns }
     }
 
-    /// Whether it is nothing.
+    /// Whether the amount is zero.
     pub fn is_zero(self) -> bool {
         self == Self::default()
     }

@@ -12,13 +12,13 @@ use crate::view::View;
 /// A line of a function that calls another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallSite<'a> {
-    /// The function that calls.
+    /// The calling function.
     pub caller: FuncId,
-    /// The path of the source file that the line is in, where known.
+    /// The path of the line's source file, if known.
     pub file: Option<&'a str>,
-    /// The line, from 1, where known.
+    /// The line, from 1, if known.
     pub line: Option<u32>,
-    /// What the calls from there take. Recursion counts once a sample.
+    /// The amount of the calls from there. A sample counts once, even with recursion.
     pub total: Amount,
 }
 
@@ -32,7 +32,7 @@ impl<'a> View<'a> {
         let mut site_of_node = FxHashMap::default();
         for (node, _) in forest.func.iter().enumerate().filter(|(_, called)| **called == number) {
             let parent = forest.parent[node];
-            // A collapsed lib is at no line.
+            // A collapsed lib has no line.
             if parent == NONE || forest.func[parent as usize] as usize >= profile.funcs().len() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! In which row of a table by category the samples of each stack count.
+//! The row, in a table by category, in which the samples of each stack count.
 
 use nyquist_profile::{FuncId, Profile, StackId};
 
@@ -6,16 +6,17 @@ use crate::derived::Derived;
 use crate::forest::NONE;
 use crate::parallel;
 
-/// The row of what filters and transforms have dropped.
+/// The row of stacks that filters and transforms have dropped.
 const DROPPED: u32 = u32::MAX;
 
-/// Fewer stacks than this are looked up by one CPU.
+/// Fewer stacks than this are processed by one CPU.
 const STACKS_WORTH_SHARING: usize = 100_000;
 
-/// The rows of a view's stacks: one for each category of the profile, and one after these for what has none.
+/// The rows of a view's stacks: one for each category of the profile, and a last one for stacks without a
+/// category.
 ///
-/// A time line goes through all samples. To look up one number a sample, in place of its node, what became of that, and its
-/// category, takes a third of the time.
+/// A time line goes through all samples. It looks up one number per sample, instead of the sample's node, the
+/// node's target and its category. This takes a third of the time.
 #[derive(Debug)]
 pub(crate) struct CategoryRows {
     of_stack: Vec<u32>,
@@ -31,7 +32,7 @@ impl CategoryRows {
         }
     }
 
-    /// The rows of the stacks that have a function. The others count in none. O(stacks).
+    /// The rows of the stacks that have a function. The others have no row. O(stacks).
     pub(crate) fn with_function(
         profile: &Profile,
         node_of_stack: &[u32],
@@ -63,14 +64,14 @@ impl CategoryRows {
         Self { of_stack, stackless: DROPPED }
     }
 
-    /// The row of samples with a stack, or without one; nothing where these have been dropped.
+    /// The row of samples with a stack, or without one; `None` if these have been dropped.
     pub(crate) fn row(&self, stack: Option<StackId>) -> Option<usize> {
         let row = stack.map_or(self.stackless, |stack| self.of_stack[stack.index()]);
         (row != DROPPED).then_some(row as usize)
     }
 }
 
-/// The row of what has no category.
+/// The row of samples without a category.
 fn none_of(profile: &Profile) -> u32 {
     profile.categories().len() as u32
 }

@@ -1,5 +1,5 @@
-//! The CPU time of all threads together up to some moments. That of a range is the difference of two moments,
-//! corrected by the few samples between them and the range's ends.
+//! The CPU time of all threads together up to some moments. The time of a range is the difference of two
+//! moments, corrected by the few samples between these and the range's ends.
 
 use nyquist_profile::{Profile, Samples, ThreadIndex};
 
@@ -13,7 +13,7 @@ use crate::sums::Sums;
 /// each node.
 const MOST: usize = 8;
 
-/// So many times are looked at, at least, to find each moment.
+/// At least this many times are examined to find each moment.
 const TIMES_A_MOMENT: usize = 128;
 
 /// The checkpoints of a profile, in the order of time: the first before all samples, the last after all.
@@ -25,9 +25,9 @@ pub(crate) struct Checkpoints {
 /// A moment.
 #[derive(Debug)]
 struct Checkpoint {
-    /// How many samples of each of the threads are before it.
+    /// The number of samples of each thread before it.
     positions: Vec<usize>,
-    /// What these sum to.
+    /// The sums of these samples.
     sums: Sums,
 }
 
@@ -61,12 +61,12 @@ impl Checkpoints {
         Self { checkpoints }
     }
 
-    /// How many samples of each thread are before a checkpoint.
+    /// The number of samples of each thread before a checkpoint.
     pub(crate) fn positions(&self, checkpoint: usize) -> &[usize] {
         &self.checkpoints[checkpoint].positions
     }
 
-    /// The checkpoint that is the fewest samples away from those positions.
+    /// The checkpoint with the fewest samples between it and these positions.
     pub(crate) fn nearest(&self, positions: &[usize]) -> usize {
         let distance = |&checkpoint: &usize| -> usize {
             let pairs = self.positions(checkpoint).iter().zip(positions);
@@ -75,15 +75,15 @@ impl Checkpoints {
         (0..self.checkpoints.len()).min_by_key(distance).unwrap_or_default()
     }
 
-    /// What is between two checkpoints.
+    /// The sums of the samples between two checkpoints.
     pub(crate) fn between(&self, start: usize, end: usize) -> Sums {
         let (start, end) = (&self.checkpoints[start], &self.checkpoints[end].sums);
         if start.positions.iter().all(|&samples| samples == 0) { end.clone() } else { end.minus(&start.sums) }
     }
 }
 
-/// Moments with about as many samples between them. There is one more where there are as many samples more as nodes: to take
-/// a difference is to go through all nodes.
+/// Moments with about the same number of samples between them. There are at least as many samples between two
+/// moments as there are nodes, because taking a difference goes through all nodes.
 fn moments(profile: &Profile, threads: &[ThreadIndex], nodes: usize) -> Vec<u64> {
     let samples = || threads.iter().map(|&thread| &profile.thread(thread).samples);
     let total: usize = samples().map(Samples::len).sum();

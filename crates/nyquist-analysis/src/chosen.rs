@@ -1,4 +1,4 @@
-//! The samples that a selection's threads, times and state choose, before their stacks are looked at.
+//! The samples that a selection's threads, times and state choose, before their stacks are examined.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use nyquist_profile::{Profile, Sample, ThreadIndex};
 use crate::amount::Amount;
 use crate::selection::{SampleState, Selection};
 
-/// Which samples are asked about.
+/// The samples that a selection chooses by thread, time and state.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen<'p> {
     profile: &'p Profile,
@@ -20,7 +20,7 @@ pub(crate) struct Chosen<'p> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChosenSample {
     pub(crate) sample: Sample,
-    /// Whether it is its thread's first: its CPU delta has no meaning.
+    /// Whether it is its thread's first sample, whose CPU delta has no meaning.
     pub(crate) is_first: bool,
     pub(crate) amount: Amount,
 }
@@ -31,10 +31,11 @@ impl<'p> Chosen<'p> {
         Self { profile, threads, range: selection.times(), state: selection.state }
     }
 
-    /// Which of a thread's samples are in the chosen times. O(log samples).
+    /// The range of a thread's samples in the chosen times. O(log samples).
     pub(crate) fn range_of(&self, thread: ThreadIndex) -> Range<usize> {
         let samples = &self.profile.thread(thread).samples;
-        // Of exact times, a sample that ends where the range begins has nothing in it, and one that ends with it has.
+        // With exact times, a sample that ends at the range's start is outside, and one that ends at its
+        // end is inside.
         let later = u64::from(self.profile.meta().has_exact_times);
         let start = match self.range.start {
             0 => 0,

@@ -8,12 +8,12 @@ use crate::amount::Amount;
 use crate::forest::NONE;
 use crate::selection::SampleState;
 
-/// A thread's samples in its order, with the nodes that they are at before filters and transforms. Their times are
-/// those of the profile's samples.
+/// A thread's samples in its order, with the nodes that they are at before filters and transforms. Their
+/// times are those of the profile's samples.
 #[derive(Debug)]
 pub(crate) enum Column {
     Compact(Vec<CompactSample>),
-    /// Where the figures of one are too great for the compact form.
+    /// Used if a figure of a sample is too great for the compact form.
     Wide(Vec<WideSample>),
 }
 
@@ -84,13 +84,13 @@ impl WideSample {
     }
 }
 
-/// The bit of a weight that says that the thread waited.
+/// The bit of a weight which records that the thread waited.
 const OFF_CPU: u32 = 1 << 31;
 
-/// A sample in 12 bytes, with its node in the place of time and stack.
+/// A sample in 12 bytes, with its node instead of its stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompactSample {
-    /// Its node, [`NONE`] without a stack.
+    /// Its node; [`NONE`] without a stack.
     node: u32,
     /// Its weight and whether it is [`OFF_CPU`].
     weight: u32,

@@ -1,4 +1,4 @@
-//! Counters in a few figures: how high the levels were, and how much the sums have grown.
+//! Counters in a few figures: the peaks of levels, and the growth of sums.
 
 use std::ops::Range;
 
@@ -7,28 +7,28 @@ use serde::Serialize;
 
 use crate::view::View;
 
-/// A counter of a process, summed up.
+/// The summary of a process's counter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CounterSummary<'a> {
     /// The counter's name.
     pub name: &'a str,
     /// The unit of the figures.
     pub unit: &'a str,
-    /// Whose it is.
+    /// The process.
     #[serde(skip)]
     pub process: ProcessIndex,
-    /// What it says.
+    /// Its figure.
     #[serde(flatten)]
     pub figure: CounterFigure,
 }
 
-/// What a counter says of a time.
+/// The figure of a counter over a range of times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CounterFigure {
-    /// Of a level: the highest value.
+    /// For a level: the highest value.
     Peak(f64),
-    /// Of what is counted: by how much it has grown.
+    /// For a count: the growth.
     Total(f64),
 }
 
@@ -42,8 +42,9 @@ impl CounterFigure {
 }
 
 impl<'a> View<'a> {
-    /// The counters of the selected processes, within the selected times, process by process in the order in which they are shown.
-    /// One that has no value there is left out. O(values of all counters).
+    /// The counters of the selected processes, within the selected times. Processes are in the order in
+    /// which they are shown. Counters without a value in these times are left out. O(values of all
+    /// counters).
     pub fn counters(&self) -> Vec<CounterSummary<'a>> {
         let profile = self.profile();
         let chosen = self.selection().select_threads(profile);
@@ -63,7 +64,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a counter says of a range of times; of a level, the value that it has at the beginning counts too.
+/// The figure of a counter over a range of times. The value that a level has at the start counts too.
 fn figure(counter: &Counter, range: Option<&Range<u64>>) -> Option<CounterFigure> {
     let is_before = |time: u64| range.is_some_and(|range| time < range.start);
     let is_after = |time: u64| range.is_some_and(|range| time >= range.end);

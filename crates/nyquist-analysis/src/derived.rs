@@ -1,4 +1,4 @@
-//! A forest that filters and transforms have changed, and where each node of the profile's stacks went.
+//! A forest that filters and transforms have changed, and the target of each node of the profile's stacks.
 
 use std::borrow::Cow;
 
@@ -10,36 +10,37 @@ use crate::parallel;
 /// Fewer nodes than this are processed by one CPU.
 const NODES_WORTH_SHARING: usize = 100_000;
 
-/// What becomes of a node.
+/// What happens to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It stays.
     Keep,
-    /// It goes, and its samples are its caller's. Without a caller they have no frame left and are dropped.
+    /// It is removed, and its samples go to its caller. Without a caller they have no frame left and are
+    /// dropped.
     Merge,
-    /// It goes, and its samples are dropped.
+    /// It is removed, and its samples are dropped.
     Drop,
 }
 
-/// A forest that filters and transforms have changed. Whatever they do, samples follow their nodes, so that no sum has
-/// been made yet.
+/// A forest that filters and transforms have changed. It records where the samples of each node go, so that
+/// no sums are needed yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Derived<'a> {
     pub(crate) forest: Cow<'a, Forest>,
-    /// For each node of the forest that all began with: the node that has its samples now, or [`NONE`] where they
-    /// were dropped. Without it all are where they were.
+    /// For each node of the original forest: the node that has its samples now, or [`NONE`] if they were
+    /// dropped. Without a map, all samples are at their original nodes.
     pub(crate) map: Option<Vec<u32>>,
-    /// Whether samples without a stack are still there.
+    /// Whether samples without a stack are kept.
     pub(crate) keeps_stackless: bool,
 }
 
 impl<'a> Derived<'a> {
-    /// The forest as it is.
+    /// The unchanged forest.
     pub(crate) fn new(forest: &'a Forest) -> Self {
         Self { forest: Cow::Borrowed(forest), map: None, keeps_stackless: true }
     }
 
-    /// The node that has the samples of `node` of the forest that all began with.
+    /// The node that now has the samples of `node` of the original forest.
     pub(crate) fn target(&self, node: u32) -> Option<u32> {
         match &self.map {
             None => Some(node),
@@ -57,7 +58,7 @@ impl<'a> Derived<'a> {
         self.map.is_none() && self.keeps_stackless
     }
 
-    /// Whether samples at `node`, or without a stack, are still there.
+    /// Whether samples at `node`, or without a stack, are kept.
     pub(crate) fn keeps(&self, node: Option<u32>) -> bool {
         match node {
             Some(node) => self.target(node).is_some(),
@@ -65,7 +66,7 @@ impl<'a> Derived<'a> {
         }
     }
 
-    /// Hands the samples of each node to the one that `target` has for it: an ancestor, itself, or [`NONE`] to drop
+    /// Moves the samples of each node to its node in `target`: an ancestor, itself, or [`NONE`] to drop
     /// them.
     pub(crate) fn move_samples(&mut self, target: Vec<u32>) {
         match &mut self.map {
@@ -115,7 +116,7 @@ impl<'a> Derived<'a> {
     }
 }
 
-/// What the nodes that stay are themselves.
+/// The data of the nodes that stay.
 struct Columns {
     func: Vec<u32>,
     stack: Vec<u32>,
@@ -139,7 +140,7 @@ impl Columns {
     }
 }
 
-/// How the nodes that stay hang together, and where the samples of all nodes go.
+/// The links between the nodes that stay, and the targets of all nodes' samples.
 struct Links {
     parent: Vec<u32>,
     end: Vec<u32>,
@@ -149,7 +150,7 @@ struct Links {
 impl Links {
     fn kept(old: &Forest, fates: &[Fate]) -> Self {
         let mut parent = Vec::with_capacity(fates.len());
-        // For each old node, the nearest of it and its callers that stays.
+        // For each old node, the nearest one that stays among it and its callers.
         let mut nearest = Vec::with_capacity(old.len());
         for (&fate, &old_parent) in fates.iter().zip(&old.parent) {
             let caller = if old_parent == NONE { NONE } else { nearest[old_parent as usize] };
@@ -160,7 +161,7 @@ impl Links {
                 nearest.push(caller);
             }
         }
-        // That is where its samples go, if they are not dropped.
+        // Its samples go there, if they are not dropped.
         let mut target = nearest;
         for (target, _) in target.iter_mut().zip(fates).filter(|(_, fate)| **fate == Fate::Drop) {
             *target = NONE;

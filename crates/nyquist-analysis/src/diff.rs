@@ -8,8 +8,8 @@ use crate::self_and_total;
 use crate::statistics::{chance_within, deviations_for, normal_of_student, student_of_normal};
 use crate::view::View;
 
-/// How much the same program is assumed to differ from run to run, relative to a function's time, if there is
-/// one run a side. Reasons are the layout of memory, the clock of the CPU and its other users.
+/// The assumed variation of the same program from run to run, relative to a function's time, with one run per
+/// side. Its causes are the layout of memory, the clock of the CPU and the CPU's other users.
 const ASSUMED_SPREAD: f64 = 0.015;
 
 /// How recordings are compared.
@@ -17,7 +17,7 @@ const ASSUMED_SPREAD: f64 = 0.015;
 pub struct DiffOptions {
     /// What is compared.
     pub unit: DiffUnit,
-    /// How sure a difference has to be, from 0 to 1, to be no noise.
+    /// The confidence, from 0 to 1, that a difference must have in order not to be noise.
     pub confidence: f64,
 }
 
@@ -42,29 +42,29 @@ pub enum DiffUnit {
 pub struct Diff<'a> {
     /// The unit of all values but [`total`](Self::total).
     pub unit: DiffUnit,
-    /// How many runs there are before.
+    /// The number of runs before.
     pub runs_before: usize,
-    /// How many runs there are after.
+    /// The number of runs after.
     pub runs_after: usize,
     /// The time of all samples, in ns.
     pub total: Comparison,
-    /// The functions: those that differ in self time first, the greatest difference first, then those whose
-    /// difference is noise in the same order.
+    /// The functions. Those with a significant difference in self time come first, the greatest difference
+    /// first. Then those whose difference is noise, in the same order.
     pub functions: Vec<FunctionDiff<'a>>,
 }
 
 /// A function in both sets of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FunctionDiff<'a> {
-    /// Its name, without what changes from one build to the next. Functions of a lib that have no names are one, named
-    /// as the lib.
+    /// Its name, without the parts that change from one build to the next. All functions without a name in
+    /// a lib are one function, named after the lib.
     pub name: String,
-    /// The name of its lib, in the first run that has it.
+    /// The name of its lib, in the first run that has the function.
     pub lib: Option<&'a str>,
-    /// What it takes itself.
+    /// Its self amount.
     #[serde(rename = "self")]
     pub self_time: Comparison,
-    /// What it takes with its callees.
+    /// Its total amount.
     pub total: Comparison,
 }
 
@@ -75,24 +75,25 @@ pub struct Comparison {
     pub before: f64,
     /// The mean of the runs after.
     pub after: f64,
-    /// After less before.
+    /// After minus before.
     pub change: f64,
-    /// The change as a share of the value before; `None` where that is nothing.
+    /// The change as a share of the value before; `None` if that is 0.
     pub relative: Option<f64>,
     /// The true change is in `change ± margin`, with the requested confidence.
     pub margin: f64,
-    /// How sure it is that there is a change, from 0 to 1.
+    /// The confidence that there is a change, from 0 to 1.
     pub confidence: f64,
-    /// Whether that is less than what was asked for.
+    /// Whether that is less than the requested confidence.
     pub is_noise: bool,
 }
 
-/// Compares what views of runs have by function. Each side needs a run; one that has none is compared as nothing.
+/// Compares views of runs by function. Each side needs a run; a side without one counts as zero.
 ///
-/// Two things make runs of the same program differ. One is sampling, whose noise follows from the number of
-/// samples: `n` samples have a standard deviation of `√n`, and a share has a binomial one. The other is the
-/// runs themselves, whose spread is measured by several runs a side. Without these 1.5 % is assumed. A function
-/// is noise unless its difference is more than both explain. O(nodes + functions × runs).
+/// Two things make runs of the same program differ. The first is sampling, whose noise follows from the
+/// number of samples: `n` samples have a standard deviation of `√n`, and a share has a binomial one. The
+/// second is variation between the runs themselves, which is measured if a side has several runs.
+/// Otherwise 1.5 % is assumed. A function is noise unless its difference is more than both explain.
+/// O(nodes + functions × runs).
 pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions) -> Diff<'a> {
     let mut names = Names::default();
     let before: Vec<_> = before.iter().map(|view| names.add_run(view)).collect();
@@ -132,18 +133,18 @@ pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions
     Diff { unit: options.unit, runs_before: before.len(), runs_after: after.len(), total, functions }
 }
 
-/// The functions of all runs, by the names that they have in each.
+/// The functions of all runs, by their names in each run.
 #[derive(Default)]
 struct Names<'a> {
     keys: FxHashMap<String, usize>,
     rows: Vec<(String, Option<&'a str>)>,
 }
 
-/// What one run has.
+/// The values of one run.
 struct Run {
     interval: u64,
     total: u64,
-    /// The self and total weights by the key of the name.
+    /// The self and total weights, by the index of the name.
     weights: Vec<(u64, u64)>,
 }
 
@@ -173,36 +174,36 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What one run says of a value.
+/// An estimate of a value from one run.
 #[derive(Clone, Copy)]
 struct Observation {
     value: f64,
-    /// The variance that sampling gives it.
+    /// Its variance due to sampling.
     variance: f64,
 }
 
 impl Observation {
-    /// The variance of a number of samples is that number; one more is added because a function that has no sample in
-    /// one run may have some in the next.
+    /// The variance of a number of samples is that number. One more is added, because a function without
+    /// samples in one run may have some in the next.
     fn new(weight: u64, run: &Run, unit: DiffUnit) -> Self {
         let (weight, total) = (weight as f64, run.total.max(1) as f64);
         let (scale, rest) = match unit {
             DiffUnit::Nanoseconds => (run.interval as f64, 1.0),
-            // What takes nearly all can hardly vary.
+            // A function with nearly all the time can hardly vary.
             DiffUnit::Share => (1.0 / total, (1.0 - weight / total).max(1.0 / total)),
         };
         Self { value: weight * scale, variance: (weight + 1.0) * rest * scale * scale }
     }
 }
 
-/// What the runs of one side say of a value.
+/// The estimate of a value from the runs of one side.
 struct Side {
     mean: f64,
-    /// The variance of the mean that sampling gives it.
+    /// The variance of the mean due to sampling.
     sampling: f64,
-    /// The variance of the mean that the runs give it beyond that.
+    /// The variance of the mean due to differences between runs, beyond that.
     spread: f64,
-    /// The degrees of freedom of that.
+    /// The degrees of freedom of `spread`.
     freedom: f64,
 }
 
@@ -220,7 +221,7 @@ impl Side {
     }
 }
 
-/// How sure a difference has to be, and how many standard deviations that are.
+/// The required confidence of a difference, and the number of standard deviations that it means.
 #[derive(Clone, Copy)]
 struct Asked {
     confidence: f64,
@@ -230,7 +231,8 @@ struct Asked {
 fn compare(before: &Side, after: &Side, asked: Asked) -> Comparison {
     let change = after.mean - before.mean;
     let variance = before.sampling + before.spread + after.sampling + after.spread;
-    // The degrees of freedom of the sum, by Welch and Satterthwaite: what sampling gives is known exactly.
+    // The degrees of freedom of the sum, by Welch and Satterthwaite. The variance due to sampling is known
+    // exactly.
     let unknown = before.spread.powi(2) / before.freedom + after.spread.powi(2) / after.freedom;
     let freedom = if unknown > 0.0 { variance * variance / unknown } else { f64::INFINITY };
     let deviation = variance.sqrt();

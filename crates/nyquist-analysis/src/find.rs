@@ -1,10 +1,10 @@
-//! Finding threads, processes, libs, categories and functions by what a user calls them.
+//! Finds threads, processes, libs, categories and functions by the names that a user gives.
 
 use nyquist_profile::{CategoryId, FuncId, LibId, ProcessIndex, Profile, ThreadIndex};
 
 use crate::pattern::Pattern;
 
-/// The threads whose id is the pattern's text. If there is none, those whose names match it.
+/// The threads whose id is the pattern's text. If there are none, those whose names match it.
 pub fn find_threads(profile: &Profile, pattern: &Pattern) -> Vec<ThreadIndex> {
     let threads = profile.threads();
     let exact = positions(threads, |thread| thread.tid == pattern.as_str());
@@ -12,7 +12,7 @@ pub fn find_threads(profile: &Profile, pattern: &Pattern) -> Vec<ThreadIndex> {
     found.into_iter().map(ThreadIndex::from_index).collect()
 }
 
-/// The processes whose id is the pattern's text. If there is none, those whose names match it.
+/// The processes whose id is the pattern's text. If there are none, those whose names match it.
 pub fn find_processes(profile: &Profile, pattern: &Pattern) -> Vec<ProcessIndex> {
     let processes = profile.processes();
     let exact = positions(processes, |process| process.pid == pattern.as_str());
@@ -20,7 +20,7 @@ pub fn find_processes(profile: &Profile, pattern: &Pattern) -> Vec<ProcessIndex>
     found.into_iter().map(ProcessIndex::from_index).collect()
 }
 
-/// The libs whose name is the pattern's text. If there is none, those whose names match it.
+/// The libs whose name is the pattern's text. If there are none, those whose names match it.
 pub fn find_libs(profile: &Profile, pattern: &Pattern) -> Vec<LibId> {
     let libs = profile.libs();
     let exact = positions(libs, |lib| lib.name == pattern.as_str());
@@ -28,7 +28,7 @@ pub fn find_libs(profile: &Profile, pattern: &Pattern) -> Vec<LibId> {
     found.into_iter().map(LibId::from_index).collect()
 }
 
-/// The categories whose name is the pattern's text. If there is none, those whose names match it.
+/// The categories whose name is the pattern's text. If there are none, those whose names match it.
 pub fn find_categories(profile: &Profile, pattern: &Pattern) -> Vec<CategoryId> {
     let categories = profile.categories();
     let exact = positions(categories, |category| category.name == pattern.as_str());
@@ -36,7 +36,8 @@ pub fn find_categories(profile: &Profile, pattern: &Pattern) -> Vec<CategoryId> 
     found.into_iter().map(CategoryId::from_index).collect()
 }
 
-/// The functions whose name is the pattern's text. If there is none, those whose names match it. O(functions).
+/// The functions whose name is the pattern's text. If there are none, those whose names match it.
+/// O(functions).
 pub fn find_functions(profile: &Profile, pattern: &Pattern) -> Vec<FuncId> {
     let funcs = profile.funcs();
     let exact = positions(funcs, |func| profile.string(func.name) == pattern.as_str());

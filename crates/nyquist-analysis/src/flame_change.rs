@@ -1,4 +1,4 @@
-//! A flame graph beside another one: what each of its boxes took there.
+//! A flame graph compared with another one: the share of each of its boxes in the other.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use crate::flame_graph::FlameGraph;
 use crate::names::comparable_name;
 
 impl FlameGraph<'_> {
-    /// For each box, the share of `before`'s whole (0 to 1) of the box there that has callers of the same
-    /// names. Of a function that has no name but its address, that is the name. O(boxes of both).
+    /// For each box, the share (0 to 1) of the corresponding box in `before`: the one with callers of the
+    /// same names. If a function has only an address, that is its name. O(boxes of both).
     pub fn shares_in(&self, before: &FlameGraph<'_>) -> Vec<f64> {
         let before = SharesByPath::new(before);
         before.nodes_of(self).into_iter().map(|node| node.map_or(0.0, |node| before.shares[node])).collect()
@@ -23,7 +23,7 @@ fn comparable(name: &str) -> String {
 
 /// The shares of the nodes of a call tree, found by the names that lead to them.
 struct SharesByPath {
-    /// From a node (no node: from outside) and a name to the node of that name on it.
+    /// The child of a node by name. No node stands for the level above the roots.
     children: FxHashMap<(Option<usize>, String), usize>,
     shares: Vec<f64>,
 }
@@ -44,7 +44,7 @@ impl SharesByPath {
         tree
     }
 
-    /// For each box of another graph the node of the same path.
+    /// The node with the same path for each box of another graph.
     fn nodes_of(&self, graph: &FlameGraph<'_>) -> Vec<Option<usize>> {
         let mut nodes: Vec<Option<usize>> = Vec::with_capacity(graph.boxes.len());
         for flame_box in &graph.boxes {

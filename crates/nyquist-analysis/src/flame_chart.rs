@@ -8,9 +8,9 @@ use crate::view::View;
 /// How a flame chart is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlameChartOptions {
-    /// Leave out boxes that are shorter, in ns.
+    /// Leaves out boxes that are shorter, in ns.
     pub min_ns: u64,
-    /// How many levels there are at most.
+    /// The maximum number of levels.
     pub max_depth: usize,
 }
 
@@ -27,7 +27,7 @@ pub struct FlameChartBox<'a> {
     pub depth: usize,
     /// When the function was first seen, in ns since the profile's zero.
     pub start_ns: u64,
-    /// When it was no longer seen.
+    /// The end of its last sample.
     pub end_ns: u64,
     /// The function.
     pub func: FuncId,
@@ -38,8 +38,8 @@ pub struct FlameChartBox<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The stack of a thread over time. Samples next to each other that have the same outer functions share their
-    /// boxes; between them there is nothing while the thread did not run. The boxes are ordered by start, then by
+    /// The stack of a thread over time. Consecutive samples that have the same outer functions share their
+    /// boxes. There are no boxes while the thread did not run. The boxes are ordered by start, then by
     /// depth. O(samples × depth).
     pub fn flame_chart(&self, thread: ThreadIndex, options: &FlameChartOptions) -> Vec<FlameChartBox<'a>> {
         let mut chart = Chart { view: self, options, open: Vec::new(), end: 0, boxes: Vec::new() };
@@ -70,7 +70,7 @@ struct Chart<'v, 'a> {
     options: &'v FlameChartOptions,
     /// The functions of the last stack and when they were first seen.
     open: Vec<(u32, u64)>,
-    /// Until when the last stack was seen.
+    /// The time until which the last stack lasted.
     end: u64,
     boxes: Vec<FlameChartBox<'a>>,
 }
@@ -97,7 +97,7 @@ mod tests {
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, with_view};
 
-    /// Samples are (time and CPU time since the one before in ms, stack).
+    /// Samples are (time and CPU time since the previous one in ms, stack).
     fn check(
         samples: &[(u64, u64, &str)],
         options: &FlameChartOptions,

@@ -12,9 +12,9 @@ use crate::view::View;
 pub struct FlameOptions {
     /// Whether callers are above their callees: the inverted tree.
     pub inverted: bool,
-    /// Leave out boxes that are narrower than this share of the whole, with all above them.
+    /// Leaves out boxes whose share of the whole is less, with all above them.
     pub min_share: f64,
-    /// How many levels there are at most.
+    /// The maximum number of levels.
     pub max_depth: usize,
 }
 
@@ -29,7 +29,7 @@ impl Default for FlameOptions {
 pub struct FlameGraph<'a> {
     /// The width of the whole: the weight of all samples with a stack.
     pub width: u64,
-    /// The boxes, each callers before callees, siblings in the order of their names.
+    /// The boxes, callers before callees and siblings in the order of their names.
     pub boxes: Vec<FlameBox<'a>>,
 }
 
@@ -38,7 +38,7 @@ pub struct FlameGraph<'a> {
 pub struct FlameBox<'a> {
     /// The level, from 0.
     pub depth: usize,
-    /// The index of the box that it is on.
+    /// The index of the box below it.
     pub parent: Option<usize>,
     /// Where it begins, in weight from the left.
     pub start: u64,
@@ -50,7 +50,7 @@ pub struct FlameBox<'a> {
     pub name: &'a str,
     /// The name of its lib.
     pub lib: Option<&'a str>,
-    /// What it takes itself.
+    /// Its self amount.
     #[serde(rename = "self")]
     pub self_amount: Amount,
     /// What it takes with all that is on it.
@@ -58,7 +58,7 @@ pub struct FlameBox<'a> {
 }
 
 impl View<'_> {
-    /// The flame graph. O(nodes), without those that are too narrow.
+    /// The flame graph. O(nodes), not counting those that are too narrow.
     pub fn flame_graph(&self, options: &FlameOptions) -> FlameGraph<'_> {
         let tree = if options.inverted { self.inverted_tree() } else { self.call_tree() };
         let width = self.in_stacks().weight;
@@ -81,13 +81,13 @@ impl View<'_> {
 struct Drawing<'v> {
     tree: Tree<'v>,
     min_weight: u64,
-    /// The nodes still to come, the next one last: where they start, their depths and their parents' boxes.
+    /// The remaining nodes, the next one last, each with its start, its depth and its parent's box.
     ahead: Vec<(u64, usize, Option<usize>, TreeNode<'v>)>,
     boxes: Vec<FlameBox<'v>>,
 }
 
 impl<'v> Drawing<'v> {
-    /// Puts siblings beside each other. Those that are left out leave no gap but on the right.
+    /// Places siblings side by side. Those that are left out leave a gap only on the right.
     fn put(&mut self, mut nodes: Vec<TreeNode<'v>>, depth: usize, parent: Option<usize>, mut start: u64) {
         nodes.retain(|node| node.total.weight > 0 && node.total.weight >= self.min_weight);
         nodes.sort_by(|a, b| a.name.cmp(b.name).then(a.func.cmp(&b.func)));

@@ -2,30 +2,30 @@
 
 use nyquist_profile::{CategoryPair, Profile};
 
-/// A node's index, or what a node's parent is where it has none.
+/// Marks the absence of a node, such as the parent of a root.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Call nodes, each callers before callees and each subtree in one piece: what comes from a node is
-/// `node..end`. Then sums over subtrees are differences of running sums, and one pass over the nodes knows the
-/// path to each.
+/// Call nodes, callers before callees and each subtree in one range: a node and everything that it called
+/// are at `node..end`. So the sum over a subtree is a difference of running sums. One pass over the nodes
+/// can keep the path to each.
 ///
-/// Siblings may have the same function (at other lines, for example); trees merge them when they are asked for.
+/// Siblings may have the same function (for example at different lines). Trees merge them on request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forest {
-    /// The caller, [`NONE`] at a root.
+    /// The caller; [`NONE`] for a root.
     pub(crate) parent: Vec<u32>,
     /// The end of the subtree.
     pub(crate) end: Vec<u32>,
     /// The function. Numbers beyond the profile's functions stand for collapsed libs.
     pub(crate) func: Vec<u32>,
-    /// The stack of the profile that the node was made of, whose innermost frame is the node's.
+    /// The stack of the profile that the node represents. Its innermost frame is the node's frame.
     pub(crate) stack: Vec<u32>,
-    /// The category: the frame's own, or that of its callers.
+    /// The category: the frame's own, or the one inherited from its callers.
     pub(crate) category: Vec<Option<CategoryPair>>,
 }
 
 impl Forest {
-    /// The stacks of a profile, and at which node each of them is. O(stacks).
+    /// The stacks of a profile, and the node of each of them. O(stacks).
     pub(crate) fn of_stacks(profile: &Profile) -> (Self, Vec<u32>) {
         let stacks = profile.stacks();
         let parents: Vec<u32> =
@@ -57,7 +57,7 @@ impl Forest {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.parent.len()
     }
@@ -73,7 +73,7 @@ impl Forest {
         node
     }
 
-    /// The same nodes under other parents (each before its children), and at which node of the new forest each is.
+    /// The same nodes under other parents (each before its children), and the new node of each.
     pub(crate) fn with_parents(&self, parents: &[u32]) -> (Self, Vec<u32>) {
         let order = DepthFirst::new(parents);
         let mut forest = Self::with_len(self.len());
@@ -139,7 +139,7 @@ impl Iterator for Siblings<'_> {
     }
 }
 
-/// Where the nodes of a forest are in depth-first order.
+/// The places of a forest's nodes in depth-first order.
 struct DepthFirst {
     /// The position of each node.
     position: Vec<u32>,

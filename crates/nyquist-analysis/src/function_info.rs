@@ -1,24 +1,24 @@
-//! What is known of a function, or of the lib that a function stands for.
+//! Names and places of functions, and of the functions that stand for collapsed libs.
 
 use nyquist_profile::{FuncId, Profile};
 
-/// What is known of a function.
+/// The name and the place of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct FunctionInfo<'p> {
-    /// The function in the profile; beyond its functions, one that stands for a collapsed lib.
+    /// The function in the profile. An id beyond the profile's functions stands for a collapsed lib.
     pub func: FuncId,
     /// Its name.
     pub name: &'p str,
     /// The name of its lib.
     pub lib: Option<&'p str>,
-    /// The file that it is defined in.
+    /// The file that defines it.
     pub file: Option<&'p str>,
     /// The line in that file where it begins.
     pub line: Option<u32>,
 }
 
 impl<'p> FunctionInfo<'p> {
-    /// What a profile says of a function, or of the lib that it stands for.
+    /// Reads a function, or the lib that it stands for, from a profile.
     pub(crate) fn new(profile: &'p Profile, id: FuncId) -> Self {
         if let Some(lib) = id.index().checked_sub(profile.funcs().len()) {
             let lib = &profile.libs()[lib];
@@ -35,7 +35,7 @@ impl<'p> FunctionInfo<'p> {
     }
 }
 
-/// How many functions there are, those that stand for collapsed libs included: each lib has such a one.
+/// The number of functions, with one more for each lib, which stands for the collapsed lib.
 pub(crate) fn function_count(profile: &Profile) -> usize {
     profile.funcs().len() + profile.libs().len()
 }

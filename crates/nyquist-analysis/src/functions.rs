@@ -1,4 +1,4 @@
-//! The table of functions: what each takes itself and with its callees.
+//! The table of functions with their self and total amounts.
 
 use std::cmp::Reverse;
 
@@ -13,16 +13,16 @@ use crate::view::View;
 /// The functions of a profile, the one with the greatest self weight first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionTable<'a> {
-    /// What all samples sum to, those without a stack too. Shares are shares of this.
+    /// The sum of all samples, including those without a stack. Shares are relative to this.
     pub total: Amount,
     /// The functions that have samples. Those of equal self weight are ordered by total weight, then by name.
     pub functions: Vec<Function<'a>>,
 }
 
-/// A function and what it takes.
+/// A function and its amounts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Function<'a> {
-    /// The function in the profile; beyond its functions, one that stands for a collapsed lib.
+    /// The function in the profile. An id beyond the profile's functions stands for a collapsed lib.
     pub func: FuncId,
     /// Its name.
     pub name: &'a str,
@@ -32,15 +32,15 @@ pub struct Function<'a> {
     pub file: Option<&'a str>,
     /// The line in that file where it begins.
     pub line: Option<u32>,
-    /// What it takes itself.
+    /// Its self amount.
     #[serde(rename = "self")]
     pub self_amount: Amount,
-    /// What it takes with its callees. A recursive function counts once a sample.
+    /// Its total amount. A sample counts once, even with recursion.
     pub total: Amount,
 }
 
 impl<'a> View<'a> {
-    /// What each function takes, itself and with its callees. O(nodes + functions × log functions).
+    /// The self and total amounts of each function. O(nodes + functions × log functions).
     pub fn functions(&self) -> FunctionTable<'a> {
         let order = self.index.functions();
         let amounts = if self.derived.is_original() {

@@ -12,7 +12,7 @@ use crate::selection::is_of_cpu;
 use crate::self_and_total;
 use crate::view::View;
 
-/// What a thread takes.
+/// The amount of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ThreadRow<'a> {
     /// The thread.
@@ -25,13 +25,13 @@ pub struct ThreadRow<'a> {
     pub process: ProcessIndex,
     /// Its process's id.
     pub pid: &'a str,
-    /// What its samples sum to.
+    /// The sum of its samples.
     pub amount: Amount,
-    /// How many samples these are.
+    /// The number of its samples.
     pub samples: u64,
 }
 
-/// What a process takes.
+/// The amount of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessRow<'a> {
     /// The process.
@@ -40,15 +40,15 @@ pub struct ProcessRow<'a> {
     pub name: &'a str,
     /// Its id.
     pub pid: &'a str,
-    /// How many of its threads are selected.
+    /// The number of its selected threads.
     pub threads: usize,
-    /// What the samples of these sum to.
+    /// The sum of the samples of these threads.
     pub amount: Amount,
-    /// How many samples these are.
+    /// The number of these samples.
     pub samples: u64,
 }
 
-/// What a lib takes.
+/// The amounts of a lib.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LibRow<'a> {
     /// The lib; none for frames without one.
@@ -57,14 +57,14 @@ pub struct LibRow<'a> {
     pub name: Option<&'a str>,
     /// Its path.
     pub path: Option<&'a str>,
-    /// What its functions take themselves.
+    /// The self amount of its functions.
     #[serde(rename = "self")]
     pub self_amount: Amount,
-    /// What they take with their callees.
+    /// The total amount of its functions.
     pub total: Amount,
 }
 
-/// What a category takes.
+/// The amounts of a category.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CategoryRow<'a> {
     /// The category; none for frames without one.
@@ -73,27 +73,28 @@ pub struct CategoryRow<'a> {
     pub name: Option<&'a str>,
     /// Its colour.
     pub color: Option<CategoryColor>,
-    /// What frames of the category take themselves.
+    /// The self amount of its frames.
     #[serde(rename = "self")]
     pub self_amount: Amount,
-    /// What they take with their callees.
+    /// The total amount of its frames.
     pub total: Amount,
 }
 
 impl<'a> View<'a> {
-    /// What each selected thread takes, the greatest first; idle ones are there too. O(threads × log samples), with filters and
-    /// transforms O(samples).
+    /// The amount of each selected thread, the greatest first, including idle threads. O(threads × log
+    /// samples), with filters and transforms O(samples).
     pub fn by_thread(&self) -> Vec<ThreadRow<'a>> {
         let mut rows = parallel::map(&self.chosen.threads, 1, |&thread| self.row_of(thread));
         rows.sort_by(|a, b| b.amount.cmp(&a.amount).then(a.thread.cmp(&b.thread)));
         rows
     }
 
-    /// What ran on each CPU, if the profile has a thread for each: it repeats what other threads have, and a selection has it only
-    /// if it names it. The times and filters of the selection count, its threads do not. In the order of the CPUs.
+    /// The amount of each CPU, in the order of the CPUs, if the profile has a thread for each CPU. Such a
+    /// thread repeats samples of other threads, so a selection includes it only if it names it. The times
+    /// and filters of the selection apply, its threads do not.
     pub fn by_core(&self) -> Vec<ThreadRow<'a>> {
         let threads = self.profile().threads().iter().enumerate();
-        // The thread with the number 0 is all CPUs together.
+        // The thread with the number 0 stands for all CPUs together.
         let cores = threads.filter(|(_, thread)| thread.tid != "0" && is_of_cpu(self.profile(), thread));
         let mut rows: Vec<_> = cores.map(|(index, _)| self.row_of(ThreadIndex::from_index(index))).collect();
         rows.sort_by_key(|row| (row.tid.parse::<u64>().unwrap_or(u64::MAX), row.thread));
@@ -113,7 +114,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many samples a thread has, and what they sum to.
+    /// The number of a thread's samples and their sum.
     fn count_of(&self, id: ThreadIndex) -> Count {
         let state = self.chosen.state;
         let range = self.chosen.range_of(id);
@@ -144,7 +145,7 @@ impl<'a> View<'a> {
         count
     }
 
-    /// What each process takes that has a selected thread, the greatest first. O(samples).
+    /// The amount of each process that has a selected thread, the greatest first. O(samples).
     pub fn by_process(&self) -> Vec<ProcessRow<'a>> {
         let profile = self.profile();
         let mut rows: Vec<Option<ProcessRow<'a>>> = vec![None; profile.processes().len()];
@@ -167,12 +168,12 @@ impl<'a> View<'a> {
         rows
     }
 
-    /// What each lib takes, the one with the greatest self weight first. O(nodes).
+    /// The amounts of each lib, the one with the greatest self weight first. O(nodes).
     pub fn by_lib(&self) -> Vec<LibRow<'a>> {
         let profile = self.profile();
         let forest = self.forest();
         let count = profile.libs().len();
-        // The number after all libs stands for none.
+        // The number after all libs stands for no lib.
         let of_func = profile.funcs().iter().map(|func| func.lib.map_or(count, LibId::index));
         let lib_of_func: Vec<usize> = of_func.chain(0..count).collect();
         let amounts = self_and_total::by_key(self.node_sums(), count + 1, |node| {
@@ -198,11 +199,11 @@ impl<'a> View<'a> {
         rows
     }
 
-    /// What each category takes, the one with the greatest self weight first. O(nodes).
+    /// The amounts of each category, the one with the greatest self weight first. O(nodes).
     pub fn by_category(&self) -> Vec<CategoryRow<'a>> {
         let categories = self.profile().categories();
         let forest = self.forest();
-        // The number after all categories stands for none.
+        // The number after all categories stands for no category.
         let count = categories.len();
         let key = |node: usize| forest.category[node].map_or(count, |pair| pair.category.index());
         let amounts = self_and_total::by_key(self.node_sums(), count + 1, |node| Some(key(node)));

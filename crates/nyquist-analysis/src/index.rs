@@ -1,4 +1,4 @@
-//! What is worked out once for a profile: sums of all of it first, the rest when it is first asked for.
+//! Data computed once for a profile: sums over all of it first, the rest on first use.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ use crate::parallel;
 use crate::prefix_sums::{Tallies, Tally};
 use crate::state_sums::StateSums;
 
-/// What is worked out once for a profile, for all questions that follow.
+/// Data computed once for a profile, for all queries that follow.
 #[derive(Debug)]
 pub struct Index<'p> {
     pub(crate) profile: &'p Profile,
@@ -35,7 +35,7 @@ pub struct Index<'p> {
 }
 
 impl<'p> Index<'p> {
-    /// Prepares a profile for questions about all of it. O(stacks + samples).
+    /// Prepares a profile for queries about all of it. O(stacks + samples).
     pub fn new(profile: &'p Profile) -> Self {
         let (forest, node_of_stack) = Forest::of_stacks(profile);
         let sums = IndexedSums::new(profile, &node_of_stack);
@@ -91,12 +91,12 @@ impl<'p> Index<'p> {
         })
     }
 
-    /// Moments up to which the samples of the usual threads are summed up.
+    /// The moments up to which the samples of the usual threads are summed up.
     pub(crate) fn checkpoints(&self) -> &Checkpoints {
         self.checkpoints.get_or_init(|| Checkpoints::new(self.profile, &self.sums, self.columns()))
     }
 
-    /// The rows by category of all stacks, without filters and transforms. O(stacks) the first time.
+    /// The rows by category of all stacks, without filters and transforms. O(stacks) on first use.
     pub(crate) fn categories(&self) -> &CategoryRows {
         self.categories.get_or_init(|| {
             let derived = Derived::new(&self.forest);
@@ -104,17 +104,17 @@ impl<'p> Index<'p> {
         })
     }
 
-    /// The order of the functions, worked out when first asked for. O(nodes + functions × log functions).
+    /// The order of the functions, computed on first use. O(nodes + functions × log functions).
     pub(crate) fn functions(&self) -> &FunctionOrder {
         self.functions.get_or_init(|| FunctionOrder::new(self.profile, &self.forest))
     }
 
-    /// The order of the lines, worked out when first asked for. O(nodes + frames × log frames).
+    /// The order of the lines, computed on first use. O(nodes + frames × log frames).
     pub(crate) fn lines(&self) -> &LineOrder {
         self.lines.get_or_init(|| LineOrder::new(self.profile, &self.forest))
     }
 
-    /// What the samples of a thread before that position sum to.
+    /// The sum of a thread's samples before that position.
     pub(crate) fn tally_before(&self, thread: ThreadIndex, position: usize) -> Tally {
         self.tallies()[thread.index()].before(position, self.profile, self.profile.thread(thread))
     }
@@ -124,12 +124,12 @@ impl<'p> Index<'p> {
         self.profile
     }
 
-    /// How many functions there are, those that stand for collapsed libs included.
+    /// The number of functions, including those that stand for collapsed libs.
     pub(crate) fn function_count(&self) -> usize {
         function_info::function_count(self.profile)
     }
 
-    /// What is known of a function, or of the lib that it stands for.
+    /// The name and place of a function, or of the lib that it stands for.
     pub fn function(&self, id: FuncId) -> FunctionInfo<'p> {
         FunctionInfo::new(self.profile, id)
     }

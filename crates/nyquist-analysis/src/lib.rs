@@ -1,7 +1,7 @@
-//! Pure functions over a profile: what a report, an export, a server or a viewer asks.
+//! Pure functions over a profile: the queries of reports, exports, the server and the viewer.
 //!
-//! An [`Index`] is made once for a [`Profile`](nyquist_profile::Profile). A [`Selection`] says what is asked
-//! about. A [`View`] is the selected part, and answers all questions:
+//! An [`Index`] is made once for a [`Profile`](nyquist_profile::Profile). A [`Selection`] chooses a part
+//! of it. A [`View`] is the selected part, and answers all queries:
 //!
 //! ```
 //! use nyquist_analysis::{Index, Pattern, Selection, View};
@@ -15,9 +15,9 @@
 //! # Ok::<(), nyquist_analysis::PatternError>(())
 //! ```
 //!
-//! Results are plain values that serialise to JSON. Weights are numbers of sampling intervals of CPU time (of waiting,
-//! where that is asked for); CPU times are in ns. Nothing recurses on the machine's stack: a stack of a million frames
-//! is no danger.
+//! Results are plain values that serialise to JSON. Weights are numbers of sampling intervals of CPU time, or
+//! of waiting time on request. CPU times are in ns. No function recurses on the native stack, so a stack of a
+//! million frames cannot overflow it.
 
 #![forbid(unsafe_code)]
 

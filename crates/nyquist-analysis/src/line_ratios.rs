@@ -1,4 +1,4 @@
-//! How often one event happened for each of another, by the source lines of a function.
+//! How often one event happened per occurrence of another, by the source lines of a function.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,25 +9,25 @@ use crate::places::PlaceWeight;
 use crate::ratio::Ratio;
 use crate::view::View;
 
-/// A ratio of a place: of its own, and with what is called from there.
+/// The ratios of a place: its self ratio, and its total ratio with the calls from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PlaceRatio {
-    /// Of its own.
+    /// The self ratio.
     pub own: Ratio,
-    /// With the functions called from there.
+    /// The total ratio, with the functions called from there.
     pub total: Ratio,
 }
 
 /// The ratios of a function's lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineRatios<'a> {
-    /// The function's own.
+    /// The ratio of the whole function.
     pub function: PlaceRatio,
-    /// By file and line, those of inlined functions too.
+    /// By file and line, including those of inlined functions.
     pub lines: BTreeMap<&'a str, BTreeMap<u32, PlaceRatio>>,
 }
 
-/// What a place has of both events.
+/// The weights of both events at a place.
 #[derive(Clone, Copy, Default)]
 struct Place {
     own: [Observed; 2],
@@ -45,8 +45,8 @@ impl Place {
     }
 }
 
-/// The ratios of the lines of a function: the views of both events, each with its numbers of the function. Lines are the same if
-/// their files have the same name. O(samples + stacks × depth).
+/// The ratios of the lines of a function. Each side is the view of an event, with the function's ids in it.
+/// Lines are the same if their files have the same name. O(samples + stacks × depth).
 pub fn line_ratios<'a>(sides: [(&View<'a>, &BTreeSet<FuncId>); 2]) -> LineRatios<'a> {
     let units = sides.map(|(view, _)| view.profile().meta().interval.max(1));
     let mut function = Place::default();

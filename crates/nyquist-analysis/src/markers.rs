@@ -1,4 +1,4 @@
-//! Markers by kind, with how many there are and how long they took.
+//! Markers by kind, with their number and their durations.
 
 use std::ops::Range;
 
@@ -17,22 +17,22 @@ pub struct MarkerKind<'a> {
     pub schema: Option<&'a str>,
     /// The category of the first of them.
     pub category: &'a str,
-    /// How many there are. The begin and the end of an interval are one.
+    /// The number of markers. The begin and the end of an interval are one.
     pub count: u64,
-    /// The durations of those that are intervals; `None` where none is.
+    /// The durations of those that are intervals; `None` if none is.
     pub durations: Option<Durations>,
 }
 
-/// How long something took, in ns.
+/// The distribution of durations, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Durations {
-    /// How many intervals there are whose begin and end are known.
+    /// The number of intervals whose begin and end are known.
     pub count: u64,
     /// The sum.
     pub total_ns: u64,
     /// The shortest.
     pub min_ns: u64,
-    /// Half of them took no longer.
+    /// 50 % of them took no longer.
     pub p50_ns: u64,
     /// 90 % of them took no longer.
     pub p90_ns: u64,
@@ -42,7 +42,7 @@ pub struct Durations {
     pub max_ns: u64,
 }
 
-/// What makes two markers the same kind.
+/// The key of a kind of markers.
 type Kind = (StringId, Option<MarkerSchemaId>);
 
 #[derive(Default)]
@@ -53,8 +53,8 @@ struct Collected {
 }
 
 impl<'a> View<'a> {
-    /// The markers of the selected threads that are at least in part in the selected times, those that took longest
-    /// in all first. Filters by function do not apply. O(markers × log markers).
+    /// The markers of the selected threads that are at least partly in the selected times. The kind with the
+    /// longest total duration is first. Filters by function do not apply. O(markers × log markers).
     pub fn markers(&self) -> Vec<MarkerKind<'a>> {
         let times = self.selection.times();
         let mut kinds: FxHashMap<Kind, Collected> = FxHashMap::default();
@@ -82,7 +82,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Collects the markers of a thread. An interval of two markers ends the last one of its kind that began.
+/// Collects the markers of a thread. A marker that ends an interval belongs to the last open begin of its
+/// kind.
 fn collect(markers: &[Marker], times: &Range<u64>, kinds: &mut FxHashMap<Kind, Collected>) {
     let overlaps = |start: u64, end: u64| {
         start < times.end && (end > times.start || start == end && start >= times.start)
@@ -107,7 +108,7 @@ fn collect(markers: &[Marker], times: &Range<u64>, kinds: &mut FxHashMap<Kind, C
             kind.durations.extend(start.zip(end).map(|(start, end)| end.saturating_sub(start)));
         }
     }
-    // What has no end lasts until the end of the recording.
+    // An interval without an end lasts until the end of the recording.
     for (key, starts) in open {
         let count = starts.iter().filter(|&&start| start < times.end).count() as u64;
         if count > 0 {
@@ -116,10 +117,10 @@ fn collect(markers: &[Marker], times: &Range<u64>, kinds: &mut FxHashMap<Kind, C
     }
 }
 
-/// The statistics of some durations. `None` if there is none. O(durations × log durations).
+/// The statistics of some durations; `None` if there are none. O(durations × log durations).
 pub(crate) fn durations(mut durations: Vec<u64>) -> Option<Durations> {
     durations.sort_unstable();
-    // The nearest rank: the least duration that at least that share of them do not exceed.
+    // The nearest rank: the least duration that is not exceeded by at least that share of them.
     let percentile = |percent: usize| {
         let rank = (durations.len() * percent).div_ceil(100).max(1);
         durations.get(rank - 1).copied()
@@ -187,7 +188,7 @@ mod tests {
             ("a", IntervalEnd(40)),
         ];
         check(None, &nested, &[("a", 2, Some([45, 5, 5, 40, 40, 40]))]);
-        // One without the other counts, but its duration is not known.
+        // A begin or an end without the other counts, but its duration is not known.
         check(None, &nested[2..3], &[("a", 1, None)]);
         check(None, &nested[..1], &[("a", 1, None)]);
     }

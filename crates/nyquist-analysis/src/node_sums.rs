@@ -1,14 +1,14 @@
-//! What each node of a forest has, itself and with all that comes from it.
+//! Self and total amounts of the nodes of a forest.
 
 use crate::amount::Amount;
 use crate::forest::Forest;
 
-/// A forest and what samples sum to at its nodes.
+/// A forest and the sums of the samples at its nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeSums<'a> {
     pub(crate) forest: &'a Forest,
-    /// The sum of the self amounts of all nodes before each node, and of all at the end: a subtree's total is the
-    /// difference of two.
+    /// The sum of the self amounts of all nodes before each node, and of all nodes at the end. The total of a
+    /// subtree is the difference of two of them.
     running: &'a [Amount],
 }
 
@@ -17,12 +17,12 @@ impl<'a> NodeSums<'a> {
         Self { forest, running }
     }
 
-    /// What a node has itself.
+    /// The self amount of a node.
     pub(crate) fn own(&self, node: u32) -> Amount {
         self.running[node as usize + 1] - self.running[node as usize]
     }
 
-    /// What a node has with all that comes from it.
+    /// The total amount of a node.
     pub(crate) fn total_of(&self, node: u32) -> Amount {
         self.running[self.forest.end[node as usize] as usize] - self.running[node as usize]
     }

@@ -1,4 +1,4 @@
-//! What was observed in each function, with the squares of the weights, from which the statistical error follows.
+//! The observations in each function, with the squares of their weights, which give the statistical error.
 
 use nyquist_profile::FuncId;
 
@@ -8,7 +8,8 @@ use crate::self_and_total;
 use crate::sums::{self, Sums};
 use crate::view::View;
 
-/// What was observed of an event: its amount in sampling intervals, and the sum of the squares of the observations' weights.
+/// The observations of an event: their amount in sampling intervals, and the sum of the squares of their
+/// weights.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) weight: u64,
@@ -21,16 +22,17 @@ impl Observed {
         self.squares = self.squares.saturating_add(other.squares);
     }
 
-    /// How many observations of equal weight are as uncertain as these (L. Kish, "Survey Sampling", 1965, 11.7).
+    /// The number of observations of equal weight with the same uncertainty (L. Kish, "Survey Sampling",
+    /// 1965, 11.7).
     pub(crate) fn effective_number(self) -> f64 {
         if self.squares == 0 { 0.0 } else { (self.weight as f64).powi(2) / self.squares as f64 }
     }
 }
 
-/// What a view has of an event: in all, and by function.
+/// The observations of an event in a view: in total, and by function.
 pub(crate) struct Observations {
     pub(crate) all: Observed,
-    /// The functions that have any: what they have in their own code, and with what they call.
+    /// The functions that have any, with their self and total observations.
     pub(crate) functions: Vec<(FuncId, Observed, Observed)>,
 }
 
@@ -66,7 +68,7 @@ fn squares(view: &View<'_>) -> Sums {
     squares
 }
 
-/// The weight of each function in its own code and with what it calls.
+/// The self and total weights of each function.
 fn by_function(view: &View<'_>, sums: NodeSums<'_>) -> Vec<(u64, u64)> {
     let funcs = &view.forest().func;
     let amounts =

@@ -1,5 +1,5 @@
-//! Functions in the order of their names, and lines in that of their files: worked out when first asked for, and compared
-//! as numbers from then on.
+//! Functions in the order of their names, and lines in the order of their files. Both are computed on first
+//! use, and compared as numbers from then on.
 
 use nyquist_profile::{Frame, FuncId, Profile, SourceId};
 use rustc_hash::FxHashMap;
@@ -8,10 +8,10 @@ use crate::forest::Forest;
 use crate::function_info::{FunctionInfo, function_count};
 use crate::self_and_total::NodeKeys;
 
-/// What is known of functions by their names.
+/// Functions ordered by name, and the functions of all nodes.
 #[derive(Debug)]
 pub(crate) struct FunctionOrder {
-    /// The place of each function in the order of names, and of ids where names are the same.
+    /// The rank of each function by name. Functions with the same name are in the order of their ids.
     pub(crate) rank: Vec<u32>,
     /// The functions of the nodes.
     pub(crate) keys: NodeKeys,
@@ -35,15 +35,15 @@ impl FunctionOrder {
 /// A source line.
 pub(crate) type Position = (Option<SourceId>, Option<u32>);
 
-/// The line that a frame is at.
+/// The line of a frame.
 pub(crate) fn line_of(profile: &Profile, frame: &Frame) -> Position {
     (profile.frame_source(frame), frame.line)
 }
 
-/// All lines that frames are at.
+/// The lines of all frames.
 #[derive(Debug)]
 pub(crate) struct LineOrder {
-    /// The lines, in the order of their files' paths and their numbers.
+    /// The lines, ordered by the paths of their files, then by number.
     pub(crate) lines: Vec<Position>,
     /// The line of each frame.
     pub(crate) of_frame: Vec<u32>,
@@ -58,7 +58,7 @@ impl LineOrder {
         let path = |source: SourceId| profile.string(profile.source(source).filename);
         lines.sort_unstable();
         lines.dedup();
-        // In the order of sources, so that equal paths are compared once a source.
+        // In the order of source ids first, so that paths are compared once per source.
         lines.sort_by(|a, b| {
             if a.0 == b.0 { a.1.cmp(&b.1) } else { a.0.map(path).cmp(&b.0.map(path)).then(a.1.cmp(&b.1)) }
         });

@@ -1,4 +1,4 @@
-//! The program's own code: its own functions, without those of the libraries that it is built from.
+//! The program's own code: its functions without those of the libraries that it is built from.
 
 use std::path::Path;
 
@@ -6,15 +6,16 @@ use nyquist_profile::{Func, Profile};
 
 use crate::names::is_only_address;
 
-/// How the Firefox Profiler names files of Rust's own source and of crates.
+/// Prefixes that the Firefox Profiler gives to paths of Rust's own source and of crates.
 const OTHERS_SPECIAL_PATHS: [&str; 2] = ["git:github.com/rust-lang/rust:", "cargo:"];
 
-/// Where source is that was not written for the program: Rust's own, crates of registries and repositories, the
-/// system's.
+/// Parts of the paths of source that was not written for the program: Rust's own, crates of registries and
+/// repositories, the system's.
 const OTHERS_FILES: [&str; 6] =
     ["/rustc/", "/.cargo/registry/", "/.cargo/git/", "/lib/rustlib/", "/usr/include/", "/usr/lib/"];
 
-/// How functions of Rust's own crates and of a program's start are called, where no file says whose they are.
+/// Prefixes of the names of functions of Rust's own crates and of a program's startup code. They are used
+/// if no file is known.
 const OTHERS_NAMES: [&str; 16] = [
     "core::",
     "alloc::",
@@ -34,10 +35,11 @@ const OTHERS_NAMES: [&str; 16] = [
     "(truncated",
 ];
 
-/// Whether a function is of a program's own code. It is in the program itself, and its file, or otherwise its
-/// name, does not belong to a language, a registry's crate or the system. `program` is the program's file name.
+/// Whether a function belongs to a program's own code. It must be in the program itself. Its file, or
+/// otherwise its name, must not belong to a language, a registry's crate or the system. `program` is the
+/// program's file name.
 pub fn is_own_code(name: &str, lib: Option<&str>, file: Option<&str>, program: &str) -> bool {
-    // The kernel keeps 15 bytes of the name of a process that is attached to.
+    // The name of an attached process comes from the kernel, which keeps only 15 bytes of it.
     let is_program = |lib: &str| lib == program || program.len() == 15 && lib.starts_with(program);
     if !lib.is_some_and(is_program) || is_only_address(name) {
         return false;
@@ -47,7 +49,7 @@ pub fn is_own_code(name: &str, lib: Option<&str>, file: Option<&str>, program: &
             let is_special = OTHERS_SPECIAL_PATHS.iter().any(|start| file.starts_with(start));
             !is_special && !OTHERS_FILES.iter().any(|part| file.contains(part))
         }
-        // The `main` that calls `app::main`, and what is linked in without debug info.
+        // Excludes the `main` that calls `app::main`, and linked code without debug info.
         None => name != "main" && !OTHERS_NAMES.iter().any(|start| name.starts_with(start)),
     }
 }

@@ -1,4 +1,4 @@
-//! Work that is distributed over the CPUs.
+//! Distributes work over the CPUs.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -10,8 +10,8 @@ use nyquist_resources::{beside, on_threads};
 /// Fewer rows than this are sorted, or made, by one CPU.
 pub(crate) const ROWS_WORTH_SHARING: usize = 5000;
 
-/// Cuts `0..len` into a piece for each CPU and works on them in parallel. The results are in the order of the
-/// pieces. No piece is smaller than `least`: starting a thread takes as long as that much work.
+/// Splits `0..len` into a range for each CPU and processes them in parallel. The results are in the order of
+/// the ranges. No range is smaller than `least`, because starting a thread takes as long as that much work.
 pub(crate) fn pieces<T: Send + Sync>(
     len: usize,
     least: usize,
@@ -29,18 +29,18 @@ pub(crate) fn pieces<T: Send + Sync>(
     results.into_iter().filter_map(OnceLock::into_inner).collect()
 }
 
-/// A place for each result.
+/// A slot for each result.
 fn slots<T>(count: usize) -> Vec<OnceLock<T>> {
     std::iter::repeat_with(OnceLock::new).take(count).collect()
 }
 
-/// The next place that no thread has yet.
+/// The next slot that no thread has claimed yet.
 fn claim<'r, T>(next: &AtomicUsize, results: &'r [OnceLock<T>]) -> Option<(usize, &'r OnceLock<T>)> {
     let number = next.fetch_add(1, Ordering::Relaxed);
     Some((number, results.get(number)?))
 }
 
-/// Makes something of each item, each CPU of a piece of them, which is no smaller than `least`.
+/// Applies a function to each item. Each CPU processes a range of at least `least` items.
 pub(crate) fn map<'i, I: Sync, T: Send + Sync>(
     items: &'i [I],
     least: usize,
@@ -50,16 +50,16 @@ pub(crate) fn map<'i, I: Sync, T: Send + Sync>(
     pieces.into_iter().flatten().collect()
 }
 
-/// Sorts, each CPU of two a half. Equal items may change places.
+/// Sorts; each of two CPUs sorts a half. Equal items may change places.
 pub(crate) fn sort<T: Ord + Send>(items: &mut [T]) {
     let (first, second) = items.split_at_mut(items.len() / 2);
     let is_worth_it = first.len() >= ROWS_WORTH_SHARING;
     both(is_worth_it, || first.sort_unstable(), || second.sort_unstable());
-    // This finds that both halves are in order, and merges them.
+    // This sort detects that both halves are in order, and merges them.
     items.sort();
 }
 
-/// Does two things in parallel, if that is worth starting a thread.
+/// Runs two functions in parallel, if that is worth starting a thread.
 pub(crate) fn both<A: Send, B>(
     is_worth_it: bool,
     first: impl FnOnce() -> A + Send,

@@ -1,9 +1,9 @@
-//! Patterns that names are compared with: a part of the name, or a regular expression.
+//! Patterns to match names with: a part of the name, or a regular expression.
 
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
-/// What a name is compared with.
+/// A pattern for names.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
@@ -18,7 +18,8 @@ pub struct PatternError {
     pub pattern: String,
     /// What is wrong.
     pub reason: String,
-    /// Where, in characters from the begin; `None` where the whole is wrong, as one that is too large.
+    /// The position in characters from the start; `None` if the whole is invalid, such as an expression
+    /// that is too large.
     pub position: Option<usize>,
 }
 
@@ -27,12 +28,12 @@ fn place(position: Option<usize>) -> String {
 }
 
 impl Pattern {
-    /// Matches what contains `text`, in upper or lower case.
+    /// Matches names that contain `text`, ignoring case.
     pub fn substring(text: &str) -> Result<Self, PatternError> {
         Self::build(text, RegexBuilder::new(&regex::escape(text)).case_insensitive(true))
     }
 
-    /// Matches what the regular expression matches anywhere, in the syntax of the `regex` crate.
+    /// Matches names in which the regular expression matches anywhere, in the syntax of the `regex` crate.
     pub fn regex(text: &str) -> Result<Self, PatternError> {
         if let Err(error) = regex_syntax::parse(text) {
             return Err(syntax_error(text, &error));
@@ -46,7 +47,7 @@ impl Pattern {
         Ok(Self { text: text.into(), regex: builder.build().map_err(too_large)? })
     }
 
-    /// The text that it was made of.
+    /// The source text.
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -20,7 +20,7 @@ pub(crate) fn apply(profile: &Profile, selection: &Selection, derived: &mut Deri
     }
 }
 
-/// What is known of a node's path: whether a frame of it is focused, and whether one is ignored.
+/// The state of a node's path: whether it has a focused frame, and whether it has an ignored one.
 #[derive(Clone, Copy)]
 struct Path {
     is_focused: bool,
@@ -62,8 +62,8 @@ fn show_and_hide(profile: &Profile, selection: &Selection, derived: &mut Derived
     derived.apply(&fates);
 }
 
-/// Which functions one of the patterns matches, by their name, the path of their source file or the name of their
-/// lib. O(functions × patterns).
+/// For each function, whether one of the patterns matches its name, the path of its source file or the
+/// name of its lib. O(functions × patterns).
 pub(crate) fn matching_functions(profile: &Profile, patterns: &[Pattern]) -> Vec<bool> {
     if patterns.is_empty() {
         return vec![false; profile.funcs().len()];
@@ -123,7 +123,7 @@ mod tests {
         check(&[], &[], &["A|D"], &[], "A:3,1 .D:2,2", 3);
         check(&[], &[], &[], &["^B$"], "E:4,4 A:3,0 .D:2,2 .C:1,1", 7);
         check(&[], &[], &["A|E"], &["E"], "A:3,3", 3);
-        // A pattern is compared with the name of the lib too.
+        // A pattern is matched against the name of the lib too.
         check(&["^lib$"], &[], &[], &[], "E:4,0 .B:4,4", 4);
         check(&["nothing"], &[], &[], &[], "", 0);
     }

@@ -14,23 +14,23 @@ use crate::view::View;
 pub struct Peek<'a> {
     /// The function.
     pub function: Function<'a>,
-    /// What is in calls of the function, by caller, the greatest first. Where a stack has such a call several times
-    /// it counts once.
+    /// The total of calls of the function by caller, the greatest first. A stack with several such calls
+    /// counts once.
     pub callers: Vec<Neighbour<'a>>,
-    /// What is in calls of the function to others, by callee, the greatest first.
+    /// The total of the function's calls of others by callee, the greatest first.
     pub callees: Vec<Neighbour<'a>>,
 }
 
 /// A caller or a callee.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Neighbour<'a> {
-    /// The function; none where the function in question is the root of its stack.
+    /// The function; `None` if the function in question is the root of its stack.
     pub func: Option<FuncId>,
     /// Its name.
     pub name: Option<&'a str>,
     /// The name of its lib.
     pub lib: Option<&'a str>,
-    /// What samples sum to that have the call.
+    /// The sum of the samples with the call.
     pub total: Amount,
 }
 

@@ -1,4 +1,4 @@
-//! What the source lines and the instructions of a function take, with what is inlined into it.
+//! Weights of a function's source lines and instructions, with the functions that are inlined into it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,9 +10,9 @@ use crate::view::View;
 /// The weight of a place, in numbers of sampling intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceWeight {
-    /// What it has itself.
+    /// The self weight.
     pub own: u64,
-    /// Its amount with that of the functions called from there.
+    /// The total weight, with the functions called from there.
     pub total: u64,
 }
 
@@ -25,28 +25,28 @@ pub struct LibAddress {
     pub offset: u32,
 }
 
-/// Where a function's time is.
+/// The weights of a function by place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Places {
-    /// The function's own: all samples that are in it, or were called from it.
+    /// The whole function: its own samples, and with the samples of functions called from it.
     pub function: PlaceWeight,
     /// By file and line; the lines of inlined functions are in the files of these.
     pub lines: BTreeMap<(SourceId, u32), PlaceWeight>,
     /// By instruction.
     pub addresses: BTreeMap<LibAddress, PlaceWeight>,
-    /// The machine code that the function's instructions are in, with its weight. Where the function was inlined, it
-    /// is that of its callers.
+    /// The symbols that contain the function's instructions, with its weight in each. If the function was
+    /// inlined, they are the symbols of its callers.
     pub symbols: BTreeMap<NativeSymbolId, PlaceWeight>,
 }
 
 impl View<'_> {
-    /// Where the time of some functions is. Stacks are those that samples had before filters and transforms. A place counts
-    /// once a sample, however deep the recursion. O(samples + stacks × depth).
+    /// The weights of some functions by place. It uses the stacks before filters and transforms. A sample
+    /// counts once per place, however deep the recursion. O(samples + stacks × depth).
     pub fn places(&self, funcs: &BTreeSet<FuncId>) -> Places {
         self.places_by(funcs, |weight| weight)
     }
 
-    /// The same for something else that follows from the weight of each sample.
+    /// The same with another value computed from the weight of each sample.
     pub(crate) fn places_by(&self, funcs: &BTreeSet<FuncId>, value: impl Fn(u64) -> u64) -> Places {
         let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
         for sample in self.samples() {
@@ -59,7 +59,7 @@ impl View<'_> {
     }
 }
 
-/// Sums up stacks, each given once with its weight.
+/// Sums up stacks; each is given once, with its weight.
 fn places(
     profile: &Profile,
     stacks: impl Iterator<Item = (StackId, u64)>,
@@ -80,7 +80,7 @@ fn places(
 #[derive(Default)]
 struct Found {
     is_in_function: bool,
-    /// Whether the innermost frame is the function's own.
+    /// Whether the innermost frame belongs to the function itself.
     is_own: bool,
     lines: BTreeSet<(SourceId, u32)>,
     addresses: BTreeSet<LibAddress>,
@@ -93,7 +93,7 @@ struct Found {
 impl Found {
     fn collect(&mut self, profile: &Profile, stack: StackId, funcs: &BTreeSet<FuncId>) {
         *self = Self::default();
-        // The frames between the innermost one at an address and the one that is looked at: inlined into it.
+        // The frames that are inlined into the current frame: those further in at its address.
         let mut inlined: Vec<(SourceId, u32)> = Vec::new();
         let mut is_innermost_address = true;
         let mut inner: Option<&Frame> = None;
@@ -133,7 +133,7 @@ impl Found {
     }
 }
 
-/// Whether `inner`, which was called by `outer`, is a part of its machine code.
+/// Whether `inner`, which was called by `outer`, is part of the machine code of `outer`.
 fn is_inlined_into(profile: &Profile, inner: &Frame, outer: &Frame) -> bool {
     inner.inline_depth > 0
         && inner.inline_depth == outer.inline_depth + 1
@@ -147,12 +147,12 @@ fn line(profile: &Profile, frame: &Frame) -> Option<(SourceId, u32)> {
 }
 
 impl Places {
-    /// The function's own time together with that of the functions that are inlined into it.
+    /// The self weight of the function plus that of the functions inlined into it.
     pub fn with_inlined(&self) -> u64 {
         self.addresses.values().map(|weight| weight.own).sum()
     }
 
-    /// What the addresses of a part of a lib have, by their offsets.
+    /// The weights of the addresses in a part of a lib, by their offsets.
     pub fn in_lib(&self, lib: LibId, offsets: Range<u32>) -> impl Iterator<Item = (u32, PlaceWeight)> {
         let at = |offset| LibAddress { lib, offset };
         let addresses = self.addresses.range(at(offsets.start)..at(offsets.end.max(offsets.start)));
@@ -272,7 +272,8 @@ mod tests {
         let found = places(made.builder.profile(), stacks.into_iter(), &funcs);
         let offsets = |range| found.in_lib(made.lib, range).map(|(offset, _)| offset).collect::<Vec<_>>();
         assert_eq!(offsets(0x10..0x30), [0x10, 0x20]);
-        // The part may end where the address space does, or before it begins where a profile is wrong.
+        // The part may end at the end of the address space. In a malformed profile it may end before it
+        // begins.
         #[expect(clippy::reversed_empty_ranges)]
         for empty in [0x31..u32::MAX, 0x20..0x10] {
             assert!(offsets(empty).is_empty());

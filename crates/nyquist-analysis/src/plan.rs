@@ -1,4 +1,4 @@
-//! Where the sums of a selection come from.
+//! Plans how to compute the sums of a selection.
 
 use std::ops::Range;
 
@@ -17,20 +17,20 @@ const SAMPLES_WORTH_SHARING: usize = 200_000;
 /// Some of a thread's samples.
 type Part = (ThreadIndex, Range<usize>);
 
-/// Where a selection's sums come from. Sums that the index has are taken from it, so that as few samples as
-/// possible are read.
+/// The parts that a selection's sums are computed from. It reuses sums of the index, so that as few samples
+/// as possible are read.
 pub(crate) struct Plan<'i> {
     index: &'i Index<'i>,
     state: SampleState,
     /// Whether the sums are those of all usual threads.
     is_all: bool,
-    /// The checkpoints between which all samples of the usual threads are taken.
+    /// Two checkpoints. The sum of all samples of the usual threads between them is used.
     between: Option<(usize, usize)>,
-    /// Threads that are taken whole.
+    /// Threads whose sums are used whole.
     whole: Vec<ThreadIndex>,
-    /// Samples to add to these.
+    /// Samples to add.
     added: Vec<Part>,
-    /// Samples to take away, once all others are added.
+    /// Samples to subtract, after all others are added.
     removed: Vec<Part>,
 }
 
@@ -106,7 +106,7 @@ impl<'i> Plan<'i> {
     fn add_parts(&self, sums: &mut Sums) {
         let nodes = self.index.forest.len();
         let samples: usize = self.added.iter().map(|(_, range)| range.len()).sum();
-        // Each CPU needs its own sums of all nodes.
+        // Several CPUs would each need their own sums of all nodes.
         if samples < SAMPLES_WORTH_SHARING.max(2 * nodes) {
             self.go_through(&self.added, |node, amount| sums.add(node, amount));
             return;
@@ -147,7 +147,7 @@ mod tests {
             }
         }
         let profile = test.finish();
-        // More and less than half: samples that are not chosen are subtracted, or chosen ones are added.
+        // More and less than half: the code subtracts samples that are not chosen, or adds chosen ones.
         for (end, count) in
             [(COUNT / 2 + 1, COUNT / 2 + 1), (COUNT / 2 - 1, COUNT / 2 - 1), (2 * COUNT, COUNT)]
         {

@@ -15,49 +15,50 @@ use crate::parallel;
 use crate::self_and_total::{self, SelfAndTotal};
 use crate::view::View;
 
-/// Which code is asked about.
+/// The code to compute amounts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// All.
     All,
     /// A function, wherever it was inlined.
     Function(FuncId),
-    /// What a symbol's machine code was made of: its function and what was inlined into it.
+    /// The machine code of a symbol: its function and the functions inlined into it.
     Symbol(NativeSymbolId),
 }
 
-/// What a source line takes.
+/// The amounts of a source line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line<'a> {
-    /// The path of the source file, where known.
+    /// The path of the source file, if known.
     pub file: Option<&'a str>,
-    /// The line, from 1, where known.
+    /// The line, from 1, if known.
     pub line: Option<u32>,
-    /// What it takes itself.
+    /// Its self amount.
     #[serde(rename = "self")]
     pub self_amount: Amount,
-    /// What it takes with what it calls. Recursion counts once a sample.
+    /// Its total amount. A sample counts once, even with recursion.
     pub total: Amount,
 }
 
-/// What an instruction takes.
+/// The amounts of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instruction<'a> {
     /// The lib.
     pub lib: LibId,
     /// Its name.
     pub lib_name: &'a str,
-    /// The relative address that was looked up: that of an executed instruction, or a byte of the call instruction.
+    /// The relative address that was looked up: that of an executed instruction, or a byte of the call
+    /// instruction.
     pub address: u32,
-    /// What it takes itself.
+    /// Its self amount.
     #[serde(rename = "self")]
     pub self_amount: Amount,
-    /// What it takes with what it calls. Recursion counts once a sample.
+    /// Its total amount. A sample counts once, even with recursion.
     pub total: Amount,
 }
 
 impl<'a> View<'a> {
-    /// What each source line takes, the one with the greatest self weight first. O(nodes + frames).
+    /// The amounts of each source line, the one with the greatest self weight first. O(nodes + frames).
     pub fn lines(&self, code: Code) -> Vec<Line<'a>> {
         if code == Code::All {
             return self.all_lines();
@@ -67,7 +68,7 @@ impl<'a> View<'a> {
         let mut amounts = self.by_position(code, |frame| Some(orders::line_of(profile, frame)));
         amounts.sort_unstable_by(|((a_source, a_line), a), ((b_source, b_line), b)| {
             let by_amount = (b.own, b.total).cmp(&(a.own, a.total));
-            // Most lines with the same amounts are in the same file, whose path need not be looked at.
+            // Most lines with the same amounts are in the same file, so their paths need not be compared.
             let by_file = || {
                 if a_source == b_source {
                     Ordering::Equal
@@ -80,7 +81,7 @@ impl<'a> View<'a> {
         amounts.into_iter().map(|(position, amounts)| self.line(position, amounts)).collect()
     }
 
-    /// The same of all code, which may have hundreds of thousands of lines.
+    /// The same for all code, which may have hundreds of thousands of lines.
     fn all_lines(&self) -> Vec<Line<'a>> {
         let order = self.index.lines();
         let amounts = if self.derived.is_original() {
@@ -105,7 +106,7 @@ impl<'a> View<'a> {
         Line { file, line, self_amount: amounts.own, total: amounts.total }
     }
 
-    /// Whether a node is of a function: a collapsed lib is at no line and no address.
+    /// Whether a node belongs to a function. A collapsed lib has no line and no address.
     fn has_code(&self, node: usize) -> bool {
         (self.forest().func[node] as usize) < self.profile().funcs().len()
     }
@@ -115,7 +116,7 @@ impl<'a> View<'a> {
         self.profile().stacks()[self.forest().stack[node] as usize].frame.index()
     }
 
-    /// What each instruction takes, the one with the greatest self weight first. O(nodes + frames).
+    /// The amounts of each instruction, the one with the greatest self weight first. O(nodes + frames).
     pub fn instructions(&self, code: Code) -> Vec<Instruction<'a>> {
         let profile = self.profile();
         let position = |frame: &Frame| Some((profile.func(frame.func).lib?, frame.address?));
@@ -157,7 +158,7 @@ impl<'a> View<'a> {
             }
         };
         let frames = profile.frames().iter();
-        // As small as possible, since it is looked up for every node.
+        // As small as possible, because it is looked up for every node.
         let key_of_frame: Vec<u32> = frames
             .map(|frame| position(frame).filter(|_| is_asked(frame)).map_or(NONE, &mut key_of))
             .collect();

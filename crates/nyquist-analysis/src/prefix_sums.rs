@@ -1,4 +1,4 @@
-//! What a thread's samples sum to from its beginning on, every few samples: any run of samples is the difference of two.
+//! Prefix sums of a thread's samples at regular steps. The sum of any run of samples is a difference of two.
 
 use nyquist_profile::{Profile, Sample, Thread};
 
@@ -6,22 +6,22 @@ use crate::amount::Amount;
 use crate::selection::SampleState;
 use crate::span;
 
-/// So many samples are between two tallies.
+/// The number of samples between two tallies.
 pub(crate) const STEP: usize = 32;
 
-/// What the samples before some sample of a thread sum to.
+/// The sums of the samples before some sample of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     on_cpu: Count,
     off_cpu: Count,
-    /// The time that the spans of samples on the CPU stand for, in ns. Sums of hostile figures wrap around, so that
-    /// differences are right.
+    /// The total length of the spans of samples on the CPU, in ns. Sums of invalid figures wrap around, so
+    /// that differences are correct.
     ran_ns: u64,
-    /// The time of the last sample on the CPU, 0 before the first.
+    /// The time of the last sample on the CPU; 0 before the first.
     last_ran: u64,
 }
 
-/// How many samples, and what they sum to.
+/// A number of samples, and their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) samples: u64,
@@ -57,7 +57,7 @@ impl Tally {
         if sample.off_cpu {
             return;
         }
-        // One at the time of the sample before it has no time to stand for.
+        // A sample at the same time as the one before it has an empty span.
         if sample.time > self.last_ran {
             self.ran_ns = self.ran_ns.wrapping_add(span::length(profile.meta(), sample, is_first));
         }
@@ -76,12 +76,12 @@ impl Tally {
         count
     }
 
-    /// The time of the last sample on the CPU, 0 before the first.
+    /// The time of the last sample on the CPU; 0 before the first.
     pub(crate) fn last_ran(self) -> u64 {
         self.last_ran
     }
 
-    /// What the thread ran between two tallies, in ns.
+    /// The thread's running time between two tallies, in ns.
     pub(crate) fn ran_since(self, earlier: Self) -> u64 {
         self.ran_ns.wrapping_sub(earlier.ran_ns)
     }
@@ -107,8 +107,8 @@ impl Tallies {
         Self(tallies)
     }
 
-    /// How many samples are not after `time`, and their tally. `block` is the last of the thread's tallies that is not
-    /// after it, and `samples` are those from there on.
+    /// The number of samples that are not after `time`, and their tally. `block` is the thread's last
+    /// tally that is not after it, and `samples` are the samples from there on.
     pub(crate) fn until(
         &self,
         time: u64,

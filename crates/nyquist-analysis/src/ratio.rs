@@ -1,4 +1,5 @@
-//! How often one event happened for each of another, by function: misses by instructions, or faults by CPU time.
+//! How often one event happened per occurrence of another, by function: misses per instruction, for
+//! example, or faults per CPU time.
 
 use nyquist_profile::FuncId;
 use rustc_hash::FxHashMap;
@@ -9,29 +10,29 @@ use crate::functions::Function;
 use crate::observations::{Observations, Observed};
 use crate::view::View;
 
-/// Fewer observations than this of either event make no ratio that could be relied on.
+/// With fewer observations than this of either event, a ratio is not reliable.
 const LEAST_OBSERVATIONS: f64 = 10.0;
 
-/// A ratio with a greater standard error than this share of itself is no more than a hint.
+/// A ratio with a greater relative standard error than this is only a hint.
 const GREATEST_ERROR: f64 = 0.3;
 
-/// Two events, and how often one happened for each of the other.
+/// The amounts of two events, and their ratio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Ratio {
-    /// How much of the first event there was, in its own unit (occurrences, ns or bytes).
+    /// The amount of the first event, in its own unit (occurrences, ns or bytes).
     pub count: f64,
-    /// How much of the second event there was.
+    /// The amount of the second event.
     pub of: f64,
-    /// The first divided by the second; `None` where there was nothing of the second.
+    /// The first divided by the second; `None` if there was none of the second.
     pub ratio: Option<f64>,
-    /// The standard error of the ratio as a share of it, by the numbers of observations. `None` without a ratio, or where nothing
-    /// of the first was observed.
+    /// The relative standard error of the ratio, computed from the numbers of observations. `None` without
+    /// a ratio, or without observations of the first event.
     pub error: Option<f64>,
-    /// Whether there are too few observations for a ratio that could be relied on.
+    /// Whether there are too few observations for a reliable ratio.
     pub is_uncertain: bool,
 }
 
-/// The ratio of a function.
+/// The ratios of a function.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FunctionRatio<'a> {
     /// The function, in the first view that has it.
@@ -41,28 +42,28 @@ pub struct FunctionRatio<'a> {
     pub name: &'a str,
     /// The name of its lib.
     pub lib: Option<&'a str>,
-    /// The file that it is defined in.
+    /// The file that defines it.
     pub file: Option<&'a str>,
     /// The line in that file where it begins.
     pub line: Option<u32>,
-    /// In its own code.
+    /// The ratio of its self amounts.
     #[serde(rename = "self")]
     pub self_ratio: Ratio,
-    /// With what it calls.
+    /// The ratio of its total amounts.
     pub total: Ratio,
 }
 
 /// The ratios of all functions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ratios<'a> {
-    /// Of all that both views have.
+    /// The ratio of the totals of both views.
     pub whole: Ratio,
-    /// The functions that either view has: the one with the most of the first event in its own code first.
+    /// The functions of both views, the one with the greatest self amount of the first event first.
     pub functions: Vec<FunctionRatio<'a>>,
 }
 
 impl Ratio {
-    /// Of two observed amounts, of which a weight of 1 stands for `units` each.
+    /// Computes the ratio of two observed amounts, of which a weight of 1 stands for `units` each.
     pub(crate) fn of_observed(observed: [Observed; 2], units: [u64; 2]) -> Self {
         let [count, of] = [0, 1].map(|side| observed[side].weight as f64 * units[side] as f64);
         let [count_number, of_number] = observed.map(Observed::effective_number);
@@ -70,22 +71,23 @@ impl Ratio {
         // The numbers of observations are Poisson-distributed, and independent of each other.
         let error = (count_number > 0.0 && of_number > 0.0)
             .then(|| (count_number.recip() + of_number.recip()).sqrt());
-        // Where nothing of the first was seen, it is the number of the second that says whether it would have been.
+        // Without observations of the first event, the number of the second decides whether the ratio is
+        // certain.
         let is_uncertain =
             of_number < LEAST_OBSERVATIONS || error.is_some_and(|error| error > GREATEST_ERROR);
         Self { count, of, ratio, error, is_uncertain }
     }
 }
 
-/// What a function has of each event: in its own code, and with what it calls.
+/// The self and total observations of both events in a function.
 #[derive(Default)]
 struct Pair {
     own: [Observed; 2],
     total: [Observed; 2],
 }
 
-/// The ratios of the functions of two views. Functions are the same if they have the same name, lib and file: the views may be of
-/// profiles that were read apart from each other. O(samples + nodes + functions × log functions).
+/// The ratios of the functions of two views. Functions are the same if they have the same name, lib and file,
+/// because the views may be of separately read profiles. O(samples + nodes + functions × log functions).
 pub fn ratios<'a>(counted: &View<'a>, of: &View<'a>) -> Ratios<'a> {
     let units = [counted, of].map(|view| view.profile().meta().interval.max(1));
     let mut places: FxHashMap<_, usize> = FxHashMap::default();
@@ -143,7 +145,7 @@ mod tests {
         test.finish()
     }
 
-    /// Functions with the counts of both events and whether their ratio is uncertain, in their own code.
+    /// For each function its name, its self counts of both events, and whether their ratio is uncertain.
     fn rows(counted: &[(&str, u32)], of: &[(&str, u32)]) -> Vec<(String, f64, f64, bool)> {
         let (counted, of) = (profile(counted), profile(of));
         let (counted, of) = (Index::new(&counted), Index::new(&of));
@@ -185,15 +187,15 @@ mod tests {
     fn errors_follow_from_the_observations() {
         let observed =
             |number: u64, each: u64| Observed { weight: number * each, squares: number * each * each };
-        // 100 observations of either side have a standard error of 10 % each, whatever they stand for.
+        // 100 observations on either side have a standard error of 10 % each, whatever their weight.
         let ratio = Ratio::of_observed([observed(100, 7), observed(100, 1)], [1, 1000]);
         assert_eq!((ratio.count, ratio.of), (700.0, 100_000.0));
         assert!((ratio.error.unwrap() - 0.02_f64.sqrt()).abs() < 1e-12);
         assert!(!ratio.is_uncertain);
-        // One observation that stands for many is one.
+        // One observation with a large weight is still one observation.
         assert!(Ratio::of_observed([observed(1, 1000), observed(100, 1)], [1, 1]).is_uncertain);
         assert!(Ratio::of_observed([observed(1000, 1), observed(9, 100)], [1, 1]).is_uncertain);
-        // Nothing in much is a certain zero.
+        // No observation of the first event among many of the second is a certain zero.
         let none = Ratio::of_observed([Observed::default(), observed(100, 1)], [1, 1]);
         assert_eq!((none.ratio, none.error, none.is_uncertain), (Some(0.0), None, false));
         let neither = Ratio::of_observed([Observed::default(); 2], [1, 1]);

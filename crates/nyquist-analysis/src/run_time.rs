@@ -1,4 +1,4 @@
-//! How long a thread had run by some time, without going through all its samples.
+//! The running time of a thread up to some time, without reading all its samples.
 
 use nyquist_profile::{Sample, Samples, ThreadIndex};
 
@@ -6,16 +6,16 @@ use crate::prefix_sums::{STEP, Tallies, Tally};
 use crate::span::Span;
 use crate::view::View;
 
-/// Looks up how long a thread had run by times that only grow, of the samples on the CPU that a view chooses.
+/// Looks up a thread's running time by increasing times, from the on-CPU samples that a view chooses.
 pub(crate) struct Ran<'v> {
     view: &'v View<'v>,
     tallies: &'v Tallies,
     samples: &'v Samples,
-    /// How many of the thread's samples are before the end of the chosen times.
+    /// The number of the thread's samples before the end of the chosen times.
     end: usize,
-    /// What is before the chosen times.
+    /// The tally before the chosen times.
     before: Tally,
-    /// The last tally that is not after the time that was asked for last.
+    /// The last tally that is not after the most recently requested time.
     block: usize,
     /// The first sample on the CPU after that time.
     next: usize,
@@ -35,9 +35,9 @@ impl<'v> Ran<'v> {
         }
     }
 
-    /// How long the thread had run by `time`, in ns. It is the sum of its samples' spans, with that of the next
-    /// one up to `time`. O(log samples since the last time), besides samples off the CPU, which are passed
-    /// once.
+    /// The thread's running time up to `time`, in ns. It is the sum of its samples' spans, plus the part
+    /// of the next span before `time`. O(log samples since the last time). In addition, each sample off
+    /// the CPU is passed once.
     pub(crate) fn until(&mut self, time: u64) -> u64 {
         self.block += self.count_until(time);
         let from = self.samples.range(self.block * STEP..self.end);
@@ -51,19 +51,19 @@ impl<'v> Ran<'v> {
 
     fn part_of_next(&self, time: u64, tally: Tally) -> u64 {
         let Some(next) = self.get(self.next) else { return 0 };
-        // One before the chosen times is none of the view's.
+        // A sample before the chosen times does not belong to the view.
         let last = Some(tally.last_ran()).filter(|&last| last >= self.view.selection.times().start);
         let span = Span::new(self.view.profile().meta(), &next, self.next == 0, last.unwrap_or(0));
         if span.times.start < time { span.used_until(time) } else { 0 }
     }
 
-    /// The sample at a place, up to the end of the chosen times.
+    /// The sample at a position before the end of the chosen times.
     fn get(&self, place: usize) -> Option<Sample> {
         self.samples.get(place).filter(|_| place < self.end)
     }
 
-    /// How many tallies farther the last one is that is not after `time`: found in steps that grow, then between the last
-    /// two. O(log of the answer).
+    /// The number of tallies from the current one to the last one not after `time`. It searches in growing
+    /// steps, then between the last two. O(log of the result).
     fn count_until(&self, time: u64) -> usize {
         let is_until = |more| self.get((self.block + more) * STEP).is_some_and(|sample| sample.time <= time);
         let mut step = 1;

@@ -1,15 +1,16 @@
-//! What several runs of a program measured: their mean and spread, and whether two programs differ by more than chance.
+//! The measurements of several runs of a program: mean and spread, and whether two programs differ
+//! significantly.
 
 use crate::statistics::{deviations_for, student_of_normal};
 
 /// The values of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// How many runs there are.
+    /// The number of runs.
     pub count: usize,
     /// Their mean.
     pub mean: f64,
-    /// The standard deviation of a run, estimated from these (with `count - 1`); 0 of one run.
+    /// The standard deviation of a run, estimated from these (with `count - 1`); 0 for one run.
     pub deviation: f64,
     /// The least value.
     pub min: f64,
@@ -18,7 +19,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; `None` where there are none.
+    /// The spread of these values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let count = values.len();
         if count == 0 {
@@ -32,7 +33,7 @@ impl Spread {
         Some(Self { count, mean, deviation, min, max })
     }
 
-    /// The deviation as a share of the mean; `None` of one run, and where the mean is 0.
+    /// The deviation relative to the mean; `None` for one run, or if the mean is 0.
     pub fn relative_deviation(&self) -> Option<f64> {
         (self.count > 1 && self.mean != 0.0).then(|| self.deviation / self.mean.abs())
     }
@@ -43,21 +44,21 @@ impl Spread {
     }
 }
 
-/// How the means of two programs differ.
+/// The difference between the means of two programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// The later mean less the earlier one.
+    /// The later mean minus the earlier one.
     pub difference: f64,
-    /// Half the width of the difference's confidence interval; `None` where a side has one run only.
+    /// Half the width of the difference's confidence interval; `None` if a side has only one run.
     pub margin: Option<f64>,
-    /// The difference as a share of the earlier mean; `None` where that is 0.
+    /// The difference relative to the earlier mean; `None` if that is 0.
     pub relative: Option<f64>,
 }
 
 impl Change {
-    /// Between the runs of two programs, with a confidence such as 0.95: Welch's t interval, which takes neither the
-    /// deviations nor the numbers of runs to be equal (B. L. Welch, "The generalization of Student's problem when several
-    /// different population variances are involved", 1947).
+    /// Compares the runs of two programs, with a confidence such as 0.95. It uses Welch's t interval,
+    /// which assumes neither equal deviations nor equal numbers of runs (B. L. Welch, "The generalization
+    /// of Student's problem when several different population variances are involved", 1947).
     pub fn between(before: &Spread, after: &Spread, confidence: f64) -> Self {
         let difference = after.mean - before.mean;
         let has_spread = before.count > 1 && after.count > 1;
@@ -68,7 +69,7 @@ impl Change {
         }
     }
 
-    /// Whether it is more than chance: the confidence interval does not include 0.
+    /// Whether the difference is significant: its confidence interval does not include 0.
     pub fn is_significant(&self) -> bool {
         self.margin.is_some_and(|margin| self.difference.abs() > margin)
     }
@@ -98,8 +99,8 @@ mod tests {
         assert_eq!(Spread::of(&[]), None);
     }
 
-    /// The worked example of Wikipedia's "Student's t-test": a standard error of 0.0485 with 7.03 degrees of freedom, of which
-    /// 2.363 standard errors are exceeded with a chance of 5 %.
+    /// The worked example of Wikipedia's "Student's t-test": a standard error of 0.0485 with 7.03 degrees of
+    /// freedom. A difference exceeds 2.363 standard errors with a probability of 5 %.
     #[test]
     fn the_interval_is_welchs() {
         let before = Spread::of(&[29.89, 29.93, 29.72, 29.98, 30.02, 29.98]).unwrap();

@@ -1,4 +1,4 @@
-//! Samples one after another, in the order of time.
+//! Iterates over samples in the order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,14 +9,14 @@ use crate::amount::Amount;
 use crate::chosen::ChosenSample;
 use crate::view::View;
 
-/// A sample that a view has.
+/// A sample of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewSample {
     /// The thread.
     pub thread: ThreadIndex,
-    /// The sample, with the stack that it had before filters and transforms.
+    /// The sample, with its stack before filters and transforms.
     pub sample: Sample,
-    /// What it stands for.
+    /// Its amount.
     pub amount: Amount,
     node: Option<u32>,
 }
@@ -24,14 +24,14 @@ pub struct ViewSample {
 /// A frame of a stack after filters and transforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewFrame<'a> {
-    /// The function. That of a collapsed lib is not one of the profile's.
+    /// The function. The function of a collapsed lib is not in the profile.
     pub func: FuncId,
-    /// The frame in the profile; of a collapsed lib the first of those that are collapsed.
+    /// The frame in the profile. For a collapsed lib, the first of the collapsed frames.
     pub frame: &'a Frame,
 }
 
 impl<'a> View<'a> {
-    /// The samples, ordered by time, those of the same time by thread. O(log threads) each.
+    /// The samples, ordered by time, then by thread. O(log threads) each.
     pub fn samples(&self) -> impl Iterator<Item = ViewSample> {
         let mut threads: Vec<_> =
             self.chosen.threads.iter().map(|&thread| self.samples_of(thread).peekable()).collect();

@@ -1,4 +1,4 @@
-//! What is asked about: which samples, and which frames of their stacks.
+//! Selections: which samples, and which frames of their stacks.
 
 use std::ops::Range;
 
@@ -7,33 +7,33 @@ use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, Sample, Thread, 
 use crate::pattern::Pattern;
 use crate::transform::Transform;
 
-/// Which part of a profile is asked about. The default is all CPU time.
+/// The selected part of a profile. The default is all CPU time.
 ///
-/// A list that is `None` selects everything, one that is empty nothing. A sample has to pass all of them.
-/// Patterns have the same meaning as in pprof. They are matched against the name of a function, the path of its
-/// source file and the name of its lib. A sample without any remaining frame is left out. They apply before the
-/// transforms.
+/// A list that is `None` selects everything, an empty one nothing. A sample has to pass all lists.
+/// Patterns have the same meaning as in pprof. They are matched against the name of a function, the path
+/// of its source file and the name of its lib. A sample without any remaining frame is left out. They
+/// apply before the transforms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// The threads.
     pub threads: Option<Vec<ThreadIndex>>,
     /// The processes.
     pub processes: Option<Vec<ProcessIndex>>,
-    /// The libs that samples have their innermost frame in.
+    /// The libs of the samples' innermost frames.
     pub libs: Option<Vec<LibId>>,
     /// The categories of the samples' innermost frames.
     pub categories: Option<Vec<CategoryId>>,
-    /// The times, in ns since the profile's zero, without the end. A sample is in it if its time ended in it. A
-    /// sample of [exact times](nyquist_profile::Meta::has_exact_times) is in it if the range covers all of it,
-    /// and [`Profile::split_samples`] splits those at the range's ends.
+    /// The times, in ns since the profile's zero, without the end. A sample is inside if its time ends
+    /// inside. A sample of [exact times](nyquist_profile::Meta::has_exact_times) is inside if the range
+    /// covers all of it; [`Profile::split_samples`] splits those at the range's ends.
     pub range: Option<Range<u64>>,
-    /// Whether threads ran.
+    /// Whether samples on the CPU, off the CPU or both are selected.
     pub state: SampleState,
-    /// Keep only samples that have a frame that one of these matches. None keeps all.
+    /// Keep only samples that have a frame that one of these matches. An empty list keeps all.
     pub focus: Vec<Pattern>,
     /// Leave out samples that have a frame that one of these matches.
     pub ignore: Vec<Pattern>,
-    /// Keep only frames that one of these matches. None keeps all.
+    /// Keep only frames that one of these matches. An empty list keeps all.
     pub show: Vec<Pattern>,
     /// Remove frames that one of these matches; their time goes to their callers.
     pub hide: Vec<Pattern>,
@@ -59,7 +59,7 @@ impl SampleState {
         self.includes(sample.off_cpu)
     }
 
-    /// Whether it is the state of a thread that is off the CPU, or on it.
+    /// Whether the state includes threads off the CPU (or on it).
     pub(crate) fn includes(self, off_cpu: bool) -> bool {
         match self {
             Self::OnCpu => !off_cpu,
@@ -70,8 +70,8 @@ impl SampleState {
 }
 
 impl Selection {
-    /// The threads of `profile` that are selected. Those of CPUs, which show the samples of others a second time, are
-    /// among them only where threads or processes are listed.
+    /// The selected threads of `profile`. The threads of CPUs, which repeat samples of other threads, are
+    /// included only if threads or processes are listed.
     pub fn select_threads<'p>(
         &self,
         profile: &'p Profile,
@@ -93,13 +93,13 @@ impl Selection {
         self.range.clone().unwrap_or(0..u64::MAX)
     }
 
-    /// The patterns, with what they are for.
+    /// All patterns of the selection.
     pub(crate) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
         [&self.focus, &self.ignore, &self.show, &self.hide].into_iter().flatten()
     }
 }
 
-/// Whether a thread repeats what ran on a CPU, or on all of them.
+/// Whether a thread repeats the samples of one CPU, or of all CPUs.
 pub(crate) fn is_of_cpu(profile: &Profile, thread: &Thread) -> bool {
     profile.process(thread.process).is_of_cpus()
 }
@@ -117,7 +117,7 @@ mod tests {
         test.thread("0", "CPU 0");
         let cpus = test.builder.profile().threads()[1].process;
         test.builder.process_mut(cpus).name = well_known::CPU_PROCESS.to_owned();
-        // A program that another format gives that number is one like any other.
+        // A program with that number in another format is an ordinary process.
         let other = Process { pid: well_known::CPU_PROCESS_ID.into(), ..Process::default() };
         let other = test.builder.add_process(other);
         test.builder.add_thread(Thread::new(other, "0", "imported"));

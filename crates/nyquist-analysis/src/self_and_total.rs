@@ -1,4 +1,4 @@
-//! Self and total amounts by a common key of frames, each counted once a sample.
+//! Self and total amounts by a key of frames. Each sample counts once per key.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use crate::parallel;
 /// Fewer nodes than this are processed by one CPU.
 const NODES_WORTH_SHARING: usize = 50_000;
 
-/// What frames of one kind take.
+/// The amounts of the frames with one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SelfAndTotal {
     pub(crate) own: Amount,
     pub(crate) total: Amount,
 }
 
-/// Sums up samples by a key of their frames (a function, a lib, a line). The self amount is that of samples
-/// whose innermost frame has the key. The total is that of samples with the key in any frame, once each. `keys`
+/// Sums up samples by a key of their frames (a function, a lib, a line). The self amount sums the samples
+/// whose innermost frame has the key. The total sums the samples with the key in any frame, once each. `keys`
 /// is one more than the greatest key. O(nodes + keys).
 pub(crate) fn by_key(
     sums: NodeSums<'_>,
@@ -42,8 +42,8 @@ fn add_up(pieces: Vec<Vec<SelfAndTotal>>) -> Vec<SelfAndTotal> {
     sum.unwrap_or_default()
 }
 
-/// The keys of all nodes of a forest, each with whether no caller has the same: what [`by_key`] finds out, once and for
-/// all.
+/// The keys of all nodes of a forest, and for each node whether a caller has the same key. [`by_key`]
+/// computes this in each call, this type only once.
 #[derive(Debug)]
 pub(crate) struct NodeKeys {
     of_node: Vec<u32>,
@@ -51,7 +51,7 @@ pub(crate) struct NodeKeys {
     count: usize,
 }
 
-/// The bit of a key that says that no caller has the same.
+/// The bit of a key which records that no caller has the same key.
 const OUTERMOST: u32 = 1 << 31;
 
 impl NodeKeys {
@@ -91,7 +91,7 @@ impl NodeKeys {
     }
 }
 
-/// The same for some of the nodes, whose totals may reach beyond them.
+/// The same for some of the nodes. Their totals may extend beyond them.
 fn by_key_of_nodes(
     sums: NodeSums<'_>,
     nodes: Range<usize>,
@@ -131,9 +131,9 @@ fn by_key_of_nodes(
 
 /// The keys of the frames on the path to a node, while the nodes are visited in depth-first order.
 struct OpenFrames {
-    /// Keys and where their subtrees end.
+    /// Keys and the ends of their subtrees.
     path: Vec<(usize, u32)>,
-    /// How many frames on the path have each key.
+    /// The number of frames on the path with each key.
     count: Vec<u32>,
 }
 
@@ -150,7 +150,7 @@ impl OpenFrames {
         }
     }
 
-    /// Enters a frame; whether it is the first on the path with its key.
+    /// Enters a frame. Returns whether it is the first on the path with its key.
     fn enter(&mut self, key: usize, end: u32) -> bool {
         self.path.push((key, end));
         self.count[key] += 1;

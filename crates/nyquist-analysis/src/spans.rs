@@ -1,4 +1,4 @@
-//! The places in time of the samples that a view has.
+//! The spans of the samples of a view.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use crate::span::Span;
 use crate::view::View;
 
 impl View<'_> {
-    /// The times that are selected, as far as they were recorded. Where it is not known when the recording began and
-    /// ended, from the first sample to the last.
+    /// The selected times, as far as they were recorded. If the recording's start and end are not known,
+    /// they reach from the first sample to the last.
     pub fn times(&self) -> Range<u64> {
         let meta = self.profile().meta();
         let selected = self.selection.times();
@@ -24,12 +24,12 @@ impl View<'_> {
         start..end.min(selected.end).max(start)
     }
 
-    /// The places in time of a thread's samples that the view has, in order and without overlaps.
+    /// The spans of a thread's samples in the view, in order and without overlaps.
     pub(crate) fn spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
         self.all_spans_of(thread).filter(|span| self.keeps(span.stack))
     }
 
-    /// The same with those that filters and transforms have dropped.
+    /// The same, including the samples that filters and transforms have dropped.
     pub(crate) fn all_spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
         let mut last = 0;
         self.chosen.of_thread(thread).map(move |chosen| {
@@ -39,8 +39,8 @@ impl View<'_> {
         })
     }
 
-    /// Whether filters and transforms leave samples with that stack. Where there are none, no node is looked up: that is
-    /// most of the time that going through many samples takes.
+    /// Whether filters and transforms keep samples with that stack. Without any of these, it looks up no
+    /// node, because that look-up takes most of the time when going through many samples.
     fn keeps(&self, stack: Option<StackId>) -> bool {
         match stack {
             None => self.derived.keeps_stackless,
@@ -53,7 +53,7 @@ impl View<'_> {
         self.derived.target(self.index.node_of_stack[stack.index()])
     }
 
-    /// The node that a span is at; none where it has no stack.
+    /// The node of a span; `None` without a stack.
     pub(crate) fn node_of_span(&self, span: &Span) -> Option<u32> {
         span.stack.and_then(|stack| self.node_of(stack))
     }

@@ -1,6 +1,6 @@
 //! The statistics that a comparison of recordings needs.
 
-/// The chance that something normally distributed is no further than `z` standard deviations from its mean.
+/// The probability that a normally distributed value is within `z` standard deviations of its mean.
 ///
 /// The approximation of the error function by Abramowitz and Stegun, 7.1.26; its error is below 2e-7.
 pub(crate) fn chance_within(z: f64) -> f64 {
@@ -12,8 +12,8 @@ pub(crate) fn chance_within(z: f64) -> f64 {
     1.0 - polynomial * (-x * x).exp()
 }
 
-/// How many standard deviations are exceeded with a chance of `1 - chance`: the inverse of [`chance_within`], by
-/// bisection.
+/// The number of standard deviations that is exceeded with a probability of `1 - chance`: the inverse of
+/// [`chance_within`], by bisection.
 pub(crate) fn deviations_for(chance: f64) -> f64 {
     let (mut low, mut high) = (0.0, 8.0);
     for _ in 0..50 {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn students_distribution_is_near_the_tables() {
-        // The deviations that are exceeded with a chance of 5 %.
+        // The deviations that are exceeded with a probability of 5 %.
         for (t, freedom) in [(4.303, 2.0), (2.776, 4.0), (2.228, 10.0), (1.984, 100.0)] {
             assert!((normal_of_student(t, freedom) - 1.96).abs() < 0.03, "{freedom}");
             assert!((student_of_normal(normal_of_student(t, freedom), freedom) - t).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! Sums of samples by node: of one thread, or of any samples together.
+//! Sums of samples by node, for one thread or for any set of samples.
 
 use crate::amount::Amount;
 use crate::columns::Column;
@@ -6,12 +6,12 @@ use crate::derived::Derived;
 use crate::prefix_sums::Count;
 use crate::selection::SampleState;
 
-/// What samples sum to: by node, and without a stack.
+/// The sums of samples: by node, and without a stack.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
-    /// The self amount of each node, then a zero, so that [`running`] sums have a place for the whole.
+    /// The self amount of each node, then a zero, so that [`running`] sums have an entry for the whole.
     pub(crate) own: Vec<Amount>,
-    /// What the samples without a stack have.
+    /// The sum of the samples without a stack.
     pub(crate) stackless: Amount,
 }
 
@@ -25,7 +25,7 @@ impl Sums {
         self.stackless += other.stackless;
     }
 
-    /// What is here and not in `other`, which has no more.
+    /// Subtracts `other`, which is not greater in any entry.
     pub(crate) fn minus(&self, other: &Self) -> Self {
         let own = self.own.iter().zip(&other.own).map(|(&own, &amount)| own - amount).collect();
         Self { own, stackless: self.stackless - other.stackless }
@@ -51,7 +51,7 @@ impl Sums {
     }
 }
 
-/// The sum of all amounts before each, in the place of their [`Sums::own`].
+/// The sum of all amounts before each, in place of their [`Sums::own`].
 pub(crate) fn running(mut own: Vec<Amount>) -> Vec<Amount> {
     let mut sum = Amount::default();
     for amount in &mut own {
@@ -62,16 +62,16 @@ pub(crate) fn running(mut own: Vec<Amount>) -> Vec<Amount> {
     own
 }
 
-/// What the samples of a thread sum to, in one state.
+/// The sums of a thread's samples in one state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThreadSums {
     /// The nodes that have samples, in order.
     nodes: Vec<u32>,
-    /// What each of these has.
+    /// The amounts of these.
     amounts: Vec<Amount>,
-    /// How many samples each of these has.
+    /// The numbers of samples of these.
     samples: Vec<u32>,
-    /// What the samples without a stack have.
+    /// The sum of the samples without a stack.
     stackless: Count,
 }
 
@@ -95,7 +95,7 @@ impl ThreadSums {
         sums
     }
 
-    /// The samples that filters and transforms leave.
+    /// The samples that filters and transforms keep.
     pub(crate) fn left_by(&self, derived: &Derived<'_>) -> Count {
         let mut left = if derived.keeps_stackless { self.stackless } else { Count::default() };
         let counts = self.amounts.iter().zip(&self.samples);

@@ -10,7 +10,7 @@ use crate::selection::Selection;
 use crate::tree::{Tree, TreeLimits};
 use crate::view::View;
 
-/// Builds a profile with an interval of 1 ms; the samples of a thread are 1 ms apart and have CPU deltas of 1
+/// Builds a profile with an interval of 1 ms. The samples of a thread are 1 ms apart and have CPU deltas of 1
 /// ms.
 pub(crate) struct TestProfile {
     pub(crate) builder: ProfileBuilder,
@@ -29,7 +29,7 @@ impl TestProfile {
         Self { builder, processes: Vec::new(), thread: None, user, kernel }
     }
 
-    /// Begins a thread; the samples that follow are its.
+    /// Begins a thread, which gets the samples that follow.
     pub(crate) fn thread(&mut self, pid: &str, name: &str) {
         let known = self.processes.iter().find(|(known, _)| known == pid).map(|(_, process)| *process);
         let process = known.unwrap_or_else(|| {
@@ -40,9 +40,9 @@ impl TestProfile {
         self.thread = Some(self.builder.add_thread(Thread::new(process, name, name)));
     }
 
-    /// Adds a sample. Functions are separated by blanks, the outermost first; `user:` and `kernel:` give a
-    /// category, `@lib` at the end a lib, `#7` before that a line. Brackets stand for one function, blanks and all.
-    /// No function is no stack.
+    /// Adds a sample. Functions are separated by spaces, the outermost first. `user:` and `kernel:` set a
+    /// category, `@lib` at the end a lib, and `#7` before that a line. Brackets enclose one function,
+    /// including spaces. Without a function there is no stack.
     pub(crate) fn sample(&mut self, stack: &str, weight: u32) {
         let words: Vec<_> =
             if stack.starts_with('[') { vec![stack] } else { stack.split_whitespace().collect() };
@@ -66,7 +66,7 @@ impl TestProfile {
         self.change_last(|sample| sample.off_cpu = true);
     }
 
-    /// Changes the sample that was added last.
+    /// Changes the last sample.
     pub(crate) fn change_last(&mut self, change: impl FnOnce(&mut Sample)) {
         let thread = self.thread.expect("a thread comes first");
         let samples = &mut self.builder.thread_mut(thread).samples;
@@ -106,7 +106,7 @@ impl TestProfile {
     }
 }
 
-/// Asks a view of a profile.
+/// Calls `ask` with a view of a profile.
 pub(crate) fn with_view<T>(profile: &Profile, selection: &Selection, ask: impl FnOnce(&View<'_>) -> T) -> T {
     ask(&View::new(&Index::new(profile), selection))
 }
@@ -117,7 +117,7 @@ pub(crate) fn func(profile: &Profile, name: &str) -> FuncId {
     FuncId::from_index(index.unwrap_or_else(|| panic!("no function {name}")))
 }
 
-/// A tree as words: as many dots as the depth, the name, the total and the self weight.
+/// A tree as text: dots for the depth, the name, the total and the self weight.
 pub(crate) fn tree_text(tree: Tree<'_>) -> String {
     let nodes = tree.walk(TreeLimits::default());
     let words = nodes.map(|(depth, node)| {

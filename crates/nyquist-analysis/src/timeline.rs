@@ -1,4 +1,4 @@
-//! What happened when: CPU use by thread and by category, in equal parts of the time.
+//! Time lines: CPU use by thread and by category, in equal parts of the time.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ use crate::view::View;
 /// A time line in equal parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Timeline<Row> {
-    /// When it begins, in ns since the profile's zero.
+    /// The begin, in ns since the profile's zero.
     pub start_ns: u64,
-    /// When it ends.
+    /// The end.
     pub end_ns: u64,
-    /// What was when. All rows have the same number of parts.
+    /// The rows. All have the same number of parts.
     pub rows: Vec<Row>,
 }
 
@@ -49,8 +49,8 @@ pub struct CategoryTimeline<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The CPU use of each selected thread over time. O(threads × parts × log samples), with filters, with transforms and
-    /// off the CPU O(samples + threads × parts).
+    /// The CPU use of each selected thread over time. O(threads × parts × log samples). With filters, with
+    /// transforms and off the CPU O(samples + threads × parts).
     pub fn thread_timeline(&self, parts: usize) -> Timeline<ThreadTimeline<'a>> {
         let scale = Scale::new(self.times(), parts);
         let is_indexed = self.derived.keeps_all() && self.chosen.state == SampleState::OnCpu;
@@ -63,7 +63,7 @@ impl<'a> View<'a> {
         scale.timeline(rows)
     }
 
-    /// How long a thread ran in each part, where all its samples on the CPU count.
+    /// The thread's running time in each part, if all its samples on the CPU count.
     fn ran_in(&self, thread: ThreadIndex, scale: &Scale) -> Vec<u64> {
         let mut ran = Ran::new(self, thread);
         let until: Vec<_> = scale.bounds.iter().map(|&bound| ran.until(bound)).collect();
@@ -83,7 +83,7 @@ impl<'a> View<'a> {
         self.timeline_by(self.rows_by_category(), parts)
     }
 
-    /// The same of the samples whose stacks have a function.
+    /// The same for the samples whose stacks have a function.
     pub fn category_timeline_with(&self, func: FuncId, parts: usize) -> Timeline<CategoryTimeline<'a>> {
         self.timeline_by(&self.rows_with(func), parts)
     }
@@ -100,8 +100,8 @@ impl<'a> View<'a> {
         scale.timeline(self.category_rows_of(amounts.unwrap_or_default()))
     }
 
-    /// The same of some threads, of each alone, whether the selection has them or not. O(stacks + samples of these threads +
-    /// threads × categories × parts).
+    /// The same for each of some threads, whether the selection includes them or not. O(stacks + samples
+    /// of these threads + threads × categories × parts).
     pub fn category_timelines(
         &self,
         threads: &[ThreadIndex],
@@ -110,7 +110,7 @@ impl<'a> View<'a> {
         self.timelines_by(self.rows_by_category(), threads, parts)
     }
 
-    /// The same of the samples whose stacks have a function.
+    /// The same for the samples whose stacks have a function.
     pub fn category_timelines_with(
         &self,
         func: FuncId,
@@ -145,7 +145,7 @@ impl<'a> View<'a> {
         CategoryRows::with_function(self.index.profile, &self.index.node_of_stack, &self.derived, func)
     }
 
-    /// What some threads have in each category and each part. The row after all categories stands for none.
+    /// The time of some threads by category and part. The row after all categories stands for no category.
     fn by_category_of(&self, threads: &[ThreadIndex], rows: &CategoryRows, scale: &Scale) -> Vec<PartsNs> {
         let mut amounts = vec![PartsNs::default(); self.profile().categories().len() + 1];
         for &thread in threads {
@@ -159,7 +159,7 @@ impl<'a> View<'a> {
         amounts
     }
 
-    /// The rows that have any time, with what is known of their categories.
+    /// The rows that have any time, with the names and colours of their categories.
     fn category_rows_of(&self, amounts: Vec<PartsNs>) -> Vec<CategoryTimeline<'a>> {
         let categories = self.profile().categories();
         let rows =
@@ -177,12 +177,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// The time in each part; nothing at all until there is some, because a profile may have many categories that no thread is in.
+/// The time in each part. It is empty while there is none, because a profile may have many unused categories.
 #[derive(Clone, Default)]
 struct PartsNs(Vec<u64>);
 
 impl PartsNs {
-    /// The parts, so many of them.
+    /// The parts, filled up to that number.
     fn filled(&mut self, parts: usize) -> &mut [u64] {
         if self.0.is_empty() {
             self.0 = vec![0; parts];
@@ -190,7 +190,7 @@ impl PartsNs {
         &mut self.0
     }
 
-    /// Adds as many parts. Sums of hostile figures wrap around.
+    /// Adds the same number of parts. Sums of invalid figures wrap around.
     fn add(&mut self, other: Self) {
         if self.0.is_empty() {
             *self = other;
@@ -200,10 +200,10 @@ impl PartsNs {
     }
 }
 
-/// Equal parts of a time.
+/// A range of times in equal parts.
 struct Scale {
     times: Range<u64>,
-    /// Where each part begins, and where the last one ends.
+    /// The begin of each part, and the end of the last one.
     bounds: Vec<u64>,
 }
 
@@ -228,16 +228,16 @@ impl Scale {
     }
 }
 
-/// Where the next span begins: those of a thread come in order, so that no part has to be looked for.
+/// The part where the next span begins. The spans of a thread come in order, so no search is necessary.
 struct Cursor<'a> {
     scale: &'a Scale,
-    /// The part that the last span began in.
+    /// The part in which the last span began.
     part: usize,
 }
 
 impl Cursor<'_> {
-    /// Shares what a span stands for out to the parts that it covers. What is before the first part is left out. Sums of
-    /// hostile figures wrap around.
+    /// Distributes the time of a span over the parts that it covers. The time before the first part is
+    /// left out. Sums of invalid figures wrap around.
     fn add(&mut self, span: &Span, parts_ns: &mut [u64]) {
         let Scale { times, bounds } = self.scale;
         let (start, end) = (span.times.start.max(times.start), span.times.end.min(times.end));
@@ -271,7 +271,7 @@ mod tests {
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, with_view};
 
-    /// Samples are (time, CPU time since the one before, category and name), all in ms.
+    /// Samples are (time, CPU time since the previous one, category and name), all in ms.
     fn profile(samples: &[(u64, u64, &str)]) -> nyquist_profile::Profile {
         let mut test = TestProfile::new();
         test.thread("1", "main");

@@ -9,8 +9,8 @@ use crate::forest::NONE;
 use crate::view::View;
 
 impl View<'_> {
-    /// The profile of the view's samples with their stacks after filters and transforms, and of the selected threads'
-    /// markers that are at least in part in the selected times. O(profile).
+    /// The profile of the view's samples with their stacks after filters and transforms. It includes the
+    /// markers of the selected threads that are at least partly in the selected times. O(profile).
     pub fn to_profile(&self) -> Profile {
         let (mut builder, _) = ProfileBuilder::rebuild(self.profile().clone());
         let stacks = self.intern_stacks(&mut builder);
@@ -59,7 +59,7 @@ impl View<'_> {
             let parent = Some(forest.parent[node]).filter(|&parent| parent != NONE);
             let prefix = parent.and_then(|parent| stacks[parent as usize]);
             let mut frame = self.frame_row(node, builder);
-            // A frame whose callers were removed is inlined into nothing, or into one that is further out.
+            // A frame whose callers were removed is not inlined, or is inlined into a frame further out.
             frame.inline_depth = match parent {
                 Some(parent) if self.is_inlined_into(node, parent as usize) => {
                     inline_depths[parent as usize] + 1
@@ -87,7 +87,7 @@ impl View<'_> {
         Frame { func, category, native_symbol, ..*frame }
     }
 
-    /// The category to write so that the frame has the one it had, under other callers.
+    /// The category to write, so that the frame keeps its category under other callers.
     fn frame_category(&self, node: usize) -> Option<CategoryPair> {
         let category = &self.forest().category;
         let parent = self.forest().parent[node];
@@ -145,7 +145,7 @@ mod tests {
         test.finish()
     }
 
-    /// The view's profile has the view's tree, and everything that follows from it.
+    /// Checks that the view's profile has the same tree as the view, and the same derived data.
     fn check(selection: &Selection, expected: &str) {
         with_view(&example(), selection, |view| {
             let profile = view.to_profile();

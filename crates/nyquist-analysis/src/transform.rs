@@ -1,4 +1,4 @@
-//! Transforms of stacks, as the Firefox Profiler has them (`src/types/transforms.ts` of its repository).
+//! Transforms of stacks, the same as in the Firefox Profiler (`src/types/transforms.ts` of its repository).
 
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile};
 
@@ -6,40 +6,42 @@ use crate::derived::{Derived, Fate};
 use crate::forest::{Forest, NONE};
 use crate::own_code::own_functions;
 
-/// A change of the stacks. Paths name functions from the root of the call tree, or where inverted from the function
-/// that has the self time.
+/// A change of the stacks. Paths name functions from the root of the call tree. Inverted paths start at the
+/// function that has the self time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transform {
     /// Removes a function from all stacks; its self time goes to its callers.
     MergeFunction(FuncId),
     /// Removes the node of that path from the call tree; its self time goes to its caller.
     MergeCallNode(Vec<FuncId>),
-    /// Keeps samples that have the function, and of their stacks what its outermost call has called.
+    /// Keeps samples with the function, and the part of their stacks from its outermost call on.
     FocusFunction(FuncId),
     /// Keeps the self time of a function, without callers.
     FocusSelf(FuncId),
-    /// Keeps samples whose stack begins with the path, and of their stacks the part from its last function on.
+    /// Keeps samples whose stack begins with the path, and of their stacks the part from its last function
+    /// on.
     FocusSubtree(Vec<FuncId>),
-    /// Keeps samples whose stack ends with the path, read from the innermost function outwards. Of their stacks
-    /// it keeps the part up to its last function. This is the subtree of the inverted tree at that path.
+    /// Keeps samples whose stack ends with the path, read from the innermost function outwards. Of their
+    /// stacks it keeps the part up to its last function. This is the subtree of the inverted tree at that
+    /// path.
     FocusInvertedSubtree(Vec<FuncId>),
     /// Removes the frames of other categories; their self time goes to their callers.
     FocusCategory(CategoryId),
-    /// Makes of each function that calls itself, over others or not, one call: what its inner call has called, its
-    /// outer call has.
+    /// Merges recursive calls of the function, direct or indirect, into one call. The callees of its inner
+    /// calls become callees of its outer one.
     CollapseRecursion(FuncId),
-    /// The same only where the function calls itself with no other between.
+    /// The same for direct recursion only.
     CollapseDirectRecursion(FuncId),
-    /// Makes one frame of each run of frames of a lib.
+    /// Replaces each run of frames of a lib by one frame.
     CollapseLib(LibId),
-    /// Gives the function the self time of all that it calls.
+    /// Gives the function the self time of everything that it calls.
     CollapseFunctionSubtree(FuncId),
-    /// Drops samples that have the function.
+    /// Drops samples with the function.
     DropFunction(FuncId),
     /// Drops samples whose innermost frame has that category.
     DropCategory(CategoryId),
-    /// Removes the frames of all but the program's own code (see [`own_functions`](crate::own_functions)); their self time goes to
-    /// their callers, and what no own code has called is dropped.
+    /// Removes the frames outside of the program's own code (see [`own_functions`](crate::own_functions)).
+    /// Their self time goes to their callers. Samples without own code are dropped.
     OwnCode,
 }
 
@@ -90,7 +92,7 @@ fn merge_where(derived: &mut Derived<'_>, is_merged: impl Fn(&Forest, usize) -> 
     derived.apply(&fates);
 }
 
-/// Which nodes are calls of the function or come from one.
+/// For each node, whether it is a call of the function or was called from one.
 fn subtrees_of(forest: &Forest, func: u32) -> Vec<bool> {
     let mut inside: Vec<bool> = Vec::with_capacity(forest.len());
     for (&parent, &own) in forest.parent.iter().zip(&forest.func) {
@@ -106,7 +108,7 @@ fn focus_function(derived: &mut Derived<'_>, func: u32) {
     derived.keeps_stackless = false;
 }
 
-/// All self time of the function becomes that of roots.
+/// Moves all self time of the function to root nodes.
 fn focus_self(derived: &mut Derived<'_>, func: u32) {
     let forest = &*derived.forest;
     let mut roots = Forest::default();
@@ -118,15 +120,15 @@ fn focus_self(derived: &mut Derived<'_>, func: u32) {
     derived.keeps_stackless = false;
 }
 
-/// How many functions of a path each node has matched with its callers: the path's length from where it is complete
-/// on, [`NONE`] off the path.
+/// The number of a path's functions that each node has matched with its callers. It is the path's length from
+/// the node that completes the path on, and [`NONE`] off the path.
 fn matched(forest: &Forest, path: &[FuncId]) -> Vec<u32> {
     let mut matched: Vec<u32> = Vec::with_capacity(forest.len());
     for (&parent, &func) in forest.parent.iter().zip(&forest.func) {
         let above = if parent == NONE { 0 } else { matched[parent as usize] };
         matched.push(match path.get(above as usize) {
             Some(next) if next.index() as u32 == func => above + 1,
-            // The path is complete, or was left above.
+            // The path is complete, or a caller has left it.
             None => above,
             Some(_) => NONE,
         });
@@ -149,7 +151,7 @@ fn merge_call_node(derived: &mut Derived<'_>, path: &[FuncId]) {
         let count = if node == NONE { 0 } else { matched[node as usize] };
         count as usize == path.len()
     };
-    // The node itself is where the path has just become complete.
+    // The node that completes the path.
     let fate = |node: u32| {
         if is_complete(node) && !is_complete(forest.parent[node as usize]) { Fate::Merge } else { Fate::Keep }
     };
@@ -172,11 +174,11 @@ fn focus_inverted_subtree(derived: &mut Derived<'_>, path: &[FuncId]) {
     derived.keeps_stackless = false;
 }
 
-/// Puts inner calls beside the outermost one, where trees merge them with it. Lines and addresses are then those of
-/// the innermost call; the outer ones only have where they call themselves.
+/// Puts inner calls beside the outermost one, where trees merge them with it. Lines and addresses are then
+/// those of the innermost call. The outer calls only keep those where they call themselves.
 fn collapse_recursion(derived: &mut Derived<'_>, func: u32, only_direct: bool) {
     let forest = &*derived.forest;
-    // The caller of the outermost call that a node comes from.
+    // The caller of the outermost call that a node belongs to.
     let mut outermost_caller: Vec<Option<u32>> = Vec::with_capacity(forest.len());
     let mut parents = forest.parent.clone();
     for (parent, &own) in parents.iter_mut().zip(&forest.func) {
@@ -195,7 +197,7 @@ fn collapse_recursion(derived: &mut Derived<'_>, func: u32, only_direct: bool) {
     derived.reparent(&parents);
 }
 
-/// The first frame of a run stays and stands for the lib, the others merge into it.
+/// The first frame of a run stays and represents the lib. The others merge into it.
 fn collapse_lib(profile: &Profile, derived: &mut Derived<'_>, lib: LibId) {
     let collapsed = (profile.funcs().len() + lib.index()) as u32;
     let is_of_lib = |func: u32| {
@@ -236,7 +238,7 @@ mod tests {
     fn profile(samples: &[&str]) -> Profile {
         let mut test = TestProfile::new();
         test.thread("1", "main");
-        // The first sample has no CPU time: it would be greater or less than the others.
+        // The first sample has no CPU time, so it would not be equal to the others.
         test.sample("", 1);
         for stack in samples {
             test.sample(stack, 1);
@@ -248,7 +250,7 @@ mod tests {
         names.split_whitespace().map(|name| func(profile, name)).collect()
     }
 
-    /// Checks the tree after transforms, and that the samples left are those in the tree.
+    /// Checks the tree after transforms, and that the tree contains exactly the remaining samples.
     fn check(profile: &Profile, transforms: Vec<Transform>, expected: &str) {
         let selection = Selection { transforms, ..Selection::default() };
         with_view(profile, &selection, |view| {
@@ -321,7 +323,7 @@ mod tests {
             vec![Transform::MergeFunction(func(&profile, "C"))],
             "A:3,0 .B:3,0 ..H:1,1 ..D:1,0 ...E:1,1 ..F:1,0 ...G:1,1",
         );
-        // What has no caller is dropped.
+        // Samples without a caller are dropped.
         let profile = self::profile(&["A", "A B"]);
         check(&profile, vec![Transform::MergeFunction(func(&profile, "A"))], "B:1,1");
     }
@@ -355,7 +357,7 @@ mod tests {
         let profile = self::profile(&["B@lib C D@lib", "B@lib"]);
         let collapse = Transform::CollapseLib(LibId::from_index(0));
         check(&profile, vec![collapse.clone()], "lib:2,1 .C:1,0 ..lib:1,1");
-        // The function that stands for the lib can be named by further transforms.
+        // Further transforms can name the function that stands for the lib.
         let lib = FuncId::from_index(profile.funcs().len());
         check(&profile, vec![collapse, Transform::CollapseRecursion(lib)], "lib:2,2");
     }

@@ -1,4 +1,4 @@
-//! The call tree and the inverted tree: children of a node are made when they are asked for.
+//! The call tree and the inverted tree. Children of a node are computed on request.
 
 use nyquist_profile::FuncId;
 use serde::Serialize;
@@ -22,16 +22,16 @@ pub struct TreeNode<'v> {
     pub name: &'v str,
     /// The name of its lib.
     pub lib: Option<&'v str>,
-    /// Whether it is inlined into its caller wherever it is at this path.
+    /// Whether it is inlined into its caller in all samples at this path.
     pub is_inlined: bool,
-    /// What it takes itself, at this path. In an inverted tree only roots have something.
+    /// Its self amount at this path. In an inverted tree only roots have one.
     #[serde(rename = "self")]
     pub self_amount: Amount,
-    /// What it takes with all below it in the tree.
+    /// Its total amount, with all nodes below it.
     pub total: Amount,
     /// Whether it has children.
     pub has_children: bool,
-    /// The nodes of the forest that it is made of, with what each gives to it.
+    /// The nodes of the forest that it merges, with the amount of each.
     #[serde(skip)]
     members: Vec<Member>,
 }
@@ -40,16 +40,16 @@ pub struct TreeNode<'v> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Member {
     node: u32,
-    /// Its self amount. In an inverted tree, the self amount of the leaves that it has called.
+    /// Its self amount. In an inverted tree, the self amount of its leaves.
     amount: Amount,
 }
 
-/// How far a tree is walked.
+/// Limits for walking a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeLimits {
-    /// Leave out nodes whose total weight is less, with all below them.
+    /// Leaves out nodes whose total weight is less, with all below them.
     pub min_weight: u64,
-    /// How many levels to go down; 1 is the roots alone.
+    /// The number of levels; 1 means only the roots.
     pub max_depth: usize,
 }
 
@@ -72,7 +72,7 @@ impl View<'_> {
 }
 
 impl<'v> Tree<'v> {
-    /// The roots, that of the greatest total weight first. O(roots), inverted O(nodes).
+    /// The roots, the one with the greatest total weight first. O(roots), inverted O(nodes).
     pub fn roots(&self) -> Vec<TreeNode<'v>> {
         let forest = self.view.forest();
         let found = if self.is_inverted {
@@ -87,7 +87,7 @@ impl<'v> Tree<'v> {
         self.merge(found, true)
     }
 
-    /// The children of a node, that of the greatest total weight first. O(children × log children).
+    /// The children of a node, the one with the greatest total weight first. O(children × log children).
     pub fn children(&self, node: &TreeNode<'v>) -> Vec<TreeNode<'v>> {
         let forest = self.view.forest();
         let found = if self.is_inverted {
@@ -100,8 +100,8 @@ impl<'v> Tree<'v> {
         self.merge(found, false)
     }
 
-    /// Goes through the tree from the top, each node before its children, the greatest total weight first. Depths
-    /// count from 0.
+    /// Goes through the tree from the top, each node before its children, the greatest total weight first.
+    /// Depths start at 0.
     pub fn walk(&self, limits: TreeLimits) -> Walk<'v> {
         let mut walk = Walk { tree: *self, limits, ahead: Vec::new() };
         if limits.max_depth > 0 {
@@ -115,7 +115,7 @@ impl<'v> Tree<'v> {
         has_samples.map(|node| Member { node, amount: self.view.own(node) }).collect()
     }
 
-    /// Makes nodes of members of the same function.
+    /// Merges members with the same function into nodes.
     fn merge(&self, mut members: Vec<Member>, is_root: bool) -> Vec<TreeNode<'v>> {
         let func = |member: &Member| self.view.forest().func[member.node as usize];
         members.sort_by_key(func);
@@ -168,7 +168,7 @@ impl<'v> Tree<'v> {
 pub struct Walk<'v> {
     tree: Tree<'v>,
     limits: TreeLimits,
-    /// The nodes still to come, the next one last.
+    /// The remaining nodes, the next one last.
     ahead: Vec<(usize, TreeNode<'v>)>,
 }
 

@@ -18,10 +18,10 @@ use crate::selection::Selection;
 use crate::sums::{self, Sums};
 use crate::{patterns, transform};
 
-/// What a selection leaves of a profile. All questions are asked of it.
+/// The part of a profile that a selection leaves. It answers all queries.
 ///
-/// Making one is O(stacks + functions × patterns). If part of a thread's time is chosen, it is also O(samples)
-/// of that part or of the remaining recording, whichever is less.
+/// Making a view is O(stacks + functions × patterns). If part of a thread's time is chosen, it is also
+/// O(samples) of that part or of the remaining recording, whichever is less.
 #[derive(Debug)]
 pub struct View<'a> {
     pub(crate) index: &'a Index<'a>,
@@ -30,9 +30,9 @@ pub struct View<'a> {
     pub(crate) derived: Derived<'a>,
     /// The running sums of [`NodeSums`].
     running: Cow<'a, [Amount]>,
-    /// What the samples without a stack sum to.
+    /// The sum of the samples without a stack.
     stackless: Amount,
-    /// Worked out when a time line by category is first asked for.
+    /// Computed for the first time line by category.
     pub(crate) category_rows: OnceLock<CategoryRows>,
 }
 
@@ -51,17 +51,17 @@ impl<'a> View<'a> {
         self.index.profile
     }
 
-    /// What was asked about.
+    /// The selection.
     pub fn selection(&self) -> &Selection {
         &self.selection
     }
 
-    /// What is known of a function, or of the lib that it stands for.
+    /// The name and place of a function, or of the lib that it stands for.
     pub fn function(&self, func: FuncId) -> FunctionInfo<'a> {
         self.index.function(func)
     }
 
-    /// What all samples sum to, those without a stack too. Shares are shares of this.
+    /// The sum of all samples, including those without a stack. Shares are relative to this.
     pub fn total(&self) -> Amount {
         self.in_stacks() + self.stackless
     }
@@ -71,7 +71,8 @@ impl<'a> View<'a> {
         self.total().is_zero()
     }
 
-    /// The texts of the patterns of the selection that no function of the profile matches. O(functions × patterns).
+    /// The texts of the patterns of the selection that no function of the profile matches. O(functions ×
+    /// patterns).
     pub fn unmatched_patterns(&self) -> Vec<&str> {
         let is_unmatched = |pattern: &&crate::pattern::Pattern| {
             let matching = patterns::matching_functions(self.profile(), std::slice::from_ref(*pattern));
@@ -80,7 +81,7 @@ impl<'a> View<'a> {
         self.selection.patterns().filter(is_unmatched).map(crate::pattern::Pattern::as_str).collect()
     }
 
-    /// The sum of the samples whose stacks have one of some functions. O(nodes).
+    /// The sum of the samples whose stacks have any of some functions. O(nodes).
     pub fn total_with(&self, is_wanted: impl Fn(FuncId) -> bool) -> Amount {
         let forest = self.forest();
         let mut has_one: Vec<bool> = Vec::with_capacity(forest.len());
@@ -105,23 +106,23 @@ impl<'a> View<'a> {
         &self.derived.forest
     }
 
-    /// The stacks that are left, with what their nodes have.
+    /// The remaining stacks, with the sums of their nodes.
     pub(crate) fn node_sums(&self) -> NodeSums<'_> {
         NodeSums::new(&self.derived.forest, &self.running)
     }
 
-    /// What a node has itself.
+    /// The self amount of a node.
     pub(crate) fn own(&self, node: u32) -> Amount {
         self.node_sums().own(node)
     }
 
-    /// What a node has with all that comes from it.
+    /// The total amount of a node.
     pub(crate) fn total_of(&self, node: u32) -> Amount {
         self.node_sums().total_of(node)
     }
 
-    /// The samples of a thread that are left, in the order of time, with the nodes that they are at; none for those
-    /// without a stack.
+    /// The remaining samples of a thread, in the order of time, with their nodes; `None` for those without a
+    /// stack.
     pub(crate) fn samples_of(
         &self,
         thread: ThreadIndex,
@@ -149,7 +150,7 @@ fn derive<'a>(index: &'a Index<'a>, selection: &Selection) -> Derived<'a> {
     derived
 }
 
-/// Keeps samples whose innermost frames have one of the libs and one of the categories.
+/// Keeps samples whose innermost frame has one of the libs and one of the categories.
 fn retain_innermost(index: &Index<'_>, selection: &Selection, derived: &mut Derived<'_>) {
     let forest = &index.forest;
     let is_of_lib = |node: usize| {
@@ -192,7 +193,7 @@ fn sum_up<'a>(
     (running, if derived.keeps_stackless { stackless } else { Amount::default() })
 }
 
-/// The amounts at the nodes that have them after filters and transforms.
+/// The amounts of the nodes after filters and transforms.
 fn moved(own: &[Amount], map: &[u32], len: usize) -> Vec<Amount> {
     let mut moved = Sums::new(len).own;
     for (&amount, &target) in own.iter().zip(map) {

@@ -1,5 +1,5 @@
-//! Waits by what the threads waited for: how many there were, how long they took, where, which thread held it,
-//! and which ended the waits.
+//! Waits by the object that threads waited for: how many, how long, and where. Also the threads that held the
+//! object, and the threads that ended the waits.
 
 use nyquist_profile::{Marker, MarkerTiming, MarkerValue, Profile, StackId, StringId, well_known};
 use rustc_hash::FxHashMap;
@@ -9,28 +9,28 @@ use std::cmp::Reverse;
 use crate::markers::{Durations, durations};
 use crate::view::View;
 
-/// The waits of processes of one name for one thing.
+/// The waits of processes with the same name for the same object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WaitedFor<'a> {
-    /// What kind of thing, as `lock`.
+    /// The kind of object, such as `lock`.
     pub reason: &'a str,
-    /// Which one, as a file's path or a futex's address, where that is known.
+    /// The object, such as a file's path or a futex's address, if known.
     pub object: Option<&'a str>,
     /// The name of the processes.
     pub process: &'a str,
-    /// How long they took.
+    /// The durations of the waits.
     pub durations: Durations,
-    /// The threads that held it and for how long others waited meanwhile, in ns, the longest first.
+    /// The threads that held the object, with the time that others waited for them, in ns, the longest first.
     pub holders: Vec<(&'a str, u64)>,
-    /// The threads that ended the waits, as far as that is known, and how long these were, in ns, the longest
-    /// first. Interrupts count as one.
+    /// The threads that ended the waits, if known, with the length of these waits, in ns, the longest first.
+    /// Interrupts count as one thread.
     pub wakers: Vec<(&'a str, u64)>,
-    /// Where threads waited, and for how long in all, in ns, the longest first.
+    /// The places where threads waited, with the total time of each, in ns, the longest first.
     #[serde(skip)]
     pub stacks: Vec<(StackId, u64)>,
 }
 
-/// What makes two waits waits for the same.
+/// The key by which waits are grouped.
 type Key<'a> = (&'a str, Option<StringId>, Option<StringId>);
 
 #[derive(Default)]
@@ -42,8 +42,9 @@ struct Collected {
 }
 
 impl<'a> View<'a> {
-    /// The waits of the selected threads that ended in the selected times, each of which was seen itself. Those
-    /// that took longest in all come first. Filters by function do not apply. O(markers × log markers).
+    /// The waits of the selected threads that ended in the selected times, of those that were recorded
+    /// individually. The longest in total come first. Filters by function do not apply. O(markers × log
+    /// markers).
     pub fn waits(&self) -> Vec<WaitedFor<'a>> {
         let profile = self.profile();
         let times = self.selection.times();
@@ -114,7 +115,7 @@ fn is_wait(profile: &Profile, marker: &Marker) -> bool {
     marker.schema.is_some_and(|schema| profile.marker_schema(schema).name == well_known::WAIT_SCHEMA)
 }
 
-/// The values of the fields of a wait that are there.
+/// The values of a wait's fields that are present.
 fn texts(marker: &Marker) -> [Option<StringId>; 4] {
     std::array::from_fn(|at| match marker.values.get(at) {
         Some(MarkerValue::String(id)) => Some(*id),
@@ -130,7 +131,7 @@ mod tests {
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, with_view};
 
-    /// Adds a wait to a thread, with a function where it waits.
+    /// Adds a wait to a thread, with the function in which it waits.
     fn wait(test: &mut TestProfile, thread: usize, (start, end): (u64, u64), texts: [&str; 4], place: &str) {
         let builder = &mut test.builder;
         let schema = builder.profile().marker_schemas().iter().position(|it| it.name == "Wait");

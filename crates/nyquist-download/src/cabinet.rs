@@ -1,21 +1,22 @@
-//! Cabinets, in which symbol stores keep files compressed (`.pd_`, `.dl_`, `.ex_`): each holds one file.
-//! Uncompressed data, MSZIP and LZX are expanded. Quantum is not, because no symbol store makes it ("Microsoft
-//! Cabinet Format" and "MSZIP Data Compression Format", learn.microsoft.com, `[MS-CAB]` and `[MS-MCI]`).
+//! Cabinets, in which symbol stores keep compressed files (`.pd_`, `.dl_`, `.ex_`). Each contains one
+//! file. Uncompressed data, MSZIP and LZX are supported. Quantum is not, because no symbol store uses it
+//! ("Microsoft Cabinet Format" and "MSZIP Data Compression Format", learn.microsoft.com, `[MS-CAB]` and
+//! `[MS-MCI]`).
 
 use flate2::{Decompress, FlushDecompress, Status};
 use lzxd::{Lzxd, WindowSize};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
-/// The most that a block holds expanded, and how far back MSZIP refers.
+/// The maximum expanded size of a block, and the maximum distance of MSZIP references.
 const BLOCK: usize = 32 << 10;
 
-/// Flags of the header: the file begins in another cabinet, or ends in one; the parts have room for others' data.
+/// Flags of the header: the file begins or ends in another cabinet, or the parts have reserved space.
 const HAS_PREVIOUS: u16 = 1;
 const HAS_NEXT: u16 = 2;
 const HAS_RESERVED: u16 = 4;
 
-/// Why a cabinet is not expanded.
+/// The reason why a cabinet cannot be expanded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CabinetError {
     #[error("it is no cabinet")]
@@ -30,7 +31,8 @@ pub(crate) enum CabinetError {
     Io(#[from] io::Error),
 }
 
-/// Writes the first file of a cabinet to `target`, if it has no more than `max_bytes`. Takes some 2 MiB of memory at most.
+/// Writes the first file of a cabinet to `target`, if it has at most `max_bytes`. Needs at most about 2
+/// MiB of memory.
 pub(crate) fn expand(cabinet: &File, target: &File, max_bytes: u64) -> Result<(), CabinetError> {
     let mut cabinet = BufReader::with_capacity(64 << 10, cabinet);
     let mut target = BufWriter::with_capacity(64 << 10, target);
@@ -59,10 +61,10 @@ pub(crate) fn expand(cabinet: &File, target: &File, max_bytes: u64) -> Result<()
     if left == 0 { Ok(()) } else { Err(CabinetError::Damaged("it ends before its file does")) }
 }
 
-/// Where the first file is.
+/// The position of the first file.
 struct Plan {
     size: u64,
-    /// How many bytes of other files come before it.
+    /// The number of bytes of other files before it.
     start: u64,
     data: u64,
     blocks: u16,
@@ -119,10 +121,10 @@ impl Plan {
     }
 }
 
-/// A piece of a folder's data (`CFDATA`).
+/// A block of a folder's data (`CFDATA`).
 struct Block {
     packed: Vec<u8>,
-    /// How many bytes it has expanded.
+    /// Its expanded size in bytes.
     size: u16,
 }
 
@@ -143,17 +145,17 @@ impl Block {
     }
 }
 
-/// The exclusive or of all words, the rest with its bytes the other way round (`[MS-CAB]`, 3.1).
+/// The exclusive or of all words; the remaining bytes are in reverse order (`[MS-CAB]`, 3.1).
 fn checksum(bytes: &[u8], seed: u32) -> u32 {
     let (words, rest) = bytes.as_chunks::<4>();
     let sum = words.iter().fold(seed, |sum, word| sum ^ u32::from_le_bytes(*word));
     sum ^ rest.iter().fold(0, |rest, byte| rest << 8 | u32::from(*byte))
 }
 
-/// What a folder's blocks are expanded by, one after the other.
+/// The decoder for a folder's blocks, in sequence.
 enum Decoder {
     Stored,
-    /// With the bytes of the block before, which the next one refers to.
+    /// With the bytes of the previous block, which the next one refers to.
     MsZip(Box<Decompress>, Vec<u8>),
     Lzx(Box<Lzxd>),
 }
@@ -202,7 +204,7 @@ impl Decoder {
     }
 }
 
-/// A block of MSZIP: a stream of deflate behind `CK`, which may refer to the block before it.
+/// A block of MSZIP: a deflate stream after `CK`, which may refer to the previous block.
 fn inflated(
     inflate: &mut Decompress,
     packed: &[u8],
@@ -228,7 +230,7 @@ pub(crate) mod tests {
     use flate2::{Compress, Compression, FlushCompress};
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// A cabinet of one file, `name`, of these blocks: packed, and their sizes expanded.
+    /// A cabinet of one file, `name`, with these blocks: compressed, and their expanded sizes.
     fn cabinet(compression: u16, blocks: &[(Vec<u8>, usize)]) -> Vec<u8> {
         let words =
             |numbers: &[u16]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
@@ -247,13 +249,13 @@ pub(crate) mod tests {
         bytes
     }
 
-    /// A cabinet of a file, stored.
+    /// A cabinet of an uncompressed file.
     pub(crate) fn stored(contents: &[u8]) -> Vec<u8> {
         let blocks: Vec<_> = contents.chunks(BLOCK).map(|block| (block.to_vec(), block.len())).collect();
         cabinet(0, &blocks)
     }
 
-    /// A cabinet of a file, compressed by MSZIP.
+    /// A cabinet of a file compressed with MSZIP.
     pub(crate) fn mszip(contents: &[u8]) -> Vec<u8> {
         let mut before: &[u8] = &[];
         let blocks = contents.chunks(BLOCK).map(|block| {
@@ -269,9 +271,9 @@ pub(crate) mod tests {
         cabinet(1, &blocks.collect::<Vec<_>>())
     }
 
-    /// A cabinet of a small file, in an uncompressed block of LZX (`[MS-PATCH]`, 2.6). It has a bit that
-    /// nothing was translated, three for the kind, and 24 for the size, in words with the highest bit first.
-    /// Then come the three last offsets and the bytes.
+    /// A cabinet of a small file, in an uncompressed block of LZX (`[MS-PATCH]`, 2.6). It has a bit for the
+    /// absence of translation, three for the kind, and 24 for the size, in words with the highest bit first.
+    /// Then come the last three offsets and the bytes.
     fn lzx(contents: &[u8]) -> Vec<u8> {
         let bits = 3_u32 << 28 | (contents.len() as u32) << 4;
         let words = [(bits >> 16) as u16, bits as u16].map(u16::to_le_bytes).concat();
@@ -330,7 +332,7 @@ pub(crate) mod tests {
                     let mut damaged = packed.clone();
                     damaged[at] ^= flip;
                     let _ = expanded(&damaged, 1 << 20);
-                    // Without the checksum the decoder itself has to see it.
+                    // Without the checksum, the decoder itself must detect the damage.
                     damaged[36 + 8 + 16 + 5..][..4].fill(0);
                     let _ = expanded(&damaged, 1 << 20);
                 }

@@ -1,4 +1,4 @@
-//! A file in a cache: it appears whole, under its final name, after it was looked into.
+//! A file in a cache. It appears completely, under its final name, after it was checked.
 
 use nyquist_system::{Access, create_private_folder, private_options, restrict};
 use std::fs::{self, File};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// What the name of a file that is being written ends in.
+/// The suffix of a file that is being written.
 const PENDING: &str = ".part";
 
-/// A file that is being written is younger than this.
+/// An older unfinished file is abandoned.
 const ABANDONED_AFTER: Duration = Duration::from_hours(24);
 
-/// A file that is removed again unless it is kept.
+/// A file that is removed unless it is kept.
 #[derive(Debug)]
 pub(crate) struct PendingFile {
     pub(crate) file: File,
@@ -22,7 +22,7 @@ pub(crate) struct PendingFile {
 }
 
 impl PendingFile {
-    /// Opens a new file beside `target`, in folders that are made where they are missing.
+    /// Opens a new file beside `target`. Missing folders are created.
     pub(crate) fn create(target: &Path) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let folder = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
@@ -43,7 +43,7 @@ impl PendingFile {
 
 impl Drop for PendingFile {
     fn drop(&mut self) {
-        // After it was kept there is nothing of that name any more.
+        // If it was kept, no file of this name exists any more.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -53,11 +53,12 @@ impl Drop for PendingFile {
 pub(crate) struct Entry {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
-    /// When it was last used.
+    /// The time of its last use.
     pub(crate) used: Option<SystemTime>,
 }
 
-/// All files below `folder`, at most `depth` folders down; links are not followed. None where there is no folder.
+/// All files below `folder`, at most `depth` folders down; links are not followed. Empty if the folder
+/// does not exist.
 pub(crate) fn entries(folder: &Path, depth: usize) -> io::Result<Vec<Entry>> {
     let mut found = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
@@ -81,14 +82,14 @@ pub(crate) fn entries(folder: &Path, depth: usize) -> io::Result<Vec<Entry>> {
     Ok(found)
 }
 
-/// Whether a file was left behind by a process that was killed.
+/// Whether a killed process left the file behind.
 pub(crate) fn is_abandoned(entry: &Entry) -> bool {
     let is_pending = entry.path.to_string_lossy().ends_with(PENDING);
     let age = entry.used.and_then(|used| SystemTime::now().duration_since(used).ok());
     is_pending && age.is_some_and(|age| age > ABANDONED_AFTER)
 }
 
-/// Removes a file, and the folders above it, up to `top`, that are empty then.
+/// Removes a file, and the folders above it, up to `top`, that become empty.
 pub(crate) fn remove(path: &Path, top: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -102,38 +103,38 @@ pub(crate) fn remove(path: &Path, top: &Path) -> io::Result<()> {
 pub(crate) fn remove_empty_folders(path: &Path, top: &Path) {
     let above = path.ancestors().skip(1).take_while(|folder| *folder != top && folder.starts_with(top));
     for folder in above {
-        // A folder that has files stays.
+        // A folder with files stays.
         if fs::remove_dir(folder).is_err() {
             break;
         }
     }
 }
 
-/// Notes that a file was used, so that cleaning keeps it.
+/// Records the use of a file, so that cleaning keeps it.
 pub(crate) fn renew(path: &Path) {
     let times = fs::FileTimes::new().set_accessed(SystemTime::now());
     let _ = File::open(path).and_then(|file| file.set_times(times));
 }
 
-/// What a cache's folder holds.
+/// The size of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// How many files.
+    /// The number of files.
     pub files: u64,
-    /// Their bytes, all together.
+    /// The total number of bytes.
     pub bytes: u64,
 }
 
-/// How deep the files of any cache here are.
+/// The maximum depth of files in all caches.
 const DEEPEST: usize = 4;
 
-/// The contents of a cache's folder. Nothing if there is none.
+/// The size of a cache's folder; zero if the folder does not exist.
 pub fn usage(folder: &Path) -> io::Result<Usage> {
     let entries = entries(folder, DEEPEST)?;
     Ok(Usage { files: entries.len() as u64, bytes: entries.iter().map(|entry| entry.bytes).sum() })
 }
 
-/// Removes all files of a cache's folder, and says what they were. Only for folders that nothing else is in.
+/// Removes all files of a cache's folder, and returns their size. Only for folders without other files.
 pub fn clear(folder: &Path) -> io::Result<Usage> {
     let entries = entries(folder, DEEPEST)?;
     entries.iter().try_for_each(|entry| remove(&entry.path, folder))?;

@@ -1,4 +1,4 @@
-//! The client of debuginfod servers. It has the variables and the cache of elfutils' own client, so programs
+//! The client of debuginfod servers. It uses the variables and the cache of elfutils' own client, so programs
 //! share their downloads (debuginfod-client-config(7), debuginfod_find_debuginfo(3)).
 
 use crate::cache_file::{self, PendingFile, entries, is_abandoned, renew};
@@ -13,28 +13,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// For how long a file counts as missing, unless the cache's folder says otherwise.
+/// How long a file counts as missing, in seconds, unless a file in the cache's folder overrides it.
 const MISS_HOLDS: u64 = 600;
 
-/// How often the cache is cleaned, and of what: both in seconds, unless its folder says otherwise.
+/// The interval of cleaning the cache, and the age of removed files, both in seconds. Files in its folder
+/// override them.
 const CLEAN_EVERY: u64 = 86_400;
 const KEEP_UNUSED: u64 = 604_800;
 
-/// The files in the cache's folder that say otherwise.
+/// The overriding files in the cache's folder.
 const MISS_FILE: &str = "cache_miss_s";
 const CLEAN_FILE: &str = "cache_clean_interval_s";
 const UNUSED_FILE: &str = "max_unused_age_s";
 
-/// How often a connection that broke is tried again.
+/// The number of retries after a broken connection.
 const RETRIES: u32 = 2;
 
-/// The longest name of a source file in the cache: half of what file systems allow, as elfutils does.
+/// The maximum length of a source file's name in the cache: half the limit of file systems, as in elfutils.
 const MAX_NAME: usize = 126;
 
-/// The most that is read of a file of headers or of a number.
+/// The maximum size that is read of a file with headers or a number.
 const MAX_CONFIG: u64 = 64 << 10;
 
-/// The servers, the cache and the bounds.
+/// The servers, the cache and the limits.
 #[derive(Debug)]
 pub struct Debuginfod {
     servers: Vec<String>,
@@ -43,8 +44,8 @@ pub struct Debuginfod {
 }
 
 impl Debuginfod {
-    /// What the environment asks for: `None` where `DEBUGINFOD_URLS` names no server. `var` gives the value of a
-    /// variable.
+    /// The client for the environment; `None` if `DEBUGINFOD_URLS` names no server. `var` returns the
+    /// value of a variable.
     pub fn from_environment(var: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let text = |name: &str| var(name).and_then(|value| value.into_string().ok());
         let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
@@ -71,12 +72,12 @@ impl Debuginfod {
         cache_folder(&var)
     }
 
-    /// The servers, in the order in which they are named.
+    /// The servers, in the order of the variable.
     pub fn servers(&self) -> &[String] {
         &self.servers
     }
 
-    /// Gets a file from the cache or the servers. The files of other kinds of servers are not there.
+    /// Gets a file from the cache or the servers. Files of other kinds of servers are not available.
     pub(crate) fn fetch(
         &self,
         file: &RemoteFile<'_>,
@@ -163,7 +164,7 @@ impl Debuginfod {
                 }
                 return;
             }
-            // It has lied. The others may know better.
+            // The server sent a wrong file. Others may have the right one.
             let failed: Vec<_> = race.failures.iter().map(|(number, _)| *number).chain([winner]).collect();
             let mut number = 0;
             open.retain(|_| {
@@ -173,7 +174,7 @@ impl Debuginfod {
         }
     }
 
-    /// Removes files that were not used for long, at most once a day.
+    /// Removes files that were not used for a long time, at most once a day.
     fn clean(&self) -> io::Result<()> {
         let interval = self.cache.join(CLEAN_FILE);
         let every = Duration::from_secs(self.number_in(CLEAN_FILE, CLEAN_EVERY));
@@ -203,10 +204,10 @@ impl Debuginfod {
     }
 }
 
-/// What the cache says.
+/// The result of looking in the cache.
 enum Cached {
     Unknown,
-    /// There is a file, which is not the one that is wanted.
+    /// The cache has a file, but not the wanted one.
     Useless(Outcome),
     Known(Outcome),
 }
@@ -218,11 +219,11 @@ pub(crate) fn outcome_of(failure: &Failure) -> Outcome {
     }
 }
 
-/// A file as a server and the cache name it.
+/// A file, as named by servers and the cache.
 struct Wanted {
     id: String,
     file_name: String,
-    /// Behind the id in the address.
+    /// The part of the address after the id.
     place: String,
 }
 
@@ -246,7 +247,7 @@ impl Wanted {
     }
 }
 
-/// The servers of `DEBUGINFOD_URLS`. Words such as `ima:enforcing`, between them, ask for signatures.
+/// The servers of `DEBUGINFOD_URLS`. Words between them, such as `ima:enforcing`, request signatures.
 fn servers(urls: &str) -> Vec<String> {
     let urls = urls.split_ascii_whitespace().map(|url| url.trim_end_matches('/'));
     let mut servers: Vec<String> = Vec::new();
@@ -272,7 +273,7 @@ fn cache_folder(var: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(caches.join("debuginfod_client"))
 }
 
-/// The headers in a file: `NAME: VALUE`, a line each.
+/// The headers in a file: `NAME: VALUE` in each line.
 fn headers(file: &str) -> Vec<(String, String)> {
     let text = read_config(Path::new(file)).unwrap_or_default();
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
@@ -292,7 +293,7 @@ fn read_config(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// Whether a path in the cache is one that a client has made.
+/// Whether a client has created a path in the cache.
 fn is_of_cache(path: &Path) -> bool {
     let Some(name) = path.file_name().map(|name| name.to_string_lossy()) else { return false };
     let kinds = ["debuginfo", "executable", "source", "section", "hdr-"];
@@ -301,11 +302,11 @@ fn is_of_cache(path: &Path) -> bool {
     is_id && kinds.iter().any(|kind| name.starts_with(kind))
 }
 
-/// The name of a source file in the cache: a hash of its path, and what fits of the end of the path, its separators
-/// replaced.
+/// The name of a source file in the cache: a hash of its path, and as much as fits of the end of the path,
+/// with replaced separators.
 fn escaped(path: &str) -> String {
     let hash = path.bytes().fold(5381_u32, |hash, byte| {
-        // The bytes are signed on the machines that the name was made for.
+        // The bytes are signed on the machines for which the name was made.
         hash.wrapping_mul(33).wrapping_add(i32::from(byte as i8) as u32)
     });
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
@@ -314,7 +315,7 @@ fn escaped(path: &str) -> String {
     format!("{hash:08x}-{}", &name[name.len() - kept..])
 }
 
-/// A path for an address: all but plain characters and `/` as `%xx`.
+/// A path encoded for an address: all but unreserved characters and `/` become `%xx`.
 pub(crate) fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -327,9 +328,9 @@ pub(crate) fn encoded(path: &str) -> String {
     text
 }
 
-/// Leaves an empty file where the file would be.
+/// Creates an empty file in place of a missing one.
 fn note_miss(target: &Path) {
-    // What is not noted is asked for again.
+    // If this fails, the file is requested again.
     if let Ok(pending) = PendingFile::create(target) {
         let _ = pending.keep(Access::ReadWrite);
     }
@@ -368,7 +369,7 @@ mod tests {
         assert_eq!(cache_folder(&environment(&[])), None);
     }
 
-    /// The names that debuginfod-find(1) of elfutils 0.192 and later gives these paths.
+    /// The names that debuginfod-find(1) of elfutils 0.192 and later uses for these paths.
     #[test]
     fn source_files_have_elfutils_names() {
         assert_eq!(escaped("/a"), format!("{:08x}-#a", 5381_u32 * 33 * 33 + 47 * 33 + 97));

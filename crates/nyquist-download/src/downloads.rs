@@ -1,11 +1,11 @@
-//! All sources of files together.
+//! Combines all sources of files.
 
 use crate::{Debuginfod, Observer, SymbolStores};
 use nyquist_symbols::{Fetch, Fetched, Outcome, RemoteFile};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a [`nyquist_symbols::Finder`] asks for files that are not on this machine.
+/// The source from which a [`nyquist_symbols::Finder`] gets files that are not on this machine.
 #[derive(Debug)]
 pub struct Downloads {
     debuginfod: Option<Debuginfod>,
@@ -14,7 +14,7 @@ pub struct Downloads {
 }
 
 impl Downloads {
-    /// These sources. `None` where there is none.
+    /// A combination of these sources; `None` if there are none.
     pub fn new(
         debuginfod: Option<Debuginfod>,
         stores: Option<SymbolStores>,

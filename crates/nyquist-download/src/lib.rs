@@ -1,9 +1,10 @@
-//! Files that are not on this machine: binaries, debug files and sources by debuginfod, Windows symbols by symbol
-//! servers, Breakpad symbol files. All of the project's network access is in this crate; [`Downloads`] is what a
-//! [`nyquist_symbols::Finder`] asks. What came in an archive that `perf archive` has made is unpacked by [`PerfArchive`].
+//! Files that are not on this machine: binaries, debug files and sources from debuginfod, Windows symbols
+//! from symbol servers, and Breakpad symbol files. All network access of the project is in this crate.
+//! [`Downloads`] is the source for a [`nyquist_symbols::Finder`]. [`PerfArchive`] unpacks the files of an
+//! archive made by `perf archive`.
 //!
-//! Nothing is asked that the user has not named: no server is known from the start. A download is bounded in
-//! size and time, is checked before it is kept, and appears in its cache whole or not at all.
+//! Only servers that the user has named are used; there are no built-in ones. A download is limited in
+//! size and time, is checked before it is kept, and appears in its cache completely or not at all.
 
 #![forbid(unsafe_code)]
 

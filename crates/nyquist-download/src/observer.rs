@@ -1,20 +1,21 @@
-//! The interface for a caller that watches downloads and may end them.
+//! The interface for a caller that observes downloads and may cancel them.
 
 use std::fmt;
 
-/// Watches downloads. Called from several threads.
+/// Observes downloads. Called from several threads.
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// Whether no more is to be downloaded. Asked ten times a second, also while a server keeps silent.
+    /// Whether downloads are cancelled. Called ten times a second, also while a server sends nothing.
     fn is_cancelled(&self) -> bool;
 
-    /// How far a download is: called about ten times a second until it is over. `total` is what the server claims.
+    /// The progress of a download, reported about ten times a second until its end. `total` is the
+    /// server's claim.
     fn progress(&self, url: &str, bytes: u64, total: Option<u64>);
 
-    /// A download is over, one way or the other.
+    /// A download has ended, successfully or not.
     fn ended(&self, url: &str);
 }
 
-/// Nobody watches, and nothing is ended.
+/// Observes and cancels nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 

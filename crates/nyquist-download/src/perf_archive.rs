@@ -1,7 +1,8 @@
-//! The archive that `perf archive` makes of a recording's binaries, unpacked once into a cache of its own.
+//! An archive of a recording's binaries made by `perf archive`, unpacked once into a separate cache.
 //!
-//! Of an entry's path (Linux: `tools/perf/perf-archive.sh` and `util/build-id.c`) only the last two parts count, the build id
-//! and the kind of file. What is written is named by these, so that no archive can write anywhere else.
+//! Of an entry's path (Linux: `tools/perf/perf-archive.sh` and `util/build-id.c`) only the last two parts
+//! are used, the build id and the kind of file. They determine the names of written files, so no archive
+//! can write elsewhere.
 
 use crate::cache_file::{PendingFile, entries, remove};
 use nyquist_object::BuildId;
@@ -12,25 +13,25 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The endings of the names of archives. The first is perf's.
+/// The suffixes of archives. The first is perf's.
 const ENDINGS: [&str; 5] = [".tar.bz2", ".tar.gz", ".tar.zst", ".tar.xz", ".tar"];
 
 /// The files of a build id that are used.
 const KINDS: [&str; 2] = ["elf", "debug"];
 
-/// More than that is not unpacked of an archive: a small one can hold very much.
+/// The maximum size that is unpacked from an archive, because a small archive can contain much.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// What was not used for so long is removed when another archive is unpacked.
+/// Archives that were unused for this time are removed when another archive is unpacked.
 const KEEP_UNUSED: Duration = Duration::from_hours(24 * 7);
 
-/// The file that says that all of an archive is there.
+/// The file that marks an archive as complete.
 const COMPLETE: &str = "complete";
 
-/// How deep files are in the cache: `ARCHIVE/.build-id/xx/yyyy/elf`.
+/// The depth of files in the cache: `ARCHIVE/.build-id/xx/yyyy/elf`.
 const DEPTH: usize = 4;
 
-/// An archive of binaries that is beside the recording that it belongs to.
+/// An archive of binaries beside its recording.
 #[derive(Debug)]
 pub struct PerfArchive {
     path: PathBuf,
@@ -39,21 +40,21 @@ pub struct PerfArchive {
 }
 
 impl PerfArchive {
-    /// Whether a file is an archive by its name.
+    /// Whether a file's name is that of an archive.
     pub fn has_name_of_one(path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         ENDINGS.iter().any(|ending| name.ends_with(ending))
     }
 
-    /// The archive of a recording, which is called after it; `None` where there is none, or none that can be looked at.
-    /// `cache` is for such archives alone.
+    /// The archive of a recording, whose name begins with the recording's. `None` if there is none, or if
+    /// it cannot be read. `cache` is used only for such archives.
     pub fn of_recording(recording: &Path, cache: &Path) -> Option<Self> {
         let path = ENDINGS.iter().find_map(|ending| {
             let mut name = recording.as_os_str().to_owned();
             name.push(ending);
             Some(PathBuf::from(name)).filter(|archive| archive.is_file())
         })?;
-        // Another archive of the same name is another one.
+        // A different archive of the same name gets another folder.
         let metadata = fs::metadata(&path).ok()?;
         let mut hasher = DefaultHasher::new();
         (path.canonicalize().ok()?, metadata.len(), modified(&metadata)).hash(&mut hasher);
@@ -61,12 +62,12 @@ impl PerfArchive {
         Some(Self { path, cache: cache.to_owned(), folder })
     }
 
-    /// The archive itself.
+    /// The path of the archive.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where its files are when it is unpacked, as perf's cache has them: `.build-id/xx/yyyy/elf`.
+    /// The folder with its unpacked files, laid out like perf's cache: `.build-id/xx/yyyy/elf`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -76,7 +77,7 @@ impl PerfArchive {
         self.folder.join(COMPLETE).is_file()
     }
 
-    /// Unpacks it. Each file appears whole. If an archive is damaged, the files before the damage stay.
+    /// Unpacks it. Each file appears completely. If an archive is damaged, the files before the damage stay.
     pub fn unpack(&self) -> io::Result<()> {
         // A cache that cannot be cleaned can still be used.
         let _ = self.remove_unused();
@@ -105,7 +106,7 @@ impl PerfArchive {
         for entry in entries(&self.cache, DEPTH)? {
             let age = entry.used.and_then(|used| now.duration_since(used).ok());
             if age.is_some_and(|age| age > KEEP_UNUSED) {
-                // Without the file that says so, the archive is not complete any more.
+                // Without the marking file, the archive no longer counts as complete.
                 let top = entry.path.strip_prefix(&self.cache).ok().and_then(|path| path.iter().next());
                 if let Some(top) = top {
                     let _ = fs::remove_file(self.cache.join(top).join(COMPLETE));
@@ -117,7 +118,7 @@ impl PerfArchive {
     }
 }
 
-/// Where a file of an archive belongs in the cache; `None` for what is of no use.
+/// The place of an archived file in the cache; `None` if it is not needed.
 fn place_in_cache(path: &Path) -> Option<PathBuf> {
     let kind = KINDS.into_iter().find(|kind| path.file_name().is_some_and(|name| name == *kind))?;
     let id = BuildId::from_hex(path.parent()?.file_name()?.to_str()?)?.to_string();
@@ -147,7 +148,7 @@ mod tests {
 
     const ID: &str = "4a5a9b0affb66c437abcd455d2738af879985fa9";
 
-    /// A folder of its own, removed in the end.
+    /// A temporary folder.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -1,26 +1,27 @@
-//! `file.ptr`, which a symbol store has in place of a file. It says where the file is, or why it is missing
-//! (<https://learn.microsoft.com/windows-hardware/drivers/debugger/symstore-file-pointer>; `symstore /p`,
-//! `/h MSG`).
+//! `file.ptr`, a replacement for a file in a symbol store. It contains the file's path, or the reason why
+//! it is missing (<https://learn.microsoft.com/windows-hardware/drivers/debugger/symstore-file-pointer>;
+//! `symstore /p`, `/h MSG`).
 
 use std::path::PathBuf;
 
-/// The most that is read of such a file; it holds a path or a sentence.
+/// The maximum size that is read of such a file; it contains a path or a sentence.
 pub(crate) const MAX_SIZE: u64 = 4 << 10;
 
-/// The longest message that is passed on.
+/// The maximum length of a message.
 const MAX_MESSAGE: usize = 200;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pointer {
-    /// The file is there.
+    /// The path of the file.
     Path(PathBuf),
-    /// It cannot be had, for this reason, in one line.
+    /// The file is not available, for this reason, in one line.
     Nowhere(String),
 }
 
 impl Pointer {
-    /// Reads the text. Only absolute paths of this system lead somewhere from here: those of Windows are said.
+    /// Parses the text. Only absolute paths of this system can be followed here. Paths of Windows become
+    /// messages.
     pub(crate) fn parse(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
         let text = text.trim_start_matches('\u{feff}').trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -36,7 +37,7 @@ impl Pointer {
     }
 }
 
-/// Without what a terminal would take for commands.
+/// Removes characters that a terminal would interpret as commands.
 fn plain(text: &str) -> String {
     text.trim().chars().filter(|letter| !letter.is_control()).take(MAX_MESSAGE).collect()
 }

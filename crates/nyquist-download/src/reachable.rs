@@ -1,12 +1,12 @@
-//! Whether a web server can be reached from here, soon enough to be worth opening.
+//! Checks whether a web server can be reached fast enough to be worth opening.
 
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// Whether the host of an `http` or `https` address accepts a connection within that time, the look-up of its name included.
-/// Nothing is sent. The thread that tries may outlive the call.
+/// Whether the host of an `http` or `https` address accepts a connection within that time, including the
+/// lookup of its name. Nothing is sent. The connecting thread may outlive the call.
 pub fn accepts_connections(url: &str, within: Duration) -> bool {
     let Some((host, port)) = host_and_port(url) else { return false };
     let (sender, answer) = channel();

@@ -1,5 +1,5 @@
-//! One HTTP request on a thread of its own, which reports what it receives. A caller that does not want to wait
-//! any more leaves it. The thread ends when the server sends something, or by its timeout.
+//! One HTTP request on a separate thread, which reports the received data. A caller may stop waiting at any
+//! time. The thread then ends when the server sends something, or at its timeout.
 
 use std::io::Read as _;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,44 +9,45 @@ use ureq::http::{HeaderMap, Response};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// How many bytes are handed over in one piece.
+/// The number of bytes in one event.
 const CHUNK: usize = 128 << 10;
 
-/// How often a server may send elsewhere.
+/// The maximum number of redirects.
 const MAX_REDIRECTS: u32 = 8;
 
-/// The longest head of an answer.
+/// The maximum size of a response header.
 const MAX_HEAD: usize = 64 << 10;
 
-/// What comes of a request.
+/// An event of a request.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The server has the file, of this size if it says so. Nothing more comes before the caller continues it.
+    /// The server has the file, of this size if it is known. No more events follow before the caller
+    /// continues.
     Found(Option<u64>),
-    /// Some of the file.
+    /// Some bytes of the file.
     Bytes(Vec<u8>),
     /// The file is complete.
     End,
-    /// It will not come.
+    /// The request failed.
     Failed(Refusal),
 }
 
-/// Why a server does not give a file.
+/// The reason why a server does not send a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It has none (404).
+    /// The file does not exist (404).
     NotFound,
-    /// It is larger than what was asked for (406, as debuginfod says it).
+    /// It is larger than requested (406, as used by debuginfod).
     TooLarge,
-    /// The server answered something else.
+    /// The server responded with another status.
     Status(u16),
-    /// The server cannot be reached or used. Asking it for other files is in vain.
+    /// The server cannot be reached or used. Requests for other files would fail, too.
     Unreachable(String),
-    /// The connection broke, or the answer makes no sense.
+    /// The connection broke, or the response is invalid.
     Broken(String),
 }
 
-/// A client whose requests end when nothing comes for `timeout`.
+/// A client whose requests end if no data arrives for `timeout`.
 pub(crate) fn agent(timeout: Option<Duration>) -> Agent {
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
     let config = Agent::config_builder()
@@ -63,8 +64,8 @@ pub(crate) fn agent(timeout: Option<Duration>) -> Agent {
     Agent::new_with_config(config)
 }
 
-/// Asks for a file. The events come with `number`; after [`Event::Found`] the thread waits until something is sent to
-/// what is given back, and ends when that is dropped.
+/// Requests a file. The events contain `number`. After [`Event::Found`] the thread waits until a message
+/// is sent to the returned sender, and ends when that is dropped.
 pub(crate) fn start(
     agent: &Agent,
     url: &str,
@@ -90,12 +91,12 @@ pub(crate) fn start(
         }
     };
     // If no thread can be started, the closure with the sender is dropped, which looks like a request without
-    // an answer.
+    // a response.
     let _ = thread::Builder::new().name("download".to_owned()).spawn(run);
     go
 }
 
-/// Hands over an answer. `None` if no caller waits for it.
+/// Passes on a response; `None` if no caller waits for it.
 fn answer(response: Response<Body>, may_go: &Receiver<()>, send: &impl Fn(Event) -> bool) -> Option<()> {
     let refused = match response.status().as_u16() {
         200 => None,

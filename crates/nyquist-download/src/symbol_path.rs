@@ -1,9 +1,10 @@
-//! `_NT_SYMBOL_PATH`: where Windows debuggers look for symbols
-//! (<https://learn.microsoft.com/windows-hardware/drivers/debugger/symbol-path>, "Symbol path for Windows debuggers").
+//! `_NT_SYMBOL_PATH`: the places where Windows debuggers search for symbols
+//! (<https://learn.microsoft.com/windows-hardware/drivers/debugger/symbol-path>, "Symbol path for Windows
+//! debuggers").
 
 use std::path::PathBuf;
 
-/// The server that is meant where a path asks for a symbol server and names none.
+/// The default server, for a path that requests a symbol server without naming one.
 const MICROSOFT: &str = "https://msdl.microsoft.com/download/symbols";
 
 /// One element of a symbol path.
@@ -11,18 +12,18 @@ const MICROSOFT: &str = "https://msdl.microsoft.com/download/symbols";
 pub enum PathElement {
     /// `FOLDER`: a folder with symbol files, or laid out as a store.
     Folder(PathBuf),
-    /// `cache*FOLDER`: what comes from the elements after it is kept there. Without a folder, in the usual one.
+    /// `cache*FOLDER`: files from later elements are kept there. Without a folder, in the default one.
     Cache(Option<PathBuf>),
-    /// `srv*STORE*STORE*...`: stores, each of which is filled from the ones after it.
+    /// `srv*STORE*STORE*...`: stores, each of which is filled from the later ones.
     Server {
-        /// The folders, the nearest first. An empty part stands for the usual one.
+        /// The folders, the nearest first. An empty part stands for the default one.
         caches: Vec<Option<PathBuf>>,
-        /// The server, if the last store is one; otherwise it is a folder as the others are.
+        /// The server, if the last store is one; otherwise it is a folder like the others.
         url: Option<String>,
     },
 }
 
-/// Reads a symbol path. Empty elements are left out, and so are those that need another kind of symbol server.
+/// Parses a symbol path. Empty elements are left out, and so are those for another kind of symbol server.
 pub fn parse_symbol_path(text: &str) -> Vec<PathElement> {
     text.split(';').map(str::trim).filter(|element| !element.is_empty()).filter_map(element).collect()
 }
@@ -33,7 +34,7 @@ fn element(text: &str) -> Option<PathElement> {
     let rest: Vec<&str> = parts.collect();
     match first.to_ascii_lowercase().as_str() {
         "srv" => Some(server(&rest)),
-        // The second part names the program that talks to the server.
+        // The second part names the program that communicates with the server.
         "symsrv" => rest.split_first().map(|(_, rest)| server(rest)),
         "cache" => Some(PathElement::Cache(rest.first().and_then(|folder| folder_of(folder)))),
         _ if is_url(first) && rest.is_empty() => {

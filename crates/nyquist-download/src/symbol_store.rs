@@ -1,4 +1,4 @@
-//! Symbol servers and stores of Windows symbols, and those of Breakpad's: both keep a file as `NAME/ID/FILE`
+//! Symbol servers and stores for Windows symbols and for Breakpad's. Both name a file `NAME/ID/FILE`
 //! (<https://learn.microsoft.com/windows-hardware/drivers/debugger/symstore-folder-tree>; Breakpad's
 //! `docs/symbol_files.md` and `SimpleSymbolSupplier`).
 
@@ -13,43 +13,43 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-/// The bytes that downloads have by default, all together.
+/// The default limit of all downloads together, in bytes.
 const DEFAULT_QUOTA: u64 = 4 << 30;
 
-/// How deep the files of a store are: `NAME/ID/FILE`, and one more in a store of two tiers.
+/// The depth of files in a store: `NAME/ID/FILE`, and one more in a two-tier store.
 const DEPTH: usize = 3;
 
-/// What is in the place of a file that is elsewhere.
+/// The replacement for a file that is elsewhere.
 const POINTER: &str = "file.ptr";
 
-/// How often a connection that broke is tried again.
+/// The number of retries after a broken connection.
 const RETRIES: u32 = 1;
 
-/// Where symbols of Windows programs and of Breakpad's makers are.
+/// The places of symbols for Windows and in Breakpad's format.
 #[derive(Clone, Debug, Default)]
 pub struct StoreConfig {
     /// `_NT_SYMBOL_PATH`.
     pub symbol_path: Vec<PathElement>,
-    /// More servers of Windows symbols.
+    /// Further servers of Windows symbols.
     pub windows_servers: Vec<String>,
-    /// Where Windows symbols are kept that come from servers, unless the path says otherwise.
+    /// The cache of Windows symbols from servers, unless the path names another one.
     pub windows_cache: Option<PathBuf>,
     /// Servers of Breakpad symbols.
     pub breakpad_servers: Vec<String>,
     /// Folders of Breakpad symbols.
     pub breakpad_folders: Vec<PathBuf>,
-    /// Where Breakpad symbols are kept that come from servers.
+    /// The cache of Breakpad symbols from servers.
     pub breakpad_cache: Option<PathBuf>,
-    /// The bounds of one download.
+    /// The limits of one download.
     pub limits: Limits,
-    /// A folder below which all caches are this program's own: there, what was not used for longest makes room. Other
-    /// caches are the user's, and nothing is ever removed from them.
+    /// A folder below which all caches belong to this program. There, the least recently used files are
+    /// removed to free space. Other caches belong to the user, and nothing is ever removed from them.
     pub own_folder: Option<PathBuf>,
-    /// How many bytes each cache of its own may have; 4 GiB where it is 0.
+    /// The maximum size of each own cache in bytes; 4 GiB if it is 0.
     pub quota: u64,
 }
 
-/// Looks into stores, and asks symbol servers.
+/// Searches stores and symbol servers.
 #[derive(Debug)]
 pub struct SymbolStores {
     windows: Vec<Place>,
@@ -58,11 +58,11 @@ pub struct SymbolStores {
     own_folder: Option<PathBuf>,
     quota: u64,
     max_bytes: u64,
-    /// Where files of folders that are compressed are expanded to.
+    /// The folder for expanded copies of compressed files.
     expanded: Option<PathBuf>,
 }
 
-/// What one file is fetched with: how to check it, where to report progress, and what was tried.
+/// The context of fetching one file: the check, the observer of progress, and the attempts.
 struct Asking<'a> {
     stored: &'a StoredFile,
     check: &'a dyn Fn(&Path) -> Outcome,
@@ -70,11 +70,11 @@ struct Asking<'a> {
     tried: Vec<(PathBuf, Outcome)>,
 }
 
-/// One place, in the order in which they are asked.
+/// One place, in search order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     Folder(PathBuf),
-    /// A server, and the folders that keep what comes from it, the nearest first.
+    /// A server, and the folders that cache its files, the nearest first.
     Server {
         url: String,
         caches: Vec<PathBuf>,
@@ -82,7 +82,7 @@ enum Place {
 }
 
 impl SymbolStores {
-    /// The places that are named; `None` where none is.
+    /// The configured places; `None` if there are none.
     pub fn new(config: &StoreConfig) -> Option<Self> {
         let (windows, breakpad) = (windows_places(config), breakpad_places(config));
         if windows.is_empty() && breakpad.is_empty() {
@@ -95,7 +95,7 @@ impl SymbolStores {
         Some(Self { windows, breakpad, client, own_folder, quota, max_bytes, expanded })
     }
 
-    /// Gets a file. Those of debuginfod are not there.
+    /// Gets a file. Files of debuginfod are not available.
     pub(crate) fn fetch(
         &self,
         file: &RemoteFile<'_>,
@@ -112,9 +112,9 @@ impl SymbolStores {
         Fetched { path, tried: asking.tried }
     }
 
-    /// Looks for a file in a folder: as a store has it, as one of two tiers has it, and by its name alone. Then
-    /// it looks for its compressed form, which is expanded into the folder `expanded`, and for a pointer to its
-    /// place.
+    /// Searches a file in a folder: under its path in a store, under that in a two-tier store, and by its
+    /// name alone. Then it searches its compressed form, which is expanded into the folder `expanded`, and
+    /// a pointer to its path.
     fn in_folder(&self, folder: &Path, expanded: Option<&Path>, asking: &mut Asking<'_>) -> Option<PathBuf> {
         let stored = asking.stored;
         let mut in_store = vec![folder.join(&stored.path)];
@@ -138,7 +138,7 @@ impl SymbolStores {
         asking.follow(pointer, &text)
     }
 
-    /// Expands a compressed file into a cache, unless it is there already.
+    /// Expands a compressed file into a cache, unless the cache already has it.
     fn expand(&self, packed: &Path, cache: Option<&Path>, asking: &mut Asking<'_>) -> Option<PathBuf> {
         let Some(cache) = cache else {
             let text = "it is compressed, and there is no folder to expand it to (--windows-symbol-cache)";
@@ -155,8 +155,8 @@ impl SymbolStores {
         self.settle(packed.to_owned(), outcome, &target, cache, asking)
     }
 
-    /// Notes what came of a file that was to become `target` in a cache, and makes room there. Gives `target` if it is
-    /// there.
+    /// Records the outcome for a file that was to become `target` in a cache, and frees space there.
+    /// Returns `target` if it exists.
     fn settle(
         &self,
         from: PathBuf,
@@ -168,7 +168,7 @@ impl SymbolStores {
         let is_used = outcome == Outcome::Used;
         asking.tried.push((from, outcome));
         if !is_used {
-            // The folders that were made for it are not left behind.
+            // Folders that were created for it are removed.
             remove_empty_folders(target, cache);
             return None;
         }
@@ -196,7 +196,7 @@ impl SymbolStores {
             let url = format!("{server}/{}", encoded(&path));
             let pending = match self.download(server, url.clone(), &target, asking.observer) {
                 Ok(pending) => pending,
-                // Only a server that has nothing under one name is asked for another.
+                // Only if a server has no file under one name, another name is requested.
                 Err(Outcome::Missing) => {
                     self.settle(url.into(), Outcome::Missing, &target, cache, asking);
                     continue;
@@ -223,7 +223,7 @@ impl SymbolStores {
         None
     }
 
-    /// What a compressed file has in it, to become `target`.
+    /// The contents of a compressed file, to become `target`.
     fn expanded(&self, mut packed: &File, target: &Path) -> Result<PendingFile, Outcome> {
         let mut expand = || -> Result<PendingFile, CabinetError> {
             let pending = PendingFile::create(target)?;
@@ -234,7 +234,7 @@ impl SymbolStores {
         expand().map_err(|error| Outcome::Unreadable(error.to_string()))
     }
 
-    /// Downloads what is to become `target`.
+    /// Downloads the file that is to become `target`.
     fn download(
         &self,
         server: &str,
@@ -254,7 +254,7 @@ impl SymbolStores {
 }
 
 impl Asking<'_> {
-    /// Looks into a file, if there is one, and notes what it is.
+    /// Checks a file, if it exists, and records the outcome.
     fn look(&mut self, path: &Path) -> Option<PathBuf> {
         let outcome = if path.is_file() { (self.check)(path) } else { Outcome::Missing };
         let is_used = outcome == Outcome::Used;
@@ -265,7 +265,7 @@ impl Asking<'_> {
         is_used.then(|| path.to_owned())
     }
 
-    /// Looks into a file that was got, and keeps it if it is the right one.
+    /// Checks a received file, and keeps it if it is the right one.
     fn keep(&self, pending: PendingFile) -> Outcome {
         match (self.check)(&pending.path) {
             Outcome::Used => match pending.keep(nyquist_system::Access::ReadByAll) {
@@ -276,7 +276,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Goes where a pointer leads.
+    /// Follows a pointer.
     fn follow(&mut self, pointer: PathBuf, text: &[u8]) -> Option<PathBuf> {
         match Pointer::parse(text) {
             Pointer::Path(path) => self.look(&path),
@@ -288,7 +288,7 @@ impl Asking<'_> {
     }
 }
 
-/// The forms in which a server may have a file.
+/// The forms of a file on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Plain,
@@ -298,12 +298,12 @@ enum Form {
 
 fn read_pointer(mut file: &File) -> Vec<u8> {
     let mut text = Vec::new();
-    // What cannot be read says nothing.
+    // A pointer that cannot be read counts as empty.
     let _ = file.rewind().and_then(|()| file.take(pointer::MAX_SIZE).read_to_end(&mut text));
     text
 }
 
-/// The path of the compressed form: the last letter is an underscore.
+/// The path of the compressed form, whose last letter is an underscore.
 fn compressed(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_str()?.to_owned();
     path.pop()?;
@@ -314,7 +314,7 @@ fn compressed(path: &Path) -> Option<PathBuf> {
 fn windows_places(config: &StoreConfig) -> Vec<Place> {
     let usual = config.windows_cache.as_ref();
     let mut places = Vec::new();
-    // What `cache*` names holds for all that comes after it.
+    // The folder of `cache*` applies to all later elements.
     let mut above: Vec<PathBuf> = Vec::new();
     for element in &config.symbol_path {
         match element {
@@ -351,7 +351,7 @@ fn servers<'a>(urls: &'a [String], cache: Option<&'a PathBuf>) -> impl Iterator<
     })
 }
 
-/// A file as stores name it.
+/// A file, as named in stores.
 #[derive(Debug, PartialEq, Eq)]
 struct StoredFile {
     is_breakpad: bool,
@@ -362,7 +362,8 @@ struct StoredFile {
 }
 
 impl StoredFile {
-    /// `None` for files of other kinds, and for names that are no plain names: they come from profiles.
+    /// `None` for files of other kinds, and for names that are not plain file names, because they come
+    /// from profiles.
     fn of(file: &RemoteFile<'_>) -> Option<Self> {
         let (is_breakpad, folder, id, name) = match file {
             RemoteFile::Pdb { name, id } => (false, *name, id.breakpad(), (*name).to_owned()),
@@ -381,7 +382,7 @@ impl StoredFile {
         is_safe.then(|| Self { is_breakpad, path: format!("{folder}/{id}/{name}"), name })
     }
 
-    /// In a store of two tiers the first two letters of the name are a folder above all others.
+    /// In a two-tier store, the first two letters of the name are the top folder.
     fn in_two_tiers(&self) -> Option<String> {
         let (first, _) = self.path.split_at_checked(2)?;
         Some(format!("{first}/{}", self.path))
@@ -392,14 +393,14 @@ impl StoredFile {
         compressed(Path::new(&self.path)).map(|path| path.to_string_lossy().into_owned())
     }
 
-    /// The path of what says where the file is.
+    /// The path of the pointer to the file.
     fn pointer(&self) -> String {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         format!("{folder}/{POINTER}")
     }
 }
 
-/// Removes what was not used for longest until the rest has at most `quota` bytes.
+/// Removes the least recently used files until the rest has at most `quota` bytes.
 fn make_room(cache: &Path, quota: u64) -> io::Result<()> {
     let mut files = entries(cache, DEPTH)?;
     files.sort_by_key(|entry| std::cmp::Reverse(entry.used));

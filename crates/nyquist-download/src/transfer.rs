@@ -1,4 +1,4 @@
-//! Getting one file from the first of several servers that has it, within bounds of time and size.
+//! Gets one file from the first of several servers that has it, within limits of time and size.
 
 use crate::Observer;
 use crate::request::{self, Event, Refusal};
@@ -10,23 +10,23 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use ureq::Agent;
 
-/// How often it is looked whether the download is to go on.
+/// The interval of checking whether to continue the download.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What must come within each [`Limits::timeout`].
+/// The data that must arrive within each [`Limits::timeout`].
 const LEAST_BYTES: u64 = 100 << 10;
 
-/// How many pieces of a file may wait to be written.
+/// The number of chunks of a file that may wait to be written.
 const WAITING: usize = 4;
 
-/// The bounds of a download.
+/// The limits of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// In each stretch of this length 100 KiB must come, or the file must end. `None`: however slow.
+    /// In each period of this length 100 KiB must arrive, or the file must end. `None`: no minimum speed.
     pub timeout: Option<Duration>,
-    /// How long all of it may take.
+    /// The maximum time of the whole download.
     pub max_time: Option<Duration>,
-    /// How many bytes a file may have.
+    /// The maximum size of a file in bytes.
     pub max_bytes: u64,
 }
 
@@ -37,7 +37,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a file does not come.
+/// The reason why a file was not received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("the server has no such file")]
@@ -68,9 +68,9 @@ pub(crate) struct Client {
     agent: Agent,
     limits: Limits,
     headers: Vec<(String, String)>,
-    /// How often a connection that broke is tried again.
+    /// The number of retries after a broken connection.
     retries: u32,
-    /// The servers that could not be reached, with the reason: they are not waited for again.
+    /// The servers that could not be reached, with the reason. They are not tried again.
     left_out: Mutex<HashMap<String, String>>,
 }
 
@@ -79,11 +79,12 @@ pub(crate) struct Client {
 pub(crate) struct Address {
     /// The server.
     pub(crate) server: String,
-    /// The whole address.
+    /// The full address.
     pub(crate) url: String,
 }
 
-/// What came of asking some servers: the number of the one that gave the file, if any, and why others did not.
+/// The outcome of requests to several servers: the index of the one that sent the file, if any, and the
+/// others' errors.
 #[derive(Debug, Default)]
 pub(crate) struct Race {
     pub(crate) winner: Option<usize>,
@@ -96,7 +97,7 @@ impl Client {
         Self { agent, limits, headers, retries, left_out: Mutex::default() }
     }
 
-    /// Asks all servers at the same time, and writes the answer of the first one that has the file.
+    /// Requests a file from all servers at once, and writes the first response that contains it.
     pub(crate) fn get(&self, addresses: &[Address], file: &mut File, observer: &dyn Observer) -> Race {
         let mut failures = Vec::new();
         let mut open: Vec<usize> = Vec::new();
@@ -159,8 +160,8 @@ impl Client {
         race
     }
 
-    /// Asks until one has given the file. What fails for all that are left is the error; `None` where each server has
-    /// failed by itself.
+    /// Requests a file until one server has sent it. The error applies to all remaining servers; `None` if
+    /// each server has failed separately.
     fn run(
         &self,
         addresses: &[Address],
@@ -198,7 +199,7 @@ impl Client {
                         race.failures.push((number, Failure::TooLarge(self.limits.max_bytes)));
                         continue;
                     }
-                    // The others are left. They end when they find that no caller waits.
+                    // The other requests are abandoned. They end when they find that no caller waits.
                     waiting.clear();
                     let _ = go.send(());
                     current = Some((number, go, size));
@@ -253,13 +254,13 @@ fn write(file: &mut File, bytes: &[u8]) -> Result<(), Option<Failure>> {
     file.write_all(bytes).map_err(|error| Some(Failure::Write(error.to_string())))
 }
 
-/// Watches the time that a download takes.
+/// Measures the speed of a download.
 struct Pace {
     limits: Limits,
     start: Instant,
     last_tick: Option<Instant>,
     stretch: Instant,
-    /// The bytes that had come when the stretch began.
+    /// The number of bytes at the start of the period.
     before: u64,
 }
 
@@ -269,7 +270,7 @@ impl Pace {
         Self { limits, start, last_tick: None, stretch: start, before: 0 }
     }
 
-    /// Whether it is time to show how far it is.
+    /// Whether it is time to report progress.
     fn is_tick(&mut self) -> bool {
         let is_due = self.last_tick.is_none_or(|last| last.elapsed() >= TICK);
         if is_due {

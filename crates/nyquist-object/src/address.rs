@@ -1,5 +1,5 @@
-//! The four kinds of address. In many binaries they coincide, so they are types of their own: a mix-up does
-//! not compile.
+//! The four kinds of address. They have the same value in many binaries, so they are separate types: a
+//! mix-up does not compile.
 
 use std::fmt;
 use std::ops::Sub;
@@ -12,19 +12,19 @@ macro_rules! address {
         pub struct $name(pub $repr);
 
         impl $name {
-            /// The address `bytes` further on, or `None` where it would leave the address space.
+            /// The address `bytes` further on, or `None` if it would leave the address space.
             #[must_use]
             pub fn checked_add(self, bytes: $repr) -> Option<Self> {
                 self.0.checked_add(bytes).map(Self)
             }
 
-            /// The address `bytes` before, or `None` where it would leave the address space.
+            /// The address `bytes` before, or `None` if it would leave the address space.
             #[must_use]
             pub fn checked_sub(self, bytes: $repr) -> Option<Self> {
                 self.0.checked_sub(bytes).map(Self)
             }
 
-            /// The distance in bytes from `start` to this address, or `None` where this address is before it.
+            /// The distance in bytes from `start` to this address, or `None` if this address is before it.
             pub fn offset_from(self, start: Self) -> Option<$repr> {
                 self.0.checked_sub(start.0)
             }
@@ -45,18 +45,18 @@ macro_rules! address {
 }
 
 address! {
-    /// An actual virtual memory address: where the byte is in the running process.
+    /// An actual virtual memory address: the address of the byte in the running process.
     Avma, u64
 }
 
 address! {
-    /// A stated virtual memory address: where the object file says that the byte wants to be.
+    /// A stated virtual memory address: the address of the byte according to the object file.
     Svma, u64
 }
 
 address! {
     /// The distance in bytes from a module's image base: for ELF from the page of the first `PT_LOAD`, for
-    /// Mach-O from `__TEXT`, for PE the RVA. The only kind of address that is stored in a profile.
+    /// Mach-O from `__TEXT`, for PE the RVA. The only kind of address stored in a profile.
     RelativeAddress, u32
 }
 
@@ -68,25 +68,25 @@ address! {
 impl Sub<RelativeAddress> for Avma {
     type Output = Avma;
 
-    /// The address at which the image base would be. Wraps, as the loader's own arithmetic does.
+    /// The address of the image base. Wraps, like the loader's own arithmetic.
     fn sub(self, relative: RelativeAddress) -> Avma {
         Avma(self.0.wrapping_sub(u64::from(relative.0)))
     }
 }
 
 impl RelativeAddress {
-    /// The address of a byte of a module whose image base is `base`; `None` where the byte is not within the
+    /// The address of a byte of a module whose image base is `base`; `None` if the byte is not within the
     /// 4 GiB after it.
     pub fn from_avma(avma: Avma, base: Avma) -> Option<Self> {
         u32::try_from(avma.0.wrapping_sub(base.0)).ok().map(Self)
     }
 
-    /// As [`RelativeAddress::from_avma`], for an address as it is in the file.
+    /// The same as [`RelativeAddress::from_avma`], for an address in the file.
     pub fn from_svma(svma: Svma, base: Svma) -> Option<Self> {
         u32::try_from(svma.0.checked_sub(base.0)?).ok().map(Self)
     }
 
-    /// The address as it is in a file whose image base is `base`.
+    /// The address in a file whose image base is `base`.
     #[must_use]
     pub fn to_svma(self, base: Svma) -> Svma {
         Svma(base.0.wrapping_add(u64::from(self.0)))

@@ -11,12 +11,12 @@ pub enum Architecture {
     X86,
     /// 64-bit ARM.
     Aarch64,
-    /// Any other, by the number that the file's format gives it: `e_machine` of ELF, `cputype` of Mach-O.
+    /// Any other, by the number in the file's format: `e_machine` of ELF, `cputype` of Mach-O.
     Other(u32),
 }
 
 impl Architecture {
-    /// The architecture that `e_machine` of ELF names, as other formats of Unix systems do too.
+    /// The architecture for `e_machine` of ELF, which other formats of Unix systems use too.
     pub fn of_elf_machine(machine: u16) -> Self {
         match elf::Machine(machine) {
             elf::EM_X86_64 => Self::X86_64,

@@ -1,11 +1,11 @@
-//! Archives of object files (`.a`), as BSD's and GNU's `ar` write them (ar(5)).
+//! Archives of object files (`.a`), in the formats of BSD's and GNU's `ar` (ar(5)).
 
 use crate::{ByteSource, FileOffset, ObjectError};
 
 const MAGIC: &[u8; 8] = b"!<arch>\n";
 const HEADER_SIZE: usize = 60;
 
-/// The most members that are read, and the longest name.
+/// The maximum number of members, and the maximum length of a name.
 const MAX_MEMBERS: usize = 1 << 20;
 const MAX_NAME: u64 = 4096;
 
@@ -14,11 +14,11 @@ const MAX_NAME: u64 = 4096;
 pub struct Member {
     /// Its name, without folders.
     pub name: Vec<u8>,
-    /// When it was last modified, in seconds since the epoch; 0 in archives that are built reproducibly.
+    /// The time of its last modification, in seconds since the epoch; 0 in reproducible archives.
     pub modified: u64,
-    /// Where it begins.
+    /// The start of its contents.
     pub offset: FileOffset,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
 }
 
@@ -29,10 +29,10 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Reads the headers of all members, up to the first one that is damaged: one small read each.
+    /// Reads the headers of all members, up to the first damaged one, with a small read for each.
     ///
     /// # Errors
-    /// For what is no archive.
+    /// If the file is not an archive.
     pub fn read(source: &impl ByteSource) -> Result<Self, ObjectError> {
         let mut magic = [0; 8];
         source.read_exact_at(0, &mut magic).map_err(|_| ObjectError::NotAnObject)?;
@@ -46,7 +46,7 @@ impl Archive {
             at = next;
             match member.name.as_slice() {
                 b"//" => long_names = source.read_range(member.offset.0, member.size).unwrap_or_default(),
-                // The table of symbols, in its spellings.
+                // The symbol table, in its spellings.
                 b"" | b"/" | b"/SYM64/" => {}
                 name if name.starts_with(b"__.SYMDEF") => {}
                 _ => members.push(member),
@@ -55,13 +55,13 @@ impl Archive {
         Ok(Self { members })
     }
 
-    /// The files in it, in their order.
+    /// The files in it, in order.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 }
 
-/// The member whose header is at `at`, and where the next one is.
+/// The member whose header is at `at`, and the position of the next one.
 fn read_member(source: &impl ByteSource, at: u64, long_names: &[u8]) -> Option<(Member, u64)> {
     let mut header = [0; HEADER_SIZE];
     source.read_exact_at(at, &mut header).ok()?;
@@ -74,7 +74,7 @@ fn read_member(source: &impl ByteSource, at: u64, long_names: &[u8]) -> Option<(
     let size = number(fields.get(48..58)?)?;
     let offset = at.checked_add(HEADER_SIZE as u64)?;
     let next = offset.checked_add(size)?.checked_next_multiple_of(2)?;
-    // BSD puts a long name before the contents, GNU all of them into a member of their own.
+    // BSD puts a long name before the contents, GNU puts all of them into a separate member.
     if let Some(len) = name.strip_prefix(b"#1/").and_then(number) {
         let bytes = source.read_range(offset, len).ok().filter(|_| len <= size.min(MAX_NAME))?;
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -93,7 +93,7 @@ fn read_member(source: &impl ByteSource, at: u64, long_names: &[u8]) -> Option<(
     Some((Member { name: name.to_vec(), modified, offset: FileOffset(offset), size }, next))
 }
 
-/// A decimal number, padded with blanks.
+/// A decimal number, padded with spaces.
 fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits.trim_ascii()).ok()?.parse().ok()
 }

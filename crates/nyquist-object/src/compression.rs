@@ -1,18 +1,18 @@
-//! Decompression of sections, bounded by what the header claims and by what the bytes can possibly hold.
+//! Decompresses sections. The size is limited by the header and by what the bytes can possibly expand to.
 
 use crate::{ByteSource, ObjectError};
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
 
-/// How a section's bytes are compressed.
+/// The compression of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
     Zlib,
     Zstd,
 }
 
-/// Deflate cannot expand by more than this factor (zlib's technical details); zstd can by far more, and no
-/// debug section comes near it.
+/// Deflate cannot expand by more than this factor (zlib's technical details). zstd can expand by far more,
+/// but no debug section comes near this factor.
 const MAX_RATIO: u64 = 1032;
 
 /// Decompresses `bytes`, which come from `source`, to exactly `size` bytes.
@@ -32,7 +32,7 @@ pub(crate) fn decompress(
         .map_err(|error| malformed(format!("{size} bytes are claimed: {error}")))?;
     match kind {
         Compression::Zlib => {
-            // At once: a reader keeps a copy of what it has written last.
+            // In one call, because a reader keeps a copy of its last output.
             let inflated = Decompress::new(true).decompress_vec(bytes, &mut out, FlushDecompress::Finish);
             let status = inflated.map_err(|error| malformed(error.to_string()))?;
             if status != Status::StreamEnd {

@@ -1,6 +1,6 @@
-//! Reading numbers one after the other. Every read past the end gives `None`.
+//! Reads numbers in sequence. Every read past the end returns `None`.
 
-/// A position in a run of bytes.
+/// A position in a byte slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -25,19 +25,19 @@ macro_rules! number {
 }
 
 impl<'a> Cursor<'a> {
-    /// Begins at an offset into the bytes, which may be past their end.
+    /// Starts at an offset into the bytes, which may be past their end.
     #[inline]
     pub fn new(bytes: &'a [u8], at: usize, little_endian: bool) -> Self {
         Self { bytes, at, little_endian }
     }
 
-    /// The number of bytes before the next read, from the start of the run.
+    /// The number of bytes before the next read, from the start of the slice.
     #[inline]
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Goes on at an offset into the bytes, which may be past their end.
+    /// Continues at an offset into the bytes, which may be past their end.
     #[inline]
     pub fn seek(&mut self, at: usize) {
         self.at = at;
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips that many bytes, if they are there.
+    /// Skips that many bytes, if they exist.
     #[inline]
     pub fn skip(&mut self, bytes: u64) -> Option<()> {
         let at = self.at.checked_add(usize::try_from(bytes).ok()?)?;
@@ -144,7 +144,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// A string up to its zero, which is skipped.
+    /// A string up to its zero byte, which is skipped.
     #[inline]
     pub fn string(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
@@ -153,7 +153,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..end])
     }
 
-    /// The length that begins a unit: the length itself, and the size of an offset in the unit (DWARF 5, 7.4).
+    /// The length at the start of a unit, and the size of an offset in the unit (DWARF 5, 7.4).
     #[inline]
     pub fn initial_length(&mut self) -> Option<(u64, u8)> {
         match self.u32()? {

@@ -1,9 +1,9 @@
-//! The notes in a stripped binary that say where its debug info went.
+//! The links in a stripped binary to its debug info.
 
 use crate::{BuildId, ObjectError};
 
-/// `.gnu_debuglink`: the name of a separate debug file and the checksum of its contents (GDB manual, "Debugging
-/// Information in Separate Files").
+/// `.gnu_debuglink`: the name of a separate debug file and the checksum of its contents (GDB manual,
+/// "Debugging Information in Separate Files").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugLink {
     /// The file's name, without a folder.
@@ -15,14 +15,14 @@ pub struct DebugLink {
 /// `.gnu_debugaltlink`: the supplementary file that dwz moved shared debug info to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugAltLink {
-    /// The path, absolute or relative to the file that holds the link.
+    /// The path, absolute or relative to the file with the link.
     pub path: Vec<u8>,
     /// The supplementary file's build id.
     pub build_id: BuildId,
 }
 
 impl DebugLink {
-    /// Reads the section's contents: a name, zeros up to a multiple of four bytes, the checksum.
+    /// Parses the section's contents: a name, zeros up to a multiple of four bytes, the checksum.
     pub fn parse(section: &[u8], little_endian: bool) -> Result<Self, ObjectError> {
         let malformed = |reason| ObjectError::malformed(".gnu_debuglink", reason);
         let end = section.iter().position(|&byte| byte == 0).ok_or(malformed("the name has no end"))?;
@@ -38,7 +38,7 @@ impl DebugLink {
 }
 
 impl DebugAltLink {
-    /// Reads the section's contents: a path, a zero, the build id.
+    /// Parses the section's contents: a path, a zero, the build id.
     pub fn parse(section: &[u8]) -> Result<Self, ObjectError> {
         let malformed = |reason| ObjectError::malformed(".gnu_debugaltlink", reason);
         let end = section.iter().position(|&byte| byte == 0).ok_or(malformed("the path has no end"))?;
@@ -47,8 +47,8 @@ impl DebugAltLink {
     }
 }
 
-/// The checksum that `.gnu_debuglink` uses (CRC-32 as in zlib), continued from `crc`: start with 0. One table
-/// lookup a byte.
+/// The checksum of `.gnu_debuglink` (CRC-32 as in zlib), continued from `crc`: start with 0. It takes one
+/// table lookup per byte.
 pub fn crc32(crc: u32, bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = table();
     let step = |crc: u32, &byte: &u8| TABLE[((crc ^ u32::from(byte)) & 0xff) as usize] ^ (crc >> 8);

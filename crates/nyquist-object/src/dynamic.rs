@@ -1,4 +1,4 @@
-//! What a file asks of the dynamic loader: the libraries that it needs, and where they are to be looked for.
+//! The requests of a file to the dynamic loader: its libraries, and the folders to search for them.
 
 use crate::{ByteSource, Elf, ObjectError};
 
@@ -8,22 +8,23 @@ const DT_NEEDED: u64 = 1;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
-/// The most entries that are read; real files have some hundred.
+/// The maximum number of entries; real files have a few hundred.
 const MAX_ENTRIES: usize = 1 << 16;
 
-/// What a file asks of the dynamic loader. Names and paths are as they are in the file.
+/// The requests of a file to the dynamic loader. Names and paths are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dynamic {
-    /// The libraries that it needs (`DT_NEEDED`), in their order.
+    /// The libraries that it needs (`DT_NEEDED`), in order.
     pub needed: Vec<Vec<u8>>,
-    /// Folders with colons between, looked into before all others, for the libraries of libraries too (`DT_RPATH`).
+    /// Folders separated by colons. They are searched first, also for the libraries of libraries
+    /// (`DT_RPATH`).
     pub rpath: Option<Vec<u8>>,
-    /// Folders with colons between, looked into for the libraries of this file alone (`DT_RUNPATH`).
+    /// Folders separated by colons. They are searched only for the libraries of this file (`DT_RUNPATH`).
     pub runpath: Option<Vec<u8>>,
 }
 
 impl<S: ByteSource> Elf<S> {
-    /// Reads `.dynamic`; `None` where the file has none, as one that is linked statically.
+    /// Reads `.dynamic`; `None` if the file has none, such as a statically linked one.
     pub fn dynamic(&self) -> Result<Option<Dynamic>, ObjectError> {
         let Some(section) = self.section(".dynamic").filter(|section| section.has_bytes()) else {
             return Ok(None);
@@ -35,7 +36,7 @@ impl<S: ByteSource> Elf<S> {
     }
 }
 
-/// Reads the entries: a tag and a value each. A name beyond the strings is left out.
+/// Parses the entries: a tag and a value each. A name beyond the strings is left out.
 fn parse(entries: &[u8], names: &[u8], is_64: bool, little_endian: bool) -> Dynamic {
     let word = if is_64 { 8 } else { 4 };
     let number = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! ELF files: headers are read first, sections when they are asked for.
+//! ELF files. Headers are read first, sections on request.
 
 pub use crate::Architecture;
 use crate::compression::{Compression, decompress, old_compressed};
@@ -7,26 +7,26 @@ use object::Endianness;
 use object::elf;
 use object::read::elf::{CompressionHeader, FileHeader, ProgramHeader, SectionHeader};
 
-/// The most program or section headers that are read. Linux loads at most 64 kB of program headers; the
-/// largest real files (one section a function) have some hundred thousand sections.
+/// The maximum number of program or section headers. Linux loads at most 64 kB of program headers. The
+/// largest real files (with a section per function) have several hundred thousand sections.
 const MAX_HEADERS: usize = 1 << 20;
 
 /// A `PT_LOAD` program header: a range of the file that the loader maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where its bytes begin in the file.
+    /// The start of its bytes in the file.
     pub offset: FileOffset,
-    /// Where it wants to be in memory.
+    /// Its stated address in memory.
     pub address: Svma,
-    /// How many bytes of it are in the file.
+    /// The number of its bytes in the file.
     pub file_size: u64,
-    /// How many bytes it takes in memory.
+    /// The number of bytes in memory.
     pub memory_size: u64,
     /// Whether it is mapped as code (`PF_X`).
     pub executable: bool,
 }
 
-/// A section header, as it is in the file.
+/// A section header in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The name; bytes that are not UTF-8 are replaced.
@@ -35,15 +35,15 @@ pub struct Section {
     pub kind: u32,
     /// `sh_flags`.
     pub flags: u64,
-    /// Where the section is in memory; 0 for sections that are not loaded.
+    /// The section's address in memory; 0 for sections that are not loaded.
     pub address: Svma,
-    /// Where its bytes begin in the file.
+    /// The start of its bytes in the file.
     pub offset: FileOffset,
     /// Its size in bytes; in the file for all but `SHT_NOBITS`.
     pub size: u64,
-    /// `sh_link`: the index of a related section, as a symbol table's strings.
+    /// `sh_link`: the index of a related section, such as a symbol table's strings.
     pub link: u32,
-    /// `sh_info`: of relocations the index of the section that they are for.
+    /// `sh_info`: for relocations, the index of the section that they apply to.
     pub info: u32,
 }
 
@@ -58,13 +58,13 @@ impl Section {
         self.flags & elf::SHF_ALLOC.0 != 0
     }
 
-    /// Whether the file holds bytes for the section.
+    /// Whether the file contains bytes of the section.
     pub fn has_bytes(&self) -> bool {
         self.kind != elf::SHT_NOBITS.0 && self.kind != elf::SHT_NULL.0
     }
 }
 
-/// An ELF file, 32 or 64 bits, of either byte order. Opening it reads the headers only.
+/// An ELF file, 32 or 64 bits, of either byte order. Opening it reads only the headers.
 #[derive(Debug)]
 pub struct Elf<S> {
     source: S,
@@ -79,8 +79,8 @@ pub struct Elf<S> {
 }
 
 impl<S: ByteSource> Elf<S> {
-    /// Reads the headers. A file whose section headers are missing or damaged still opens when its program
-    /// headers can be read: it can be mapped and identified, and has no sections.
+    /// Reads the headers. If the section headers are missing or damaged, the file still opens if its program
+    /// headers can be read. It can be mapped and identified, and has no sections.
     pub fn open(source: S) -> Result<Self, ObjectError> {
         let mut ident = [0; 5];
         if source.read_exact_at(0, &mut ident).is_err() || ident[..4] != elf::ELFMAG {
@@ -117,7 +117,7 @@ impl<S: ByteSource> Elf<S> {
         })
     }
 
-    /// Where the bytes come from.
+    /// The source of the bytes.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -137,7 +137,7 @@ impl<S: ByteSource> Elf<S> {
         self.is_64
     }
 
-    /// Where the program begins; libraries mostly have no such place.
+    /// The entry point; most libraries have none.
     pub fn entry_point(&self) -> Option<Svma> {
         self.entry_point
     }
@@ -147,12 +147,13 @@ impl<S: ByteSource> Elf<S> {
         &self.segments
     }
 
-    /// The program header that names `.eh_frame_hdr` (`PT_GNU_EH_FRAME`), which also files without section headers have.
+    /// The program header of `.eh_frame_hdr` (`PT_GNU_EH_FRAME`), which exists also without section headers.
     pub fn unwind_header(&self) -> Option<&Segment> {
         self.unwind_header.as_ref()
     }
 
-    /// Where the byte that is loaded to an address is in the file, and how many of the same segment there are from it on.
+    /// The file offset of the byte that is loaded to an address, and the number of bytes of its segment
+    /// from there on.
     pub fn file_range(&self, address: Svma) -> Option<(FileOffset, u64)> {
         self.segments.iter().find_map(|segment| {
             let inside = address.0.checked_sub(segment.address.0)?;
@@ -161,13 +162,13 @@ impl<S: ByteSource> Elf<S> {
         })
     }
 
-    /// All sections, the null section at index 0 included, so that `sh_link` can be used as an index.
+    /// All sections, including the null section at index 0, so that `sh_link` can be used as an index.
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// The image base: the start of the page of the segment with the lowest address. Relative addresses count
-    /// from here. A file without segments (a separate `.dwo`, an object file) has base 0.
+    /// The image base: the start of the page of the segment with the lowest address. Relative addresses are
+    /// relative to it. A file without segments (a separate `.dwo`, an object file) has base 0.
     pub fn image_base(&self) -> Svma {
         let lowest = self.segments.iter().map(|segment| segment.address.0).min().unwrap_or(0);
         Svma(lowest & !0xfff)
@@ -178,7 +179,7 @@ impl<S: ByteSource> Elf<S> {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// The contents of the section of that name, decompressed; `None` where there is no such section, or it
+    /// The contents of the section of that name, decompressed; `None` if there is no such section, or it
     /// has no bytes in this file. Also finds the old `.zdebug_` spelling of a `.debug_` section.
     pub fn section_data(&self, name: &str) -> Result<Option<Vec<u8>>, ObjectError> {
         if let Some(section) = self.section(name) {
@@ -209,19 +210,19 @@ impl<S: ByteSource> Elf<S> {
         decompress(kind, &bytes[header_len..], size, &self.source)
     }
 
-    /// Whether [`Elf::data`] of this section has to decompress, so that a part of it cannot be read alone.
+    /// Whether [`Elf::data`] has to decompress this section, so that a part of it cannot be read separately.
     pub fn is_compressed(&self, section: &Section) -> bool {
         section.flags & elf::SHF_COMPRESSED.0 != 0 || section.name.starts_with(".zdebug_")
     }
 
-    /// `.zdebug_*`, which says itself how it is compressed.
+    /// The contents of `.zdebug_*`, which include a header with the compression.
     fn old_compressed_data(&self, section: &Section) -> Result<Vec<u8>, ObjectError> {
         let bytes = self.source.read_range(section.offset.0, section.size)?;
         old_compressed(&bytes, &self.source)
     }
 
-    /// The GNU build id: from the program headers' notes, or, where a file has none (a debug file whose
-    /// segments are empty), from its note sections.
+    /// The GNU build id from the program headers' notes. If there is none (in a debug file with
+    /// empty segments), from its note sections.
     pub fn build_id(&self) -> Option<BuildId> {
         let sections = self.sections.iter().filter(|section| section.kind == elf::SHT_NOTE.0);
         let sections = sections.map(|section| (section.offset.0, section.size));
@@ -231,20 +232,20 @@ impl<S: ByteSource> Elf<S> {
         })
     }
 
-    /// `.gnu_debuglink`, where there is one.
+    /// `.gnu_debuglink`, if it exists.
     pub fn debug_link(&self) -> Result<Option<DebugLink>, ObjectError> {
         let section = self.section_data(".gnu_debuglink")?;
         section.map(|bytes| DebugLink::parse(&bytes, self.little_endian)).transpose()
     }
 
-    /// `.gnu_debugaltlink`, where there is one.
+    /// `.gnu_debugaltlink`, if it exists.
     pub fn debug_alt_link(&self) -> Result<Option<DebugAltLink>, ObjectError> {
         self.section_data(".gnu_debugaltlink")?.map(|bytes| DebugAltLink::parse(&bytes)).transpose()
     }
 
     /// A hash of the code that identifies a file without a build id. It is the exclusive or of the 16-byte
-    /// blocks in the first 4096 bytes of `.text`, as Breakpad makes it (`src/common/linux/file_id.cc`,
-    /// `HashElfTextSection`). If there is no `.text`, the first executable segment replaces it.
+    /// blocks in the first 4096 bytes of `.text`, computed as in Breakpad (`src/common/linux/file_id.cc`,
+    /// `HashElfTextSection`). If there is no `.text`, the first executable segment is used instead.
     pub fn text_hash(&self) -> Result<[u8; 16], ObjectError> {
         let text = self.section(".text").filter(|section| section.has_bytes());
         let text = text.map(|section| (section.offset, section.size));
@@ -275,7 +276,7 @@ pub fn build_id_in_notes(mut notes: &[u8], little_endian: bool) -> Option<BuildI
     None
 }
 
-/// What the program headers say.
+/// The data of the program headers.
 #[derive(Default)]
 struct Segments {
     loaded: Vec<Segment>,
@@ -317,7 +318,7 @@ fn read_sections<H: FileHeader<Endian = Endianness>>(
     if offset == 0 {
         return Ok(Vec::new());
     }
-    // With 65,280 sections and more, the counts are in the null section's header.
+    // From 65,280 sections on, the counts are in the null section's header.
     let first = read_table::<H::SectionHeader>(source, offset, 1)?;
     let count = match header.e_shnum(endian) {
         0 => usize::try_from(first[0].sh_size(endian).into()).unwrap_or(usize::MAX),

@@ -1,40 +1,40 @@
-//! What can be wrong with an object file.
+//! Errors in object files.
 
 use std::io;
 
-/// Why a part of an object file could not be had.
+/// The reason why a part of an object file is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// The file's first bytes are those of no format that is known here.
+    /// The file's first bytes match no known format.
     #[error("not an object file")]
     NotAnObject,
-    /// A header states something that cannot be.
+    /// A header contains an impossible value.
     #[error("malformed {part}: {reason}")]
     Malformed {
-        /// The header or section at fault.
+        /// The invalid header or section.
         part: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The file is well-formed but uses something that is not supported.
     #[error("unsupported {0}")]
     Unsupported(String),
-    /// It is well-formed, but takes more memory than it may.
+    /// The file is valid, but needs more memory than permitted.
     #[error("{bytes} bytes are more than the {most} bytes of memory that it may take")]
     TooLarge {
-        /// How many bytes it takes.
+        /// The number of bytes that it needs.
         bytes: u64,
-        /// How many all files together may take.
+        /// The limit for all files together.
         most: u64,
     },
     /// Reading the bytes failed: the file is shorter than its headers claim, or the device failed.
     #[error("cannot read {len} bytes at offset {offset:#x}")]
     Read {
-        /// Where the read began, in bytes from the start of the file.
+        /// The start of the read, in bytes from the start of the file.
         offset: u64,
-        /// How many bytes were wanted.
+        /// The number of bytes to read.
         len: u64,
-        /// What the operating system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },

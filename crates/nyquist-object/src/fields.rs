@@ -1,6 +1,6 @@
-//! Little-endian numbers at fixed places of a header.
+//! Little-endian numbers at fixed positions of a header.
 
-/// The bytes of a header, or of one entry of a table. Every read past the end gives `None`.
+/// The bytes of a header, or of one entry of a table. Every read past the end returns `None`.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 

@@ -1,21 +1,21 @@
-//! What makes a module the same module: build ids, debug ids, and a stand-in for files that carry neither.
+//! The identity of a module: build ids, debug ids, and a substitute for files without either.
 
 use nyquist_system::{file_id, modified};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::{fmt, io};
 
-/// A GNU build id, as it is in the note: usually the 20 bytes of a SHA-1, never empty.
+/// A GNU build id, as in the note: usually the 20 bytes of a SHA-1, never empty.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId(Vec<u8>);
 
 impl BuildId {
-    /// Takes the note's descriptor; `None` where it is empty or longer than any build id (64 bytes).
+    /// Converts the note's descriptor; `None` if it is empty or longer than any build id (64 bytes).
     pub fn new(bytes: &[u8]) -> Option<Self> {
         (1..=64).contains(&bytes.len()).then(|| Self(bytes.to_vec()))
     }
 
-    /// Reads lower- or upper-case hexadecimal digits.
+    /// Parses lower- or upper-case hexadecimal digits.
     pub fn from_hex(digits: &str) -> Option<Self> {
         if !digits.is_ascii() || !digits.len().is_multiple_of(2) {
             return None;
@@ -42,8 +42,8 @@ impl fmt::Debug for BuildId {
     }
 }
 
-/// The id that finds debug info: 16 bytes as a GUID and an age. Its text form is what Breakpad and the Firefox
-/// Profiler call a breakpad id.
+/// The id for finding debug info: 16 bytes as a GUID and an age. Breakpad and the Firefox
+/// Profiler call its text form a breakpad id.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DebugId {
     guid: [u8; 16],
@@ -51,19 +51,19 @@ pub struct DebugId {
 }
 
 impl DebugId {
-    /// Takes the GUID's bytes in the order in which its digits are printed, and the age.
+    /// Converts the GUID's bytes, in the order in which its digits are printed, and the age.
     pub fn new(guid: [u8; 16], age: u32) -> Self {
         Self { guid, age }
     }
 
     /// The debug id of an ELF file: the first 16 bytes of the build id (padded with zeros), and age 0. The
-    /// first three fields are little-endian numbers if the file is little-endian. This is how Breakpad derives
-    /// it (`src/common/linux/file_id.cc`, `FileID::ConvertIdentifierToUUIDString`).
+    /// first three fields are little-endian numbers if the file is little-endian. This is how Breakpad
+    /// derives it (`src/common/linux/file_id.cc`, `FileID::ConvertIdentifierToUUIDString`).
     pub fn from_build_id(id: &BuildId, little_endian: bool) -> Self {
         Self::from_identifier(id.as_bytes(), little_endian)
     }
 
-    /// The debug id of a GUID as it is in a file of Windows, its first three fields little-endian numbers.
+    /// The debug id of a GUID in a Windows file, whose first three fields are little-endian numbers.
     pub fn from_guid(guid: [u8; 16], age: u32) -> Self {
         Self { age, ..Self::from_identifier(&guid, true) }
     }
@@ -80,7 +80,7 @@ impl DebugId {
         Self { guid, age: 0 }
     }
 
-    /// Reads the 33 and more hexadecimal digits of a breakpad id.
+    /// Parses the 33 or more hexadecimal digits of a breakpad id.
     pub fn from_breakpad(text: &str) -> Option<Self> {
         if !text.is_ascii() || !(33..=40).contains(&text.len()) {
             return None;
@@ -107,8 +107,8 @@ impl fmt::Debug for DebugId {
     }
 }
 
-/// The id by which the symbol servers of Windows find a PE image: its link time and its size in memory. In
-/// images that are built reproducibly, a hash replaces the time.
+/// The id that the symbol servers of Windows use for a PE image: its link time and its size in memory. In
+/// reproducible images, a hash replaces the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeCodeId {
     /// `TimeDateStamp`.
@@ -118,7 +118,7 @@ pub struct PeCodeId {
 }
 
 impl PeCodeId {
-    /// Reads eight hexadecimal digits of the time and one to eight of the size.
+    /// Parses eight hexadecimal digits of the time and one to eight of the size.
     pub fn from_hex(digits: &str) -> Option<Self> {
         let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         let (timestamp, size) = digits.split_at_checked(8).filter(|_| is_hex && digits.len() <= 16)?;
@@ -128,8 +128,8 @@ impl PeCodeId {
 }
 
 impl fmt::Display for PeCodeId {
-    /// Eight upper-case digits of the time, then the size in lower-case digits, as Breakpad and the Firefox Profiler
-    /// write it.
+    /// Eight upper-case digits of the time, then the size in lower-case digits, the same as in Breakpad
+    /// and the Firefox Profiler.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:08X}{:x}", self.timestamp, self.size_of_image)
     }
@@ -138,18 +138,18 @@ impl fmt::Display for PeCodeId {
 /// The ids of a PE image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeId {
-    /// By which the image is found.
+    /// The id for finding the image.
     pub code: PeCodeId,
-    /// By which its PDB is found.
+    /// The id for finding its PDB.
     pub debug: DebugId,
 }
 
-/// The id that Apple's linkers give a Mach-O file (`LC_UUID`).
+/// The id of a Mach-O file from Apple's linkers (`LC_UUID`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MachUuid(pub [u8; 16]);
 
 impl MachUuid {
-    /// Reads 32 hexadecimal digits, also in the five groups in which Apple's tools print them.
+    /// Parses 32 hexadecimal digits, also in the five groups that Apple's tools print.
     pub fn from_text(text: &str) -> Option<Self> {
         let is_grouped =
             text.len() == 36 && [8, 13, 18, 23].iter().all(|&at| text.as_bytes().get(at) == Some(&b'-'));
@@ -157,21 +157,21 @@ impl MachUuid {
         Some(Self(id?.as_bytes().try_into().ok()?))
     }
 
-    /// The id in five groups, as Apple's tools print it and name folders after it.
+    /// The id in five groups, as in the output of Apple's tools and in names of folders.
     pub fn grouped(&self) -> String {
         let digits = self.to_string();
         let group = |range: std::ops::Range<usize>| digits.get(range).unwrap_or_default();
         [group(0..8), group(8..12), group(12..16), group(16..20), group(20..32)].join("-")
     }
 
-    /// The id that a profile names the debug info by: the same bytes, and age 0.
+    /// The id of the debug info in a profile: the same bytes, and age 0.
     pub fn debug_id(&self) -> DebugId {
         DebugId::new(self.0, 0)
     }
 }
 
 impl fmt::Display for MachUuid {
-    /// Writes 32 upper-case digits, as the profile names a file's code.
+    /// Writes 32 upper-case digits, the form of a file's code id in a profile.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
     }
@@ -183,11 +183,11 @@ impl fmt::Debug for MachUuid {
     }
 }
 
-/// The stand-in for the identity of a file without an id: its place and its properties when it was mapped. A
-/// file of which any part differs is another file.
+/// The substitute identity of a file without an id: its inode and its properties when it was mapped. If any
+/// member differs, it is another file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileIdentity {
-    /// The device's number, as `stat` gives it.
+    /// The device number from `stat`.
     pub device: u64,
     /// The inode.
     pub inode: u64,
@@ -195,15 +195,15 @@ pub struct FileIdentity {
     pub size: u64,
     /// The time of the last modification, in nanoseconds since the epoch.
     pub modified_ns: i64,
-    /// A hash of the executable code ([`crate::Elf::text_hash`]), which is also what a debug id is made from.
+    /// A hash of the executable code ([`crate::Elf::text_hash`]), from which the debug id is made, too.
     pub text_hash: [u8; 16],
 }
 
 impl FileIdentity {
-    /// Of an open file with this hash of its code.
+    /// The identity of an open file with this hash of its code.
     ///
     /// # Errors
-    /// If the system does not describe the file.
+    /// If the system call fails.
     pub fn of(file: &File, text_hash: [u8; 16]) -> io::Result<Self> {
         let (metadata, id) = (file.metadata()?, file_id(file)?);
         let (seconds, nanoseconds) = modified(&metadata);
@@ -217,7 +217,7 @@ impl FileIdentity {
     }
 }
 
-/// What identifies a module, in this order of preference.
+/// The identity of a module, in this order of preference.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ModuleId {
     /// The build id in the file's notes.
@@ -226,14 +226,14 @@ pub enum ModuleId {
     Pe(PeId),
     /// The id of a Mach-O file.
     MachUuid(MachUuid),
-    /// The file carries no id.
+    /// The file has no id.
     File(FileIdentity),
 }
 
 impl ModuleId {
-    /// The identity that a profile's two ids stand for. It is an ELF file's if the debug id is the one that is
-    /// made from the build id. It is a Mach-O file's if both are the same UUID, or the code id is a UUID in
-    /// groups. It is a PE image's if the code id has the form of one. `None` where none is so.
+    /// The identity for the two ids of a profile. It belongs to an ELF file if the debug id is derived
+    /// from the build id. It belongs to a Mach-O file if both are the same UUID, or the code id is a UUID in
+    /// groups. It belongs to a PE image if the code id has the form of one. `None` otherwise.
     pub fn from_profile(code_id: &str, debug_id: Option<DebugId>) -> Option<Self> {
         let build_id = BuildId::from_hex(code_id);
         let fits = |id: &BuildId| debug_id.is_none_or(|debug| debug == DebugId::from_build_id(id, true));
@@ -247,8 +247,8 @@ impl ModuleId {
         Some(Self::Pe(PeId { code: PeCodeId::from_hex(code_id)?, debug: debug_id? }))
     }
 
-    /// The id by which the profile names the module's debug info. Without a build id it is made from the hash
-    /// of the code, so that it is the same on every machine that has the same file.
+    /// The id of the module's debug info in a profile. Without a build id it is made from the hash
+    /// of the code, so that it is the same on every machine with the same file.
     pub fn debug_id(&self) -> DebugId {
         match self {
             Self::BuildId(id) => DebugId::from_build_id(id, true),
@@ -258,7 +258,7 @@ impl ModuleId {
         }
     }
 
-    /// The id by which the binary itself is found; files without a build id have none.
+    /// The id for finding the binary itself; files without a build id have none.
     pub fn code_id(&self) -> Option<String> {
         match self {
             Self::BuildId(id) => Some(id.to_string()),

@@ -1,9 +1,9 @@
 //! Basic types of the other crates: the four kinds of address, the identity of a module, the translation of
 //! mapped addresses to module-relative ones, and bounded access to the sections of object files.
 //!
-//! Nothing in here trusts its input. A length field is compared with the number of bytes that are really there
-//! before it is used. A file is read through [`ByteSource`], so a file that shrinks while it is read gives an
-//! error and not a signal.
+//! This crate does not trust its input. A length field is compared with the number of existing bytes
+//! before it is used. A file is read through [`ByteSource`], so a file that shrinks while it is read
+//! causes an error and not a signal.
 
 #![forbid(unsafe_code)]
 

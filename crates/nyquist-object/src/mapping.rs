@@ -1,22 +1,22 @@
-//! From the mapping of a file into a process to addresses relative to the module's image base.
+//! Converts addresses in the mapping of a file to addresses relative to the module's image base.
 
 use crate::elf::Segment;
 use crate::{Avma, FileOffset, RelativeAddress, Svma};
 
-/// A module as it is mapped into one process: the place of its image base.
+/// A module mapped into a process, represented by the address of its image base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedModule {
-    /// Where the image base is in the process.
+    /// The address of the image base in the process.
     pub base: Avma,
 }
 
 impl MappedModule {
-    /// The place of the image base, given that the bytes of the file from `offset` on were mapped at `start`
+    /// The address of the image base, if the bytes of the file from `offset` on were mapped at `start`
     /// as code.
     ///
-    /// Only executable segments count, because adjacent segments can share a page of the file, and the first
-    /// one that contains the offset can be the wrong one. `None` where no executable segment has bytes in the
-    /// `len` bytes from `offset` on.
+    /// Only executable segments are used. Adjacent segments can share a page of the file, so the first
+    /// segment that contains the offset can be the wrong one. `None` if no executable segment has bytes in
+    /// the `len` bytes from `offset` on.
     pub fn from_mapping(
         segments: &[Segment],
         image_base: Svma,
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn an_executable_segment_wins_a_shared_page() {
-        // The layout of lld: the code begins in the file page in which the read-only data ends.
+        // The layout of lld: the code begins in the same file page in which the read-only data ends.
         let segments = [segment(0, 0, 0x1734, false), segment(0x1740, 0x2740, 0x5000, true)];
         let mapped =
             MappedModule::from_mapping(&segments, Svma(0), Avma(0x5000_2000), FileOffset(0x1000), 0x6000);

@@ -1,6 +1,7 @@
-//! PE images, of 32 and of 64 bits: headers are read first, everything else when it is asked for.
+//! PE images, of 32 and of 64 bits. Headers are read first, everything else on request.
 //!
-//! Fields and constants are those of Microsoft's "PE Format" specification; its section is named where they are read.
+//! Fields and constants are those of Microsoft's "PE Format" specification. Comments name the relevant
+//! section.
 
 mod coff_symbol;
 mod debug;
@@ -15,13 +16,13 @@ use crate::elf::{Architecture, Segment};
 use crate::fields::Fields;
 use crate::{ByteSource, DebugId, FileOffset, ObjectError, PeCodeId, PeId, RelativeAddress, Svma};
 
-/// The most sections that are read. Windows loads images with at most 96 (specification, "COFF File Header").
+/// The maximum number of sections. Windows loads images with at most 96 (specification, "COFF File Header").
 const MAX_SECTIONS: usize = 1024;
 
-/// The most data directories. Only 16 are defined.
+/// The maximum number of data directories. Only 16 are defined.
 const MAX_DIRECTORIES: usize = 16;
 
-/// The longest section name that is read from the string table.
+/// The maximum length of a section name in the string table.
 const MAX_SECTION_NAME: u64 = 256;
 
 /// Sizes of headers ("COFF File Header", "Section Table").
@@ -32,7 +33,7 @@ const SECTION_HEADER: usize = 40;
 const IMAGE_SCN_CNT_CODE: u32 = 0x20;
 const IMAGE_SCN_MEM_EXECUTE: u32 = 0x2000_0000;
 
-/// The data directories that are of use here, by their place in the optional header ("Optional Header Data
+/// The data directories that are used here, by their index in the optional header ("Optional Header Data
 /// Directories").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directory {
@@ -40,22 +41,22 @@ pub enum Directory {
     Exports = 0,
     /// The table of functions and their unwind information, `.pdata`.
     Exceptions = 3,
-    /// What debuggers look for, the name of the PDB among it.
+    /// Data for debuggers, including the name of the PDB.
     Debug = 6,
 }
 
 /// A section of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// The name, a long one from the string table; bytes that are not UTF-8 are replaced.
+    /// The name; long ones are in the string table. Bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// Where it is in memory.
+    /// Its address in memory.
     pub address: RelativeAddress,
-    /// How many bytes it takes in memory.
+    /// The number of bytes in memory.
     pub memory_size: u32,
-    /// Where its bytes begin in the file.
+    /// The start of its bytes in the file.
     pub offset: FileOffset,
-    /// How many bytes of it the file holds, padding included.
+    /// The number of its bytes in the file, including padding.
     pub file_size: u32,
     /// The flags (`Characteristics`).
     pub flags: u32,
@@ -67,19 +68,19 @@ impl Section {
         self.flags & (IMAGE_SCN_MEM_EXECUTE | IMAGE_SCN_CNT_CODE) != 0
     }
 
-    /// How many bytes are both in the file and in memory.
+    /// The number of bytes that are both in the file and in memory.
     pub fn size(&self) -> u32 {
-        // Object files, and images of old linkers, state no size in memory.
+        // Object files, and images of old linkers, have no size in memory.
         if self.memory_size == 0 { self.file_size } else { self.file_size.min(self.memory_size) }
     }
 
-    /// How far into the section an address is that has a byte in the file.
+    /// The offset of an address in the section, if the file has its byte.
     fn offset_of(&self, address: RelativeAddress) -> Option<u32> {
         address.offset_from(self.address).filter(|&offset| offset < self.size())
     }
 }
 
-/// A PE image: an executable file or a library of Windows. Opening it reads the headers only.
+/// A PE image: an executable file or a library of Windows. Opening it reads only the headers.
 #[derive(Debug)]
 pub struct Pe<S> {
     source: S,
@@ -99,7 +100,7 @@ fn cut(part: &'static str) -> ObjectError {
     ObjectError::malformed(part, "it is cut off")
 }
 
-/// What the optional header states.
+/// The fields of the optional header.
 struct OptionalHeader {
     is_64: bool,
     image_base: u64,
@@ -180,7 +181,7 @@ impl<S: ByteSource> Pe<S> {
         })
     }
 
-    /// Where the bytes come from.
+    /// The source of the bytes.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -195,17 +196,17 @@ impl<S: ByteSource> Pe<S> {
         self.is_64
     }
 
-    /// Where the image wants to be in memory.
+    /// The stated address of the image in memory.
     pub fn image_base(&self) -> Svma {
         self.image_base
     }
 
-    /// How many bytes of address space the image takes.
+    /// The number of bytes of address space of the image.
     pub fn size_of_image(&self) -> u32 {
         self.size_of_image
     }
 
-    /// Where the program begins, or the function that is called when a library is loaded.
+    /// The entry point of a program, or the function that is called when a library is loaded.
     pub fn entry_point(&self) -> Option<RelativeAddress> {
         self.entry_point
     }
@@ -220,7 +221,7 @@ impl<S: ByteSource> Pe<S> {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// The sections as the loader maps them, in the terms of ELF.
+    /// The sections as the loader maps them, in the form of ELF segments.
     pub fn segments(&self) -> Vec<Segment> {
         let segment = |section: &Section| Segment {
             offset: section.offset,
@@ -237,13 +238,13 @@ impl<S: ByteSource> Pe<S> {
         self.source.read_range(section.offset.0, section.size().into())
     }
 
-    /// Where a data directory is and its size in bytes; `None` where the image has none.
+    /// The address and the size in bytes of a data directory; `None` if the image does not have it.
     pub fn directory(&self, directory: Directory) -> Option<(RelativeAddress, u32)> {
         let found = self.directories.get(directory as usize).copied();
         found.filter(|(address, size)| address.0 != 0 && *size != 0)
     }
 
-    /// Where in the file the byte at an address is, and how many bytes of the same section follow it there.
+    /// The file offset of the byte at an address, and the number of bytes of the same section from there on.
     pub fn file_range(&self, address: RelativeAddress) -> Option<(FileOffset, u32)> {
         if address.0 < self.headers_size {
             return Some((FileOffset(address.0.into()), self.headers_size - address.0));
@@ -253,8 +254,8 @@ impl<S: ByteSource> Pe<S> {
         Some((offset.checked_add(within.into())?, size - within))
     }
 
-    /// The `len` bytes at an address. Bytes that are not in the file are an error, even where the loader would fill
-    /// them with zeros.
+    /// The `len` bytes at an address. Bytes that are not in the file cause an error, even if the loader
+    /// would fill them with zeros.
     pub fn read_at(&self, address: RelativeAddress, len: u32) -> Result<Vec<u8>, ObjectError> {
         let place = self.file_range(address).filter(|(_, room)| len <= *room);
         let (offset, _) = place.ok_or_else(|| {
@@ -263,13 +264,13 @@ impl<S: ByteSource> Pe<S> {
         self.source.read_range(offset.0, len.into())
     }
 
-    /// The id by which symbol servers find the image itself.
+    /// The id that symbol servers use for the image itself.
     pub fn code_id(&self) -> PeCodeId {
         PeCodeId { timestamp: self.timestamp, size_of_image: self.size_of_image }
     }
 
-    /// The ids of the image: its code id, and the one by which its PDB is found. An image without a PDB has the
-    /// [hash of its code](Pe::text_hash) for the latter, as an ELF file without a build id has.
+    /// The ids of the image: its code id, and the id for finding its PDB. For an image without a PDB, the
+    /// latter is the [hash of its code](Pe::text_hash), as for an ELF file without a build id.
     pub fn id(&self) -> Result<PeId, ObjectError> {
         let debug = match self.code_view() {
             Ok(Some(code_view)) => code_view.debug_id,
@@ -278,22 +279,22 @@ impl<S: ByteSource> Pe<S> {
         Ok(PeId { code: self.code_id(), debug })
     }
 
-    /// A hash of the code: the exclusive or of the 16-byte blocks in the first 4096 bytes of `.text`, as
-    /// [`Elf::text_hash`](crate::Elf::text_hash) makes it.
+    /// A hash of the code: the exclusive or of the 16-byte blocks in the first 4096 bytes of `.text`,
+    /// computed like [`Elf::text_hash`](crate::Elf::text_hash).
     pub fn text_hash(&self) -> Result<[u8; 16], ObjectError> {
         let code = self.section(".text").or_else(|| self.sections.iter().find(|section| section.is_code()));
         let (offset, size) = code.map_or((FileOffset(0), 0), |code| (code.offset, code.size()));
         crate::text_hash::of(&self.source, offset, size.into())
     }
 
-    /// The string at an address, without the zero that ends it, if it is no longer than `max`.
+    /// The string at an address, without its terminating zero, if it is not longer than `max`.
     fn string_at(&self, address: RelativeAddress, max: u32) -> Option<Vec<u8>> {
         let (offset, room) = self.file_range(address)?;
         string(&self.source, offset.0, room.min(max).into())
     }
 }
 
-/// Whether a file begins as a PE image does, and where its PE header is ("MS-DOS Stub", "Signature").
+/// The offset of the PE header, if a file begins like a PE image ("MS-DOS Stub", "Signature").
 fn pe_header_offset(source: &impl ByteSource) -> Option<u64> {
     let mut stub = [0; 64];
     source.read_exact_at(0, &mut stub).ok()?;
@@ -329,8 +330,8 @@ fn section(header: &[u8], source: &impl ByteSource, symbols: coff_symbol::Place)
     })
 }
 
-/// Where in the string table a long section name is: `/` and a decimal number. If that does not fit, LLVM
-/// writes `//` and six base-64 digits.
+/// The offset of a long section name in the string table: `/` and a decimal number. If that does not fit,
+/// LLVM writes `//` and six base-64 digits.
 fn name_offset(short: &[u8]) -> Option<u64> {
     let digits = short.strip_prefix(b"/")?;
     match digits.strip_prefix(b"/") {
@@ -349,7 +350,7 @@ fn name_offset(short: &[u8]) -> Option<u64> {
     }
 }
 
-/// The string at `offset` of the file, without the zero that ends it, if that is among the first `max` bytes.
+/// The string at `offset` of the file, without its terminating zero, if that is among the first `max` bytes.
 fn string(source: &impl ByteSource, offset: u64, max: u64) -> Option<Vec<u8>> {
     let len = max.min(source.len().checked_sub(offset)?);
     let mut bytes = source.read_range(offset, len).ok()?;

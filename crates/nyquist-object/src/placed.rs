@@ -1,21 +1,23 @@
-//! ELF files that were not linked (`ET_REL`), as kernel modules are: placed where their loader put their sections.
+//! Unlinked ELF files (`ET_REL`), such as kernel modules, placed at the addresses that their loader chose.
 
 use crate::elf::Section;
 use crate::{Architecture, ByteSource, Elf, ObjectError, Svma};
 use object::elf;
 
-/// The largest file that is made. The largest kernel modules have some 200 megabytes of debug info.
+/// The maximum size of the result. The largest kernel modules have some 200 megabytes of debug info.
 const MAX_SIZE: usize = 1 << 30;
 
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
-/// Makes of a file that was not linked the one that a linker would have made, as far as names and debug info
-/// go. Loaded sections are where `address` says, by their names, and have no bytes. Symbols and debug info have
-/// the resulting addresses, with relocations applied. What is in a section without an address is at 0.
+/// Converts an unlinked file to the file that a linker would have made, as far as names and debug info are
+/// concerned. Loaded sections have the addresses that `address` returns for their names, and have no
+/// bytes. Symbols and debug info have the resulting addresses, with relocations applied. Sections without
+/// an address are at 0.
 ///
-/// It is for 64-bit x86 and Arm. Costs a copy of the symbols and the debug info. (System V gABI, "Relocation"; the psABI of
-/// x86-64, "Relocation Types"; ELF for the Arm 64-bit Architecture, "Static Data relocations".)
+/// Supports 64-bit x86 and Arm. Costs a copy of the symbols and the debug info. (System V gABI,
+/// "Relocation"; the psABI of x86-64, "Relocation Types"; ELF for the Arm 64-bit Architecture, "Static
+/// Data relocations".)
 pub fn placed<S: ByteSource>(
     file: &Elf<S>,
     address: impl Fn(&str) -> Option<Svma>,
@@ -42,11 +44,11 @@ pub fn placed<S: ByteSource>(
     placing.write(&contents)
 }
 
-/// How the value of a relocation is made, and how many bytes it fills.
+/// The computation of a relocation's value, and its size in bytes.
 #[derive(Clone, Copy)]
 enum Kind {
     Absolute(usize),
-    /// Counted from the place that is filled.
+    /// Relative to the position that is filled.
     Relative(usize),
 }
 
@@ -65,11 +67,11 @@ const AARCH64: [(u32, Kind); 4] =
 struct Placing<'a, S> {
     file: &'a Elf<S>,
     kinds: &'static Kinds,
-    /// Where each section is.
+    /// The address of each section.
     addresses: Vec<u64>,
 }
 
-/// The symbol table as it becomes, and the value of each symbol.
+/// The new symbol table, and the value of each symbol.
 #[derive(Default)]
 struct Symbols {
     table: Vec<u8>,
@@ -85,7 +87,7 @@ fn is_symbol_table(section: &Section) -> bool {
 }
 
 impl<S: ByteSource> Placing<'_, S> {
-    /// The symbols, whose values are distances from the start of their sections.
+    /// The symbols, whose values are offsets from the start of their sections.
     fn symbols(&self) -> Result<Symbols, ObjectError> {
         let Some(section) = self.file.sections().iter().find(|section| is_symbol_table(section)) else {
             return Ok(Symbols::default());
@@ -103,7 +105,7 @@ impl<S: ByteSource> Placing<'_, S> {
         Ok(Symbols { table, values })
     }
 
-    /// What each section has in the new file.
+    /// The contents of each section in the new file.
     fn contents(&self, symbols: &Symbols) -> Result<Vec<Vec<u8>>, ObjectError> {
         let mut size = 0_usize;
         let mut contents = Vec::new();
@@ -200,7 +202,7 @@ impl<S: ByteSource> Placing<'_, S> {
     }
 }
 
-/// The name of a section whose bytes are no longer compressed.
+/// The name of a section without the mark of compression.
 fn plain_name(name: &str) -> String {
     name.strip_prefix(".z")
         .filter(|rest| rest.starts_with("debug_"))
@@ -232,7 +234,7 @@ fn section_header(section: &Section, name: u64, address: u64, offset: u64, size:
     ])
 }
 
-/// A segment for each section that is loaded, because they are far apart.
+/// A segment for each loaded section, because they are far apart.
 fn program_header(section: &Section, address: u64) -> Vec<u8> {
     let flags = if section.is_code() { 5 } else { 4 };
     words(&[
@@ -247,7 +249,7 @@ fn program_header(section: &Section, address: u64) -> Vec<u8> {
     ])
 }
 
-/// Numbers of this many bytes, one after the other.
+/// Numbers of the given sizes in bytes, one after the other.
 fn words(words: &[(usize, u64)]) -> Vec<u8> {
     words.iter().flat_map(|&(size, word)| word.to_le_bytes().into_iter().take(size)).collect()
 }

@@ -1,4 +1,4 @@
-//! Reading an object file's bytes in a way that survives the file changing underneath.
+//! Reads an object file's bytes so that a change of the file during reading does no harm.
 
 use crate::ObjectError;
 use nyquist_resources::{Budget, Charge, of_files};
@@ -7,42 +7,42 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// A file of this size may be one hole, for all that it matters.
+/// A file up to this size may consist of a single hole.
 const SMALL: u64 = 256 << 20;
 
-/// Of how many bytes of a larger file one must be there.
+/// A larger file must have at least one allocated byte in this many.
 const HOLLOW: u64 = 8;
 
 /// Random access to the bytes of an object file.
 ///
-/// Files are read by `pread` and not mapped. If a mapped file is truncated (a rebuild), access to the missing
-/// page ends the process.
+/// Files are read with `pread` and not mapped. If a mapped file is truncated (by a rebuild), access to the
+/// missing page ends the process.
 pub trait ByteSource {
-    /// The number of bytes that there are now.
+    /// The current number of bytes.
     fn len(&self) -> u64;
 
-    /// Whether there is not a single byte.
+    /// Whether there are no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Fills `buffer` with the bytes from `offset` on. Bytes that are not there are an error.
+    /// Fills `buffer` with the bytes from `offset` on. Missing bytes cause an error.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// The file that all these bytes are, where they are one.
+    /// The file that consists of exactly these bytes, if there is one.
     fn as_file(&self) -> Option<&FileSource> {
         None
     }
 
-    /// What memory for these bytes comes from, where it is limited.
+    /// The memory budget for these bytes, if it is limited.
     fn budget(&self) -> Option<&Budget> {
         None
     }
 
-    /// Whether that many bytes, made of these, may be in memory for a while.
+    /// Checks whether that many bytes, derived from these, may be in memory temporarily.
     ///
     /// # Errors
-    /// That they are too many.
+    /// If they exceed the budget.
     fn check_room(&self, bytes: u64) -> Result<(), ObjectError> {
         match self.budget() {
             Some(budget) if !budget.has(bytes) => Err(ObjectError::TooLarge { bytes, most: budget.most() }),
@@ -50,7 +50,7 @@ pub trait ByteSource {
         }
     }
 
-    /// The `len` bytes from `offset` on. Memory is taken only for bytes that are really there, and within the budget.
+    /// The `len` bytes from `offset` on. Memory is allocated only for existing bytes, and within the budget.
     fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>, ObjectError> {
         let failed = |source| ObjectError::Read { offset, len, source };
         self.check_room(len)?;
@@ -76,7 +76,7 @@ impl ByteSource for [u8] {
         Ok(())
     }
 
-    /// As the provided one, without zeros in between.
+    /// The same as the provided method, without intermediate zeros.
     fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>, ObjectError> {
         let start = usize::try_from(offset).ok();
         let range = start.and_then(|start| Some(start..start.checked_add(usize::try_from(len).ok()?)?));
@@ -143,7 +143,7 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
     }
 }
 
-/// An open file. Holding it keeps the bytes reachable when the path is deleted or replaced.
+/// An open file. While it is open, its bytes can be read even if the path is deleted or replaced.
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
@@ -151,12 +151,12 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Takes an open regular file. The memory for it comes from this process's budget for all files.
+    /// Wraps an open regular file. Its memory is charged to this process's budget for all files.
     pub fn new(file: File) -> Self {
         Self::within(file, of_files())
     }
 
-    /// Takes an open regular file. The memory for it comes from this budget.
+    /// Wraps an open regular file. Its memory is charged to this budget.
     pub fn within(file: File, budget: Budget) -> Self {
         Self { file, budget }
     }
@@ -168,12 +168,13 @@ impl FileSource {
 }
 
 impl ByteSource for FileSource {
-    /// The size of the file. A large file of holes counts as empty. It costs nothing to make, and a reader of
-    /// its claimed contents would fill memory with zeros.
+    /// The size of the file. A large file of holes counts as empty. Such a file costs nothing to make, and
+    /// a reader of its claimed contents would fill memory with zeros.
     fn len(&self) -> u64 {
         let Ok(metadata) = self.file.metadata() else { return 0 };
         let len = metadata.len();
-        // Some file systems do not count blocks, or count them later: so the parts between holes have the last word.
+        // Some file systems do not count blocks, or count them later. So the parts between holes are
+        // checked, too.
         let is_suspicious = len > SMALL && allocated_bytes(&metadata).saturating_mul(HOLLOW) < len;
         if is_suspicious && !has_data(&self.file, len, len / HOLLOW) { 0 } else { len }
     }
@@ -191,7 +192,7 @@ impl ByteSource for FileSource {
     }
 }
 
-/// Bytes that were made of a file's, such as what it holds compressed. They are charged while they are there.
+/// Bytes derived from a file's, such as decompressed ones. They are charged to the budget while they exist.
 #[derive(Debug)]
 pub struct DerivedSource {
     bytes: Vec<u8>,
@@ -200,7 +201,7 @@ pub struct DerivedSource {
 }
 
 impl DerivedSource {
-    /// Takes bytes that were made of those of `origin`. `None` if its budget is too small for them.
+    /// Wraps bytes derived from those of `origin`; `None` if its budget is too small for them.
     pub fn new(bytes: Vec<u8>, origin: &impl ByteSource) -> Option<Self> {
         let charge = origin.budget().map(Budget::charge);
         let has_room = charge.as_ref().is_none_or(|charge| charge.take(bytes.len() as u64));
@@ -249,7 +250,7 @@ mod tests {
         file.write_all_at(&[7; 8192], (1 << 40) - 8192).unwrap();
         assert_eq!(source.len(), 0);
         assert!(source.read_range(0, 1 << 39).is_err());
-        // Enough of this one is there.
+        // Enough bytes of this file are allocated.
         file.set_len(SMALL + 8).unwrap();
         for megabyte in 0..40 {
             file.write_all_at(&vec![7; 1 << 20], megabyte << 20).unwrap();

@@ -1,11 +1,11 @@
-//! The hash of the code that identifies a file without an id.
+//! The hash of the code, which identifies a file without an id.
 
 use crate::{ByteSource, FileOffset, ObjectError};
 
-/// How much of the code is hashed.
+/// The size of the hashed code.
 const HASHED: u64 = 4096;
 
-/// The exclusive or of the 16-byte blocks in the first 4096 bytes of the code, as Breakpad makes it
+/// The exclusive or of the 16-byte blocks in the first 4096 bytes of the code, computed as in Breakpad
 /// (`src/common/linux/file_id.cc`, `HashElfTextSection`).
 pub(crate) fn of(source: &impl ByteSource, offset: FileOffset, size: u64) -> Result<[u8; 16], ObjectError> {
     let mut hash = [0; 16];

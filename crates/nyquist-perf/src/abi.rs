@@ -34,26 +34,26 @@ pub mod misc {
     pub const EXACT_IP: u16 = 1 << 14;
     pub const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
     pub const MMAP_BUILD_ID: u16 = 1 << 14;
-    /// Perf's own: samples that its filter left out.
+    /// Perf's extension: samples that its filter left out.
     pub const LOST_SAMPLES_BPF: u16 = 1 << 15;
 }
 
-/// `enum perf_callchain_context`: words in a call chain that are no addresses but say what follows.
+/// `enum perf_callchain_context`: words in a call chain that are not addresses but mark what follows.
 pub mod context {
     #![allow(missing_docs, reason = "the names are the kernel's own, and its header documents them")]
     pub const HV: u64 = -32_i64 as u64;
     pub const KERNEL: u64 = -128_i64 as u64;
     pub const USER: u64 = -512_i64 as u64;
-    /// The user's part comes in a record of its own, which has the number that follows.
+    /// The user's part is in a separate record with the number that follows.
     pub const USER_DEFERRED: u64 = -640_i64 as u64;
     pub const GUEST: u64 = -2048_i64 as u64;
     pub const GUEST_KERNEL: u64 = -2176_i64 as u64;
     pub const GUEST_USER: u64 = -2560_i64 as u64;
-    /// Every word from here on is a context and no address.
+    /// Every word from here on is a context and not an address.
     pub const MAX: u64 = -4095_i64 as u64;
 }
 
-/// The registers of x86 in the order in which a sample's mask counts them (`arch/x86/include/uapi/asm/perf_regs.h`,
+/// The registers of x86 in the order of a sample's mask (`arch/x86/include/uapi/asm/perf_regs.h`,
 /// `enum perf_event_x86_regs`).
 pub mod x86 {
     #![allow(missing_docs, reason = "the names are the kernel's own, and its header documents them")]
@@ -71,17 +71,17 @@ pub mod x86 {
     pub const SS: u32 = 11;
     /// The first of r8 to r15.
     pub const R8: u32 = 16;
-    /// What x86_64 lets be asked for of a user's registers in a 64-bit kernel: all but the segment registers ds, es, fs and
-    /// gs (`arch/x86/kernel/perf_regs.c`, `REG_NOSUPPORT`).
+    /// The user registers that can be requested on x86_64 with a 64-bit kernel: all except the segment
+    /// registers ds, es, fs and gs (`arch/x86/kernel/perf_regs.c`, `REG_NOSUPPORT`).
     pub const ALL_64: u64 = 0xff_0fff;
 }
 
-/// The registers of 64-bit ARM in the order in which a sample's mask counts them (`arch/arm64/include/uapi/asm/perf_regs.h`,
+/// The registers of 64-bit ARM in the order of a sample's mask (`arch/arm64/include/uapi/asm/perf_regs.h`,
 /// `enum perf_event_arm_regs`): x0 to x30 by their numbers, then these.
 pub mod aarch64 {
     #![allow(missing_docs, reason = "the names are the kernel's own, and its header documents them")]
     pub const SP: u32 = 31;
     pub const PC: u32 = 32;
-    /// All that a user's code has, without the length of vectors, which not all kernels have.
+    /// All registers of user code, without the length of vectors, which not all kernels have.
     pub const ALL_64: u64 = (1 << 33) - 1;
 }

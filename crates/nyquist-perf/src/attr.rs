@@ -1,22 +1,24 @@
-//! `struct perf_event_attr`: what was asked for when an event was opened.
+//! `struct perf_event_attr`: the configuration of an opened event.
 
 use crate::cursor::Cursor;
 use crate::{ByteOrder, ReadFormat, RecordError, RecordFormat, SampleType};
 
-/// The parts of `struct perf_event_attr` that say what an event counts and how its records are laid out.
+/// The parts of `struct perf_event_attr` that define what an event counts and the layout of its records.
 ///
-/// Every version of the structure is read: fields behind the end of a shorter one are 0, as the kernel takes them.
+/// All versions of the structure are supported: fields beyond the end of a shorter one are 0, as in the
+/// kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventAttr {
-    /// `type`: hardware 0, software 1, tracepoint 2, cache 3, raw 4, breakpoint 5, and the numbers of other units.
+    /// `type`: hardware 0, software 1, tracepoint 2, cache 3, raw 4, breakpoint 5, and the numbers of
+    /// other units.
     pub kind: u32,
-    /// What is counted, in the terms of the type.
+    /// The counted event, in the terms of the type.
     pub config: u64,
-    /// `sample_period`, or `sample_freq` where [`AttrFlags::FREQ`] is set.
+    /// `sample_period`, or `sample_freq` if [`AttrFlags::FREQ`] is set.
     pub sample_period: u64,
     /// The fields of a sample.
     pub sample_type: SampleType,
-    /// What comes with a counter's value.
+    /// The data beside a counter's value.
     pub read_format: ReadFormat,
     /// The bit field.
     pub flags: AttrFlags,
@@ -28,21 +30,21 @@ pub struct EventAttr {
     pub config1: u64,
     /// `config2`, or `bp_len`.
     pub config2: u64,
-    /// What a branch stack holds.
+    /// The contents of a branch stack.
     pub branch_sample_type: u64,
     /// The user's registers in a sample, a bit each.
     pub sample_regs_user: u64,
     /// The bytes of a stack copy.
     pub sample_stack_user: u32,
-    /// The clock of the times, where [`AttrFlags::USE_CLOCKID`] is set.
+    /// The clock of the times, if [`AttrFlags::USE_CLOCKID`] is set.
     pub clock: i32,
     /// The registers at the interrupt, a bit each.
     pub sample_regs_intr: u64,
-    /// The most frames of a call chain.
+    /// The maximum number of frames of a call chain.
     pub sample_max_stack: u16,
 }
 
-/// The bit field of `struct perf_event_attr`, its first bit the lowest.
+/// The bit field of `struct perf_event_attr`, with its first bit as the lowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AttrFlags(pub u64);
 
@@ -57,21 +59,21 @@ impl AttrFlags {
     pub const COMM: Self = Self(1 << 9);
     /// The period is a frequency.
     pub const FREQ: Self = Self(1 << 10);
-    /// The event begins when its process becomes another program: it is of a command.
+    /// The event starts when its process calls exec, so it belongs to a command.
     pub const ENABLE_ON_EXEC: Self = Self(1 << 12);
-    /// Births and ends of threads are recorded.
+    /// Starts and ends of threads are recorded.
     pub const TASK: Self = Self(1 << 13);
     /// Records other than samples end in a [`crate::RecordId`].
     pub const SAMPLE_ID_ALL: Self = Self(1 << 18);
-    /// Mappings come with more than in the first version of their records.
+    /// Records of mappings have more fields than in their first version.
     pub const MMAP2: Self = Self(1 << 23);
-    /// The times are those of the clock that is named.
+    /// The times are those of the clock in `clock`.
     pub const USE_CLOCKID: Self = Self(1 << 25);
-    /// Comings to a CPU and leavings are recorded.
+    /// Context switches are recorded.
     pub const CONTEXT_SWITCH: Self = Self(1 << 26);
-    /// Code of the kernel that appears while it runs is recorded.
+    /// New code in the kernel is recorded.
     pub const KSYMBOL: Self = Self(1 << 29);
-    /// Users' call chains come in records of their own (Linux 6.19).
+    /// Users' call chains are in separate records (Linux 6.19).
     pub const DEFER_CALLCHAIN: Self = Self(1 << 38);
 
     /// Whether all bits of `other` are set.
@@ -92,7 +94,7 @@ impl EventAttr {
     /// The bytes that [`to_bytes`](Self::to_bytes) makes (`PERF_ATTR_SIZE_VER6`).
     pub const LEN: usize = 120;
 
-    /// Reads the structure from the start of `bytes`, which end where it does.
+    /// Parses the structure at the start of `bytes`, which end where it does.
     pub fn parse(bytes: &[u8], order: ByteOrder) -> Result<Self, RecordError> {
         let mut whole = [0; Self::LEN];
         let len = bytes.len().min(Self::LEN);
@@ -130,7 +132,7 @@ impl EventAttr {
         Ok(Self { sample_max_stack: cursor.u16(FIELD)?, ..attr })
     }
 
-    /// The structure as a little-endian machine lays it out.
+    /// The structure in the layout of a little-endian machine.
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
@@ -167,7 +169,7 @@ impl EventAttr {
         }
     }
 
-    /// The event's name as perf gives it to those that it knows by number (`perf list`).
+    /// Perf's name of the event, if perf knows it by number (`perf list`).
     pub fn generic_name(&self) -> Option<&'static str> {
         const HARDWARE: [&str; 10] = [
             "cycles",
@@ -196,7 +198,7 @@ impl EventAttr {
             "cgroup-switches",
         ];
         let names: &[&str] = match self.kind {
-            // The unit of one kind of core is in the upper half.
+            // The upper half contains the unit of one kind of core.
             0 => return HARDWARE.get((self.config & 0xffff_ffff) as usize).copied(),
             1 => &SOFTWARE,
             _ => &[],
@@ -205,8 +207,8 @@ impl EventAttr {
     }
 }
 
-/// The first field of a bit field is the lowest bit of a little-endian machine and the highest of a big-endian one.
-/// The one field of two bits, `precise_ip`, is not looked at.
+/// Converts the bit field, whose first field is the lowest bit on a little-endian machine and the highest
+/// on a big-endian one. The only field of two bits, `precise_ip`, is ignored.
 fn flags(bits: u64, order: ByteOrder) -> u64 {
     match order {
         ByteOrder::Little => bits,

@@ -1,12 +1,12 @@
-//! In which order the bytes of numbers are: that of the machine that wrote them.
+//! The byte order of numbers: that of the machine that wrote them.
 
-/// The order of the bytes of numbers in records and files.
+/// The byte order of numbers in records and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
-    /// The lowest byte first, as x86_64, aarch64 and riscv64 kernels write them.
+    /// The lowest byte first, as on x86_64, aarch64 and riscv64.
     #[default]
     Little,
-    /// The highest byte first, as s390x and big-endian powerpc kernels write them.
+    /// The highest byte first, as on s390x and big-endian powerpc.
     Big,
 }
 

@@ -1,28 +1,28 @@
-//! The names in a perf map, packed, because a large one has millions.
+//! The names in a perf map, in compact form, because a large map has millions of them.
 
 use crate::perf_map::parse_line;
 use nyquist_resources::{Budget, Charge};
 use std::collections::BinaryHeap;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// How much of a file is read in one call.
+/// The number of bytes that are read in one call.
 const PIECE: usize = 1 << 16;
 
-/// The longest line that is read; of a longer one, this much of its beginning.
+/// The maximum length of a line; the rest of a longer line is ignored.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// How much of a budget is reserved in one call, at least.
+/// The minimum number of bytes that are reserved from a budget in one call.
 const PORTION: usize = 1 << 18;
 
-/// The code that a perf map names, read once.
+/// The code that a perf map names, as read once.
 #[derive(Debug)]
 pub struct CodeNames {
     /// By address; none overlap.
     rows: Vec<Row>,
-    /// All names, one behind the other, in the order of the file.
+    /// All names, one after the other, in the order of the file.
     names: String,
     is_whole: bool,
-    /// Of the budget.
+    /// The charge of the budget.
     _charge: Charge,
 }
 
@@ -31,7 +31,7 @@ pub struct CodeNames {
 struct Row {
     start: u64,
     end: u64,
-    /// Where the name begins. As no name is empty, that of a later line is larger.
+    /// The start of the name. Because no name is empty, that of a later line is greater.
     name_at: u32,
     name_len: u32,
 }
@@ -43,17 +43,17 @@ pub struct NamedCode<'a> {
     pub start: u64,
     /// The address after the last one.
     pub end: u64,
-    /// The name as the compiler wrote it.
+    /// The name that the compiler wrote.
     pub name: &'a str,
 }
 
 impl CodeNames {
-    /// Reads a map piece by piece. Lines that cannot be read are left out. If code overlaps, the later line in
-    /// the file counts, because that code was made later in the same place. What is beyond the budget is left
+    /// Reads a map in chunks. Invalid lines are left out. If code overlaps, the later line in the file
+    /// wins, because that code was generated later at the same address. Lines beyond the budget are left
     /// out. O(n log n).
     ///
     /// # Errors
-    /// When the input cannot be read.
+    /// If the input cannot be read.
     pub fn read(input: impl Read, budget: &Budget) -> io::Result<Self> {
         let mut input = BufReader::with_capacity(PIECE, input);
         let mut room = Room { charge: budget.charge(), rows: Vec::new(), names: String::new() };
@@ -79,12 +79,12 @@ impl CodeNames {
         Ok(Self { rows, names, is_whole, _charge: charge })
     }
 
-    /// Whether all of the file was read; if not, its rest would have taken more than the budget.
+    /// Whether the whole file was read; otherwise its rest would have exceeded the budget.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// The code that holds an address. O(log n).
+    /// The code at an address. O(log n).
     pub fn find(&self, address: u64) -> Option<NamedCode<'_>> {
         let after = self.rows.partition_point(|row| row.start <= address);
         let row = self.rows.get(after.checked_sub(1)?).filter(|row| address < row.end)?;
@@ -96,7 +96,7 @@ impl CodeNames {
         self.rows.iter().map(|row| self.named(row))
     }
 
-    /// How many pieces of code there are.
+    /// The number of pieces of code.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -113,7 +113,7 @@ impl CodeNames {
     }
 }
 
-/// What was read, and what it may take.
+/// The data read so far, and its budget.
 struct Room {
     charge: Charge,
     rows: Vec<Row>,
@@ -121,7 +121,7 @@ struct Room {
 }
 
 impl Room {
-    /// Adds a row. Says whether there was room.
+    /// Adds a row. Returns whether the budget permitted it.
     fn add(&mut self, start: u64, end: u64, name: &str) -> bool {
         let (Ok(name_at), Ok(name_len)) = (u32::try_from(self.names.len()), u32::try_from(name.len())) else {
             return false;
@@ -139,18 +139,20 @@ impl Room {
         true
     }
 
-    /// By how many items of that width a list of `len` grows that needs `needed`, if the budget allows it.
+    /// The number of items of that width by which to grow a list of `len` items that needs `needed` more,
+    /// if the budget permits it.
     fn more(&mut self, len: usize, needed: usize, width: usize) -> Option<usize> {
         let least = needed.max(PORTION / width);
-        // Growing by a share of what is there keeps copying linear; near the budget's end there are few steps left.
+        // Growing by a share of the length keeps copying linear. Near the budget's end, few steps remain.
         let steps = [least.max(len / 4), least];
         steps.into_iter().find(|more| self.charge.take((more * width) as u64))
     }
 }
 
-/// Of rows that overlap, keeps the last one in the file. Rows are in the order of their addresses.
+/// Of overlapping rows, keeps the last one in the file. Rows must be in the order of their addresses.
 fn keep_latest(rows: &mut Vec<Row>) {
-    // Of the rows so far that reach to the one at hand, where their names begin and their ends: the later in the file, the higher.
+    // For the rows so far that reach the current one, their name offsets and ends. A greater offset means
+    // later in the file.
     let mut reaching: BinaryHeap<(u32, u64)> = BinaryHeap::new();
     let mut kept = 0;
     for at in 0..rows.len() {
@@ -166,8 +168,8 @@ fn keep_latest(rows: &mut Vec<Row>) {
         if is_replaced {
             continue;
         }
-        // Of the kept ones only the last can reach to here. It is older, because otherwise it would be the
-        // latest.
+        // Among the kept rows, only the last one can reach this far. It is older, because otherwise it
+        // would be the latest.
         if kept > 0 && rows[kept - 1].end > row.start {
             kept -= 1;
         }
@@ -213,7 +215,7 @@ mod tests {
 
     #[test]
     fn overlaps_are_what_adding_in_turn_leaves() {
-        // A generator of Lehmer's kind, so that each run tests the same.
+        // A Lehmer generator, so that each run tests the same.
         let mut state = 1_u64;
         let mut next = |below: u64| {
             state = state * 48_271 % 0x7fff_ffff;
@@ -245,7 +247,7 @@ mod tests {
         assert_eq!(map.find(0x1000).map(|code| code.name), Some("function_0"));
         assert_eq!(map.find(0x1000 + 99_999 * 16), None);
         drop(map);
-        // It went back.
+        // The charge was returned.
         assert!(budget.charge().take(1 << 20));
     }
 

@@ -1,8 +1,8 @@
-//! A place in a record's bytes from which fields are taken one by one.
+//! A cursor that reads the fields of a record one by one.
 
 use crate::{ByteOrder, RecordError};
 
-/// The bytes of a record that were not taken yet.
+/// The remaining bytes of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
@@ -15,17 +15,17 @@ impl<'a> Cursor<'a> {
         Self { rest: bytes, len: bytes.len(), order }
     }
 
-    /// In which order the bytes of its numbers are.
+    /// The byte order of its numbers.
     pub(crate) fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// How many bytes were not taken yet.
+    /// The number of remaining bytes.
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// Takes the next `len` bytes as the field of that name.
+    /// Reads the next `len` bytes as the field of that name.
     pub(crate) fn bytes(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], RecordError> {
         let (taken, rest) =
             self.rest.split_at_checked(len).ok_or(RecordError::Truncated { field, have: self.len })?;
@@ -49,7 +49,8 @@ impl<'a> Cursor<'a> {
         self.take(field, ByteOrder::u64)
     }
 
-    /// Takes the next `N` bytes as what `read` makes of them. A `Result` of the bytes themselves would go through memory in pieces.
+    /// Reads the next `N` bytes and converts them with `read`. Returning a `Result` of the bytes
+    /// themselves would copy them through memory.
     #[inline]
     fn take<const N: usize, T>(
         &mut self,
@@ -62,7 +63,7 @@ impl<'a> Cursor<'a> {
         Ok(read(self.order, *taken))
     }
 
-    /// Takes `count` times `width` bytes, where `count` was read from the record.
+    /// Reads `count` times `width` bytes, where `count` was read from the record.
     pub(crate) fn counted(
         &mut self,
         count: u64,
@@ -74,17 +75,17 @@ impl<'a> Cursor<'a> {
         self.bytes(len, field)
     }
 
-    /// Takes all that is left.
+    /// Reads all remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
-    /// Takes a text that is closed by a zero byte and fills the rest of the record.
+    /// Reads a text with a terminating zero that fills the rest of the record.
     pub(crate) fn text(&mut self) -> &'a [u8] {
         self.rest().split(|byte| *byte == 0).next().unwrap_or_default()
     }
 
-    /// Takes a text and the zero byte that closes it.
+    /// Reads a text and its terminating zero.
     pub(crate) fn terminated(&mut self, field: &'static str) -> Result<&'a [u8], RecordError> {
         let len = self.rest.iter().position(|byte| *byte == 0);
         let len = len.ok_or(RecordError::Truncated { field, have: self.len })?;
@@ -93,7 +94,7 @@ impl<'a> Cursor<'a> {
         Ok(text)
     }
 
-    /// Takes the last `len` bytes away, so that the fields before them end where they begin.
+    /// Removes the last `len` bytes, so that the fields before them end there.
     pub(crate) fn split_tail(&mut self, len: usize, field: &'static str) -> Result<Self, RecordError> {
         let at = self.rest.len().checked_sub(len);
         let at = at.ok_or(RecordError::Truncated { field, have: self.len })?;

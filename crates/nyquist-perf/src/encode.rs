@@ -1,4 +1,4 @@
-//! Records in place of the kernel's, as bytes of an event's layout. They describe what existed before the first
+//! Substitute records, as bytes in an event's layout. They describe the state before the kernel's first
 //! record.
 
 use crate::abi::{misc, record};
@@ -6,7 +6,7 @@ use crate::file::record as whole_record;
 use crate::{MappedIdentity, Mmap, ReadFormat, RecordFormat, RecordId, SampleType, Task, TextPoke};
 
 impl RecordFormat {
-    /// `MMAP2`: `mode` is the mapping's [`crate::CpuMode`] as a number, 1 the kernel's and 2 a program's.
+    /// `MMAP2`: `mode` is the mapping's [`crate::CpuMode`] as a number: 1 for the kernel, 2 for a program.
     pub fn encode_mmap(&self, mmap: &Mmap<'_>, mode: u16, id: &RecordId) -> Vec<u8> {
         let mut body = Vec::new();
         body.extend(mmap.pid.to_le_bytes());
@@ -50,9 +50,10 @@ impl RecordFormat {
         self.with_trailer(record::EXIT, 0, task_body(task), id)
     }
 
-    /// `KSYMBOL` of code of the kernel that appeared: where it is, how long, and its name.
+    /// `KSYMBOL` for new code in the kernel: its address, its length, and its name.
     pub fn encode_kernel_symbol(&self, (address, len): (u64, u32), name: &[u8], id: &RecordId) -> Vec<u8> {
-        /// `PERF_RECORD_KSYMBOL_TYPE_OOL`: code that is not part of the kernel's image, nor of a BPF program.
+        /// `PERF_RECORD_KSYMBOL_TYPE_OOL`: code that belongs neither to the kernel's image nor to a BPF
+        /// program.
         const OUT_OF_LINE: u16 = 2;
         let mut body = address.to_le_bytes().to_vec();
         body.extend(len.to_le_bytes());
@@ -81,7 +82,7 @@ impl RecordFormat {
         self.with_trailer(record::READ, 0, body, id)
     }
 
-    /// `TEXT_POKE`: `mode` is the CPU mode that the memory is of. What does not fit into a record is cut off.
+    /// `TEXT_POKE`: `mode` is the CPU mode of the memory. Bytes that do not fit into a record are cut off.
     pub fn encode_text_poke(&self, mode: u16, poke: &TextPoke<'_>, id: &RecordId) -> Vec<u8> {
         let mut body = poke.address.to_le_bytes().to_vec();
         let fits = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(u16::MAX);
@@ -98,8 +99,8 @@ impl RecordFormat {
         self.with_trailer(record::LOST_SAMPLES, 0, lost.to_le_bytes().to_vec(), id)
     }
 
-    /// `SAMPLE` of what an event has that asks for these fields: identifier, instruction pointer, thread, time, CPU, period
-    /// and call chain. Other fields of the format are left out, so that it must not ask for them.
+    /// `SAMPLE` of an event with these fields: identifier, instruction pointer, thread, time, CPU, period
+    /// and call chain. Other fields are left out, so the format must not include them.
     pub fn encode_sample(
         &self,
         mode: u16,
@@ -134,7 +135,7 @@ impl RecordFormat {
                 (SampleType::TIME, id.time.unwrap_or_default()),
                 (SampleType::ID, number),
                 (SampleType::STREAM_ID, id.stream_id.unwrap_or_default()),
-                // Perf, too, writes -1 where a record belongs to no CPU.
+                // Perf also writes -1 for a record without a CPU.
                 (SampleType::CPU, u64::from(id.cpu.unwrap_or(u32::MAX))),
                 (SampleType::IDENTIFIER, number),
             ];
@@ -152,9 +153,9 @@ fn task_body(task: &Task) -> Vec<u8> {
     body
 }
 
-/// A text, closed by a zero and filled up to a multiple of 8.
+/// A text with a terminating zero, padded to a multiple of 8.
 fn push_text(body: &mut Vec<u8>, text: &[u8]) {
-    /// The longest path that the kernel knows (`PATH_MAX`).
+    /// The kernel's maximum length of a path (`PATH_MAX`).
     const LONGEST: usize = 4096;
     let text = &text[..text.len().min(LONGEST)];
     body.extend(text);

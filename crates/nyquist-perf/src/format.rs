@@ -1,4 +1,4 @@
-//! Which fields an event's records have: what was asked for when the event was opened.
+//! The fields of an event's records, as requested when the event was opened.
 
 use crate::cursor::Cursor;
 use crate::{ByteOrder, RecordError};
@@ -23,7 +23,7 @@ macro_rules! bits {
                 Self(self.0 | other.0)
             }
 
-            /// The bits that `other` does not have.
+            /// The bits that are not in `other`.
             #[must_use]
             pub const fn without(self, other: Self) -> Self {
                 Self(self.0 & !other.0)
@@ -47,13 +47,13 @@ bits! {
         READ = 4,
         /// The call chain.
         CALLCHAIN = 5,
-        /// The number of the event.
+        /// The id of the event.
         ID = 6,
         /// The CPU.
         CPU = 7,
         /// The period.
         PERIOD = 8,
-        /// The number of the event, also of an inherited one.
+        /// The id of the event, also of an inherited one.
         STREAM_ID = 9,
         /// Raw bytes of a tracepoint.
         RAW = 10,
@@ -67,7 +67,7 @@ bits! {
         WEIGHT = 14,
         /// The source of the data.
         DATA_SRC = 15,
-        /// The number of the event, at a place where every record has it.
+        /// The id of the event, at the same position in every record.
         IDENTIFIER = 16,
         /// The transaction.
         TRANSACTION = 17,
@@ -89,37 +89,37 @@ bits! {
 }
 
 bits! {
-    /// `perf_event_attr.read_format`: what comes with a counter's value (`enum perf_event_read_format`).
+    /// `perf_event_attr.read_format`: the data beside a counter's value (`enum perf_event_read_format`).
     ReadFormat {
         /// The time for which the event was enabled.
         TOTAL_TIME_ENABLED = 0,
         /// The time for which the event was counting.
         TOTAL_TIME_RUNNING = 1,
-        /// The number of the event.
+        /// The id of the event.
         ID = 2,
         /// The values of a whole group.
         GROUP = 3,
-        /// The number of samples that were lost.
+        /// The number of lost samples.
         LOST = 4,
     }
 }
 
-/// What decides over the layout of an event's records.
+/// The properties that determine the layout of an event's records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RecordFormat {
     /// The fields of a sample.
     pub sample_type: SampleType,
-    /// What comes with a counter's value.
+    /// The data beside a counter's value.
     pub read_format: ReadFormat,
     /// `sample_regs_user`: the registers, a bit each.
     pub user_registers: u64,
     /// `sample_regs_intr`: the registers, a bit each.
     pub interrupt_registers: u64,
-    /// `branch_sample_type`: what the branch stack holds.
+    /// `branch_sample_type`: the contents of the branch stack.
     pub branch_sample_type: u64,
     /// `sample_id_all`: records other than samples end in a [`RecordId`].
     pub sample_id_all: bool,
-    /// The order of the bytes of every number.
+    /// The byte order of all numbers.
     pub byte_order: ByteOrder,
 }
 
@@ -134,7 +134,7 @@ impl RecordFormat {
         Self { sample_type: self.sample_type.without(SampleType::PERIOD), ..self }
     }
 
-    /// Whether a branch stack holds the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
+    /// Whether a branch stack contains the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
     pub fn has_branch_call_stack(&self) -> bool {
         self.branch_sample_type & Self::BRANCH_CALL_STACK != 0
     }
@@ -144,12 +144,12 @@ impl RecordFormat {
         self.branch_sample_type & Self::BRANCH_HW_INDEX != 0
     }
 
-    /// Whether a branch stack ends in a word of counters for every branch.
+    /// Whether a branch stack ends with a word of counters for every branch.
     pub(crate) fn has_branch_counters(&self) -> bool {
         self.branch_sample_type & Self::BRANCH_COUNTERS != 0
     }
 
-    /// The bytes of the trailer of a record that is no sample.
+    /// The size in bytes of the trailer of a record that is not a sample.
     pub(crate) fn trailer_len(&self) -> usize {
         if !self.sample_id_all {
             return 0;
@@ -164,24 +164,24 @@ impl RecordFormat {
     }
 }
 
-/// Whom and what a record belongs to: `struct sample_id`, the trailer of a record, or the same fields of a
-/// sample. What was not asked for is `None`.
+/// The origin of a record: `struct sample_id`, the trailer of a record, or the same fields of a
+/// sample. Fields that were not requested are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordId {
     /// The process and the thread.
     pub task: Option<(u32, u32)>,
-    /// The time, in nanoseconds of the clock that was asked for.
+    /// The time, in nanoseconds of the requested clock.
     pub time: Option<u64>,
-    /// The number of the event that was opened.
+    /// The id of the opened event.
     pub id: Option<u64>,
-    /// The number of the event itself, also of an inherited one.
+    /// The id of the event itself, also of an inherited one.
     pub stream_id: Option<u64>,
     /// The CPU.
     pub cpu: Option<u32>,
 }
 
 impl RecordId {
-    /// Reads the trailer of a record that is no sample.
+    /// Parses the trailer of a record that is not a sample.
     pub(crate) fn parse_trailer(cursor: &mut Cursor<'_>, kind: SampleType) -> Result<Self, RecordError> {
         let mut id = Self::default();
         if kind.contains(SampleType::TID) {

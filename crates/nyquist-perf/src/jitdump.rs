@@ -1,7 +1,7 @@
-//! The jitdump format: the file in which a just-in-time compiler notes the code that it makes.
+//! The jitdump format: the file in which a just-in-time compiler records the code that it generates.
 //!
-//! The source of the layouts is the kernel's `tools/perf/Documentation/jitdump-specification.txt`. The file is read
-//! while it is written: a record that is not whole yet is not an error.
+//! The source of the layouts is the kernel's `tools/perf/Documentation/jitdump-specification.txt`. The
+//! file is read while it is written, so an incomplete record is not an error.
 
 use crate::cursor::Cursor;
 use crate::{ByteOrder, RecordError};
@@ -9,29 +9,30 @@ use crate::{ByteOrder, RecordError};
 /// `JiTD`, as a big-endian number.
 const MAGIC: u32 = 0x4a69_5444;
 
-/// The size of the prefix that each record has: its kind, its size and its time.
+/// The size of the common prefix of records: kind, size and time.
 const PREFIX: usize = 16;
 
-/// The flag of files whose times are those of the CPU's counter, and not of a clock.
+/// The flag of files with times of the CPU's counter instead of a clock.
 const ARCH_TIMESTAMP: u64 = 1;
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JitDumpHeader {
     /// Its size in bytes; the first record follows.
     pub size: u32,
-    /// The process that wrote it, as it knows itself in its own namespace.
+    /// The process that wrote it, by its pid in its own namespace.
     pub pid: u32,
     /// The machine that its code is for: `e_machine` of ELF.
     pub machine: u32,
-    /// When the file was begun, in ns of its clock.
+    /// The time at which the file was created, in ns of its clock.
     pub time: u64,
     /// Whether the times are those of `CLOCK_MONOTONIC`. If not, only their order has a meaning.
     pub has_clock_times: bool,
 }
 
 impl JitDumpHeader {
-    /// Reads the header of a little-endian file of version 1. `None` where the bytes do not yet hold the whole header.
+    /// Parses the header of a little-endian file of version 1. `None` if the bytes do not yet contain the
+    /// whole header.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, JitDumpError> {
         let mut cursor = Cursor::new(bytes, ByteOrder::Little);
         let fields = (|| {
@@ -56,49 +57,49 @@ impl JitDumpHeader {
 /// One record of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JitDumpRecord<'a> {
-    /// When it was written, in ns of the file's clock.
+    /// The time at which it was written, in ns of the file's clock.
     pub time: u64,
-    /// The record's size in bytes, prefix and all.
+    /// The record's size in bytes, including the prefix.
     pub size: u32,
-    /// What it says.
+    /// Its contents.
     pub body: JitDumpBody<'a>,
 }
 
-/// What a record says.
+/// The contents of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JitDumpBody<'a> {
-    /// Code was made.
+    /// Code was generated.
     Load {
-        /// Where the code is.
+        /// The address of the code.
         address: u64,
-        /// A number that no other code of this file has.
+        /// A number that is unique in this file.
         index: u64,
-        /// The function's name, in UTF-8 mostly.
+        /// The function's name, usually in UTF-8.
         name: &'a [u8],
-        /// Where the code's bytes begin in the record.
+        /// The offset of the code's bytes in the record.
         code_offset: u32,
-        /// How many bytes of code there are, to the end of the record.
+        /// The number of bytes of code, up to the end of the record.
         code_size: u32,
     },
     /// Code was moved.
     Move {
         /// The code's number.
         index: u64,
-        /// Where it was.
+        /// Its old address.
         from: u64,
-        /// Where it is now.
+        /// Its new address.
         to: u64,
         /// Its size in bytes.
         size: u64,
     },
     /// The lines of code whose `Load` follows.
     DebugInfo {
-        /// Where the code is.
+        /// The address of the code.
         address: u64,
         /// The lines.
         lines: JitDumpLines<'a>,
     },
-    /// How to unwind the code whose `Load` follows.
+    /// The unwind information of the code whose `Load` follows.
     UnwindingInfo {
         /// An `.eh_frame` section, then its `.eh_frame_hdr`.
         data: &'a [u8],
@@ -107,21 +108,21 @@ pub enum JitDumpBody<'a> {
     },
     /// The file ends.
     Close,
-    /// A kind that this reader does not know.
+    /// An unknown kind.
     Other(u32),
 }
 
 impl<'a> JitDumpRecord<'a> {
-    /// The size of the record that begins with `bytes`; `None` where they do not yet hold its prefix. An error where
-    /// the size cannot be: what follows is not readable.
+    /// The size of the record that begins with `bytes`; `None` if they do not yet contain its prefix. An
+    /// impossible size is an error, because what follows cannot be read.
     pub fn size(bytes: &[u8]) -> Result<Option<u32>, JitDumpError> {
         let mut cursor = Cursor::new(bytes, ByteOrder::Little);
         let (Ok(_), Ok(size)) = (cursor.u32("kind"), cursor.u32("size")) else { return Ok(None) };
         if (size as usize) < PREFIX { Err(JitDumpError::RecordSize(size)) } else { Ok(Some(size)) }
     }
 
-    /// Reads a record of `size` bytes that is too large to be read as a whole, by its beginning. For generated
-    /// code that is enough, because the code itself comes last. `None` of other records, and where a name does
+    /// Parses a record of `size` bytes that is too large to be read completely, from its start. For generated
+    /// code that suffices, because the code itself comes last. `None` for other records, and if a name does
     /// not end in `start`.
     pub fn parse_start(start: &'a [u8], size: u32) -> Option<Self> {
         let mut cursor = Cursor::new(start, ByteOrder::Little);
@@ -140,7 +141,7 @@ impl<'a> JitDumpRecord<'a> {
         Some(Self { time, size, body: made.with(name, code_offset, code_size) })
     }
 
-    /// Reads the record that begins with `bytes`; `None` where they do not yet hold the whole of it.
+    /// Parses the record that begins with `bytes`; `None` if they do not yet contain the whole record.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, JitDumpError> {
         let Some(size) = Self::size(bytes)? else { return Ok(None) };
         let Some(bytes) = bytes.get(..size as usize) else { return Ok(None) };
@@ -175,7 +176,7 @@ impl<'a> JitDumpRecord<'a> {
     }
 }
 
-/// What is before the name of code that was made.
+/// The fields before the name of generated code.
 struct Made {
     address: u64,
     code_size: u64,
@@ -196,7 +197,7 @@ impl Made {
 
 fn load<'a>(cursor: &mut Cursor<'a>, size: u32) -> Result<JitDumpBody<'a>, RecordError> {
     let made = Made::read(cursor)?;
-    // The code comes last, because a name may hold anything but a zero.
+    // The code comes last, so its position is computed from the end; a name may contain any byte except zero.
     let code = usize::try_from(made.code_size).unwrap_or(usize::MAX);
     let code_size = cursor.split_tail(code, "code")?.remaining() as u32;
     Ok(made.with(cursor.text(), size - code_size, code_size))
@@ -210,7 +211,7 @@ pub struct JitDumpLines<'a> {
 }
 
 impl<'a> JitDumpLines<'a> {
-    /// The lines, up to the first that is cut off.
+    /// The lines, up to the first truncated one.
     pub fn iter(self) -> impl Iterator<Item = JitDumpLine<'a>> {
         let mut cursor = Cursor::new(self.entries, ByteOrder::Little);
         (0..self.count).map_while(move |_| {
@@ -221,7 +222,7 @@ impl<'a> JitDumpLines<'a> {
     }
 }
 
-/// From an address on, a line.
+/// The line from an address on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JitDumpLine<'a> {
     /// The first address.
@@ -232,29 +233,29 @@ pub struct JitDumpLine<'a> {
     pub file: &'a [u8],
 }
 
-/// The file's name is the one of the entry before.
+/// Marks the same file as in the previous entry.
 const SAME_FILE: &[u8] = b"\xff";
 
 impl JitDumpLine<'_> {
-    /// Whether the file is that of the entry before.
+    /// Whether the file is the same as in the previous entry.
     pub fn is_same_file(&self) -> bool {
         self.file == SAME_FILE
     }
 }
 
-/// What can be wrong with a file.
+/// Errors in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JitDumpError {
-    /// It is no jitdump.
+    /// It is not a jitdump.
     #[error("it does not begin like a jitdump")]
     Magic,
     /// It comes from a big-endian machine.
     #[error("its numbers are big-endian")]
     BigEndian,
-    /// It is of a version that this reader does not know.
+    /// It has an unknown version.
     #[error("it is of version {0}, not 1")]
     Version(u32),
-    /// A record is smaller than its own prefix: what follows cannot be found.
+    /// A record is smaller than its own prefix, so later records cannot be found.
     #[error("a record of {0} bytes is smaller than its prefix")]
     RecordSize(u32),
     /// A record contradicts itself.

@@ -1,14 +1,14 @@
 //! The Linux perf event ABI: event records and their fields.
 //!
-//! The source of every layout in here is the kernel's `include/uapi/linux/perf_event.h` (the comments of
-//! `enum perf_event_type` and `enum perf_event_sample_format`) and the manual page perf_event_open(2), "MMAP
-//! layout". Numbers are read in the order of bytes of the machine that wrote them.
+//! The source of every layout in this crate is the kernel's `include/uapi/linux/perf_event.h` (the
+//! comments of `enum perf_event_type` and `enum perf_event_sample_format`) and the manual page
+//! perf_event_open(2), "MMAP layout". Numbers have the byte order of the machine that wrote them.
 //!
 //! It also has the two files in which just-in-time compilers name their code for `perf`: jitdumps and perf
 //! maps.
 //!
-//! Parsing borrows from the record's bytes and trusts none of them. A count or a length is compared with the
-//! bytes that are there before it is used.
+//! Parsers borrow from the record's bytes and do not trust them. A count or a length is compared with the
+//! available bytes before it is used.
 
 #![forbid(unsafe_code)]
 

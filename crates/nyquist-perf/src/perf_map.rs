@@ -1,11 +1,12 @@
 //! Perf maps: `/tmp/perf-PID.map`, the text file in which a just-in-time compiler names its code.
 //!
-//! The source is the kernel's `tools/perf/Documentation/jit-interface.txt`: a line for each piece of code, `START SIZE
-//! NAME`, both numbers in hexadecimal, the name to the end of the line.
+//! The source is the kernel's `tools/perf/Documentation/jit-interface.txt`: a line for each piece of code,
+//! `START SIZE NAME`, both numbers in hexadecimal, the name to the end of the line.
 
 use std::collections::BTreeMap;
 
-/// The code that a map names, where pieces are added one by one; [`CodeNames`](crate::CodeNames) is what a file holds.
+/// The code that a map names, if pieces are added one by one. [`CodeNames`](crate::CodeNames) is the
+/// contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerfMap {
     /// By first address; none overlap.
@@ -19,12 +20,12 @@ pub struct PerfMapEntry {
     pub start: u64,
     /// The address after the last one.
     pub end: u64,
-    /// The name as the compiler wrote it.
+    /// The name that the compiler wrote.
     pub name: Box<str>,
 }
 
 impl PerfMap {
-    /// The code that holds an address. O(log n).
+    /// The code at an address. O(log n).
     pub fn find(&self, address: u64) -> Option<&PerfMapEntry> {
         self.entries.range(..=address).next_back().map(|(_, entry)| entry).filter(|entry| address < entry.end)
     }
@@ -34,7 +35,7 @@ impl PerfMap {
         self.entries.values()
     }
 
-    /// How many pieces of code there are.
+    /// The number of pieces of code.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -44,7 +45,7 @@ impl PerfMap {
         self.entries.is_empty()
     }
 
-    /// Adds a piece of code. It takes the place of those that it overlaps. O(log n) for each of them.
+    /// Adds a piece of code. It replaces those that it overlaps. O(log n) for each of them.
     pub fn insert(&mut self, new: PerfMapEntry) {
         let overlaps = self.entries.range(..new.end).rev().take_while(|(_, entry)| entry.end > new.start);
         let overlapped: Vec<u64> = overlaps.map(|(&start, _)| start).collect();

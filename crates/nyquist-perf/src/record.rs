@@ -23,23 +23,23 @@ pub struct Header {
 impl Header {
     /// The size of a header in bytes.
     pub const LEN: usize = 8;
-    /// Where the record's size is, the last field.
+    /// The offset of the record's size, which is the last field.
     pub const SIZE_AT: usize = 6;
 
-    /// Reads the header at the start of `bytes`; the rest of the record need not be there.
+    /// Parses the header at the start of `bytes`, which need not contain the rest of the record.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         Self::parse_in(bytes, ByteOrder::Little)
     }
 
-    /// Reads the header of a record whose numbers have that order of bytes.
+    /// Parses the header of a record with that byte order.
     #[inline]
     pub fn parse_in(bytes: &[u8], order: ByteOrder) -> Result<Self, RecordError> {
         let mut cursor = Cursor::new(bytes, order);
         Ok(Self { kind: cursor.u32("header")?, misc: cursor.u16("header")?, size: cursor.u16("header")? })
     }
 
-    /// Where the thread was when the record was written.
+    /// The CPU mode of the thread when the record was written.
     pub fn cpu_mode(&self) -> CpuMode {
         match self.misc & misc::CPUMODE_MASK {
             1 => CpuMode::Kernel,
@@ -52,10 +52,10 @@ impl Header {
     }
 }
 
-/// Where a thread was when a record was written.
+/// The CPU mode of a thread when a record was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuMode {
-    /// Not said.
+    /// Unknown.
     Unknown,
     /// In the kernel.
     Kernel,
@@ -74,28 +74,28 @@ pub enum CpuMode {
 pub struct Record<'a> {
     /// The header.
     pub header: Header,
-    /// Whom the record belongs to.
+    /// The origin of the record.
     pub id: RecordId,
-    /// What it says.
+    /// Its contents.
     pub body: Body<'a>,
 }
 
-/// What a record says, by its type.
+/// The contents of a record, by its type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body<'a> {
     /// `MMAP` and `MMAP2`: a file or memory was mapped.
     Mmap(Mmap<'a>),
     /// `LOST`: the ring was full.
     Lost(Lost),
-    /// `COMM`: a thread took a name.
+    /// `COMM`: a thread changed its name.
     Comm(Comm<'a>),
     /// `EXIT`: a thread ended.
     Exit(Task),
-    /// `FORK`: a thread was born.
+    /// `FORK`: a thread started.
     Fork(Task),
     /// `THROTTLE`: sampling stopped because it took too long.
     Throttle(Throttle),
-    /// `UNTHROTTLE`: sampling goes on.
+    /// `UNTHROTTLE`: sampling continues.
     Unthrottle(Throttle),
     /// `READ`: an inherited counter's value when its thread ended.
     Read(Read<'a>),
@@ -103,15 +103,15 @@ pub enum Body<'a> {
     Sample(Box<Sample<'a>>),
     /// `LOST_SAMPLES`: the hardware or the kernel dropped this many samples.
     LostSamples(u64),
-    /// `SWITCH` and `SWITCH_CPU_WIDE`: a thread came to a CPU or left it.
+    /// `SWITCH` and `SWITCH_CPU_WIDE`: a thread was scheduled on or off a CPU.
     Switch(Switch),
     /// `NAMESPACES`: a thread's namespaces.
     Namespaces(Namespaces<'a>),
     /// `KSYMBOL`: the kernel gained or lost a symbol.
     KernelSymbol(KernelSymbol<'a>),
-    /// `BPF_EVENT`: a BPF program came or went.
+    /// `BPF_EVENT`: a BPF program was loaded or unloaded.
     Bpf(BpfEvent),
-    /// `CGROUP`: a cgroup's number and path.
+    /// `CGROUP`: a cgroup's id and path.
     Cgroup(Cgroup<'a>),
     /// `TEXT_POKE`: the kernel changed its own code.
     TextPoke(TextPoke<'a>),
@@ -121,11 +121,11 @@ pub enum Body<'a> {
     Unknown(&'a [u8]),
 }
 
-/// Parses the record at the start of `bytes`, which may hold more than it: the record is
+/// Parses the record at the start of `bytes`, which may contain more data: the record is
 /// [`Header::size`] bytes long.
 ///
-/// `format` must be that of the event that wrote it. Takes constant time, except for the lists and texts that
-/// are borrowed.
+/// `format` must be that of the event that wrote it. Takes constant time, except for the borrowed lists and
+/// texts.
 pub fn parse_record<'a>(bytes: &'a [u8], format: &RecordFormat) -> Result<Record<'a>, RecordError> {
     let header = Header::parse_in(bytes, format.byte_order)?;
     let body = bytes

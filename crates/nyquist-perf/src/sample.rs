@@ -1,17 +1,17 @@
-//! A sample's fields, each there where it was asked for, and the lists in it.
+//! The fields of a sample, each optional, and the lists in it.
 
 use crate::cursor::Cursor;
 use crate::{ByteOrder, ReadFormat, RecordError, RecordFormat, RecordId, SampleType};
 
-/// `SAMPLE`. What was not asked for is `None`. Process, thread, time, CPU and the event's numbers are in the
-/// record's [`RecordId`].
+/// `SAMPLE`. Fields that were not requested are `None`. Process, thread, time, CPU and the event's ids are
+/// in the record's [`RecordId`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample<'a> {
     /// The instruction pointer.
     pub ip: Option<u64>,
     /// The data address.
     pub data_address: Option<u64>,
-    /// What the sample stands for, in the event's own unit (nanoseconds for clocks).
+    /// The period of the sample, in the event's own unit (nanoseconds for clocks).
     pub period: Option<u64>,
     /// The counters' values.
     pub counters: Option<Counters<'a>>,
@@ -35,7 +35,7 @@ pub struct Sample<'a> {
     pub interrupt_registers: Option<Registers<'a>>,
     /// The physical data address.
     pub physical_address: Option<u64>,
-    /// The cgroup's number.
+    /// The cgroup's id.
     pub cgroup: Option<u64>,
     /// The size of the data's page.
     pub data_page_size: Option<u64>,
@@ -117,7 +117,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// A sample's bytes and which fields are in them.
+/// A sample's bytes and its present fields.
 struct Fields<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
     kind: SampleType,
@@ -159,7 +159,7 @@ impl<'a> Words<'a> {
         self.bytes.as_chunks::<8>().0.iter().map(move |word| order.u64(*word))
     }
 
-    /// The word at a place.
+    /// The word at an index.
     pub fn get(&self, at: usize) -> Option<u64> {
         self.bytes.as_chunks::<8>().0.get(at).map(|word| self.order.u64(*word))
     }
@@ -189,11 +189,11 @@ pub struct Counters<'a> {
 /// One counter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// What it has counted.
+    /// The count.
     pub value: u64,
-    /// The event's number.
+    /// The event's id.
     pub id: Option<u64>,
-    /// How many of its samples were lost.
+    /// The number of its lost samples.
     pub lost: Option<u64>,
 }
 
@@ -224,8 +224,8 @@ impl<'a> Counters<'a> {
     }
 
     fn parse_one(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
-        // A single value is before the times, and what belongs to it after them. So the words are taken as a
-        // whole, and `value_at` knows where the value's own words are.
+        // A single value is before the times, and its other words are after them. So all words are read
+        // together, and `value_at` finds the value's own words.
         let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];
         let time_words = times.iter().filter(|bit| format.contains(**bit)).count();
         let values =
@@ -261,7 +261,7 @@ impl<'a> Counters<'a> {
     }
 }
 
-/// The words that one counter of a group takes, or a single one without its times.
+/// The number of words of one counter of a group, or of a single one without its times.
 fn words_each(format: ReadFormat) -> usize {
     1 + usize::from(format.contains(ReadFormat::ID)) + usize::from(format.contains(ReadFormat::LOST))
 }
@@ -269,10 +269,10 @@ fn words_each(format: ReadFormat) -> usize {
 /// The latest branches that the hardware recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branches<'a> {
-    /// The hardware's index of the latest branch; -1 as `u64` where it is not known.
+    /// The hardware's index of the latest branch; -1 as `u64` if it is not known.
     pub hardware_index: Option<u64>,
     entries: Words<'a>,
-    /// A word of counters for every branch, where they were asked for.
+    /// A word of counters for every branch, if requested.
     pub counters: Option<Words<'a>>,
 }
 
@@ -283,7 +283,7 @@ pub struct Branch {
     pub from: u64,
     /// Its target.
     pub to: u64,
-    /// Mispredicted, predicted, cycles, type and the like, as the kernel's header lays them out.
+    /// Mispredicted, predicted, cycles, type and the like, in the layout of the kernel's header.
     pub flags: u64,
 }
 
@@ -313,21 +313,21 @@ impl<'a> Branches<'a> {
     }
 }
 
-/// The kind of program whose registers were taken (`enum perf_sample_regs_abi`).
+/// The kind of program that the registers belong to (`enum perf_sample_regs_abi`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterAbi {
     /// A 32-bit program.
     Bits32,
     /// A 64-bit program.
     Bits64,
-    /// Another number than the kernel's header knows.
+    /// A number that is not in the kernel's header.
     Unknown(u64),
 }
 
 /// A thread's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers<'a> {
-    /// The kind of program; `None` where there are no registers, as of a kernel thread.
+    /// The kind of program; `None` if there are no registers, as for a kernel thread.
     pub abi: Option<RegisterAbi>,
     mask: u64,
     values: Words<'a>,
@@ -346,8 +346,8 @@ impl<'a> Registers<'a> {
         Ok(Self { abi: Some(abi), mask, values })
     }
 
-    /// The register of a number of the architecture's `enum perf_event_..._regs`; `None` where it was not
-    /// asked for.
+    /// The register with a number in the architecture's `enum perf_event_..._regs`; `None` if it was not
+    /// requested.
     pub fn get(&self, register: u32) -> Option<u64> {
         let bit = 1_u64.checked_shl(register)?;
         let before = (self.mask & (bit - 1)).count_ones() as usize;
@@ -358,9 +358,9 @@ impl<'a> Registers<'a> {
 /// A copy of the innermost bytes of a user's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserStackCopy<'a> {
-    /// The bytes from the stack pointer upwards: those that could be copied.
+    /// The bytes from the stack pointer upwards that could be copied.
     pub bytes: &'a [u8],
-    /// The room that there was for them. The stack may go on where they fill it.
+    /// The maximum number of bytes. If the copy has as many, the stack may continue.
     pub room: usize,
 }
 

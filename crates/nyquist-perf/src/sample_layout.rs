@@ -1,8 +1,9 @@
-//! Where single fields of a record are, for a reader that reads them in a ring without parsing the whole
+//! Offsets of single fields of a record, for a reader that reads them in a ring without parsing the whole
 //! record.
 //!
-//! The order of a sample's fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. The functions take a
-//! `read` that copies bytes of the record from an offset on: a ring gives no slice of a record that goes on at its start.
+//! The order of a sample's fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`.
+//! The functions have a `read` parameter that copies bytes of the record from an offset on, because a ring
+//! cannot return a slice of a record that wraps around.
 
 use crate::abi::record;
 use crate::{Header, ReadFormat, RecordFormat, SampleType};
@@ -10,51 +11,53 @@ use crate::{Header, ReadFormat, RecordFormat, SampleType};
 /// The registers are those of a 64-bit program (`PERF_SAMPLE_REGS_ABI_64`).
 const BITS_64: u64 = 2;
 
-/// Where a sample's fields are, as far as they are at fixed places. This is for an event whose samples begin
-/// with its number, the instruction pointer and the thread. Its last fields are counters, a call chain, raw
+/// The offsets of a sample's fields, as far as they are fixed. This is for an event whose samples begin
+/// with its id, the instruction pointer and the thread. Its last fields are counters, a call chain, raw
 /// data, registers and a stack copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLayout {
-    /// The place of the time.
+    /// The offset of the time.
     time_at: usize,
-    /// How far from the end the time of another record is: in its trailer, `struct sample_id`.
+    /// The distance of the time from the end of another record: it is in the trailer, `struct sample_id`.
     trailer_time: usize,
-    /// The place of the counter's value, or of the number of a group's counters.
+    /// The offset of the counter's value, or of the number of counters in a group.
     counters_at: usize,
-    /// The bytes of a counter with what belongs to it; 0 where samples have none.
+    /// The size in bytes of a counter and its related fields; 0 if samples have none.
     counter_bytes: usize,
-    /// Whether the counters are a group's.
+    /// Whether the counters are a group.
     group: bool,
     /// Whether raw data follows the call chain.
     raw: bool,
-    /// Whether there are copies of stacks, and a call chain before them.
+    /// Whether samples have stack copies, and a call chain before them.
     copies: bool,
-    /// The bytes of the registers, where there are any.
+    /// The size of the registers in bytes, if there are any.
     register_bytes: usize,
-    /// The place of the stack pointer among the registers, where it is one of them.
+    /// The index of the stack pointer among the registers, if it is one of them.
     pointer_at: Option<usize>,
 }
 
-/// A sample's stack copy, which is at the end of the sample.
+/// A sample's stack copy, at the end of the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackPlace {
-    /// The place of the size of its room.
+    /// The offset of the size of its space.
     size_at: usize,
-    /// The bytes that are there.
+    /// The number of copied bytes.
     pub len: usize,
-    /// The room for them.
+    /// The space for them.
     pub room: usize,
 }
 
 impl SampleLayout {
-    /// Where a sample says which opened event it comes from (`PERF_SAMPLE_IDENTIFIER`).
+    /// The offset of the id of the opened event in a sample (`PERF_SAMPLE_IDENTIFIER`).
     pub const EVENT_AT: usize = Header::LEN;
-    /// Where a sample says of which process it is (`PERF_SAMPLE_TID`), after the event's number and the instruction pointer.
+    /// The offset of the process in a sample (`PERF_SAMPLE_TID`), after the event's id and the instruction
+    /// pointer.
     pub const PROCESS_AT: usize = Header::LEN + 16;
-    /// Where a sample says of which thread it is, after the process.
+    /// The offset of the thread in a sample, after the process.
     pub const THREAD_AT: usize = Header::LEN + 20;
 
-    /// The layout of the records of an event, where the machine's stack pointer is the register of this number (see [`crate::abi`]).
+    /// The layout of an event's records, with the number of the machine's stack pointer register (see
+    /// [`crate::abi`]).
     pub fn new(format: &RecordFormat, stack_pointer: u32) -> Self {
         let pointer = 1_u64.checked_shl(stack_pointer).filter(|bit| format.user_registers & bit != 0);
         let words = [
@@ -90,7 +93,7 @@ impl SampleLayout {
         }
     }
 
-    /// The place of a sample's time.
+    /// The offset of a sample's time.
     #[inline]
     pub fn time_at(&self) -> usize {
         self.time_at
@@ -106,7 +109,7 @@ impl SampleLayout {
         half_word(read, Self::THREAD_AT)
     }
 
-    /// The time of a record, in ns; `None` where it is too short to have one.
+    /// The time of a record, in ns; `None` if it is too short to have one.
     pub fn time(&self, read: impl Fn(usize, &mut [u8]), header: Header) -> Option<u64> {
         let size = usize::from(header.size);
         let at =
@@ -114,7 +117,8 @@ impl SampleLayout {
         (at >= Header::LEN && at + 8 <= size).then(|| word(&read, at))
     }
 
-    /// Finds the stack copy in a sample of `size` bytes; `None` where there is none, or the record is not laid out as expected.
+    /// Finds the stack copy in a sample of `size` bytes; `None` if there is none, or the layout is not as
+    /// expected.
     pub fn stack(&self, read: &impl Fn(usize, &mut [u8]), size: usize) -> Option<StackPlace> {
         let word = |at: usize| -> Option<usize> {
             if at.checked_add(8)? > size {
@@ -142,10 +146,10 @@ impl SampleLayout {
         (len <= room).then_some(StackPlace { size_at, len, room })
     }
 
-    /// The stack pointer from which on a stack was copied; `None` where it is not that of a 64-bit program.
+    /// The stack pointer at which a stack copy begins; `None` if it is not that of a 64-bit program.
     pub fn stack_pointer(&self, read: &impl Fn(usize, &mut [u8]), stack: &StackPlace) -> Option<u64> {
         let pointer_at = self.pointer_at?;
-        // Before the registers is what kind they are.
+        // Before the registers is their ABI.
         let registers_at =
             stack.size_at.checked_sub(self.register_bytes).filter(|at| *at >= Header::LEN + 8)?;
         let is_there = word(read, registers_at - 8) == BITS_64;
@@ -154,11 +158,11 @@ impl SampleLayout {
 }
 
 impl StackPlace {
-    /// Copies the sample into `out`, which has room for all of it, with only the first `len` bytes of its stack copy. Gives back how
-    /// long the sample is then.
+    /// Copies the sample into `out`, which has space for all of it, with only the first `len` bytes of its
+    /// stack copy. Returns the new length of the sample.
     ///
-    /// The size is what the stack fills, and one word more if it did not fill the whole copy. So it is still
-    /// known whether the copy ends because the stack does.
+    /// The new size of the copy is the length of the stack, plus one word if it did not fill the whole
+    /// copy. This preserves the information whether the copy ends because the stack does.
     pub fn copy_shortened(&self, read: impl Fn(usize, &mut [u8]), len: usize, out: &mut [u8]) -> usize {
         let kept = self.room.min((len / 8 + 1) * 8);
         let data_at = self.size_at + 8;
@@ -171,7 +175,8 @@ impl StackPlace {
     }
 }
 
-/// Where raw data ends that begins with its length, in a sample of `size` bytes. The kernel fills it up to a whole word.
+/// The end of raw data that begins with its length, in a sample of `size` bytes. The kernel pads it to a
+/// whole word.
 fn raw_end(read: &impl Fn(usize, &mut [u8]), at: usize, size: usize) -> Option<usize> {
     let len = if at.checked_add(8)? <= size { half_word(read, at) } else { return None };
     at.checked_add(4)?.checked_add(usize::try_from(len).ok()?).filter(|end| end.is_multiple_of(8))
@@ -295,7 +300,7 @@ mod tests {
         let stack = layout.stack(&read, bytes.len()).unwrap();
         assert_eq!((stack.len, stack.room), (8, 16));
         assert_eq!(layout.stack_pointer(&read, &stack), sample.user_registers.unwrap().get(x86::SP));
-        // A length that is no multiple of a word, or goes beyond the record, has no known layout.
+        // A length that is not a multiple of a word, or exceeds the record, has no known layout.
         for wrong in [13_u32, u32::MAX - 3] {
             let mut bytes = bytes.clone();
             bytes[8 + 12 * 8..][..4].copy_from_slice(&wrong.to_le_bytes());

@@ -1,11 +1,11 @@
-//! The records that are no samples: mappings, tasks, names, losses, and what the kernel says of itself.
+//! The records that are not samples: mappings, tasks, names, losses, and the kernel's own events.
 
 use crate::abi::misc;
 use crate::cursor::Cursor;
 use crate::sample::{Counters, Words};
 use crate::{ReadFormat, RecordError};
 
-/// `MMAP` and `MMAP2`: a range of a process's memory shows a file, or is anonymous.
+/// `MMAP` and `MMAP2`: a range of a process's memory maps a file, or is anonymous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {
     /// The process; -1 as `u32` for the kernel.
@@ -16,13 +16,13 @@ pub struct Mmap<'a> {
     pub address: u64,
     /// The number of bytes.
     pub len: u64,
-    /// Where in the file the first byte is, in bytes.
+    /// The offset of the first byte in the file, in bytes.
     pub page_offset: u64,
-    /// What is said of the file's identity.
+    /// The file's identity.
     pub identity: MappedIdentity<'a>,
-    /// `PROT_*` of mmap(2), in `MMAP2` alone.
+    /// `PROT_*` of mmap(2), only in `MMAP2`.
     pub protection: Option<u32>,
-    /// `MAP_*` of mmap(2), in `MMAP2` alone.
+    /// `MAP_*` of mmap(2), only in `MMAP2`.
     pub flags: Option<u32>,
     /// The path, or a pseudo name.
     pub path: &'a [u8],
@@ -30,7 +30,7 @@ pub struct Mmap<'a> {
     pub data: bool,
 }
 
-/// What a mapping says of its file's identity.
+/// The identity of a mapped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappedIdentity<'a> {
     /// Nothing (`MMAP`).
@@ -101,14 +101,15 @@ impl<'a> MappedIdentity<'a> {
     }
 }
 
-/// The build id in the identity of a mapped file: a byte of length, one and two reserved ones, and up to 20
-/// bytes, with zeros behind the id. `None` if these are a device, inode and generation. The kernel writes a
-/// record for one event after the other. Once an event has asked for build ids, it also marks the records of
-/// all events after it (`perf_event_mmap_output`).
+/// The build id in the identity of a mapped file: a byte of length, one and two reserved ones, and up to
+/// 20 bytes, padded with zeros. `None` if the data are a device, inode and generation. The kernel writes a
+/// record for one event after the other. After an event that has requested build ids, it also marks the
+/// records of all later events (`perf_event_mmap_output`).
 fn build_id(identity: &[u8]) -> Option<&[u8]> {
     let [len, 0, 0, 0, id @ ..] = identity else { return None };
     let (id, rest) = id.split_at_checked(usize::from(*len)).filter(|(id, _)| !id.is_empty())?;
-    // Small numbers of a device, and of an inode of no generation, would be a short id that begins with zeros behind its first byte.
+    // Small numbers of a device and an inode without a generation look like a short id with zeros after
+    // its first byte.
     let may_be_device = id.len() < 16 && matches!(id, [_, 0, 0, 0, ..]);
     (rest.iter().all(|byte| *byte == 0) && !may_be_device).then_some(id)
 }
@@ -116,9 +117,9 @@ fn build_id(identity: &[u8]) -> Option<&[u8]> {
 /// `LOST`: records that did not fit into the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// The event's number.
+    /// The event's id.
     pub id: u64,
-    /// How many records.
+    /// The number of records.
     pub records: u64,
 }
 
@@ -128,7 +129,7 @@ impl Lost {
     }
 }
 
-/// `COMM`: a thread took a name.
+/// `COMM`: a thread changed its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comm<'a> {
     /// The process.
@@ -137,7 +138,7 @@ pub struct Comm<'a> {
     pub tid: u32,
     /// The name.
     pub name: &'a [u8],
-    /// Whether it came by `exec`.
+    /// Whether `exec` set it.
     pub exec: bool,
 }
 
@@ -152,7 +153,7 @@ impl<'a> Comm<'a> {
     }
 }
 
-/// `FORK` and `EXIT`: a thread was born or ended.
+/// `FORK` and `EXIT`: a thread started or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The process.
@@ -184,9 +185,9 @@ impl Task {
 pub struct Throttle {
     /// The time.
     pub time: u64,
-    /// The event's number.
+    /// The event's id.
     pub id: u64,
-    /// The number of the event itself, also of an inherited one.
+    /// The id of the event itself, also of an inherited one.
     pub stream_id: u64,
 }
 
@@ -200,14 +201,14 @@ impl Throttle {
     }
 }
 
-/// `READ`: what an inherited counter had counted when its thread ended (`attr.inherit_stat`).
+/// `READ`: the count of an inherited counter when its thread ended (`attr.inherit_stat`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read<'a> {
     /// The process.
     pub pid: u32,
     /// The thread.
     pub tid: u32,
-    /// The value. The event's number in it is that of the event that was opened.
+    /// The value. Its id is that of the opened event.
     pub counters: Counters<'a>,
 }
 
@@ -226,7 +227,7 @@ impl<'a> Read<'a> {
 pub struct Switch {
     /// Whether the thread left the CPU.
     pub out: bool,
-    /// Whether it left although it could have run on.
+    /// Whether it was preempted while runnable.
     pub preempted: bool,
     /// The process and thread that ran before or will run next, in `SWITCH_CPU_WIDE`.
     pub other: Option<(u32, u32)>,
@@ -268,7 +269,7 @@ impl<'a> Namespaces<'a> {
     }
 }
 
-/// `KSYMBOL`: the kernel gained or lost a symbol: a BPF program, or code out of line.
+/// `KSYMBOL`: the kernel gained or lost a symbol: a BPF program, or out-of-line code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
     /// The first address.
@@ -277,7 +278,7 @@ pub struct KernelSymbol<'a> {
     pub len: u32,
     /// `enum perf_record_ksymbol_type`: 1 BPF, 2 out of line.
     pub kind: u16,
-    /// Whether it went away.
+    /// Whether the symbol was removed.
     pub unregistered: bool,
     /// The name.
     pub name: &'a [u8],
@@ -295,14 +296,14 @@ impl<'a> KernelSymbol<'a> {
     }
 }
 
-/// `BPF_EVENT`: a BPF program came or went.
+/// `BPF_EVENT`: a BPF program was loaded or unloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BpfEvent {
     /// `enum perf_bpf_event_type`: 1 loaded, 2 unloaded.
     pub kind: u16,
     /// No bit is defined yet.
     pub flags: u16,
-    /// The program's number.
+    /// The program's id.
     pub id: u32,
     /// The program's tag, a hash of its instructions.
     pub tag: [u8; 8],
@@ -319,10 +320,10 @@ impl BpfEvent {
     }
 }
 
-/// `CGROUP`: a cgroup's number and path.
+/// `CGROUP`: a cgroup's id and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cgroup<'a> {
-    /// The number.
+    /// The id.
     pub id: u64,
     /// The path from the root of the hierarchy.
     pub path: &'a [u8],
@@ -334,10 +335,11 @@ impl<'a> Cgroup<'a> {
     }
 }
 
-/// `CALLCHAIN_DEFERRED`: the user's part of the call chain of samples, taken when the thread left the kernel (Linux 6.19).
+/// `CALLCHAIN_DEFERRED`: the user's part of the call chain of samples, recorded when the thread left the
+/// kernel (Linux 6.19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeferredCallchain<'a> {
-    /// The number by which samples refer to it, behind [`crate::abi::context::USER_DEFERRED`].
+    /// The number by which samples refer to it, after [`crate::abi::context::USER_DEFERRED`].
     pub cookie: u64,
     /// The addresses with their context words, innermost first.
     pub chain: Words<'a>,
@@ -353,11 +355,11 @@ impl<'a> DeferredCallchain<'a> {
 /// `TEXT_POKE`: the kernel changed its own code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPoke<'a> {
-    /// Where.
+    /// The address.
     pub address: u64,
-    /// The bytes that were there; empty where code is new.
+    /// The old bytes; empty for new code.
     pub old: &'a [u8],
-    /// The bytes that are there now; empty where code went away.
+    /// The new bytes; empty for removed code.
     pub new: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! Whole recordings: written here and read back, cut, damaged, streamed and compressed.
+//! Whole recordings: written here and read again, truncated, damaged, streamed and compressed.
 
 use std::fs::File;
 use std::io::Cursor;
@@ -32,7 +32,7 @@ fn event(kind: u32, config: u64, extra: SampleType, ids: &[u64]) -> WrittenEvent
     WrittenEvent { attr, name: format!("event-{kind}-{config}"), ids }
 }
 
-/// A clock, and an event whose records say the CPU too.
+/// A clock, and an event whose records also contain the CPU.
 fn events() -> Vec<WrittenEvent> {
     vec![event(1, 0, SampleType::default(), &[1, 2]), event(1, 2, SampleType::CPU, &[3])]
 }
@@ -79,7 +79,7 @@ fn written(pairs: u64) -> Vec<u8> {
     writer.finish(&features()).unwrap().into_inner()
 }
 
-/// A file that is gone when the test is over.
+/// A file that is removed at the end of the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -103,7 +103,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Each item: "event time" of a record, "<time" of what is complete.
+/// Each item: "event time" for a record, "<time" for completeness.
 fn items(reader: &mut FileReader) -> Vec<String> {
     let mut items = Vec::new();
     while let Some(item) = reader.read_next() {
@@ -196,7 +196,7 @@ fn what_is_no_recording_is_refused() {
     );
 }
 
-/// The stream that holds what a file would: attributes in records.
+/// The stream with the same contents as a file: attributes are in records.
 fn stream() -> Vec<u8> {
     let mut bytes = b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec();
     for event in events() {
@@ -246,7 +246,7 @@ fn a_cut_stream_ends_with_a_word() {
     assert_eq!(reader.damages()[0].kind, DamageKind::Cut);
 }
 
-/// Compressed records with raw blocks of zstd, as many bytes in each as said, and a round after each.
+/// Compressed records with raw zstd blocks, a given number of bytes in each, and a round after each.
 fn compressed(parts: usize) -> Vec<u8> {
     let [first, _] = &events()[..] else { unreachable!() };
     let samples: Vec<u8> = (1..=8_u64).flat_map(|time| sample(first, 1, time)).collect();
@@ -325,7 +325,8 @@ fn a_big_endian_recording_is_read() {
         word(&mut bytes, value);
     }
     bytes.truncate(104);
-    // type 1, size 64; config, period; IP | TID | TIME; read format; sample_id_all, the nineteenth bit from above.
+    // type 1, size 64; config, period; IP | TID | TIME; read format; sample_id_all, the nineteenth bit
+    // from above.
     word(&mut bytes, 1 << 32 | 64);
     for value in [0, 1000, 7, 0, 1 << (63 - 18), 0, 0] {
         word(&mut bytes, value);

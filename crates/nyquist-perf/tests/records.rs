@@ -1,4 +1,4 @@
-//! Records made by hand, byte for byte as the kernel's header lays them out, and what is read from them.
+//! Handmade records, byte for byte in the layout of the kernel's header, and the parsed results.
 
 use nyquist_perf::abi::{context, misc, record, x86};
 use nyquist_perf::{
@@ -6,7 +6,7 @@ use nyquist_perf::{
     Sample, SampleType, Switch, Task, parse_record,
 };
 
-/// The fields of a record, laid down one after the other.
+/// The fields of a record in sequence.
 #[derive(Clone, Default)]
 struct Bytes(Vec<u8>);
 
@@ -35,7 +35,7 @@ impl Bytes {
         self
     }
 
-    /// A text, closed by a zero and filled up to a multiple of 8.
+    /// A text with a terminating zero, padded to a multiple of 8.
     fn text(mut self, text: &[u8]) -> Self {
         self.0.extend(text);
         self.0.push(0);
@@ -54,7 +54,7 @@ fn body() -> Bytes {
     Bytes::default()
 }
 
-/// An event whose records end in thread, time and CPU.
+/// An event whose records end with thread, time and CPU.
 fn with_trailer() -> RecordFormat {
     let sample_type = SampleType::TID.with(SampleType::TIME).with(SampleType::CPU);
     RecordFormat { sample_type, sample_id_all: true, ..RecordFormat::default() }
@@ -64,7 +64,7 @@ fn trailer(body: Bytes) -> Bytes {
     body.u32(11).u32(12).u64(1_000_000).u32(3).u32(0)
 }
 
-/// Checks that a record states its thread, time and CPU, and gives its body to `check`.
+/// Checks that a record contains its thread, time and CPU, and passes its body to `check`.
 fn with_body(bytes: &[u8], check: impl FnOnce(Body<'_>)) {
     let record = parse_record(bytes, &with_trailer()).unwrap();
     assert_eq!(record.id.task, Some((11, 12)));
@@ -117,7 +117,7 @@ fn mmap2_with_a_build_id() {
     }
 }
 
-/// The kernel marks records for events that have not asked for build ids, after those for one that has.
+/// The kernel marks records for events without build ids, if they come after an event with build ids.
 #[test]
 fn mmap2_that_is_marked_and_has_an_inode() {
     for (major, minor, inode, generation) in [
@@ -284,7 +284,7 @@ fn a_trailer_has_its_fields_in_the_kernels_order() {
 
 const ALL_BITS: u64 = (1 << 25) - 1;
 
-/// A sample's format with all of these fields, and everything that a field's layout depends on.
+/// A sample format with all of these fields, and all data that a field's layout depends on.
 fn sample_format(sample_type: u64) -> RecordFormat {
     RecordFormat {
         sample_type: SampleType(sample_type),
@@ -297,7 +297,7 @@ fn sample_format(sample_type: u64) -> RecordFormat {
     }
 }
 
-/// Every field that a sample can have, in the kernel's order, each with numbers of its own.
+/// Every field that a sample can have, in the kernel's order, each with different numbers.
 fn sample_fields() -> Vec<(SampleType, Bytes)> {
     vec![
         (SampleType::IDENTIFIER, body().u64(100)),
@@ -327,7 +327,7 @@ fn sample_fields() -> Vec<(SampleType, Bytes)> {
     ]
 }
 
-/// A sample with the fields that are asked for.
+/// A sample with the requested fields.
 fn sample(format: &RecordFormat) -> Vec<u8> {
     let wanted = sample_fields().into_iter().filter(|(bit, _)| format.sample_type.contains(*bit));
     wanted.fold(body(), |bytes, (_, field)| bytes.bytes(&field.0)).record(record::SAMPLE, 2)
@@ -371,7 +371,7 @@ fn check_sample(record: &Record<'_>, sample: &Sample<'_>, format: &RecordFormat)
 }
 
 fn check_format(sample_type: u64) {
-    // There are two kinds of weight, of which an event can have one.
+    // There are two kinds of weight, and an event can have only one of them.
     let format = sample_format(sample_type & ALL_BITS & !SampleType::WEIGHT_STRUCT.0);
     let bytes = sample(&format);
     let record = parse_record(&bytes, &format).unwrap();
@@ -509,7 +509,7 @@ fn a_header_that_lies_is_an_error() {
     assert!(parse_record(&[], &RecordFormat::default()).is_err());
 }
 
-/// Bytes that are no record, but whose headers lead to every parser.
+/// Bytes that are not a record, but whose headers lead to every parser.
 #[test]
 fn no_bytes_make_the_parser_panic() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -523,7 +523,7 @@ fn no_bytes_make_the_parser_panic() {
     for _ in 0..100_000 {
         let small = random() % 4;
         let words = random() % 24;
-        // Small numbers make counts that fit, so that parsing goes on behind them.
+        // Small numbers give counts that fit, so that parsing continues after them.
         let bytes = (0..words).fold(body(), |bytes, _| bytes.u64(random() >> (16 * small + random() % 16)));
         let kind = (random() % 23) as u32;
         let format = RecordFormat {
@@ -544,7 +544,7 @@ fn no_bytes_make_the_parser_panic() {
     assert!(understood > 10_000, "only {understood} of the records were understood");
 }
 
-/// Walks through every list of a record.
+/// Reads every list of a record.
 fn touch(record: &Record<'_>) {
     match &record.body {
         Body::Sample(sample) => {

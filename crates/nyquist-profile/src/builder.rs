@@ -1,4 +1,4 @@
-//! Building a profile: interning what repeats, and appending what does not.
+//! Builds profiles: interns repeated rows, and appends others.
 
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
@@ -23,19 +23,19 @@ use crate::well_known;
 
 /// Builds a [`Profile`]. All ids given to it must be its own; methods that look one up panic otherwise.
 ///
-/// A profile of what there is so far is a clone's [`finish`](Self::finish).
+/// For a profile of the data so far, call [`finish`](Self::finish) on a clone.
 #[derive(Clone, Debug)]
 pub struct ProfileBuilder {
     profile: Profile,
     interned: Interned,
-    /// How many processes had each number so far.
+    /// The number of processes with each pid so far.
     pids: FxHashMap<String, u32>,
 }
 
-/// The ids of the rows that are there already.
+/// The ids of the existing rows.
 #[derive(Clone, Debug, Default)]
 struct Interned {
-    /// Libs by debug name and breakpad id, which is how symbols are asked for, or whole where these are
+    /// Libs by debug name and breakpad id, which identify their symbols, or by all fields if one of these is
     /// missing.
     libs: FxHashMap<Lib, LibId>,
     sources: RowIndex,
@@ -45,7 +45,7 @@ struct Interned {
     stacks: StackIndex,
 }
 
-/// The tables of the code of a profile that is being rebuilt, as [`ProfileBuilder::rebuild`] took them out.
+/// The code tables of a profile that is being rebuilt, as returned by [`ProfileBuilder::rebuild`].
 #[derive(Clone, Debug, Default)]
 pub struct CodeTables {
     /// The functions.
@@ -88,7 +88,7 @@ impl ProfileBuilder {
         builder
     }
 
-    /// A builder of a profile that has no category yet; [`finish`](Self::finish) adds the grey one if it is
+    /// A builder of a profile without categories; [`finish`](Self::finish) adds the grey one if it is
     /// missing.
     pub(crate) fn without_categories(meta: Meta) -> Self {
         let profile = Profile { meta, ..Profile::default() };
@@ -97,9 +97,10 @@ impl ProfileBuilder {
 
     /// Takes a profile apart to give it other code tables, as symbolication does.
     ///
-    /// The builder has everything but functions, native symbols, frames and stacks, which are handed out
-    /// beside it. Samples and markers still name the old stacks until [`remap_stacks`](Self::remap_stacks)
-    /// gives them their new ones, which has to come before anything else is sampled or finished.
+    /// The builder keeps everything except functions, native symbols, frames and stacks, which are
+    /// returned separately. Samples and markers still refer to the old stacks until
+    /// [`remap_stacks`](Self::remap_stacks) replaces them. This must happen before anything else is
+    /// sampled or finished.
     pub fn rebuild(mut profile: Profile) -> (Self, CodeTables) {
         let code = CodeTables {
             funcs: std::mem::take(&mut profile.funcs),
@@ -120,7 +121,7 @@ impl ProfileBuilder {
         (Self { profile, interned, pids }, code)
     }
 
-    /// Gives every sample and marker that has a stack the stack that `map` has for it.
+    /// Replaces the stack of every sample and marker that has one by the stack that `map` returns.
     pub fn remap_stacks(&mut self, map: impl Fn(StackId) -> Option<StackId>) {
         for thread in &mut self.profile.threads {
             thread.samples.remap_stacks(&map);
@@ -130,12 +131,12 @@ impl ProfileBuilder {
         }
     }
 
-    /// What is in the tables so far. Samples need not be in order yet, nor main threads be settled.
+    /// The tables so far. Samples may be unordered, and main threads undetermined.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// What is known of the recording, to be changed.
+    /// The facts about the recording, for changes.
     pub fn meta_mut(&mut self) -> &mut Meta {
         &mut self.profile.meta
     }
@@ -157,29 +158,29 @@ impl ProfileBuilder {
     }
 
     append! {
-        /// Adds a function that is known to equal no other: it is not searched for, and
+        /// Adds a function that is known to differ from all others. It is not searched, and
         /// [`intern_func`](Self::intern_func) will not find it. O(1).
         append_func, funcs, Func, FuncId;
-        /// Adds a frame that is known to equal no other: it is not searched for, and
+        /// Adds a frame that is known to differ from all others. It is not searched, and
         /// [`intern_frame`](Self::intern_frame) will not find it. O(1).
         append_frame, frames, Frame, FrameId;
-        /// Adds a stack that is known to equal no other: it is not searched for, and
-        /// [`intern_stack`](Self::intern_stack) will not find it. Its prefix must be there. O(1).
+        /// Adds a stack that is known to differ from all others. It is not searched, and
+        /// [`intern_stack`](Self::intern_stack) will not find it. Its prefix must exist. O(1).
         append_stack, stacks, Stack, StackId;
     }
 
-    /// Adds a string that is known to equal no other: it is not searched for, and [`intern_string`](Self::intern_string) will
-    /// not find it. O(length).
+    /// Adds a string that is known to differ from all others. It is not searched, and
+    /// [`intern_string`](Self::intern_string) will not find it. O(length).
     pub fn append_string(&mut self, string: &str) -> StringId {
         self.profile.strings.append(string)
     }
 
-    /// The id of the stack that `frame` makes on top of `prefix`. O(1).
+    /// The id of the stack with `frame` on top of `prefix`. O(1).
     pub fn intern_stack(&mut self, prefix: Option<StackId>, frame: FrameId) -> StackId {
         self.interned.stacks.intern(&mut self.profile.stacks, Stack { prefix, frame })
     }
 
-    /// The id of a stack of one frame that is only a name, as `(truncated)`. O(1).
+    /// The id of a stack of one frame that is only a name, such as `(truncated)`. O(1).
     pub fn intern_label(
         &mut self,
         prefix: Option<StackId>,
@@ -197,8 +198,8 @@ impl ProfileBuilder {
         self.intern_frame(Frame { category: category.map(Into::into), ..Frame::label(func) })
     }
 
-    /// Adds a lib, or finds the one of the same debug name and breakpad id, because these two are its identity
-    /// for the front end.
+    /// Adds a lib, or finds the one with the same debug name and breakpad id, because these two identify it
+    /// in the front end.
     pub fn add_lib(&mut self, mut lib: Lib) -> LibId {
         if lib.debug_name.contains('/') {
             lib.debug_name = lib.debug_name.replace('/', "_");
@@ -212,7 +213,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// Changes where a lib's debug info was found.
+    /// Changes the path of a lib's debug info.
     pub fn set_debug_path(&mut self, lib: LibId, path: impl Into<String>) {
         self.profile.libs[lib.index()].debug_path = path.into();
     }
@@ -231,7 +232,8 @@ impl ProfileBuilder {
         CategoryId::from_index(index)
     }
 
-    /// Adds a category as a file has it, even if there is one of that name: frames name categories by index.
+    /// Adds a category from a file, even if one of that name exists, because frames refer to categories by
+    /// index.
     pub(crate) fn push_category(&mut self, name: &str, color: CategoryColor, subcategories: &[String]) {
         let mut subcategories = subcategories.to_vec();
         if subcategories.is_empty() {
@@ -260,7 +262,7 @@ impl ProfileBuilder {
         MarkerSchemaId::from_index(index)
     }
 
-    /// Adds a process. If its pid was used before it becomes `77.1`, `77.2`, ...
+    /// Adds a process. If its pid was used before, it becomes `77.1`, `77.2`, ...
     pub fn add_process(&mut self, mut process: Process) -> ProcessIndex {
         process.pid = self.unused_pid(&process.pid);
         self.profile.processes.push(process);
@@ -278,7 +280,7 @@ impl ProfileBuilder {
         candidate
     }
 
-    /// A process, to be changed. A changed pid must stay distinct.
+    /// A process, for changes. A changed pid must stay distinct.
     pub fn process_mut(&mut self, process: ProcessIndex) -> &mut Process {
         &mut self.profile.processes[process.index()]
     }
@@ -289,7 +291,7 @@ impl ProfileBuilder {
         ThreadIndex::from_index(self.profile.threads.len() - 1)
     }
 
-    /// A thread, to be changed.
+    /// A thread, for changes.
     pub fn thread_mut(&mut self, thread: ThreadIndex) -> &mut Thread {
         &mut self.profile.threads[thread.index()]
     }
@@ -299,12 +301,12 @@ impl ProfileBuilder {
         self.thread_mut(thread).samples.push(sample);
     }
 
-    /// Gives back the room that is kept for more samples of a thread, where no more of them are expected. O(samples) at worst.
+    /// Frees memory reserved for more samples of a thread, if few more are expected. O(samples) at worst.
     pub fn end_samples(&mut self, thread: ThreadIndex) {
         self.thread_mut(thread).samples.shrink_to_fit();
     }
 
-    /// Adds a marker to a thread. Its values are made as many as its schema has fields. O(1).
+    /// Adds a marker to a thread. Its values are extended or cut to the number of its schema's fields. O(1).
     pub fn add_marker(&mut self, thread: ThreadIndex, mut marker: Marker) {
         let fields = marker.schema.map_or(0, |schema| self.profile.marker_schema(schema).fields.len());
         marker.values.resize(fields, MarkerValue::Missing);
@@ -317,19 +319,19 @@ impl ProfileBuilder {
         CounterId::from_index(self.profile.counters.len() - 1)
     }
 
-    /// A counter, to be changed.
+    /// A counter, for changes.
     pub fn counter_mut(&mut self, counter: CounterId) -> &mut Counter {
         &mut self.profile.counters[counter.index()]
     }
 
-    /// Keeps only the counters that `keep` accepts. Ids of counters given before no longer hold.
+    /// Keeps only the counters that `keep` accepts. Earlier ids of counters become invalid.
     pub fn retain_counters(&mut self, mut keep: impl FnMut(CounterId, &Counter) -> bool) {
         let mut ids = (0..).map(CounterId::from_index);
         self.profile.counters.retain(|counter| ids.next().is_some_and(|id| keep(id, counter)));
     }
 
-    /// Keeps only the threads that `keep` accepts, and the processes that still have one. Ids of threads and
-    /// processes given before no longer hold.
+    /// Keeps only the threads that `keep` accepts, and the processes that still have one. Earlier ids of
+    /// threads and processes become invalid.
     pub fn retain_threads(&mut self, keep: impl FnMut(&Thread) -> bool) {
         let profile = &mut self.profile;
         profile.threads.retain(keep);
@@ -361,7 +363,7 @@ impl ProfileBuilder {
         self.profile
     }
 
-    /// The front end takes a grey category as the default and does not load a profile without one.
+    /// The front end uses a grey category as the default, and does not load a profile without one.
     fn ensure_grey_category(&mut self) {
         if !self.profile.categories.iter().any(|category| category.color == CategoryColor::Grey) {
             let other = self.add_category(well_known::OTHER, CategoryColor::Grey);
@@ -418,7 +420,7 @@ fn index_of<Row: Eq + Hash>(table: &[Row]) -> RowIndex {
     index
 }
 
-/// What makes two libs the same: their debug name and breakpad id if they have both, otherwise everything.
+/// The identity of a lib: its debug name and breakpad id if it has both, otherwise everything.
 fn lib_key(lib: &Lib) -> Lib {
     if lib.debug_name.is_empty() || lib.breakpad_id.is_empty() {
         return lib.clone();

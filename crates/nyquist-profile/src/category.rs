@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::id::CategoryId;
 use crate::named::named;
 
-/// A kind of code, as User or Kernel.
+/// A kind of code, such as User or Kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Category {
     /// Its name.
@@ -32,7 +32,7 @@ impl From<CategoryId> for CategoryPair {
 }
 
 named! {
-    /// The colours that the Firefox Profiler has for categories.
+    /// The Firefox Profiler's colours of categories.
     CategoryColor {
         /// Transparent.
         Transparent = "transparent",
@@ -58,7 +58,7 @@ named! {
         LightRed = "lightred",
         /// Dark grey.
         DarkGrey = "darkgrey",
-        /// Grey: the front end's default category has to have it.
+        /// Grey, which the front end's default category must have.
         Grey = "grey",
     }
 }

@@ -8,9 +8,9 @@ use crate::named::named;
 pub struct Counter {
     /// Its name.
     pub name: String,
-    /// Its kind; `Memory` gives the memory track.
+    /// Its kind; `Memory` is shown as the memory track.
     pub category: String,
-    /// What it counts.
+    /// Its description.
     pub description: String,
     /// The process it belongs to.
     pub process: ProcessIndex,
@@ -23,11 +23,12 @@ pub struct Counter {
 /// A counter's change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CounterSample {
-    /// When, in ns since the profile's zero.
+    /// The time, in ns since the profile's zero.
     pub time: u64,
-    /// The change since the sample before. The first one's is not drawn. What is not finite is written as 0.
+    /// The change since the previous sample. The first change is not drawn. Values that are not finite are
+    /// written as 0.
     pub delta: f64,
-    /// How many operations made the change, where known.
+    /// The number of operations that made the change, if known.
     pub operations: Option<u32>,
 }
 
@@ -36,20 +37,20 @@ pub struct CounterSample {
 pub struct CounterDisplay {
     /// The kind of graph.
     pub graph: CounterGraph,
-    /// The unit, as `bytes`.
+    /// The unit, such as `bytes`.
     pub unit: String,
     /// The graph's colour.
     pub color: GraphColor,
-    /// The place of markers shown in the track, as `timeline-memory`.
+    /// The display location of markers shown in the track, such as `timeline-memory`.
     pub marker_schema_location: Option<String>,
-    /// Tracks are ordered by it.
+    /// The sort key of tracks.
     pub sort_weight: i32,
     /// The track's label.
     pub label: String,
 }
 
 named! {
-    /// What a counter's graph shows.
+    /// The kind of a counter's graph.
     CounterGraph {
         /// The sum of the changes.
         Accumulated = "line-accumulated",
@@ -59,7 +60,7 @@ named! {
 }
 
 named! {
-    /// The colours that the Firefox Profiler has for graphs.
+    /// The Firefox Profiler's colours of graphs.
     GraphColor {
         /// Blue.
         Blue = "blue",

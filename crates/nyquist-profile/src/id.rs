@@ -1,11 +1,11 @@
-//! The ids: indexes into the tables of a profile, one type a table.
+//! Ids: indexes into the tables of a profile, one type per table.
 
 use std::fmt;
 use std::num::NonZeroU32;
 
 use serde::{Serialize, Serializer};
 
-/// Defines an id as an index whose `Option` is no larger than itself: samples and stacks hold millions of
+/// Defines an id as an index whose `Option` has the same size, because samples and stacks contain millions of
 /// them.
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -14,14 +14,14 @@ macro_rules! id {
         pub struct $name(NonZeroU32);
 
         impl $name {
-            /// The id of the row at `index`. Indexes beyond `u32::MAX - 1` all become the last one: the
-            /// tables end there.
+            /// The id of the row at `index`. Indexes beyond `u32::MAX - 1` all become the last one, where the
+            /// tables end.
             pub fn from_index(index: usize) -> Self {
                 let index = u32::try_from(index).unwrap_or(u32::MAX);
                 Self(NonZeroU32::MIN.saturating_add(index))
             }
 
-            /// The row that the id stands for.
+            /// The index of the row.
             pub fn index(self) -> usize {
                 self.0.get() as usize - 1
             }

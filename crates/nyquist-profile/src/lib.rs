@@ -1,13 +1,13 @@
 //! The tables of a profile, and the Firefox Profiler's format.
 //!
-//! A [`Profile`] is what every report, export and viewer reads. It never changes once it is built; a
-//! [`ProfileBuilder`] makes one, interning everything that repeats. The tables are those of the Firefox
-//! Profiler's processed format (version 66). A sample names a stack, a stack is a frame and a prefix, and a
-//! frame is a position in a function. All threads share these tables.
+//! A [`Profile`] is the input of every report, export and viewer. It is immutable. A [`ProfileBuilder`]
+//! makes one, and interns repeated rows. The tables are those of the Firefox Profiler's processed format
+//! (version 66). A sample refers to a stack, a stack is a frame and a prefix, and a frame is a position in
+//! a function. All threads share these tables.
 //!
 //! Times are nanoseconds since the profile's zero, and a sample's weight is the time that ended at it
 //! ([`Sample`]). Addresses are relative addresses (offsets from the image base of their lib). Ids are indexes
-//! into the tables of the profile that gave them, so an id of one profile means nothing in another.
+//! into the tables of their own profile, so the id of one profile has no meaning in another.
 
 #![forbid(unsafe_code)]
 

@@ -8,11 +8,11 @@ use crate::named::named;
 pub struct Marker {
     /// Its name.
     pub name: StringId,
-    /// When it was.
+    /// Its time.
     pub timing: MarkerTiming,
     /// Its category.
     pub category: CategoryId,
-    /// What it is; `None` for a marker that has only a name.
+    /// Its kind; `None` for a marker that has only a name.
     pub schema: Option<MarkerSchemaId>,
     /// The values of the schema's fields, in the schema's order.
     pub values: Vec<MarkerValue>,
@@ -20,21 +20,21 @@ pub struct Marker {
     pub stack: Option<StackId>,
 }
 
-/// When a marker was, in ns since the profile's zero.
+/// The time of a marker, in ns since the profile's zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkerTiming {
     /// At one moment.
     Instant(u64),
     /// From the first moment to the second.
     Interval(u64, u64),
-    /// The begin of an interval whose end is a marker of its own.
+    /// The start of an interval whose end is a separate marker.
     IntervalStart(u64),
     /// The end of such an interval.
     IntervalEnd(u64),
 }
 
 impl MarkerTiming {
-    /// When it begins or, where only its end is known, ends.
+    /// The start; or the end, if only that is known.
     pub fn first(self) -> u64 {
         match self {
             Self::Instant(time)
@@ -48,39 +48,39 @@ impl MarkerTiming {
 /// The value of one field of a marker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MarkerValue {
-    /// The field is left out.
+    /// The field is missing.
     Missing,
     /// Text.
     String(StringId),
     /// A whole number.
     Integer(i64),
-    /// Any other number; not written unless it is finite.
+    /// Any other number; written only if it is finite.
     Number(f64),
 }
 
-/// A kind of marker: which fields it has and where it is shown.
+/// A kind of marker: its fields and the places where it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MarkerSchema {
-    /// Its name, unique in the profile, and none of [`RESERVED_NAMES`](Self::RESERVED_NAMES).
+    /// Its name, unique in the profile, and not one of [`RESERVED_NAMES`](Self::RESERVED_NAMES).
     pub name: String,
     /// The places where markers of this kind are shown.
     pub display: Vec<MarkerDisplay>,
     /// The fields.
     pub fields: Vec<MarkerField>,
-    /// What the tooltip says; may hold `{marker.name}` and `{marker.data.KEY}`.
+    /// The text of the tooltip; may contain `{marker.name}` and `{marker.data.KEY}`.
     pub tooltip_label: Option<String>,
-    /// What the marker table says.
+    /// The text in the marker table.
     pub table_label: Option<String>,
-    /// What the marker chart says.
+    /// The text in the marker chart.
     pub chart_label: Option<String>,
-    /// What the kind of marker is.
+    /// A description of the kind of marker.
     pub description: Option<String>,
     /// Whether intervals of this kind are always properly nested, and drawn like a flame graph.
     pub is_stack_based: bool,
 }
 
 impl MarkerSchema {
-    /// Names of kinds of markers to which the Firefox Profiler gives meanings of its own.
+    /// Names of kinds of markers that have a special meaning in the Firefox Profiler.
     pub const RESERVED_NAMES: [&str; 4] = ["Network", "IPC", "CompositorScreenshot", "Jank"];
 }
 
@@ -92,7 +92,7 @@ impl MarkerField {
 /// A field of a kind of marker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MarkerField {
-    /// The property of the marker's data, unique in its schema. A field with one of
+    /// The property of the marker's data, unique in its schema. A field with one of the
     /// [`RESERVED_KEYS`](Self::RESERVED_KEYS) is not written.
     pub key: String,
     /// The name shown; `None` shows the key.
@@ -128,11 +128,11 @@ named! {
         Url = "url",
         /// A path.
         FilePath = "file-path",
-        /// Text that may hold private things and is removed when a profile is sanitised.
+        /// Text that may be private and is removed when a profile is sanitised.
         SanitizedString = "sanitized-string",
         /// Text.
         String = "string",
-        /// Text that repeats: stored as an index of the string table.
+        /// Repeated text: stored as an index into the string table.
         UniqueString = "unique-string",
         /// The id of a flow.
         FlowId = "flow-id",
@@ -170,7 +170,7 @@ named! {
 }
 
 impl MarkerFormat {
-    /// Whether values are text, stored as it is or as an index of the string table.
+    /// Whether values are text, stored directly or as an index into the string table.
     pub fn is_text(self) -> bool {
         matches!(
             self,

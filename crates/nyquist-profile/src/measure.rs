@@ -1,15 +1,15 @@
-//! What the weights of samples count.
+//! The unit of the weights of samples.
 
-/// What the weights of samples count: a name and a unit. The default is CPU time.
+/// What the weights of samples measure: a name and a unit. The default is CPU time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// Its name, as headings have it: `CPU time`, or as a file calls it, `inuse_space`.
+    /// Its name for headings: `CPU time`, or the name in a file, such as `inuse_space`.
     pub name: String,
-    /// What one is: the sampling interval says how many of them a weight of 1 stands for.
+    /// Its unit. A weight of 1 stands for as many of them as the sampling interval.
     pub unit: Unit,
 }
 
-/// What something is counted in.
+/// A unit of measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Nanoseconds.
@@ -17,7 +17,7 @@ pub enum Unit {
     Time,
     /// Bytes.
     Bytes,
-    /// Things: objects, events, threads.
+    /// Countable items: objects, events, threads.
     Count,
 }
 
@@ -25,7 +25,7 @@ impl Unit {
     /// All of them.
     const ALL: [Self; 3] = [Self::Time, Self::Bytes, Self::Count];
 
-    /// What it is called in files.
+    /// The name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Time => "ns",
@@ -34,7 +34,7 @@ impl Unit {
         }
     }
 
-    /// The unit that is called so.
+    /// The unit with that name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.as_str() == name)
     }

@@ -18,7 +18,7 @@ macro_rules! named {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// What that name stands for; `None` for a name that is not known.
+            /// The variant with that name; `None` for an unknown name.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($text => Some(Self::$variant),)* _ => None }
             }

@@ -16,7 +16,7 @@ use crate::strings::StringTable;
 use crate::thread::{Process, Thread};
 
 /// A profile. Every id in it is a row of its own tables, and a stack's prefix comes before the stack. Each
-/// thread's samples and markers are ordered by time. Each process that has threads has one main thread. There
+/// thread's samples and markers are ordered by time. Each process with threads has one main thread. There
 /// is a grey category.
 ///
 /// Methods that take an id panic on the id of another profile.
@@ -76,13 +76,13 @@ impl Profile {
         threads, thread, ThreadIndex, Thread;
     }
 
-    /// What is known of the recording.
+    /// Facts about the recording.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// How long it was recorded, in ns. Where it is not known when that began or ended, it was with the first sample or the
-    /// last one. O(threads).
+    /// The duration of the recording, in ns. If its start or end is not known, the first or last sample is
+    /// used instead. O(threads).
     pub fn duration(&self) -> u64 {
         let samples = || self.threads.iter().map(|thread| &thread.samples);
         let first = || samples().filter_map(|samples| Some(samples.first()?.time)).min();
@@ -91,7 +91,8 @@ impl Profile {
         self.meta.profiling_end.or_else(last).unwrap_or(0).saturating_sub(start)
     }
 
-    /// The same profile without the samples and markers that are in it a second time, by CPUs. O(samples of CPUs).
+    /// The same profile without the threads of CPUs, whose samples and markers repeat others. O(samples of
+    /// CPUs).
     #[must_use]
     pub fn without_repetition_by_cpu(mut self) -> Self {
         for thread in &mut self.threads {
@@ -113,8 +114,8 @@ impl Profile {
         &self.strings[id]
     }
 
-    /// Gives source files other paths: those for which `rename` has one. Files that get the same path stay rows of their own.
-    /// O(files).
+    /// Replaces the paths of source files for which `rename` returns one. Files with equal new paths stay
+    /// separate rows. O(files).
     pub fn rename_sources(&mut self, rename: impl Fn(&str) -> Option<String>) {
         for source in &mut self.sources {
             if let Some(path) = rename(&self.strings[source.filename]) {
@@ -138,7 +139,7 @@ impl Profile {
         self.func(self.frame(id).func).lib
     }
 
-    /// The file that a frame's line is in.
+    /// The file of a frame's line.
     pub fn frame_source(&self, frame: &Frame) -> Option<SourceId> {
         frame.source.or(self.func(frame.func).source)
     }

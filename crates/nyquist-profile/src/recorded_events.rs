@@ -1,4 +1,4 @@
-//! Events that were recorded beside the samples, as markers: which there are, and a profile whose samples they are.
+//! Events recorded beside the samples, as markers: their names, and a profile with an event's samples.
 
 use crate::id::MarkerSchemaId;
 use crate::marker::{Marker, MarkerValue};
@@ -8,7 +8,7 @@ use crate::sample::Sample;
 use crate::well_known;
 
 impl Profile {
-    /// The names of the events that were recorded beside the samples. O(kinds of markers).
+    /// The names of the events recorded beside the samples. O(kinds of markers).
     pub fn recorded_events(&self) -> Vec<&str> {
         let schemas = self.marker_schemas.iter();
         let counts = schemas
@@ -16,8 +16,8 @@ impl Profile {
         counts.filter_map(|schema| well_known::event_of_schema(&schema.name)).collect()
     }
 
-    /// The recorded event that a name stands for: the whole name, or what is behind its last colon (`malloc` of `libc:malloc`), where
-    /// only one event has that. O(kinds of markers).
+    /// The recorded event with a name: the full name, or the part after the last colon (`malloc` for
+    /// `libc:malloc`), if only one event has that. O(kinds of markers).
     pub fn recorded_event(&self, name: &str) -> Option<&str> {
         let events = self.recorded_events();
         if let Some(event) = events.iter().find(|event| **event == name) {
@@ -28,8 +28,9 @@ impl Profile {
         ending.next().filter(|_| ending.next().is_none())
     }
 
-    /// The same profile with the occurrences of an event in place of the samples, each of which stands for as many events as
-    /// it says. Nothing where no such event ([`recorded_event`](Self::recorded_event)) was recorded. O(markers × log markers).
+    /// The same profile with the occurrences of an event instead of the samples. Each stands for the
+    /// number of events that it states. `None` if no such event ([`recorded_event`](Self::recorded_event))
+    /// was recorded. O(markers × log markers).
     pub fn with_event_as_samples(mut self, event: &str) -> Option<Self> {
         let event = self.recorded_event(event)?.to_owned();
         let name = well_known::event_schema(&event);
@@ -37,7 +38,7 @@ impl Profile {
         let schema = MarkerSchemaId::from_index(schema);
         let markers = self.threads.iter().flat_map(|thread| &thread.markers);
         let most = markers.filter_map(|marker| count(marker, schema)).max().unwrap_or(1);
-        // Numbers that do not fit in a weight make the interval larger.
+        // If numbers do not fit in a weight, the interval is increased.
         let interval = most.div_ceil(u32::MAX.into()).max(1);
         for thread in &mut self.threads {
             let markers = thread.markers.iter().filter_map(|marker| Some((marker, count(marker, schema)?)));
@@ -47,7 +48,7 @@ impl Profile {
                     Sample { weight, ..Sample::new(marker.timing.first(), marker.stack, 0) }
                 })
                 .collect();
-            // Markers of a file may be in any order, and samples may not.
+            // Markers of a file may be in any order, but samples may not.
             samples.sort_by_key(|sample| sample.time);
             thread.samples = samples.into_iter().collect();
         }
@@ -60,12 +61,12 @@ impl Profile {
     }
 }
 
-/// How many events a marker of this kind stands for; `None` if it is of another kind, or states no number.
+/// The number of events of a marker of this kind; `None` for another kind, or if it states no number.
 fn count(marker: &Marker, schema: MarkerSchemaId) -> Option<u64> {
     let first = marker.values.first().filter(|_| marker.schema == Some(schema))?;
     match first {
         MarkerValue::Integer(count) => u64::try_from(*count).ok().filter(|count| *count > 0),
-        // A file may say whole numbers as others.
+        // A file may write whole numbers as floating-point numbers.
         MarkerValue::Number(count) if *count >= 1.0 => Some(*count as u64),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Functions by other names.
+//! Renames functions.
 
 use crate::builder::{CodeTables, ProfileBuilder};
 use crate::code::{Frame, Func, FuncKind, NativeSymbol, Stack};
@@ -6,8 +6,9 @@ use crate::id::{FrameId, FuncId, NativeSymbolId, StackId, StringId};
 use crate::profile::Profile;
 
 impl Profile {
-    /// Gives functions that are no script's, and symbols, other names: those for which `rename` has one. Functions that are the same
-    /// then are one. O(functions × length of their names + frames + stacks + samples); nothing is done where no name changes.
+    /// Renames functions, except those of scripts, and symbols, if `rename` returns a name. Functions that
+    /// become equal are merged. O(functions × length of their names + frames + stacks + samples). If no
+    /// name changes, nothing is done.
     #[must_use]
     pub fn with_functions_renamed(self, rename: impl Fn(&str) -> Option<String>) -> Self {
         let strings = self.strings();
@@ -28,7 +29,7 @@ fn is_native(func: &Func) -> bool {
     func.kind == FuncKind::Native
 }
 
-/// Makes all tables again, and gives the new id of each stack.
+/// Builds all tables again, and returns the new id of each stack.
 fn rebuilt_stacks(
     builder: &mut ProfileBuilder,
     code: CodeTables,

@@ -1,12 +1,13 @@
-//! Finding the row of a table that equals a new one: by hashes, without a second copy of the rows.
+//! Finds the row of a table that equals a new one, by hashes, without a second copy of the rows.
 
 use std::hash::{Hash, Hasher as _};
 
 use rustc_hash::FxHasher;
 
-/// The places of a table's rows by the rows' hashes.
+/// The indexes of a table's rows by the rows' hashes.
 ///
-/// A slot is a hash's lower half and the row's place + 1, 0 where it is empty. Rows that collide take the next empty slot.
+/// A slot is the lower half of a hash and the row's index + 1, or 0 if it is empty. Rows that collide use
+/// the next empty slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowIndex {
     slots: Vec<Slot>,
@@ -19,10 +20,10 @@ struct Slot {
     row: u32,
 }
 
-/// How many slots the smallest index has that is not empty; a power of two.
+/// The number of slots of the smallest non-empty index; a power of two.
 const FEWEST_SLOTS: usize = 16;
 
-/// The hash by which a row is found.
+/// The hash that is used to find a row.
 pub(crate) fn hash_of(row: &(impl Hash + ?Sized)) -> u32 {
     let mut hasher = FxHasher::default();
     row.hash(&mut hasher);
@@ -31,8 +32,8 @@ pub(crate) fn hash_of(row: &(impl Hash + ?Sized)) -> u32 {
 }
 
 impl RowIndex {
-    /// The place of the row of that hash that `is_equal` accepts; `new`, which is then its place from here on, if there is
-    /// none. O(1).
+    /// The index of the row with that hash that `is_equal` accepts. If there is none, `new` is stored as
+    /// its index and returned. O(1).
     pub(crate) fn find_or_add(
         &mut self,
         hash: u32,
@@ -52,12 +53,12 @@ impl RowIndex {
         }
     }
 
-    /// The place of the row of that hash that `is_equal` accepts. O(1).
+    /// The index of the row with that hash that `is_equal` accepts. O(1).
     pub(crate) fn find(&self, hash: u32, is_equal: impl FnMut(usize) -> bool) -> Option<usize> {
         if self.slots.is_empty() { None } else { self.search(hash, is_equal).ok() }
     }
 
-    /// The place of the row, or the slot where it would be. There must be an empty slot.
+    /// The index of the row, or the slot for it. There must be an empty slot.
     fn search(&self, hash: u32, mut is_equal: impl FnMut(usize) -> bool) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
@@ -91,7 +92,7 @@ impl RowIndex {
 mod tests {
     use super::*;
 
-    /// Interns numbers, each by the hash that `hash` gives it.
+    /// Interns numbers, each with its hash from `hash`.
     fn check(numbers: &[u32], hash: impl Fn(u32) -> u32) {
         let (mut index, mut table) = (RowIndex::default(), Vec::new());
         assert_eq!(index.find(0, |_| true), None);

@@ -4,29 +4,30 @@ use crate::id::StackId;
 
 /// One observation of a thread.
 ///
-/// A sample stands for time that has passed: its weight is the time that ended at it. This holds for all samples, on the CPU
-/// and off it, of a sampler and of a trace. Formats in which a sample stands for the time after it are converted where they
-/// are read and written.
+/// A sample stands for past time: its weight is the time that ended at it. This holds for all samples,
+/// on-CPU and off-CPU, of a sampler and of a trace. In some formats a sample stands for the time after it.
+/// They are converted when they are read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When what it stands for ended, in ns since the profile's zero.
+    /// The end of its time, in ns since the profile's zero.
     pub time: u64,
-    /// The CPU time that the thread used since its sample before, in ns. Without meaning for a thread's first
-    /// sample, and where [`Meta::has_cpu_deltas`](crate::Meta::has_cpu_deltas) is not set.
+    /// The CPU time that the thread used since its previous sample, in ns. It has no meaning for a
+    /// thread's first sample, or if [`Meta::has_cpu_deltas`](crate::Meta::has_cpu_deltas) is not set.
     pub cpu_delta: u64,
-    /// Where it was; `None` where no stack is known.
+    /// Its stack; `None` if no stack is known.
     pub stack: Option<StackId>,
-    /// How many periods (sampling intervals) it stands for, of CPU time (or of what else samples
-    /// [count](crate::Meta::measure)) or, if it is [`off_cpu`](Self::off_cpu), of waiting:
-    /// 1 for an ordinary sample, more for one that stands for time that could not be sampled.
+    /// The number of periods (sampling intervals) that it stands for. They are periods of CPU time (or of
+    /// what else samples [measure](crate::Meta::measure)) or, if it is [`off_cpu`](Self::off_cpu), of
+    /// waiting. It is 1 for an ordinary sample, and more for one that stands for time that could not be
+    /// sampled.
     pub weight: u32,
-    /// Whether the thread waited, off the CPU. Such samples are apart from CPU time: what sums up CPU time leaves them
+    /// Whether the thread waited, off the CPU. Sums of CPU time leave such samples
     /// out.
     pub off_cpu: bool,
 }
 
 impl Sample {
-    /// When the time begins that its weight stands for, in sampling intervals of that length.
+    /// The start of its time, for that length of a sampling interval.
     pub fn start(&self, interval: u64) -> u64 {
         self.time.saturating_sub(u64::from(self.weight).saturating_mul(interval))
     }

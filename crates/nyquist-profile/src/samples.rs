@@ -1,4 +1,4 @@
-//! The samples of a thread, compact: eight and a half bytes each if their figures are all the same.
+//! The samples of a thread in compact form: eight and a half bytes each if their figures are all the same.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -8,35 +8,37 @@ use std::slice;
 use crate::id::StackId;
 use crate::sample::Sample;
 
-/// So many samples count their times from the same one, and have their figures once where these are the same.
+/// The number of samples in a block, which share a base of their times. If their figures are the same,
+/// these are stored once.
 const BLOCK: usize = 32;
 
-/// A thread's samples, one after another. What goes in and comes out, exactly, is a [`Sample`] of 32 bytes.
-/// Here a sample takes 8.5 bytes if it has the weight and the CPU delta of its neighbours, and otherwise 12.5.
-/// One of unusual figures (far from its neighbours in time, or of a great weight or CPU delta) takes 36.
+/// A thread's samples in sequence. They are added and returned, without loss, as a [`Sample`] of 32 bytes.
+/// Here a sample takes 8.5 bytes if it has the weight and the CPU delta of its neighbours, and otherwise
+/// 12.5. A sample with unusual figures (far from its neighbours in time, or with a great weight or CPU
+/// delta) takes 36.
 #[derive(Clone, Default)]
 pub struct Samples {
     rows: Vec<Row>,
-    /// What each [`BLOCK`] of rows has in common.
+    /// The common data of each [`BLOCK`] of rows.
     blocks: Vec<Block>,
-    /// The figures of each row of those blocks that have not all the same, [`BLOCK`] of them for each.
+    /// The figures of each row of those blocks whose rows differ, [`BLOCK`] per block.
     figures: Vec<Figures>,
-    /// The figures of some samples that do not fit.
+    /// The figures of samples that do not fit.
     large: Vec<Large>,
 }
 
 /// A sample.
 #[derive(Clone, Copy)]
 struct Row {
-    /// Since the base of its block, in ns; of [`Figures::LARGE`], the place in [`Samples::large`].
+    /// Since the base of its block, in ns; with [`Figures::LARGE`], the index in [`Samples::large`].
     time: u32,
     stack: Option<StackId>,
 }
 
-/// What samples that follow each other have in common.
+/// The common data of consecutive samples.
 #[derive(Clone, Copy)]
 struct Block {
-    /// The time from which theirs count.
+    /// The base of their times.
     base: u64,
     figures: BlockFigures,
 }
@@ -44,9 +46,9 @@ struct Block {
 /// The figures of a block of samples.
 #[derive(Clone, Copy)]
 enum BlockFigures {
-    /// All have these.
+    /// All rows have these.
     Same(Figures),
-    /// Each has its own, in the part of this number of [`Samples::figures`].
+    /// Each row has its own, in the part of [`Samples::figures`] with this index.
     Each(u32),
 }
 
@@ -71,7 +73,7 @@ impl Samples {
         Self { rows, blocks, ..Self::default() }
     }
 
-    /// How many there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -81,13 +83,13 @@ impl Samples {
         self.rows.is_empty()
     }
 
-    /// The sample at a place. O(1).
+    /// The sample at an index. O(1).
     #[inline]
     pub fn get(&self, place: usize) -> Option<Sample> {
         Some(self.unpacked(place, *self.rows.get(place)?))
     }
 
-    /// The sample of the row at a place.
+    /// The sample of the row at an index.
     #[inline]
     fn unpacked(&self, place: usize, row: Row) -> Sample {
         let Block { base, figures } = self.blocks[place / BLOCK];
@@ -120,14 +122,14 @@ impl Samples {
         self.range(0..self.len())
     }
 
-    /// Those at some places, as far as they are there.
+    /// The samples in a range of indexes, as far as they exist.
     pub fn range(&self, places: Range<usize>) -> Iter<'_> {
         let end = places.end.min(self.len());
         let start = places.start.min(end);
         Iter { samples: self, next: start, rows: self.rows[start..end].iter() }
     }
 
-    /// How many are older than `time`, where they are in the order of time. O(log samples).
+    /// The number of samples before `time`, if they are in the order of time. O(log samples).
     pub fn count_before(&self, time: u64) -> usize {
         let is_before = |place| self.get(place).is_some_and(|sample| sample.time < time);
         let (mut known, mut beyond) = (0, self.len());
@@ -159,7 +161,7 @@ impl Samples {
         }
     }
 
-    /// Adds the figures of a further row of the last block, which has these so far.
+    /// Adds the figures of another row of the last block, whose figures so far are `known`.
     #[inline]
     fn add_figures(&mut self, known: BlockFigures, new: Figures) {
         match known {
@@ -169,9 +171,9 @@ impl Samples {
         }
     }
 
-    /// The last block, whose rows all had the same figures, gets one of others.
+    /// Splits the figures of the last block, whose rows were all the same, because a row differs.
     fn part_figures(&mut self, same: Figures, new: Figures) {
-        // More than can be counted would be 500 gigabytes.
+        // A larger number would need 500 gigabytes.
         let part = u32::try_from(self.figures.len() / BLOCK).unwrap_or(u32::MAX);
         self.figures.extend(std::iter::repeat_n(same, self.rows.len() % BLOCK));
         self.figures.push(new);
@@ -180,15 +182,15 @@ impl Samples {
         }
     }
 
-    /// Drops this many of the first ones. Linear in what is left.
+    /// Removes this many of the first samples. Linear in the number of remaining ones.
     pub fn drop_first(&mut self, count: usize) {
         if count > 0 {
             *self = self.range(count..self.len()).collect();
         }
     }
 
-    /// Puts them in the order of time, those of the same time in the order in which they are. O(samples) where
-    /// that is so already, and no memory; otherwise O(samples × log samples).
+    /// Sorts by time; the order of samples with the same time stays. If they are already sorted, O(samples)
+    /// and no memory, otherwise O(samples × log samples).
     pub fn sort_by_time(&mut self) {
         if self.iter().is_sorted_by_key(|sample| sample.time) {
             return;
@@ -198,7 +200,7 @@ impl Samples {
         *self = samples.into_iter().collect();
     }
 
-    /// Gives back the room that is kept for more.
+    /// Frees memory reserved for more samples.
     pub fn shrink_to_fit(&mut self) {
         self.rows.shrink_to_fit();
         self.blocks.shrink_to_fit();
@@ -206,14 +208,14 @@ impl Samples {
         self.large.shrink_to_fit();
     }
 
-    /// Gives every sample that has a stack the one that `map` has for it.
+    /// Replaces the stack of every sample that has one by the stack that `map` returns.
     pub fn remap_stacks(&mut self, map: impl Fn(StackId) -> Option<StackId>) {
         for row in &mut self.rows {
             row.stack = row.stack.and_then(&map);
         }
     }
 
-    /// The time and the figures of a row in a block of that base.
+    /// The time and the figures of a row in a block with that base.
     #[inline]
     fn packed(&mut self, base: u64, sample: &Sample) -> (u32, Figures) {
         let since_base = sample.time.checked_sub(base).map(u32::try_from);
@@ -225,31 +227,32 @@ impl Samples {
 
     fn put_large(&mut self, sample: &Sample) -> (u32, Figures) {
         let Sample { time, cpu_delta, weight, off_cpu, .. } = *sample;
-        // More than can be counted would be 150 gigabytes.
+        // A larger number would need 150 gigabytes.
         let at = u32::try_from(self.large.len()).unwrap_or(u32::MAX);
         self.large.push(Large { time, cpu_delta, weight, off_cpu });
         (at, Figures::LARGE)
     }
 }
 
-/// A sample's weight, CPU delta and whether it is off the CPU: from the highest bit on, the latter, the weight, and the CPU delta.
+/// A sample's weight, CPU delta and whether it is off the CPU. From the highest bit on: off-CPU, the
+/// weight, the CPU delta.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Figures(u32);
 
 impl Figures {
-    /// Says that they are in [`Samples::large`].
+    /// Marks figures that are in [`Samples::large`].
     const LARGE: Self = Self(u32::MAX);
 
     const OFF_CPU: u32 = 1 << 31;
 
-    /// The bits of the CPU delta. A sample on the CPU mostly stands for one interval, and for as much CPU time; one of
-    /// waiting for many, and for hardly any.
+    /// The number of bits of the CPU delta. An on-CPU sample usually stands for one interval and about as
+    /// much CPU time; an off-CPU sample stands for many intervals and little CPU time.
     #[inline]
     fn delta_bits(off_cpu: bool) -> u32 {
         if off_cpu { 15 } else { 25 }
     }
 
-    /// `None` if they are too great.
+    /// `None` if the figures are too great.
     fn new(sample: &Sample) -> Option<Self> {
         let bits = Self::delta_bits(sample.off_cpu);
         let weight = Some(sample.weight).filter(|weight| weight >> (31 - bits) == 0)?;
@@ -258,7 +261,7 @@ impl Figures {
         Some(Self(off_cpu | weight << bits | delta)).filter(|figures| *figures != Self::LARGE)
     }
 
-    /// Whether they are those of an ordinary sample on the CPU.
+    /// Whether they belong to an ordinary on-CPU sample.
     #[inline]
     fn is_on_cpu(self) -> bool {
         self.0 & Self::OFF_CPU == 0
@@ -276,7 +279,7 @@ impl Figures {
 #[derive(Clone)]
 pub struct Iter<'a> {
     samples: &'a Samples,
-    /// The place of the first of `rows`.
+    /// The index of the first of `rows`.
     next: usize,
     rows: slice::Iter<'a, Row>,
 }
@@ -379,7 +382,7 @@ mod tests {
             rows + samples.figures.len() * size_of::<Figures>()
         };
         assert_eq!(bytes(&table(|_| 4_000_000)), 1000 * 8 + 32 * 16);
-        // Of each block with one of other figures, all figures are there, as far as the block goes.
+        // A block with different figures stores all of them, up to the end of the samples.
         assert_eq!(bytes(&table(|at| 4_000_000 + at / 999)), 1000 * 8 + 32 * 16 + 8 * 4);
         assert_eq!(bytes(&table(|at| 4_000_000 + u64::from(at == 500))), 1000 * 8 + 32 * 16 + 32 * 4);
         assert_eq!(bytes(&table(|at| at)), 1000 * 12 + 32 * 16);

@@ -1,14 +1,14 @@
-//! Splitting samples of exact times, so that a range of time contains only its part of them.
+//! Splits samples of exact times, so that a range of time contains only its part of them.
 
 use crate::profile::Profile;
 use crate::sample::Sample;
 use crate::samples::Samples;
 
 impl Profile {
-    /// Splits the samples that stand for time before and after one of `times`, in ns since the profile's zero, in two. The
-    /// interval becomes shorter where the parts are no multiples of it. A profile whose samples have no
-    /// [exact times](crate::Meta::has_exact_times) stays as it is: what a part of its samples stands for is not known.
-    /// O(samples).
+    /// Splits in two the samples that stand for time before and after one of `times`, in ns since the
+    /// profile's zero. If the parts are no multiples of the interval, it becomes shorter. A profile whose
+    /// samples have no [exact times](crate::Meta::has_exact_times) is not changed, because a part of its
+    /// samples has no known time. O(samples).
     pub fn split_samples(&mut self, times: &[u64]) {
         if !self.meta.has_exact_times {
             return;
@@ -25,7 +25,7 @@ impl Profile {
         if !is_split {
             return;
         }
-        // More where the longest sample would be too many of them for a weight.
+        // Greater, if the longest sample would otherwise exceed the maximum weight.
         let interval = divisor.max(longest.div_ceil(u64::from(u32::MAX))).max(1);
         for thread in &mut self.threads {
             let parts = thread.samples.iter().flat_map(|sample| parts(sample, times, old, interval));
@@ -40,13 +40,13 @@ fn is_within(time: u64, sample: &Sample, interval: u64) -> bool {
     sample.start(interval) < time && time < sample.time
 }
 
-/// The parts of a sample of an interval, with weights of another.
+/// The parts of a sample, with weights in units of a new interval.
 fn parts(sample: Sample, times: &[u64], old: u64, new: u64) -> impl Iterator<Item = Sample> + use<> {
     let mut ends: Vec<u64> = times.iter().copied().filter(|&time| is_within(time, &sample, old)).collect();
     ends.sort_unstable();
     ends.dedup();
     ends.push(sample.time);
-    // The first part has what is left, because a time before the profile's zero is cut off.
+    // The first part gets the rest, because a time before the profile's zero is cut off.
     let later: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let whole = u64::from(sample.weight).saturating_mul(old);
     let first = whole.saturating_sub(later.iter().sum());

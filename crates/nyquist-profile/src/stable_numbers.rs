@@ -1,5 +1,5 @@
-//! Numbers of functions and threads that stay the same from one profile of a recording to the next, for views of a recording
-//! that grows.
+//! Indexes of functions and threads that stay the same from one profile of a recording to the next, for
+//! views of a growing recording.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::id::{FuncId, LibId, ProcessIndex};
 use crate::profile::Profile;
 use crate::thread::Thread;
 
-/// What the functions and threads of the profiles so far are called by, and their numbers. It only grows.
+/// The keys of the functions and threads of the profiles so far, and their indexes. It only grows.
 #[derive(Debug, Default)]
 pub struct StableNumbers {
     funcs: Numbers<FuncKey>,
     threads: Numbers<ThreadKey>,
 }
 
-/// What a function is known by.
+/// The key of a function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FuncKey {
     name: Box<str>,
@@ -26,20 +26,20 @@ struct FuncKey {
     source: Option<Box<str>>,
 }
 
-/// What a thread is known by.
+/// The key of a thread.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ThreadKey {
     pid: Box<str>,
     tid: Box<str>,
 }
 
-/// Numbers by what rows are known by. Several rows that are otherwise equal are distinguished by their order.
+/// Indexes by key. Several rows with the same key are distinguished by their order.
 #[derive(Debug)]
 struct Numbers<K> {
     by_key: FxHashMap<Arc<K>, Known>,
-    /// By number.
+    /// By index.
     keys: Vec<Arc<K>>,
-    /// How many profiles there were.
+    /// The number of profiles so far.
     profiles: u64,
 }
 
@@ -47,7 +47,7 @@ struct Numbers<K> {
 #[derive(Debug, Default)]
 struct Known {
     numbers: Vec<usize>,
-    /// The last profile that had some, and how many of its rows were met.
+    /// The last profile with rows of this key, and the number of its rows so far.
     profile: u64,
     met: usize,
 }
@@ -59,8 +59,9 @@ impl<K> Default for Numbers<K> {
 }
 
 impl StableNumbers {
-    /// Gives the functions and threads of a profile the numbers that they had in the profiles before. Those that it has no more
-    /// stay in its tables, without frames and samples. Libs must have the ids that they had before. O(functions + frames).
+    /// Gives the functions and threads of a profile the indexes that they had in earlier profiles. Those
+    /// that are missing now stay in its tables, without frames and samples. Libs must keep their ids.
+    /// O(functions + frames).
     pub fn apply(&mut self, profile: &mut Profile) {
         self.place_funcs(profile);
         self.place_threads(profile);
@@ -112,7 +113,7 @@ impl ThreadKey {
 }
 
 impl<K: Eq + Hash> Numbers<K> {
-    /// The number of each row of a profile; new ones get those that follow.
+    /// The index of each row of a profile; new rows get the next ones.
     fn places(&mut self, rows: impl Iterator<Item = K>) -> Vec<usize> {
         self.profiles += 1;
         let mut places = Vec::with_capacity(rows.size_hint().0);
@@ -132,7 +133,7 @@ impl<K: Eq + Hash> Numbers<K> {
         places
     }
 
-    /// The rows, with others in place of removed ones.
+    /// The rows, with placeholders for missing ones.
     fn filled<R>(&self, rows: Vec<Option<R>>, mut gone: impl FnMut(&K) -> R) -> Vec<R> {
         rows.into_iter().zip(&self.keys).map(|(row, key)| row.unwrap_or_else(|| gone(key))).collect()
     }
@@ -147,7 +148,8 @@ mod tests {
     use crate::sample::Sample;
     use crate::thread::Process;
 
-    /// A profile with a function of each name, in that order, and a thread of each number, in which a sample is in the first one.
+    /// A profile with a function per name, in that order, and a thread per id with a sample in the first
+    /// function.
     fn profile(names: &[&str], tids: &[&str]) -> Profile {
         let mut builder = ProfileBuilder::new(Meta::default());
         let process = builder.add_process(Process { pid: "7".to_owned(), ..Process::default() });
@@ -183,7 +185,7 @@ mod tests {
         numbers.apply(&mut second);
         assert_eq!(names(&second), ["a", "b", "c"]);
         assert_eq!(tids(&second), [("1", 1), ("3", 1), ("2", 1)]);
-        // The frame of the sample is still in the function that it was in.
+        // The frame of the sample is still in the same function.
         assert_eq!(second.func_name(second.frames()[0].func), "c");
         let mut third = profile(&["b"], &["2"]);
         numbers.apply(&mut third);

@@ -1,16 +1,16 @@
-//! Finding a stack by its prefix and its frame.
+//! Finds a stack by its prefix and its frame.
 
 use crate::code::Stack;
 use crate::id::StackId;
 use crate::row_index::{RowIndex, hash_of};
 
-/// The places of stacks.
+/// The indexes of stacks.
 ///
-/// Most stacks have one child alone, where deep calls do not branch: it is found from its prefix without a search. Roots and
-/// further children are found by their hashes.
+/// Most stacks have only one child, because deep calls do not branch. This child is found from its prefix
+/// without a search. Roots and further children are found by their hashes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StackIndex {
-    /// Of each stack, the first that was put on top of it; stacks at the table's end that were appended without this index
+    /// For each stack, its first child. Stacks at the table's end that were appended without this index
     /// may be missing.
     first_children: Vec<Option<StackId>>,
     others: RowIndex,

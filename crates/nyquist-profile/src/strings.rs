@@ -5,11 +5,12 @@ use std::ops::Index;
 use crate::id::StringId;
 use crate::row_index::{RowIndex, hash_of};
 
-/// Strings by id, each stored once, one behind the other. Comparing two tables compares their strings in order.
+/// Strings by id, each stored once, one after the other. Comparing two tables compares their strings in
+/// order.
 #[derive(Clone, Debug, Default)]
 pub struct StringTable {
     text: String,
-    /// Where each string ends in `text`, and the next one begins.
+    /// The end of each string in `text`, where the next one begins.
     ends: Vec<usize>,
     index: RowIndex,
 }
@@ -23,14 +24,15 @@ impl StringTable {
         if place == new { self.append(string) } else { StringId::from_index(place) }
     }
 
-    /// Adds a string that is not there, which neither [`intern`](Self::intern) nor [`find`](Self::find) will find. O(length).
+    /// Adds a new string, which neither [`intern`](Self::intern) nor [`find`](Self::find) will find.
+    /// O(length).
     pub(crate) fn append(&mut self, string: &str) -> StringId {
         self.text.push_str(string);
         self.ends.push(self.text.len());
         StringId::from_index(self.ends.len() - 1)
     }
 
-    /// The string of `id`; `None` where the id is another table's.
+    /// The string with `id`; `None` if the id belongs to another table.
     pub fn get(&self, id: StringId) -> Option<&str> {
         row(&self.text, &self.ends, id.index())
     }
@@ -41,12 +43,12 @@ impl StringTable {
         self.index.find(hash_of(string), is_equal).map(StringId::from_index)
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no string.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -57,7 +59,7 @@ impl StringTable {
     }
 }
 
-/// The string at a place.
+/// The string at an index.
 fn row<'a>(text: &'a str, ends: &[usize], place: usize) -> Option<&'a str> {
     let end = *ends.get(place)?;
     let start = place.checked_sub(1).map_or(0, |before| ends[before]);

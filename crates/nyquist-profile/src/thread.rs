@@ -5,28 +5,28 @@ use crate::marker::Marker;
 use crate::samples::Samples;
 use crate::well_known;
 
-/// A process that was recorded.
+/// A recorded process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its id. The builder makes it distinct (`77`, `77.1`, ...): the kernel uses a number again.
+    /// Its id. The builder makes it distinct (`77`, `77.1`, ...), because the kernel reuses ids.
     pub pid: String,
     /// Its name.
     pub name: String,
-    /// When it began, in ns since the profile's zero; 0 if that was before.
+    /// Its start, in ns since the profile's zero; 0 if it started earlier.
     pub start: u64,
-    /// When it ended, in ns since the profile's zero; `None` if it outlived the recording.
+    /// Its end, in ns since the profile's zero; `None` if it outlived the recording.
     pub end: Option<u64>,
 }
 
 impl Process {
-    /// Whether it is not a process, but has a row for each CPU and one for all of them (`--per-cpu-threads`). Their
-    /// samples and markers are those of threads a second time.
+    /// Whether it is not a real process, but contains a row per CPU and one for all CPUs
+    /// (`--per-cpu-threads`). Their samples and markers repeat those of threads.
     pub fn is_of_cpus(&self) -> bool {
         self.pid == well_known::CPU_PROCESS_ID && self.name == well_known::CPU_PROCESS
     }
 }
 
-/// A thread that was recorded.
+/// A recorded thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
     /// Its process.
@@ -35,15 +35,15 @@ pub struct Thread {
     pub tid: String,
     /// Its name.
     pub name: String,
-    /// When it began, in ns since the profile's zero.
+    /// Its start, in ns since the profile's zero.
     pub start: u64,
-    /// When it ended; `None` if it outlived the recording.
+    /// Its end; `None` if it outlived the recording.
     pub end: Option<u64>,
-    /// Whether it stands for its process. A finished profile has exactly one such thread a process.
+    /// Whether it represents its process. A finished profile has exactly one such thread per process.
     pub is_main: bool,
     /// Its samples; ordered by time in a finished profile.
     pub samples: Samples,
-    /// Its markers; ordered by the times that they begin at in a finished profile.
+    /// Its markers; ordered by start in a finished profile.
     pub markers: Vec<Marker>,
 }
 

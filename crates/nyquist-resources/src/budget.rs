@@ -1,9 +1,9 @@
-//! How much memory data from files may take, shared by all readers.
+//! A memory limit for data from files, shared by all readers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of memory that may still be taken. Clones share them.
+/// A number of bytes of memory that are still available. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Amounts>);
 
@@ -20,22 +20,22 @@ impl Budget {
         Self(Arc::new(Amounts { most, left: AtomicU64::new(most), was_refused: AtomicBool::new(false) }))
     }
 
-    /// How many bytes there were in the beginning.
+    /// The initial number of bytes.
     pub fn most(&self) -> u64 {
         self.0.most
     }
 
-    /// Nothing taken yet.
+    /// A charge of 0 bytes.
     pub fn charge(&self) -> Charge {
         Charge { budget: self.clone(), taken: AtomicU64::new(0) }
     }
 
-    /// Whether that many bytes could be taken now. For memory that is freed immediately.
+    /// Whether that many bytes are available now. For memory that is freed immediately.
     pub fn has(&self, bytes: u64) -> bool {
         self.note(bytes <= self.0.left.load(Ordering::Relaxed))
     }
 
-    /// Whether more was asked for, at any time, than there was.
+    /// Whether at any time more was requested than available.
     pub fn was_refused(&self) -> bool {
         self.0.was_refused.load(Ordering::Relaxed)
     }
@@ -48,28 +48,28 @@ impl Budget {
     }
 }
 
-/// What the contents of files may take of this process's memory.
+/// The memory limit of this process for the contents of files.
 static OF_FILES: OnceLock<Budget> = OnceLock::new();
 
-/// Limits what the contents of all files that are opened from now on may take together, once for the whole process. Later calls change
-/// nothing.
+/// Limits the memory for the contents of all files that are opened from now on, once for the whole
+/// process. Later calls change nothing.
 pub fn limit_files(bytes: u64) {
     let _ = OF_FILES.set(Budget::new(bytes));
 }
 
-/// What the contents of files may take: what [`limit_files`] has said, otherwise any amount.
+/// The budget for the contents of files: the limit of [`limit_files`], or else no limit.
 pub fn of_files() -> Budget {
     OF_FILES.get().cloned().unwrap_or_else(|| Budget::new(u64::MAX))
 }
 
 impl Default for Budget {
-    /// One of 1 GiB, the default.
+    /// A budget of 1 GiB, the default.
     fn default() -> Self {
         Self::new(1 << 30)
     }
 }
 
-/// What one reader has taken of a budget. It goes back when this is dropped.
+/// The bytes that one reader uses of a budget. They are returned when this is dropped.
 #[derive(Debug)]
 pub struct Charge {
     budget: Budget,
@@ -77,7 +77,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Takes more bytes. Says whether there were as many; if not, nothing is taken.
+    /// Charges more bytes. Returns whether they were available; otherwise nothing is charged.
     pub fn take(&self, bytes: u64) -> bool {
         let left = &self.budget.0.left;
         let taken =
@@ -88,7 +88,7 @@ impl Charge {
         self.budget.note(taken)
     }
 
-    /// Gives all back except that many bytes.
+    /// Returns all but that many bytes.
     pub fn keep(&mut self, bytes: u64) {
         let taken = self.taken.get_mut();
         let back = taken.saturating_sub(bytes);

@@ -1,4 +1,4 @@
-//! What a piece of work may take of a machine: a budget of memory, and threads.
+//! Resources of the machine for a task: a budget of memory, and threads.
 
 mod budget;
 mod threads;

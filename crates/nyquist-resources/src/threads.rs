@@ -1,13 +1,14 @@
-//! Threads for work that can also be done without them. If the system refuses one, the caller does the work
-//! itself.
+//! Threads for work that can also be done without them. If the system cannot start one, the caller does
+//! the work itself.
 //!
-//! A thread can be refused at any time: by a limit of processes, or of memory, in which its stack counts.
+//! Starting a thread can fail at any time, because of a limit of processes, or of memory, which includes
+//! its stack.
 
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 
-/// Starts a thread that helps, if the system allows it. Without it the work must be done all the same.
+/// Starts a helper thread, if the system allows it. Otherwise the work must be done without it.
 pub fn spawn_helper<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -15,8 +16,8 @@ pub fn spawn_helper<'scope, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).ok()
 }
 
-/// Does `work` on that many threads in parallel, including the caller's. It must share out what there is to do:
-/// where fewer threads can be started, the others do it all.
+/// Runs `work` on that many threads in parallel, including the caller's. It must distribute the work
+/// dynamically, because if fewer threads can be started, the others do all of it.
 pub fn on_threads(count: usize, work: impl Fn() + Sync) {
     thread::scope(|scope| {
         for _ in 1..count {
@@ -28,14 +29,14 @@ pub fn on_threads(count: usize, work: impl Fn() + Sync) {
     });
 }
 
-/// Does two things in parallel, the first on a thread of its own. If that cannot be started, does one after the
-/// other.
+/// Runs two functions in parallel, the first on a separate thread. If that cannot be started, runs one
+/// after the other.
 ///
 /// # Panics
 ///
-/// Where one of them has.
+/// If one of them panics.
 pub fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
-    // A thread that does not start drops what it was given.
+    // If the thread does not start, its closure is dropped.
     let first = Mutex::new(Some(first));
     let take = || first.lock().unwrap_or_else(PoisonError::into_inner).take();
     thread::scope(|scope| {

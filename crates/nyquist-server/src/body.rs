@@ -1,4 +1,4 @@
-//! Reading a request's body, within a limit of bytes and time.
+//! Reads the body of a request, within a limit of bytes and time.
 
 use http_body_util::BodyExt;
 use hyper::StatusCode;
@@ -8,12 +8,12 @@ use tokio::time::timeout;
 use crate::config::Limits;
 use crate::reply::ApiError;
 
-/// How many times the limit is read and discarded if a body is too long. Then the client has sent all of it and
-/// reads the answer, instead of finding the connection reset.
+/// If a body is too long, this many times the limit is read and discarded. Then the client has sent all of
+/// it and reads the response, instead of finding the connection reset.
 const DISCARDED: u64 = 4;
 
-/// Reads the whole body, of at most so many bytes. Memory is not reserved by the length that a head states. It
-/// grows as bytes come.
+/// Reads the whole body, of at most `most` bytes. Memory is not reserved by the length in a header. It
+/// grows as bytes arrive.
 pub(crate) async fn read(mut body: Incoming, most: usize, limits: &Limits) -> Result<Vec<u8>, ApiError> {
     let longest_read = (most as u64).saturating_mul(DISCARDED);
     if body.size_hint().lower() > longest_read {
@@ -33,7 +33,7 @@ pub(crate) async fn read(mut body: Incoming, most: usize, limits: &Limits) -> Re
     if length > most as u64 { Err(too_long(most)) } else { Ok(bytes) }
 }
 
-/// The next piece of the body; trailers are empty pieces.
+/// The next chunk of the body; trailers are empty chunks.
 async fn next_data(body: &mut Incoming, limits: &Limits) -> Result<Option<hyper::body::Bytes>, ApiError> {
     match timeout(limits.stall_timeout, body.frame()).await {
         Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().unwrap_or_default())),

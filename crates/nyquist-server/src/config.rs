@@ -1,23 +1,24 @@
-//! What the caller decides: where to listen, and the bounds that no request can pass.
+//! The caller's choices: the address to listen on, and limits for all requests.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// Where to listen.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address to bind to. Anything but a loopback address lets other machines ask, if they know the token.
+    /// The address to bind to. Any address except a loopback one lets other machines send requests, if
+    /// they know the token.
     pub address: IpAddr,
     /// The port or ports to try.
     pub port: PortChoice,
-    /// The address of the front end that shows the profile. Of all pages that a browser shows, only its own may read
-    /// answers.
+    /// The address of the front end that shows the profile. Among all pages in a browser, only its own may
+    /// read responses.
     pub front_end: String,
-    /// The user id of the served user. Only this user's processes and root's may use the one-time link, and
-    /// their connections have places that others' cannot take. `None`: all users' connections are alike, and
-    /// there is no such link.
+    /// The user id of the served user. Only processes of this user and of root may use the one-time link.
+    /// Other users' connections cannot take the slots of their connections. `None`: the connections of all
+    /// users are equal, and there is no such link.
     pub user: Option<u32>,
-    /// The bounds of what a request may cost.
+    /// The limits on the cost of a request.
     pub limits: Limits,
 }
 
@@ -34,16 +35,16 @@ impl Default for Config {
     }
 }
 
-/// Which port to take.
+/// The port to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortChoice {
-    /// This port or none; 0 leaves the choice to the system.
+    /// This port only; with 0 the system chooses.
     Fixed(u16),
-    /// The first port that is free.
+    /// The first free port.
     FirstFreeFrom {
         /// The first port to try.
         first: u16,
-        /// How many ports to try, the first included.
+        /// The number of ports to try, including the first.
         tries: u16,
     },
 }
@@ -55,31 +56,32 @@ impl Default for PortChoice {
     }
 }
 
-/// The bounds of what a request may cost. The defaults leave a viewer (about 10,000 addresses a request) two
-/// orders of magnitude of room.
+/// The limits on the cost of a request. The defaults are two orders of magnitude above the needs of a viewer
+/// (about 10,000 addresses per request).
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// The longest request body, in bytes.
     pub body_bytes: usize,
-    /// The longest profile that a viewer is given to show, in bytes.
+    /// The maximum size of a profile that a client opens in a viewer, in bytes.
     pub profile_bytes: usize,
-    /// The longest answer to a symbolication request, in bytes.
+    /// The maximum response to a symbolication request, in bytes.
     pub answer_bytes: usize,
-    /// How long a connection may take to send a request's head; it is also how long an idle one is kept. Unauthenticated have
-    /// the shorter [`Limits::unauthenticated_timeout`].
+    /// How long a connection may take to send the header of a request, and how long an idle one is kept.
+    /// Unauthenticated connections have the shorter [`Limits::unauthenticated_timeout`].
     pub header_timeout: Duration,
     /// How long a connection may be idle in the middle of a body, in either direction.
     pub stall_timeout: Duration,
-    /// How many connections are served at the same time. More wait to be accepted.
+    /// The number of connections that are served concurrently. Further ones wait to be accepted.
     pub connections: u16,
-    /// How many of them may be unauthenticated: those on which no request with the token has come so far. One more closes the
-    /// oldest of them. The served user has this many, and all others together.
+    /// The maximum number of unauthenticated connections: those without a request with the token so far.
+    /// One more closes the oldest of them. The limit applies to the served user, and to all other users
+    /// together.
     pub unauthenticated: u16,
-    /// How long a connection may be unauthenticated, from when it is accepted.
+    /// How long a connection may be unauthenticated, after it is accepted.
     pub unauthenticated_timeout: Duration,
-    /// How many requests are read and worked on at the same time. More wait.
+    /// The number of requests that are read and processed concurrently. Further ones wait.
     pub lookups: u16,
-    /// How long a shutdown waits for answers that are under way.
+    /// How long a shutdown waits for responses in progress.
     pub shutdown_grace: Duration,
 }
 

@@ -1,6 +1,6 @@
-//! The headers by which a browser lets the pages of another origin read answers. Only the front end's pages
-//! may. Even a page that has the token (of a link that was pasted somewhere) gets nothing. Only an answer to a
-//! path with the token carries these headers, so that others do not learn which front end it is.
+//! The headers that let pages of another origin read responses. Only the front end's pages
+//! may. Even a page with the token (from a link that was pasted somewhere) gets nothing. Only responses to
+//! paths with the token have these headers, so that others do not learn the front end's address.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -16,16 +16,16 @@ use crate::reply::Reply;
 const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// Lets pages of this origin read the answer. It is the same for every request, so that no cache can mix
-/// answers up.
+/// Lets pages of this origin read the response. The header is the same for every request, so that no cache
+/// can confuse responses.
 pub(crate) fn allow_origin(reply: &mut Reply, origin: Option<&HeaderValue>) {
     if let Some(origin) = origin {
         reply.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     }
 }
 
-/// Answers the question that a browser asks ahead of a request (Fetch standard, "CORS-preflight fetch"). The
-/// headers that it wants to send are allowed by name, since some browsers do not take `*` for `User-Agent`.
+/// Responds to a browser's preflight request (Fetch standard, "CORS-preflight fetch"). The
+/// requested headers are allowed by name, because some browsers do not accept `*` for `User-Agent`.
 pub(crate) fn preflight(asked: &HeaderMap, methods: &'static str) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::new()));
     *reply.status_mut() = StatusCode::NO_CONTENT;

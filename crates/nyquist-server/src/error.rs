@@ -1,20 +1,20 @@
-//! Errors before and around serving. Those of single requests are not among them.
+//! Errors before and around serving, but not those of single requests.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// Why there is no server.
+/// The reason why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The one address that was asked for cannot be listened on.
+    /// Listening on the only requested address failed.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address and port.
         address: SocketAddr,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
-    /// Every port of the range is taken.
+    /// Every port of the range is in use.
     #[error("no free port on {address} from {first} to {last}")]
     NoFreePort {
         /// The address.
@@ -24,7 +24,7 @@ pub enum ServerError {
         /// The last port that was tried.
         last: u16,
     },
-    /// The system gave no random bytes for the token; without a secret nothing is served.
+    /// The system provided no random bytes for the token. Nothing is served without a secret.
     #[error("the system gives no random bytes for the server's token")]
     NoRandomness(#[source] getrandom::Error),
     /// The event loop could not be set up.

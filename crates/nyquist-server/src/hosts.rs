@@ -1,13 +1,13 @@
-//! The names under which the server may be asked. An attacker can point a foreign name at this machine (DNS
-//! rebinding). A page of that name has the same origin as its requests, so no cross-origin rule stops it. The
-//! name in its requests does.
+//! The host names that requests may use. An attacker can point a foreign name at this machine (DNS
+//! rebinding). A page of that name has the same origin as its requests, so no cross-origin rule stops it.
+//! But its requests contain the name.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::Request;
 use hyper::header::HOST;
 
-/// The host names and addresses that are this server's.
+/// The host names and addresses of this server.
 pub(crate) struct AllowedHosts {
     bound: IpAddr,
 }
@@ -18,8 +18,8 @@ impl AllowedHosts {
         Self { bound }
     }
 
-    /// Whether every host that the request names, in its head and in an absolute target, is allowed. A request
-    /// that names none is not. The port does not count: it differs where it is forwarded.
+    /// Whether every host in the request, in its header and in an absolute target, is allowed. A request
+    /// without a host is not. The port is ignored, because forwarding may change it.
     pub(crate) fn allow<B>(&self, request: &Request<B>) -> bool {
         let mut hosts = request.headers().get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
@@ -36,8 +36,8 @@ impl AllowedHosts {
         }
     }
 
-    /// Where the server listens on all addresses, any address may be its own: there is no rebinding of an
-    /// address. The unspecified address itself is never one that an honest page asks for.
+    /// If the server listens on all addresses, any address may be its own, and addresses cannot be
+    /// rebound. The unspecified address itself is not used by any legitimate page.
     fn allow_ip(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         !ip.is_unspecified() && (ip.is_loopback() || ip == self.bound || self.bound.is_unspecified())
@@ -61,7 +61,7 @@ fn ip_literal(host: &str) -> Option<IpAddr> {
     }
 }
 
-/// `localhost` and the names below it, which browsers never ask a name server for (RFC 6761, section 6.3).
+/// `localhost` and the names below it, which browsers do not look up in DNS (RFC 6761, section 6.3).
 fn is_localhost(host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     host == "localhost" || host.strip_suffix(".localhost").is_some_and(|label| !label.is_empty())

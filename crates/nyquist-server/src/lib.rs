@@ -1,29 +1,29 @@
-//! The HTTP server that a profile viewer asks for profiles, symbols, source and assembly.
+//! The HTTP server from which a profile viewer gets profiles, symbols, source and assembly.
 //!
-//! [`Server::bind`] takes a port and makes a secret token. [`Server::open_url`] gives the address that opens
-//! the profile in the Firefox Profiler. [`Server::one_time_url`] gives one that does so once and does not hold
-//! the token. [`Server::run`] serves until a [`ShutdownHandle`] ends it. Nothing in here prints, opens a
-//! browser or ends the process: that is the caller's.
+//! [`Server::bind`] opens a port and makes a secret token. [`Server::open_url`] returns the address that
+//! opens the profile in the Firefox Profiler. [`Server::one_time_url`] returns one that does so once and
+//! does not contain the token. [`Server::run`] serves until a [`ShutdownHandle`] ends it. This crate does
+//! not print, open a browser or end the process; the caller does.
 //!
-//! | path | method | answer |
+//! | path | method | response |
 //! |---|---|---|
-//! | `/TOKEN/profile.json` | GET | the profile's bytes as they are stored |
+//! | `/TOKEN/profile.json` | GET | the profile's stored bytes |
 //! | `/TOKEN/symbolicate/v5` | POST | names, files, lines and inlined frames of addresses |
-//! | `/TOKEN/source/v1` | POST | the text of a source file that the profile's debug info names |
+//! | `/TOKEN/source/v1` | POST | the text of a source file in the profile's debug info |
 //! | `/TOKEN/asm/v1` | POST | the instructions of a function |
-//! | `/TOKEN/`, `/TOKEN/assets/...` | GET | the built-in viewer, where one is served |
-//! | `/TOKEN/api/v1/...` | GET | what the viewer asks |
+//! | `/TOKEN/`, `/TOKEN/assets/...` | GET | the built-in viewer, if there is one |
+//! | `/TOKEN/api/v1/...` | GET | the viewer's requests |
 //! | `/TOKEN/api/v1/open` | POST | another profile for the viewer to show |
-//! | `/open/CODE` | GET | once, for the user who is to see it: where the profile is opened |
+//! | `/open/CODE` | GET | once, for the served user: a redirect to the page with the profile |
 //!
-//! What needs binaries comes from a [`SymbolSource`]; [`ProfileSymbols`] is the one over the files of a profile's
-//! libs.
+//! Data from binaries come from a [`SymbolSource`]; [`ProfileSymbols`] is the implementation for the files
+//! of a profile's libs.
 //!
-//! Access: a request needs the token. Of pages in a browser, only those of the front end may read answers, by
-//! the cross-origin headers. A request without the token gets a 404 and one under a foreign host name (DNS
-//! rebinding) a 403, and neither says what this server is. Connections on which no token has come are few and
-//! short (`unauthenticated`). Every error is `{"error": "..."}`, except for bytes that are not HTTP, which the
-//! protocol layer answers with a bare status.
+//! Access: a request needs the token. Among pages in a browser, the cross-origin headers let only those of
+//! the front end read responses. A request without the token gets a 404, and one with a foreign host name
+//! (DNS rebinding) a 403. Neither reveals what this server is. Connections without the token are limited
+//! in number and time (`unauthenticated`). Every error is `{"error": "..."}`, except for bytes that are
+//! not HTTP, for which the protocol layer responds with only a status.
 
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// `http://ADDRESS:PORT`. A server on all addresses is named by the loopback one: that is where the browser is.
+/// `http://ADDRESS:PORT`. For a server on all addresses it is the loopback address, where the browser runs.
 pub(crate) fn origin(bound: SocketAddr) -> String {
     let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -13,7 +13,7 @@ pub(crate) fn origin(bound: SocketAddr) -> String {
     format!("http://{}", SocketAddr::new(ip, bound.port()))
 }
 
-/// The origin of a page's address, as browsers send it (RFC 6454, section 6.2): in lower case, without the
+/// The origin of a page's address, as sent by browsers (RFC 6454, section 6.2): in lower case, without the
 /// default port. Pages from files have the origin `null`.
 pub(crate) fn origin_of(address: &str) -> Option<String> {
     let (scheme, rest) = address.split_once("://")?;
@@ -29,7 +29,7 @@ pub(crate) fn origin_of(address: &str) -> Option<String> {
     (!host.is_empty()).then(|| format!("{scheme}://{host}"))
 }
 
-/// The address at which the front end opens a profile, with the server to ask for symbols.
+/// The address at which the front end opens a profile, with the server for symbols.
 pub(crate) fn from_url(front_end: &str, profile: &str, symbol_server: &str) -> String {
     let front_end = front_end.trim_end_matches('/');
     let (profile, symbol_server) = (percent_encoded(profile), percent_encoded(symbol_server));

@@ -1,29 +1,29 @@
-//! Code that was made while a program ran. No module's file holds it, and only the server's owner knows where
-//! it may be.
+//! Code generated at run time. No module's file contains it, and only the server's owner knows where
+//! to find it.
 
 use nyquist_object::RelativeAddress;
 use nyquist_profile::Lib;
 use nyquist_symbols::Disassembly;
 
-/// Finds the code of libs that are no files.
+/// Finds the code of libs that are not files.
 pub trait MadeCode: Send + Sync {
-    /// Opens what is left of a lib's code. `None` where the lib is a file as others are.
+    /// Opens the recorded code of a lib; `None` if the lib is an ordinary file.
     fn open(&self, lib: &Lib) -> Option<Result<Box<dyn MadeLib>, String>>;
 
-    /// Whether a lib's code was made while the program ran.
+    /// Whether a lib's code was generated at run time.
     fn is_made(&self, lib: &Lib) -> bool;
 }
 
-/// The code of a lib that is no file.
+/// The code of a lib that is not a file.
 pub trait MadeLib: Send + Sync {
-    /// How the compiler spelled a source file, where it named it; `file` may be its special path. The source of
-    /// that statement must be on this machine and trusted, because the file is then shown.
+    /// The path that the compiler recorded for a source file, if it did; `file` may be its special path. This
+    /// record must be on this machine and trusted, because the file is then shown.
     fn named_source(&self, file: &str) -> Option<String>;
 
     /// The instructions of a range.
     ///
     /// # Errors
-    /// Why there are none, as a sentence.
+    /// The reason why there are none, as a sentence.
     fn disassemble(
         &self,
         start: RelativeAddress,
@@ -32,7 +32,7 @@ pub trait MadeLib: Send + Sync {
     ) -> Result<Disassembly, String>;
 }
 
-/// Knows of no such code.
+/// Finds no such code.
 pub(crate) struct NoMadeCode;
 
 impl MadeCode for NoMadeCode {

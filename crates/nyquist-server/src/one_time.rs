@@ -1,18 +1,18 @@
-//! The link that a browser is opened with. It names a code that is valid once, and the answer redirects the
-//! browser to the address that holds the token.
+//! The link for opening a browser. It contains a code that is valid once, and the response redirects the
+//! browser to the address with the token.
 //!
-//! A browser gets its address as an argument, and everybody on a machine can read the arguments of every
-//! process, for as long as it runs. So the token must not be in it. The code is worth nothing after its first
-//! use or a minute. Another user who reads it and is faster than the browser gets nothing, either. The answer
-//! is only for connections of the user who was to open it, and of root. Root is needed because the relay for
-//! browsers outside of a Windows Subsystem for Linux connects as root. An attempt of another user does not use
-//! the code up.
+//! A browser gets its address as an argument, and all users of a machine can read the arguments of every
+//! running process. So the address must not contain the token. The code is worthless after its first use
+//! or a minute. Another user who reads it and is faster than the browser gets nothing, either: the
+//! response is only for connections of the served user, and of root. Root is needed because the relay for
+//! browsers outside of a Windows Subsystem for Linux connects as root. An attempt of another user does not
+//! use the code up.
 //!
-//! A private file that redirects was the other way. Browsers in a snap or a flatpak read neither `/tmp` nor
-//! hidden folders, so it would have to be in the user's home, and be removed again.
+//! An alternative was a private file that redirects. But browsers in a snap or a flatpak read neither
+//! `/tmp` nor hidden folders. So the file would have to be in the user's home, and be removed again.
 //!
-//! Only this link asks for the user. With the token every connection is as good: those through `ssh -L` or the ports of
-//! a container are not the user's own.
+//! Only this link checks the user. With the token all connections are equal, because those through `ssh
+//! -L` or the ports of a container do not belong to the user.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,13 +28,13 @@ use crate::peer_user;
 use crate::reply::{ApiError, Reply};
 use crate::token::Token;
 
-/// How long a code is good.
+/// How long a code is valid.
 pub(crate) const LIFETIME: Duration = Duration::from_mins(1);
 
-/// The page for a browser that cannot have the profile by this link.
+/// The page for a browser that cannot get the profile by this link.
 const ELSEWHERE: &str = "open the link that is printed in the terminal";
 
-/// The code, and where it leads.
+/// The code and its target.
 pub(crate) struct OneTimeLink {
     code: Token,
     target: HeaderValue,
@@ -44,12 +44,12 @@ pub(crate) struct OneTimeLink {
 }
 
 impl OneTimeLink {
-    /// A code that leads connections of `user` to `target` for some time.
+    /// A code that redirects connections of `user` to `target` for some time.
     pub(crate) fn new(code: Token, target: HeaderValue, user: u32, lifetime: Duration) -> Self {
         Self { code, target, user, expires: Instant::now() + lifetime, used: AtomicBool::new(false) }
     }
 
-    /// The path that it is asked for by.
+    /// Its path.
     pub(crate) fn path(&self) -> String {
         format!("/open/{}", self.code.as_str())
     }
@@ -59,7 +59,7 @@ impl OneTimeLink {
         path.strip_prefix("/open/").is_some_and(|code| self.code.equals(code))
     }
 
-    /// Answers a request that knows the code, and comes from the first of the two addresses to the second.
+    /// Handles a request with the code, which comes from the first of the two addresses to the second.
     pub(crate) async fn answer(&self, method: &Method, between: Option<(SocketAddr, SocketAddr)>) -> Reply {
         if method != Method::GET {
             let mut reply = Reply::from(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes GET"));
@@ -92,7 +92,7 @@ impl OneTimeLink {
     }
 }
 
-/// The connection's owner, if that can be found out.
+/// The connection's owner, if it can be determined.
 async fn user_between(between: Option<(SocketAddr, SocketAddr)>) -> Option<u32> {
     let (peer, local) = between?;
     // The table has a line for each socket of the machine.

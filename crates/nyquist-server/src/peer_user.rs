@@ -1,8 +1,8 @@
 //! The user whose process is at the other end of a connection from this machine.
 //!
-//! Any process may ask the kernel for the owners of all TCP sockets of a network namespace. The peer's socket
-//! is the one whose own address is the connection's peer. Some kernels answer for one socket directly. All of
-//! them can list all sockets.
+//! Any process may query the kernel for the owners of all TCP sockets of a network namespace. The peer's
+//! socket is the one whose own address is the connection's peer. Some kernels support queries for one
+//! socket. All of them can list all sockets.
 
 #[cfg(target_os = "linux")]
 mod socket_query;
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 use crate::unauthenticated::Owner;
 
-/// Tells the served user's connections from others' as they are accepted.
+/// Distinguishes the served user's connections from others when they are accepted.
 pub(crate) struct Owners {
     user: Option<u32>,
     #[cfg(target_os = "linux")]
@@ -34,7 +34,8 @@ impl Owners {
         }
     }
 
-    /// Whose the process at the other end is. O(1): where the kernel answers for no single socket, it is another's.
+    /// The owner of the process at the other end. O(1): if the kernel cannot query a single socket, it is
+    /// another user.
     pub(crate) fn of(&self, stream: &TcpStream) -> Owner {
         match self.user_of(stream) {
             Some(user) if user == 0 || Some(user) == self.user => Owner::Served,
@@ -54,9 +55,9 @@ impl Owners {
     }
 }
 
-/// The owner of the socket that is at `peer` and connected to `local`. `None` if there is none, because it is
-/// not in this network namespace or not connected any more. O(sockets on this machine) where the kernel answers
-/// for no single socket.
+/// The owner of the socket that is at `peer` and connected to `local`. `None` if there is none, because it
+/// is not in this network namespace or no longer connected. O(sockets on this machine) if the kernel
+/// cannot query a single socket.
 pub(crate) fn of(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
     #[cfg(target_os = "linux")]
     if let Some(user) = SocketQuery::open().and_then(|query| query.owner(peer, local)).ok().flatten() {
@@ -65,7 +66,7 @@ pub(crate) fn of(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>>
     table::owner(peer, local)
 }
 
-/// An address of either protocol as one: an IPv4 connection may be of an IPv6 socket.
+/// A common form of both protocols' addresses, because an IPv4 connection may belong to an IPv6 socket.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -79,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// A connection of this process to itself: the client, and what the server sees of it.
+    /// A connection of this process to itself: the client, the server's stream, and the server's address.
     fn connection(address: &str) -> (TcpStream, TcpStream, SocketAddr) {
         let listener = TcpListener::bind(address).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(of(peer, local).unwrap(), None);
     }
 
-    /// The kernel answers with the listener of a port where no connection has it.
+    /// If no connection has a port, the kernel returns the port's listener.
     #[test]
     fn a_listener_at_the_address_is_not_the_peer() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

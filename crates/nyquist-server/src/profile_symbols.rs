@@ -21,11 +21,11 @@ use crate::symbol_source::{
     SymbolSource,
 };
 
-/// How many of the wrong files are reported to the viewer.
+/// The number of wrong files that are reported to the viewer.
 const FILES_NAMED: usize = 2;
 
-/// Answers from the files of a profile's libs. A lib's files are looked for and opened when it is first asked
-/// for, and stay open.
+/// Provides symbols from the files of a profile's libs. A lib's files are searched and opened at the first
+/// request for it, and stay open.
 pub struct ProfileSymbols {
     libs: BTreeMap<LibKey, LibFiles>,
     finder: Finder,
@@ -34,24 +34,25 @@ pub struct ProfileSymbols {
     threads: NonZeroUsize,
 }
 
-/// What is known of a lib, and its files once they have been looked for.
+/// The description of a lib, and its files after the first search.
 struct LibFiles {
     lib: Lib,
     request: ModuleRequest,
-    /// The source files that the profile itself names for the lib, by their special paths where they have them.
+    /// The source files of the lib in the profile, by their special paths if they have them.
     sources: HashSet<Box<str>>,
-    /// The reason is text, because it is sent to every request.
+    /// The error is text, because it is sent to every request.
     module: OnceLock<Result<ModuleSymbols, String>>,
-    /// The same of code that was made while the program ran; `None` of all other libs.
+    /// The same for code generated at run time; `None` for all other libs.
     made: OnceLock<Option<Result<Box<dyn MadeLib>, String>>>,
-    /// The same of the kernel's code in memory.
+    /// The same for the kernel's code in memory.
     kernel: OnceLock<Result<KernelCode, String>>,
 }
 
 impl ProfileSymbols {
-    /// Takes from a profile what it says of its libs; the profile itself is not kept. O(libs and functions); no
-    /// file is touched. Libs without a name or an id cannot be asked for and are left out: without an id any file would do.
-    /// Source files that `source_files` does not allow are served only where the lib's debug info names them.
+    /// Copies the descriptions of libs from a profile; the profile itself is not kept. O(libs and
+    /// functions). No file is accessed. Libs without a name or an id are left out, because without an id
+    /// any file would match. Source files that `source_files` does not allow are served only if the lib's
+    /// debug info contains their names.
     pub fn new(profile: &Profile, finder: Finder, source_files: SourceFiles) -> Self {
         let mut symbols = Self {
             libs: BTreeMap::new(),
@@ -64,7 +65,7 @@ impl ProfileSymbols {
         symbols
     }
 
-    /// Takes more libs, and more of the source files of known ones, from a later profile of the same recording. O(libs and
+    /// Adds libs, and source files of known libs, from a later profile of the same recording. O(libs and
     /// functions).
     pub fn take_libs(&mut self, profile: &Profile) {
         for (lib, sources) in profile.libs().iter().zip(sources_by_lib(profile)) {
@@ -75,7 +76,7 @@ impl ProfileSymbols {
         }
     }
 
-    /// The same, which finds the code of libs that are no files.
+    /// The same, with a finder for the code of libs that are not files.
     #[must_use]
     pub fn with_made_code(self, made_code: impl MadeCode + 'static) -> Self {
         Self { made_code: Box::new(made_code), ..self }
@@ -88,14 +89,14 @@ impl ProfileSymbols {
     fn module(&self, key: &LibKey) -> Result<&ModuleSymbols, LookupError> {
         let lib = self.lib(key)?;
         let no_binary = |reason: &str| LookupError::NoBinary { lib: key.clone(), reason: reason.to_owned() };
-        // Nobody is asked for a file of it.
+        // No file of it is searched.
         if self.made_code.is_made(&lib.lib) {
             return Err(no_binary("its code was made while the program ran"));
         }
         lib.open(&self.finder).map_err(no_binary)
     }
 
-    /// The code of a lib that is no file; `None` of a lib that is one.
+    /// The code of a lib that is not a file; `None` for ordinary libs.
     fn made(&self, key: &LibKey) -> Result<Option<&dyn MadeLib>, LookupError> {
         let lib = self.lib(key)?;
         match lib.made.get_or_init(|| self.made_code.open(&lib.lib)) {
@@ -105,7 +106,8 @@ impl ProfileSymbols {
         }
     }
 
-    /// How the lib's debug info spells the file, where it names it. That alone lets it be read: a profile may name anything.
+    /// The path of the file in the lib's debug info, if it is there. Only this permits reading it, because
+    /// a profile may name any file.
     fn named(&self, request: &SourceRequest) -> Option<String> {
         if let Ok(Some(made)) = self.made(&request.lib) {
             return made.named_source(&request.file);
@@ -115,10 +117,11 @@ impl ProfileSymbols {
 }
 
 impl ProfileSymbols {
-    /// The text of a source file that is not on this machine, from where the lib's debug info can be had.
+    /// The text of a source file that is not on this machine, downloaded from the server of the lib's
+    /// debug info.
     fn fetched_source(&self, request: &SourceRequest) -> Option<String> {
         let Some(ModuleId::BuildId(id)) = &self.lib(&request.lib).ok()?.request.id else { return None };
-        // Servers know the path as the compiler has written it.
+        // Servers know the path that the compiler has written.
         let named = self.named(request);
         let named = named.map_or_else(|| self.source_files.place_of(&request.file), Cow::Owned);
         let path = self.finder.fetch_source(id, &named).path?;
@@ -128,7 +131,7 @@ impl ProfileSymbols {
 }
 
 impl LibFiles {
-    /// Whether there is anything that identifies the lib's file.
+    /// Whether the lib has any id.
     fn has_identity(lib: &Lib) -> bool {
         let request = Self::new(lib).request;
         request.id.is_some() || request.debug_id.is_some()
@@ -158,14 +161,14 @@ impl LibFiles {
         self.lib.debug_name == KERNEL_LIB
     }
 
-    /// The kernel's code in memory, where the lib is the kernel that runs.
+    /// The kernel's code in memory, if the lib is the running kernel.
     fn kernel_code(&self) -> Result<&KernelCode, &str> {
         let open = || KernelCode::open(self.request.id.as_ref()).map_err(|error| error.to_string());
         let code = self.kernel.get_or_init(open);
         code.as_ref().map_err(String::as_str)
     }
 
-    /// The lib's symbols. Requests that come while the files are being opened wait for it.
+    /// The lib's symbols. Concurrent requests wait while the files are being opened.
     fn open(&self, finder: &Finder) -> Result<&ModuleSymbols, &str> {
         self.module.get_or_init(|| open(finder, &finder.find(&self.request))).as_ref().map_err(String::as_str)
     }
@@ -176,8 +179,8 @@ fn open(finder: &Finder, found: &Found) -> Result<ModuleSymbols, String> {
     finder.open(found).map_err(|error| format!("{error}{tried}"))
 }
 
-/// The attempts as text, to be put behind an error: the files that are there and were not used. Places without a file, of
-/// which there are many for the kernel, say nothing.
+/// The attempts as text to append to an error: the files that exist and were not used. Places without a
+/// file, which are many for the kernel, are not included.
 fn attempts_text(attempts: &[Attempt]) -> String {
     let there = attempts.iter().filter(|attempt| attempt.outcome != Outcome::Missing);
     let text = |attempt: &Attempt| format!("; {}: {}", attempt.path.display(), attempt.outcome);
@@ -212,7 +215,7 @@ impl SymbolSource for ProfileSymbols {
 
     fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
         let file = &request.file;
-        // What neither of them names cannot be asked for, also in a folder that is allowed.
+        // A file that neither of them names is refused, even in an allowed folder.
         if !self.lib(&request.lib)?.sources.contains(&*special_source_path(file)) {
             let is_stated = match self.made(&request.lib)? {
                 Some(_) => false,
@@ -252,9 +255,9 @@ impl SymbolSource for ProfileSymbols {
 }
 
 impl AddressInfo {
-    /// `None` where nothing is known. The outermost function of the debug info is the symbol's; its name there
-    /// is the better one. Without a symbol the function's start is not known. The address replaces it, because
-    /// the API cannot leave it out.
+    /// `None` if nothing is known. The outermost function of the debug info is the symbol's; its name
+    /// there is the better one. Without a symbol the function's start is not known. The address replaces
+    /// it, because the API cannot leave it out.
     fn known(address: RelativeAddress, mut info: nyquist_symbols::AddressInfo) -> Option<Self> {
         let outermost = info.frames.pop().unwrap_or_default();
         let symbol = info.symbol;
@@ -280,7 +283,7 @@ impl From<Frame> for InlineFrame {
     }
 }
 
-/// A file's path as profiles have it, so that the viewer takes both for one file.
+/// A file's path in the form of profiles, so that the viewer treats both as the same file.
 fn special(file: &str) -> String {
     special_source_path(file).into_owned()
 }

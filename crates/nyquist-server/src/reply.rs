@@ -1,4 +1,4 @@
-//! Answers: JSON, and errors as JSON.
+//! Responses: JSON, and errors as JSON.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
-/// The type of every answer: the whole body is there when the head is sent, so its length is known.
+/// The type of every response. The whole body exists when the header is sent, so its length is known.
 pub(crate) type Reply = Response<Full<Bytes>>;
 
-/// A request that is answered with an error.
+/// A request that fails.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -26,18 +26,18 @@ impl ApiError {
         Self { status, message: message.to_string() }
     }
 
-    /// The request itself is wrong.
+    /// The request itself is invalid.
     pub(crate) fn bad_request(message: impl fmt::Display) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// The request is right, but what it asks for cannot be had. The status is 200, because with another one
-    /// the front end shows only the status and drops the message.
+    /// The request is valid, but the requested data is not available. The status is 200, because with
+    /// another one the front end shows only the status and drops the message.
     pub(crate) fn unavailable(message: impl fmt::Display) -> Self {
         Self::new(StatusCode::OK, message)
     }
 
-    /// What a path that does not exist and a token that is wrong have in common.
+    /// The common error for nonexistent paths and wrong tokens.
     pub(crate) fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not found")
     }
@@ -54,12 +54,12 @@ impl From<ApiError> for Reply {
     }
 }
 
-/// A JSON text as an answer.
+/// A JSON text as a response.
 pub(crate) fn json(body: Vec<u8>) -> Reply {
     with_type(StatusCode::OK, "application/json", body.into())
 }
 
-/// An answer that browsers neither store nor take for another type than it says.
+/// A response that browsers neither store nor interpret as another type.
 pub(crate) fn with_type(status: StatusCode, content_type: &'static str, body: Bytes) -> Reply {
     let mut reply = Response::new(Full::new(body));
     *reply.status_mut() = status;
@@ -70,7 +70,8 @@ pub(crate) fn with_type(status: StatusCode, content_type: &'static str, body: By
     reply
 }
 
-/// Makes a browser save an answer under this name, and not show it: its scripts would be those of this server.
+/// Makes a browser save a response under this name instead of showing it, because its scripts would have
+/// this server's origin.
 pub(crate) fn save_as(reply: &mut Reply, name: &str) {
     let headers = reply.headers_mut();
     if let Ok(disposition) = HeaderValue::try_from(format!("attachment; filename=\"{name}\"")) {

@@ -1,4 +1,4 @@
-//! Checks who may ask, and chooses the endpoint that answers.
+//! Checks whether a request is permitted, and dispatches it to an endpoint.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -20,36 +20,36 @@ use crate::unauthenticated::Standing;
 use crate::viewer::{Client, Viewer};
 use crate::{body, cors, reply};
 
-/// Everything that answering a request needs; shared by all connections and never changed.
+/// Everything needed to handle a request; shared by all connections and immutable.
 pub(crate) struct Site {
     pub(crate) token: Token,
     pub(crate) hosts: AllowedHosts,
-    /// The link that a browser is opened with, where one was asked for.
+    /// The link for opening a browser, if one was requested.
     pub(crate) one_time: OnceLock<OneTimeLink>,
-    /// The origin of the pages that may read answers.
+    /// The origin of the pages that may read responses.
     pub(crate) front_end_origin: Option<HeaderValue>,
-    /// The profile, where it is a file.
+    /// The profile, if it is a file.
     pub(crate) profile: Option<Bytes>,
     pub(crate) symbols: Arc<dyn SymbolSource>,
-    /// The viewer that is served beside the profile, where there is one.
+    /// The viewer that is served beside the profile, if there is one.
     pub(crate) viewer: Option<Arc<dyn Viewer>>,
     /// The address that opens the profile in the front end.
     pub(crate) open_url: String,
     pub(crate) limits: Limits,
-    /// One permit for each request whose body is read or whose answer is worked out.
+    /// One permit for each request whose body is read or whose response is computed.
     pub(crate) lookups: Arc<Semaphore>,
-    /// The turn to give the viewer another profile.
+    /// The permit to open another profile in the viewer.
     pub(crate) opening: Semaphore,
 }
 
-/// Who is on a connection.
+/// The client of a connection.
 pub(crate) struct Sender {
     pub(crate) standing: Standing,
-    /// The connection's far end and its near one.
+    /// The remote and the local address of the connection.
     pub(crate) between: Option<(SocketAddr, SocketAddr)>,
 }
 
-/// Answers a request, whatever it is.
+/// Handles any request.
 pub(crate) async fn answer(site: &Site, request: Request<Incoming>, sender: &Sender) -> Reply {
     if !site.hosts.allow(&request) {
         return ApiError::new(StatusCode::FORBIDDEN, "forbidden").into();
@@ -65,7 +65,7 @@ pub(crate) async fn answer(site: &Site, request: Request<Incoming>, sender: &Sen
     reply
 }
 
-/// Answers a request that knows the token; `path` is what follows it.
+/// Handles a request with the token; `path` is the part after it.
 async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> Reply {
     let Some(endpoint) = Endpoint::at(path, site.viewer.as_ref()) else {
         return ApiError::not_found().into();
@@ -101,8 +101,8 @@ async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> 
     }
 }
 
-/// An endpoint that answers a JSON body with a JSON body. It may take long, so it is called on a thread of its
-/// own.
+/// An endpoint that takes and returns JSON. It may take long, so it is called on a separate
+/// thread.
 type Lookup = fn(&[u8], &dyn SymbolSource, &Limits) -> Result<Vec<u8>, ApiError>;
 
 /// The paths below the token.
@@ -112,9 +112,9 @@ enum Endpoint<'a> {
     Lookup(Lookup),
     /// A file of the viewer, by its path.
     Asset(&'a Arc<dyn Viewer>, &'a str),
-    /// Where another profile is given to the viewer.
+    /// Opens another profile in the viewer.
     Open(&'a Arc<dyn Viewer>),
-    /// A question to the viewer, by its name.
+    /// A request to the viewer, by its name.
     Question(&'a Arc<dyn Viewer>, &'a str),
 }
 
@@ -133,7 +133,7 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    /// The methods taken, as `Allow` lists them.
+    /// The accepted methods, in the form of `Allow`.
     fn methods(self) -> &'static str {
         match self {
             Self::Profile | Self::Asset(..) | Self::Question(..) => "GET, HEAD, OPTIONS",
@@ -153,8 +153,8 @@ fn method_not_allowed(endpoint: Endpoint<'_>) -> Reply {
     reply
 }
 
-/// Reads the body and works out the answer. The permit goes along to the worker, so that clients that hang up
-/// and ask again cannot pile up work.
+/// Reads the body and computes the response. The permit moves to the worker, so that clients that disconnect
+/// and repeat the request cannot accumulate work.
 async fn look_up(site: &Site, lookup: Lookup, body: Incoming) -> Result<Vec<u8>, ApiError> {
     let permit = Arc::clone(&site.lookups).acquire_owned().await.map_err(|_| shutting_down())?;
     let request = body::read(body, site.limits.body_bytes, &site.limits).await?;
@@ -166,7 +166,7 @@ async fn look_up(site: &Site, lookup: Lookup, body: Incoming) -> Result<Vec<u8>,
     worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
 }
 
-/// Gives the viewer another profile. One is read at a time, because each may take much memory.
+/// Opens another profile in the viewer. Only one is read at a time, because each may need much memory.
 async fn open(
     site: &Site,
     viewer: &Arc<dyn Viewer>,
@@ -186,7 +186,7 @@ async fn open(
     reply.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
 }
 
-/// Works out what the viewer asks for. The permit goes along, as with [`look_up`].
+/// Handles a request of the viewer. The permit moves to the worker, as in [`look_up`].
 async fn ask(site: &Site, viewer: &Arc<dyn Viewer>, question: &str, query: &str) -> Result<Reply, ApiError> {
     let client = Client::default();
     let _presence = client.presence();

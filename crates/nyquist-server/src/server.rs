@@ -1,4 +1,4 @@
-//! The server itself: taking a port, accepting connections, ending.
+//! The server itself: opens a port, accepts connections, and ends.
 
 use std::convert::Infallible;
 use std::io;
@@ -28,13 +28,13 @@ use crate::token::Token;
 use crate::unauthenticated::{Admission, Owner, Unauthenticated};
 use crate::viewer::Viewer;
 
-/// The longest head of a request.
+/// The maximum size of a request's header.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// How long accepting rests after it failed, which it does where the process has no file descriptor left.
+/// The pause after accepting failed, which happens if the process has no free file descriptor.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// A server that has its port and does not answer yet: connections wait until [`Server::run`].
+/// A server that has its port and does not respond yet: connections wait until [`Server::run`].
 pub struct Server {
     listener: TcpListener,
     local_addr: SocketAddr,
@@ -57,20 +57,21 @@ pub enum Page {
 pub struct ShutdownHandle(Arc<watch::Sender<bool>>);
 
 impl ShutdownHandle {
-    /// Makes [`Server::run`] return: immediately, or when the answers under way are out and no later than
-    /// [`crate::Limits::shutdown_grace`]. A server that has not run yet will not. May be called more than once.
+    /// Makes [`Server::run`] return: immediately, or when the responses in progress are sent, but no later
+    /// than [`crate::Limits::shutdown_grace`]. A server that has not run yet will not. May be called more
+    /// than once.
     pub fn shut_down(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Server {
-    /// Takes a port and makes up the token. `profile` is the file as it is stored, compressed or not; it is
-    /// served as it is. If there is none yet, because it is still recorded, the viewer writes what was recorded
-    /// so far. That is its answer to the query `profile.json`.
+    /// Opens a port and makes the token. `profile` is the stored file, compressed or not; it is
+    /// served unchanged. If there is no file yet during a recording, the viewer writes the data so
+    /// far. It does so for the request `profile.json`.
     ///
     /// # Errors
-    /// If there is no free port, or the system gives no random bytes.
+    /// If there is no free port, or the system provides no random bytes.
     pub fn bind(
         config: Config,
         profile: impl Into<Option<Vec<u8>>>,
@@ -109,37 +110,38 @@ impl Server {
         self
     }
 
-    /// The address and port that were taken.
+    /// The bound address and port.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// The secret that every path starts with.
+    /// The secret at the start of every path.
     pub fn token(&self) -> &str {
         self.site.token.as_str()
     }
 
-    /// Where the symbol server API is; the paths `symbolicate/v5`, `source/v1` and `asm/v1` are below it.
+    /// The address of the symbol server API; the paths `symbolicate/v5`, `source/v1` and `asm/v1` are
+    /// below it.
     pub fn symbol_server_url(&self) -> String {
         format!("{}/{}", links::origin(self.local_addr), self.token())
     }
 
-    /// Where the profile is.
+    /// The address of the profile.
     pub fn profile_url(&self) -> String {
         format!("{}/profile.json", self.symbol_server_url())
     }
 
-    /// The address that opens the profile in the front end. It holds the token.
+    /// The address that opens the profile in the front end. It contains the token.
     pub fn open_url(&self) -> String {
         self.site.open_url.clone()
     }
 
-    /// The address of the viewer that is served beside the profile. It holds the token.
+    /// The address of the viewer that is served beside the profile. It contains the token.
     pub fn viewer_url(&self) -> String {
         format!("{}/", self.symbol_server_url())
     }
 
-    /// The address of a page that shows the profile. It holds the token.
+    /// The address of a page that shows the profile. It contains the token.
     fn url_of(&self, page: Page) -> String {
         match page {
             Page::FrontEnd => self.open_url(),
@@ -147,9 +149,10 @@ impl Server {
         }
     }
 
-    /// An address for the arguments of a browser, which everybody on this machine can read. It leads to a page
-    /// that shows the profile once, within a minute, and only to connections of [`Config::user`]. `None` where
-    /// no such address can be had. There is one of them: asked for again, it leads to the same page.
+    /// An address for the arguments of a browser, which all users of this machine can read. It leads to a
+    /// page that shows the profile once, within a minute, and only to connections of [`Config::user`].
+    /// `None` if such an address is not available. There is only one of them: further calls return the
+    /// same page.
     pub fn one_time_url(&self, page: Page) -> Option<String> {
         let user = self.user?;
         let link = match self.site.one_time.get() {
@@ -163,16 +166,16 @@ impl Server {
         Some(format!("{}{}", links::origin(self.local_addr), link.path()))
     }
 
-    /// What ends [`Server::run`].
+    /// A handle that ends [`Server::run`].
     pub fn shutdown_handle(&self) -> ShutdownHandle {
         self.shutdown.clone()
     }
 
-    /// Serves until it is shut down. Blocks the calling thread, which must not be one of an async runtime. A
-    /// lookup that is still at work afterwards is left to itself and its result dropped.
+    /// Serves until it is shut down. Blocks the calling thread, which must not belong to an async runtime. A
+    /// lookup that is still running afterwards is not awaited, and its result is dropped.
     ///
     /// # Errors
-    /// Where the event loop cannot be set up; once it runs nothing ends it but the shutdown.
+    /// If the event loop cannot be set up. Once it runs, only a shutdown ends it.
     pub fn run(self) -> Result<(), ServerError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -202,7 +205,7 @@ impl Server {
     }
 }
 
-/// Takes the port. A port that only the superuser may take counts as taken in a range.
+/// Opens the port. In a range, a port that only the superuser may use counts as in use.
 fn listen(address: IpAddr, port: PortChoice) -> Result<TcpListener, ServerError> {
     let (first, last) = match port {
         PortChoice::Fixed(port) => return listen_on(SocketAddr::new(address, port)),
@@ -225,8 +228,8 @@ fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
 
-/// Accepts connections for ever. Each is a task of its own, so a panic in one ends only that one. Where all
-/// places are taken, the oldest connection that is not authenticated is closed.
+/// Accepts connections forever. Each is a separate task, so a panic in one ends only that one. If all
+/// slots are in use, the oldest unauthenticated connection is closed.
 async fn accept(
     listener: &tokio::net::TcpListener,
     site: &Arc<Site>,
@@ -245,13 +248,13 @@ async fn accept(
         let admission = unauthenticated.admit(owner);
         let Some(permit) = place(connections, &unauthenticated, owner).await else { return };
         tokio::spawn(serve_connection(stream, admission, Arc::clone(site), ended.subscribe(), permit));
-        // What has come on this connection is read before others are accepted, because these could make it the
-        // oldest.
+        // Data received on this connection is read before others are accepted, because these could make it
+        // the oldest.
         yield_now().await;
     }
 }
 
-/// A place for one more connection.
+/// A slot for one more connection.
 async fn place(
     connections: &Arc<Semaphore>,
     unauthenticated: &Unauthenticated,

@@ -1,5 +1,5 @@
-//! A stream that fails when its peer stops taking what is written. Without it a client that asks and never reads
-//! would hold its connection for ever.
+//! A stream that fails when its peer stops reading. Otherwise a client that sends requests and never reads
+//! would hold its connection forever.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Wraps a stream; only writing is watched, since the bounds on reading differ between a head and a body.
+/// Wraps a stream. Only writing is monitored, because the limits on reading differ between header and body.
 pub(crate) struct StallGuard<S> {
     stream: S,
     patience: Duration,
@@ -22,7 +22,7 @@ impl<S> StallGuard<S> {
         Self { stream, patience, deadline: None }
     }
 
-    /// Turns a wait that has lasted too long into an error, and forgets the wait when there is progress.
+    /// Turns a wait that has lasted too long into an error, and resets the wait when there is progress.
     fn watch<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             self.deadline = None;

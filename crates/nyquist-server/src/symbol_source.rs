@@ -1,29 +1,30 @@
-//! What the server asks for the answers that need binaries and debug info. The server knows nothing of either.
+//! The interface for responses that need binaries and debug info. The server itself handles neither.
 
 use std::fmt;
 
 use nyquist_object::RelativeAddress;
 use nyquist_symbols::SourceError;
 
-/// Answers for the libs of a profile. Called from several threads at the same time, and never from the one that
-/// serves the network, so a call may take long. A call that panics costs its request a 500 and nothing else.
+/// Provides symbols for the libs of a profile. It is called from several threads concurrently, and never
+/// from the thread that serves the network, so a call may take long. If a call panics, only its request
+/// fails with a 500.
 pub trait SymbolSource: Send + Sync {
-    /// Names addresses of a lib: one entry an address, in the order of `addresses`, which is ascending and
-    /// without duplicates. `None` where nothing is known of the lib.
+    /// Resolves addresses of a lib: one entry per address, in the order of `addresses`, which is ascending
+    /// and without duplicates. `None` if the lib is unknown.
     fn symbolicate(&self, lib: &LibKey, addresses: &[RelativeAddress]) -> Option<Vec<Option<AddressInfo>>>;
 
     /// The text of a source file. The file's name comes from the network: an implementation must serve only
-    /// what the lib's own debug info names.
+    /// files that the lib's own debug info names.
     fn source(&self, request: &SourceRequest) -> Result<String, LookupError>;
 
     /// The instructions of a range of a lib's code.
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError>;
 }
 
-/// What a viewer calls a lib by.
+/// The key of a lib in viewers' requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LibKey {
-    /// The name of the file that holds the debug info, without its folder.
+    /// The name of the file with the debug info, without its folder.
     pub debug_name: String,
     /// The debug id in its Breakpad form.
     pub breakpad_id: String,
@@ -40,15 +41,15 @@ impl fmt::Display for LibKey {
 pub struct AddressInfo {
     /// The name of the outermost function, which is the one that has a symbol.
     pub function: String,
-    /// How far the address is into the function, in bytes.
+    /// The offset of the address in the function, in bytes.
     pub function_offset: u32,
-    /// The function's size in bytes, where it is known.
+    /// The function's size in bytes, if known.
     pub function_size: Option<u32>,
     /// The file of the position in the outermost function.
     pub file: Option<String>,
     /// The line of that position, from 1.
     pub line: Option<u32>,
-    /// The functions inlined at the address, the innermost first. Empty where nothing is inlined.
+    /// The functions inlined at the address, the innermost first. Empty if nothing is inlined.
     pub inlines: Vec<InlineFrame>,
 }
 
@@ -63,38 +64,39 @@ pub struct InlineFrame {
     pub line: Option<u32>,
 }
 
-/// Which source file is wanted.
+/// A request for a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRequest {
     /// The lib whose debug info names the file.
     pub lib: LibKey,
     /// An address whose symbols name the file.
     pub address: RelativeAddress,
-    /// The file, as symbolication spelled it or as the debug info does.
+    /// The file, spelled as in symbolication or in the debug info.
     pub file: String,
 }
 
-/// Which instructions are wanted.
+/// A request for instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssemblyRequest {
     /// The lib.
     pub lib: LibKey,
-    /// Where to start.
+    /// The start address.
     pub start: RelativeAddress,
-    /// How many bytes to decode.
+    /// The number of bytes to decode.
     pub size: u32,
-    /// Whether to go on past `size` to the end of the function at `start`, for a viewer that does not know it.
+    /// Whether to continue beyond `size` to the end of the function at `start`, for a viewer that does not
+    /// know the end.
     pub continue_until_function_end: bool,
 }
 
 /// Decoded instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembly {
-    /// Where they start.
+    /// The start address.
     pub start: RelativeAddress,
-    /// How many bytes they span.
+    /// The number of bytes that they span.
     pub size: u32,
-    /// The architecture, as the Rust toolchain spells it: `x86_64`, `aarch64`.
+    /// The architecture in the Rust toolchain's spelling: `x86_64`, `aarch64`.
     pub arch: String,
     /// The dialect of the text, such as `Intel`.
     pub syntax: String,
@@ -111,24 +113,24 @@ pub struct Instruction {
     pub text: String,
 }
 
-/// Why there is no source or assembly. The text goes to the viewer.
+/// The reason why there is no source or assembly. The text is sent to the viewer.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
     /// The profile has no such lib.
     #[error("the profile has no lib {0}")]
     UnknownLib(LibKey),
-    /// The lib's file is not on this machine, or not in the version that was recorded.
+    /// The lib's file is not on this machine, or not in the recorded version.
     #[error("the file of lib {lib} cannot be had here: {reason}")]
     NoBinary {
         /// The lib.
         lib: LibKey,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Neither the kernel's image is here nor its memory can be read.
+    /// The kernel's image is not here, and its memory cannot be read.
     #[error("no code of this kernel is here: {reason}")]
     NoKernelCode {
-        /// What is wrong with its memory.
+        /// The reason why its memory cannot be read.
         reason: String,
     },
     /// The debug info does not name the file, so it is not served.
@@ -136,25 +138,25 @@ pub enum LookupError {
     SourceNotNamed {
         /// The lib.
         lib: LibKey,
-        /// The file that was asked for.
+        /// The requested file.
         file: String,
     },
-    /// The source file cannot be read, or not be shown.
+    /// The source file cannot be read, or must not be shown.
     #[error("no source of {file}: {source}")]
     NoSource {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The reason.
         source: SourceError,
     },
-    /// The instructions cannot be had.
+    /// The instructions are not available.
     #[error("no instructions of {lib} at {start}: {reason}")]
     NoInstructions {
         /// The lib.
         lib: LibKey,
-        /// Where they were to start.
+        /// The requested start address.
         start: RelativeAddress,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }

@@ -2,14 +2,14 @@
 
 use std::hint::black_box;
 
-/// RFC 4648, section 6, in lower case: every character stands for itself in a URL.
+/// RFC 4648, section 6, in lower case: no character needs escaping in a URL.
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// 160 random bits as 32 characters.
 pub(crate) struct Token(String);
 
 impl Token {
-    /// Draws a token from the system's generator.
+    /// Generates a token from the system's random numbers.
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 20];
         getrandom::fill(&mut bytes)?;
@@ -20,13 +20,13 @@ impl Token {
         &self.0
     }
 
-    /// What follows `/TOKEN/` in a path; `None` where the path does not start so.
+    /// The part after `/TOKEN/` of a path; `None` if the path does not start with that.
     pub(crate) fn strip_from<'p>(&self, path: &'p str) -> Option<&'p str> {
         let (token, rest) = path.strip_prefix('/')?.split_once('/')?;
         self.equals(token).then_some(rest)
     }
 
-    /// Compares every byte, wherever the first difference is, so that the time reveals nothing of the token.
+    /// Compares every byte, even after a difference, so that the time reveals nothing about the token.
     pub(crate) fn equals(&self, other: &str) -> bool {
         let differences = self.0.bytes().zip(other.bytes()).fold(0, |all, (a, b)| black_box(all | (a ^ b)));
         self.0.len() == other.len() && differences == 0

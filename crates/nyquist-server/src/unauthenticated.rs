@@ -1,6 +1,6 @@
-//! Connections on which no request with the token has come so far. Anybody on this machine can open any number
+//! Connections without a request with the token so far. Any user of this machine can open any number
 //! of them, so they get a small share of all connections and a short time. Those of the served user have a
-//! share of their own, which no other user's connection takes. So a client with the token always finds a place.
+//! separate share, which other users' connections cannot use. So a client with the token always gets a slot.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -10,16 +10,16 @@ use std::time::Duration;
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
-/// Whose process has opened a connection.
+/// The owner of the process that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The user who is served, or root.
+    /// The served user, or root.
     Served,
     /// Another user, or an unknown one, because it comes from another machine or network namespace.
     Other,
 }
 
-/// All connections of a server that are not authenticated.
+/// All unauthenticated connections of a server.
 pub(crate) struct Unauthenticated {
     limit: usize,
     timeout_after: Duration,
@@ -42,18 +42,18 @@ impl State {
     }
 }
 
-/// By the order in which connections came: the channel that ends each.
+/// The channel that closes each connection, in the order of arrival.
 #[derive(Default)]
 struct Evictions(BTreeMap<u64, Sender<()>>);
 
 impl Evictions {
-    /// Ends the oldest one if more than `kept` are there.
+    /// Closes the oldest one if there are more than `kept`.
     fn evict_above(&mut self, kept: usize) -> bool {
         if self.0.len() <= kept {
             return false;
         }
         if let Some((_, evict)) = self.0.pop_first() {
-            // One that is closed already need not be ended.
+            // The connection may already be closed.
             let _ = evict.send(());
         }
         true
@@ -61,12 +61,12 @@ impl Evictions {
 }
 
 impl Unauthenticated {
-    /// `limit` is for each owner.
+    /// `limit` applies to each owner.
     pub(crate) fn new(limit: u16, timeout_after: Duration) -> Arc<Self> {
         Arc::new(Self { limit: usize::from(limit).max(1), timeout_after, state: Mutex::default() })
     }
 
-    /// Accepts one more; the owner's oldest one is closed where there are too many.
+    /// Admits one more. If the owner has too many, its oldest one is closed.
     pub(crate) fn admit(self: &Arc<Self>, owner: Owner) -> Admission {
         let (evict, eviction) = channel();
         let mut state = self.state();
@@ -81,8 +81,8 @@ impl Unauthenticated {
         }
     }
 
-    /// Makes room for the newest connection where all places are taken. Others' connections go first, and none of the
-    /// served user's goes for one of theirs.
+    /// Frees a slot for the newest connection if all are in use. Connections of other users are closed
+    /// first. They never displace one of the served user.
     pub(crate) fn evict_for(&self, newest: Owner) {
         let mut state = self.state();
         let kept_others = usize::from(newest == Owner::Other);
@@ -96,7 +96,7 @@ impl Unauthenticated {
     }
 }
 
-/// One connection, as it was accepted.
+/// An accepted connection.
 pub(crate) struct Admission {
     standing: Standing,
     eviction: Eviction,
@@ -109,7 +109,7 @@ impl Admission {
     }
 }
 
-/// What a connection's requests say of its client.
+/// The authentication state of a connection's client.
 pub(crate) struct Standing {
     number: u64,
     owner: Owner,
@@ -117,7 +117,7 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// A request with the token has come: the connection is authenticated.
+    /// A request with the token has arrived, so the connection is authenticated.
     pub(crate) fn authenticate(&self) {
         self.all.state().of(self.owner).0.remove(&self.number);
     }
@@ -129,15 +129,15 @@ impl Drop for Standing {
     }
 }
 
-/// Tells when a connection must be closed.
+/// Signals when a connection must be closed.
 pub(crate) struct Eviction {
     receiver: Receiver<()>,
     timeout_after: Duration,
 }
 
 impl Eviction {
-    /// Waits until the connection must be closed: its time is over, or a newer one takes its place. Never, once it is
-    /// known.
+    /// Waits until the connection must be closed: its time is over, or a newer one displaces it. Never
+    /// returns for an authenticated connection.
     pub(crate) async fn wait(self) {
         if let Ok(Err(_authenticated)) = timeout(self.timeout_after, self.receiver).await {
             pending::<()>().await;

@@ -1,33 +1,34 @@
-//! What the server asks of a viewer that is served with the profile. The server knows nothing of what it shows.
+//! The interface of a viewer that is served with the profile. The server does not know its contents.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::body::Bytes;
 
-/// A viewer: the files of its page, and answers to what the page asks.
+/// A viewer: the files of its page, and responses to the page's requests.
 pub trait Viewer: Send + Sync {
-    /// A file of the page, by its path below the token; the page itself is at the empty path. `front_end` is the address that
-    /// opens the profile in the Firefox Profiler.
+    /// A file of the page, by its path below the token; the page itself has the empty path. `front_end` is
+    /// the address that opens the profile in the Firefox Profiler.
     fn asset(&self, path: &str, front_end: &str) -> Option<Asset>;
 
-    /// Answers a question. Called on a thread of its own, so that it may take its time. A query whose client
-    /// has disconnected need not be answered.
+    /// Handles a request. Called on a separate thread, so that it may take long. A request whose client
+    /// has disconnected need not be handled.
     ///
     /// # Errors
-    /// Where there is no such question, or its parameters cannot be understood.
+    /// If the request does not exist, or its parameters are invalid.
     fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal>;
 
-    /// Shows another profile from now on: one of any format, as a client has sent it. Called as [`Viewer::answer`] is.
+    /// Shows another profile from now on, in any format, as sent by a client. Called in the same way as
+    /// [`Viewer::answer`].
     ///
     /// # Errors
-    /// Where it is none, or no other is shown here.
+    /// If it is not a profile, or this viewer cannot open another one.
     fn open(&self, profile: Vec<u8>, query: &str) -> Result<Answer, Refusal> {
         let _ = (profile, query);
         Err(Refusal { status: 404, message: "no other profile is shown here".to_owned() })
     }
 
-    /// Whether the profile that is shown is not the one that the server was given.
+    /// Whether the shown profile is not the one that the server was started with.
     fn shows_another(&self) -> bool {
         false
     }
@@ -38,7 +39,7 @@ pub trait Viewer: Send + Sync {
 pub struct Asset {
     /// Its media type.
     pub content_type: &'static str,
-    /// What is the same for as long as the file is, with quotation marks (RFC 9110, section 8.8.3).
+    /// A text that identifies the contents of the file, with quotation marks (RFC 9110, section 8.8.3).
     pub etag: String,
     /// The file.
     pub plain: Bytes,
@@ -46,34 +47,34 @@ pub struct Asset {
     pub gzip: Bytes,
 }
 
-/// The answer to a question.
+/// The response to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Its media type.
     pub content_type: &'static str,
-    /// The name under which a browser saves it, which then does not show it; `None` where it is for the page itself.
+    /// The name for saving it in a browser, which then does not show it; `None` if it is for the page itself.
     pub file_name: Option<&'static str>,
-    /// The answer.
+    /// The response body.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// An answer for the page, as JSON.
+    /// A response for the page, as JSON.
     pub fn json(body: Vec<u8>) -> Self {
         Self { content_type: "application/json", file_name: None, body }
     }
 }
 
-/// Why there is no answer.
+/// The reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The HTTP status: 400 or 404, or 500 where the fault is ours.
+    /// The HTTP status: 400 or 404, or 500 for an internal error.
     pub status: u16,
-    /// What is wrong, as a sentence for people.
+    /// The error message, as a sentence for users.
     pub message: String,
 }
 
-/// Whether the client that asked still waits.
+/// Whether the client of a request still waits.
 #[derive(Clone, Debug, Default)]
 pub struct Client(Arc<AtomicBool>);
 
@@ -89,7 +90,7 @@ impl Client {
     }
 }
 
-/// A client that waits for as long as this lives.
+/// A client that waits as long as this exists.
 pub(crate) struct Presence(Arc<AtomicBool>);
 
 impl Drop for Presence {

@@ -1,4 +1,4 @@
-//! The memory file in which a recorder that attaches switches markers on and reads them.
+//! The memory file in which a recorder that attaches enables markers and reads them.
 
 use crate::protocol::control;
 use crate::sys::{self, Shared};
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The control file. Children that the program forks have it, too.
+/// The control file. Forked children of the program have it, too.
 #[derive(Debug)]
 pub(crate) struct Area {
     file: File,
@@ -18,7 +18,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Makes the file, which a recorder can find from then on.
+    /// Creates the file, so that a recorder can find it.
     pub(crate) fn create() -> io::Result<Self> {
         let file = sys::memory_file(&CString::new(control::NAME)?)?;
         let mut page = Shared::map_new(&file, 0, control::LEN)?;
@@ -26,12 +26,12 @@ impl Area {
         Ok(Self { identity: identity(&file)?, file, page })
     }
 
-    /// What the recorder has set.
+    /// The state that the recorder has set.
     pub(crate) fn state(&self) -> u32 {
         self.word(control::STATE).load(Ordering::Acquire)
     }
 
-    /// Sleeps until the state is another one, or for a shorter time.
+    /// Sleeps until the state changes, or for a shorter time.
     pub(crate) fn wait(&self, seen: u32) {
         self.page.wait(control::STATE, seen);
     }
@@ -45,7 +45,8 @@ impl Area {
         Shared::map_new(&file, control::ring_at(number), control::RING_LEN)
     }
 
-    /// Gives the memory of all rings back. Whoever still writes to one gets a little of it again, until the next time.
+    /// Frees the memory of all rings. A thread that still writes to one allocates some again, until the
+    /// next call.
     pub(crate) fn free(&self) -> io::Result<()> {
         let rings = self.word(control::RINGS).load(Ordering::Relaxed);
         let start = control::ring_at(0);
@@ -59,8 +60,8 @@ impl Area {
         self.page.u32_at(at)
     }
 
-    /// The file, by a descriptor of its own. Programs that close all descriptors close ours, too, and the next file that they
-    /// open has its number: nothing must be written there.
+    /// The file, by a separate descriptor. Programs that close all descriptors close this crate's, too.
+    /// The next file that they open gets its number, and must not be written to.
     fn own_file(&self) -> io::Result<File> {
         let file = self.file.try_clone()?;
         if identity(&file)? != self.identity {
@@ -103,7 +104,7 @@ mod tests {
         assert!(blocks(&area) >= empty + 3 * (control::RING_LEN as u64 / 512));
         area.free().unwrap();
         assert_eq!((blocks(&area), pid(2)), (empty, 0));
-        // A number is not used again.
+        // A number is not reused.
         let mut next = area.ring().unwrap();
         next.write(header::PID, &[4]);
         assert_eq!((pid(0), pid(3)), (0, 4));

@@ -1,4 +1,4 @@
-//! The layer: spans and events of `tracing` become markers.
+//! The layer: converts spans and events of `tracing` to markers.
 
 use crate::protocol::{self, Field, Kind, Number, Values, record};
 use crate::spans::{Span, Spans};
@@ -13,12 +13,13 @@ use tracing_subscriber::layer::{Context, Filter};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer as _, filter::Filtered};
 
-/// The line that shows tasks as wholes.
+/// The track that shows tasks as a whole.
 const TASKS: &str = "async tasks";
 
-/// The layer, with the switch that keeps it off while no recorder listens.
+/// The layer, with a filter that disables it while no recorder listens.
 ///
-/// All spans and events that the program has enabled become markers. To have fewer, filter it like any layer:
+/// All spans and events that the program has enabled become markers. To reduce them, filter it like any
+/// layer:
 ///
 /// ```
 /// use tracing_subscriber::filter::LevelFilter;
@@ -38,13 +39,13 @@ where
 /// Writes spans and events as markers; made by [`layer`].
 ///
 /// A span is an interval on the thread for each time that it was entered and left. Spans of asynchronous
-/// functions are entered at each poll. A span that was entered more than once is also an interval on a line of
-/// its own, from its creation to its end, with the time that it was busy and idle. All of its intervals have
+/// functions are entered at each poll. A span that was entered more than once is also an interval on a
+/// separate track, from its creation to its end, with its busy and idle time. All of its intervals have
 /// the same id.
 #[derive(Debug)]
 pub struct Layer(Spans);
 
-/// The filter of the layer alone: off while no recorder listens. Other layers keep their spans.
+/// The filter of only this layer: off while no recorder listens. Other layers keep their spans.
 #[derive(Debug)]
 pub struct Switch(());
 
@@ -62,16 +63,16 @@ impl<S> Filter<S> for Switch {
     }
 }
 
-/// A span that the thread is in.
+/// A span that the thread has entered.
 struct Run {
     span: Id,
     start: u64,
 }
 
 thread_local! {
-    /// The spans that the thread is in, the innermost last.
+    /// The spans that the thread has entered, the innermost last.
     static RUNS: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
-    /// The next id that the thread gives to a span.
+    /// The next id of the thread for a span.
     static NEXT_ID: Cell<u64> = const { Cell::new(0) };
     /// The memory of an event's values.
     static EVENT_VALUES: Cell<Values> = const { Cell::new(Values::new()) };
@@ -91,14 +92,14 @@ where
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
-        // What is shown as text may itself be traced: nothing may be locked meanwhile.
+        // Formatting a value may itself be traced, so no lock may be held here.
         let mut recorded = Values::new();
         values.record(&mut Encoder(&mut recorded));
         self.0.with(id, |span| span.values.append(&recorded));
     }
 
     fn on_enter(&self, id: &Id, _: Context<'_, S>) {
-        // What is known of the span is not looked at, which would cost as much as the clock.
+        // The span's data is not accessed here, because this would cost as much as the clock.
         let run = Run { span: id.clone(), start: sys::now() };
         let _ = RUNS.try_with(|runs| runs.borrow_mut().push(run));
     }
@@ -109,7 +110,8 @@ where
             self.0.with(id, |span| {
                 span.runs = span.runs.saturating_add(1);
                 span.busy += end.saturating_sub(start);
-                // The first run may be the only one; with the second, it is a task that began when it was created.
+                // The first run may be the only one. With the second, it is a task that began at its
+                // creation.
                 if span.runs == 2 {
                     write_task(span, record::START, (span.created, span.id));
                 }
@@ -121,7 +123,7 @@ where
     fn on_close(&self, id: Id, _: Context<'_, S>) {
         let Some(span) = self.0.remove(&id) else { return };
         match span.runs {
-            // All of it was shown on its thread.
+            // Its thread's track shows all of it.
             1 => {}
             0 => write_task(&span, record::INTERVAL, (span.created, sys::now())),
             _ => write_task(&span, record::END, (sys::now(), span.id)),
@@ -138,7 +140,7 @@ where
     }
 }
 
-/// Ids of spans, unique in the process: each thread takes a million of them at a time.
+/// Ids of spans, unique in the process: each thread reserves a million of them at a time.
 fn next_id() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     const BLOCK: u64 = 1 << 20;
@@ -151,7 +153,7 @@ fn next_id() -> u64 {
 }
 
 impl Layer {
-    /// The id of the span around a new one; 0 where there is none.
+    /// The id of the span around a new one; 0 if there is none.
     fn parent(&self, attributes: &Attributes<'_>) -> u64 {
         if attributes.is_contextual() {
             let known = |run: &Run| self.0.with(&run.span, |span| span.id);
@@ -162,11 +164,11 @@ impl Layer {
     }
 }
 
-/// Takes a span off those that the thread is in, and gives back when it was entered.
+/// Removes a span from those that the thread has entered, and returns the time of entering it.
 fn leave(id: &Id) -> Option<u64> {
     let left = RUNS.try_with(|runs| {
         let mut runs = runs.borrow_mut();
-        // Nearly always the innermost one is left.
+        // The innermost span is nearly always the one that is left.
         if runs.last().is_some_and(|run| run.span == *id) {
             return runs.pop().map(|run| run.start);
         }
@@ -176,13 +178,13 @@ fn leave(id: &Id) -> Option<u64> {
     left.ok().flatten()
 }
 
-/// Writes that the thread was in a span.
+/// Writes a run of a span on the thread.
 fn write_run(span: &Span, times: (u64, u64)) {
     let id = (own_fields(span), Number::Integer(span.id as i64));
     write(span, Variant::Run, (record::INTERVAL, times), &[id]);
 }
 
-/// Writes a span as a whole, or its begin or end.
+/// Writes a span as a whole, or its start or end.
 fn write_task(span: &Span, record: u8, times: (u64, u64)) {
     let first = own_fields(span);
     let end = if record == record::END { times.0 } else { times.1 };
@@ -195,12 +197,12 @@ fn write_task(span: &Span, record: u8, times: (u64, u64)) {
         Number::Integer(i64::from(span.runs)),
     ];
     let fields = std::array::from_fn::<_, 5, _>(|at| (first + at, fields[at]));
-    // At its begin, nothing is known of what the span will have used.
+    // At its start, the time that the span will have used is not known.
     let known = if record == record::START { 2 } else { fields.len() };
     write(span, Variant::Task, (record, times), &fields[..known]);
 }
 
-/// Where the fields begin that are not the span's own.
+/// The index of the first field that is not the span's own.
 fn own_fields(span: &Span) -> usize {
     span.metadata.fields().len()
 }
@@ -228,7 +230,7 @@ fn write_event(metadata: &'static Metadata<'static>, now: u64, values: &Values) 
     });
 }
 
-/// What a callsite's markers are.
+/// The kind of a callsite's markers.
 #[derive(Clone, Copy, Debug)]
 enum Variant {
     Run,
@@ -298,7 +300,7 @@ impl Variant {
     }
 }
 
-/// The crate of a target, which is a module's path unless the program names another.
+/// The crate of a target, which is a module's path unless the program sets another.
 fn crate_of(target: &'static str) -> &'static str {
     target.split("::").next().unwrap_or(target)
 }
@@ -332,14 +334,14 @@ impl Visit for Encoder<'_> {
 
     fn record_debug(&mut self, field: &tracing_core::Field, value: &dyn fmt::Debug) {
         let mut text = Limited(String::new());
-        // An error says that the text is too long, or that the value cannot be formatted. Then the part that
+        // An error means that the text is too long, or that the value cannot be formatted. Then the part that
         // was written is kept.
         let _ = write!(text, "{value:?}");
         self.0.text(field.index(), &text.0);
     }
 }
 
-/// A text that takes no more than what is kept of a value.
+/// A text whose length is limited to what is kept of a value.
 struct Limited(String);
 
 impl fmt::Write for Limited {

@@ -1,7 +1,7 @@
 //! For the profiled program itself: markers in nyquist's profiles.
 //!
-//! A program that uses [`tracing`](https://docs.rs/tracing) adds one layer, and its spans become intervals on the
-//! threads that ran them, its events moments:
+//! A program that uses [`tracing`](https://docs.rs/tracing) adds one layer. Its spans become intervals on the
+//! threads that ran them, and its events become instants:
 //!
 //! ```
 //! # #[cfg(feature = "tracing")] {
@@ -11,13 +11,13 @@
 //! # }
 //! ```
 //!
-//! One that does not, marks by hand with [`marker`] and [`instant`].
+//! Other programs set markers by hand with [`marker`] and [`instant`].
 //!
-//! Nothing is written, and a span costs next to nothing, until a recorder listens. `nyquist record ./app`
-//! switches markers on in the programs that it starts, and `nyquist record -p PID` in the one that it attaches
-//! to. Then each thread writes to a ring of its own, without a lock, a system call or an allocation for each
-//! marker; what does not fit is counted. What was written is read even if the program crashes. [`protocol`] is
-//! the rings' layout.
+//! Until a recorder listens, nothing is written, and a span costs next to nothing. `nyquist record ./app`
+//! enables markers in the programs that it starts, and `nyquist record -p PID` in the one that it attaches
+//! to. Then each thread writes to its own ring, without a lock, a system call or an allocation for each
+//! marker. Markers that do not fit are counted. Written markers are read even if the program crashes.
+//! [`protocol`] defines the rings' layout.
 
 #[cfg(target_os = "linux")]
 mod area;

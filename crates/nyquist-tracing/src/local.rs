@@ -1,4 +1,4 @@
-//! State of each thread: the ring that it writes to, and the kinds that are defined in it.
+//! State of each thread: the ring that it writes to, and the kinds defined in it.
 
 use crate::protocol::{self, Kind};
 use crate::ring::Ring;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Mutex;
 
-/// Rings of threads that have ended: a program that starts a thread for each request needs no file for each.
+/// Rings of ended threads, so that a program that starts a thread for each request needs no file for each.
 static UNUSED: Mutex<Vec<Writer>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -17,12 +17,12 @@ thread_local! {
 }
 
 struct Local {
-    /// The session that `writer` is of. A session whose file could not be made has none.
+    /// The session of `writer`. If its file could not be created, there is no writer.
     session: u32,
     writer: Option<Writer>,
 }
 
-/// A ring, and what was said in it already.
+/// A ring, and the definitions that were already written to it.
 #[derive(Debug)]
 pub(crate) struct Writer {
     session: u32,
@@ -42,8 +42,8 @@ impl Drop for Local {
     }
 }
 
-/// Gives `write` the thread's writer, if a recorder listens. What comes while it is in use, or from a thread that is
-/// ending, is left out.
+/// Calls `write` with the thread's writer, if a recorder listens. Markers that come while it is in use, or
+/// from a thread that is ending, are left out.
 pub(crate) fn with_writer(write: impl FnOnce(&mut Writer)) {
     let session = session::current();
     if session == 0 {
@@ -65,7 +65,7 @@ pub(crate) fn with_writer(write: impl FnOnce(&mut Writer)) {
 impl Writer {
     fn reuse(session: u32) -> Option<Self> {
         let mut unused = UNUSED.try_lock().ok()?;
-        // Those of ended sessions, such as the parent process's, are not needed any more.
+        // Rings of ended sessions, such as the parent process's, are no longer needed.
         unused.retain(|writer| writer.session == session);
         let mut writer = unused.pop()?;
         drop(unused);
@@ -91,21 +91,21 @@ impl Writer {
     fn begin_thread(&mut self) {
         self.records.clear();
         protocol::put_thread(&mut self.records, sys::thread_id());
-        // The thread must be known before its markers are.
+        // The thread must be written before its markers.
         if !self.ring.push(&self.records) {
             self.session = 0;
         }
     }
 
-    /// Appends what `write` makes, all or nothing.
+    /// Appends the output of `write`, all or nothing.
     pub(crate) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         self.records.clear();
         write(&mut self.records);
         self.ring.push(&self.records)
     }
 
-    /// The number of the kind of an address that stands for it, which is defined at its first use. `None` where there
-    /// was no room for the definition.
+    /// The number of the kind that is identified by an address, which is defined at its first use. `None`
+    /// if there was no space for the definition.
     #[cfg(feature = "tracing")]
     pub(crate) fn kind<'k>(&mut self, address: usize, define: impl FnOnce() -> Kind<'k>) -> Option<u32> {
         if let Some(&kind) = self.kinds.get(&address) {
@@ -116,7 +116,7 @@ impl Writer {
         Some(number)
     }
 
-    /// The number of the kind of markers with these fields and names of their own.
+    /// The number of the kind of markers with these fields and individual names.
     pub(crate) fn plain_kind(&mut self, keys: &[&'static str]) -> Option<u32> {
         if let Some(&kind) = self.plain_kinds.get(keys) {
             return Some(kind);
@@ -136,7 +136,7 @@ impl Writer {
     }
 }
 
-/// Hashes an address: multiplying spreads it, and the upper half is used.
+/// Hashes an address: multiplication spreads it, and the upper half is used.
 #[cfg(feature = "tracing")]
 #[derive(Debug, Default)]
 pub(crate) struct AddressHasher(u64);

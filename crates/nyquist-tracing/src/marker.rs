@@ -1,10 +1,11 @@
-//! Markers by hand, for programs without `tracing`.
+//! Markers set by hand, for programs without `tracing`.
 
 use crate::protocol::{self, Values, record};
 use crate::{local, session, sys};
 use std::borrow::Cow;
 
-/// Marks the time from now until the returned guard is dropped. Costs next to nothing while no recorder listens.
+/// Marks the time from now until the returned guard is dropped. Costs next to nothing while no recorder
+/// listens.
 ///
 /// ```
 /// {
@@ -30,7 +31,7 @@ pub fn instant(name: impl Into<Cow<'static, str>>) -> Instant {
 #[must_use = "the interval ends when this is dropped"]
 pub struct Interval(Option<Open>);
 
-/// A moment, which is marked when this is dropped, with its fields.
+/// An instant, which is marked when this is dropped, with its fields.
 #[derive(Debug)]
 pub struct Instant(Option<Open>);
 

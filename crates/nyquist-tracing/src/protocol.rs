@@ -1,77 +1,80 @@
-//! The marker files' layout, shared by the program that writes them and the recorder that reads them.
+//! The layout of marker files, shared by the program that writes them and the recorder that reads them.
 //!
-//! `docs/markers.md` explains it for writers in any language. All numbers are little-endian. A file is a header
-//! and a ring of records. The program appends and moves [`header::WRITTEN`], and the recorder takes out and
-//! moves [`header::READ`]. Both count bytes since the file was made, and never wrap.
+//! `docs/markers.md` explains it for writers in any language. All numbers are little-endian. A file is a
+//! header and a ring of records. The program appends records and advances [`header::WRITTEN`]. The
+//! recorder reads them and advances [`header::READ`]. Both count bytes since the file was created, and
+//! never wrap.
 
 use std::borrow::Cow;
 
-/// The variable that names the folder of marker files to a program that runs under a recorder.
+/// The variable with the folder of marker files, for a program that runs under a recorder.
 pub const DIR_VARIABLE: &str = "NYQUIST_MARKER_DIR";
 
 /// The first bytes of a marker file; the last of them is the version.
 pub const MAGIC: [u8; 8] = *b"nyqmark\x01";
 
-/// How the names of marker files end.
+/// The suffix of marker files.
 pub const EXTENSION: &str = "nyqmark";
 
 /// The capacity of the rings that this crate makes, in bytes.
 pub const CAPACITY: usize = 1 << 20;
 
-/// The largest capacity that a reader takes.
+/// The largest capacity that a reader accepts.
 pub const MAX_CAPACITY: u64 = 1 << 26;
 
-/// The longest record, in bytes; what a writer has beyond that is left out.
+/// The maximum length of a record, in bytes; a writer leaves out the excess.
 pub const MAX_RECORD: usize = 1 << 14;
 
-/// The longest values of a record together: beside them there is room for its name and a few numbers.
+/// The maximum length of all values of a record, which leaves space for its name and a few numbers.
 const MAX_VALUES: usize = MAX_RECORD - 2 * MAX_TEXT;
 
-/// The longest text of a value, in bytes; what is longer is cut.
+/// The maximum length of a text value, in bytes; longer texts are cut.
 pub const MAX_TEXT: usize = 1024;
 
-/// Where the parts of the header are.
+/// The offsets of the header's fields.
 pub mod header {
     /// [`MAGIC`](super::MAGIC).
     pub const MAGIC: usize = 0;
     /// u64: the number of bytes in the ring, a multiple of 8.
     pub const CAPACITY: usize = 8;
-    /// u32: the process, as it counts itself.
+    /// u32: the process, by its own pid.
     pub const PID: usize = 16;
     /// u64: the inode of its `/proc/self/ns/pid`, or 0.
     pub const PID_NAMESPACE: usize = 24;
-    /// u64: the number of bytes that were ever written; stored with release order after the bytes.
+    /// u64: the total number of written bytes; stored with release order after the bytes.
     pub const WRITTEN: usize = 64;
     /// u64: the number of records that did not fit.
     pub const LOST: usize = 72;
-    /// u64: the number of bytes that the recorder has taken.
+    /// u64: the number of bytes that the recorder has read.
     pub const READ: usize = 128;
-    /// The length of the header: here the ring begins.
+    /// The length of the header, which the ring follows.
     pub const LEN: usize = 192;
 }
 
-/// The kinds of records: byte 4 of a record, after its whole length (u32, a multiple of 8). Byte 5 is 0, and then comes
-/// a u16, the number of values or fields.
+/// The kinds of records: byte 4 of a record, after its total length (u32, a multiple of 8). Byte 5 is 0.
+/// Then comes a u16, the number of values or fields.
 pub mod record {
-    /// The length of what all records begin with.
+    /// The length of the common start of all records.
     pub const HEADER: usize = 8;
-    /// Nothing: up to the end of the ring.
+    /// Padding up to the end of the ring.
     pub const PAD: u8 = 0;
-    /// What follows is of another thread: its number (u32) as the program counts it.
+    /// The following records belong to another thread: its id (u32) in the program's view.
     pub const THREAD: u8 = 1;
     /// Defines a kind of marker: its number (u32), texts, and fields of three texts each.
     pub const KIND: u8 = 2;
     /// An interval: kind (u32), length of the name (u32), start and end (u64), name, values.
     pub const INTERVAL: u8 = 3;
-    /// A moment: like an interval, whose end is not looked at.
+    /// An instant: like an interval, whose end is ignored.
     pub const INSTANT: u8 = 4;
-    /// The begin of an interval that may end on another thread: like an interval, with the id (u64) in the end's place.
+    /// The start of an interval that may end on another thread: like an interval, with the id (u64)
+    /// instead of the end.
     pub const START: u8 = 5;
-    /// The end of such an interval: like its begin, with the end in the start's place. Its values count over the begin's.
+    /// The end of such an interval: like its start, with the end instead of the start. Its values override
+    /// the start's.
     pub const END: u8 = 6;
 }
 
-/// The kinds of values: a value is its field's index (u8), its kind (u8), and what the kind says.
+/// The kinds of values. A value is its field's index (u8), its kind (u8), and the data of the kind.
 pub mod value {
     /// A whole number: i64.
     pub const INTEGER: u8 = 1;
@@ -81,60 +84,62 @@ pub mod value {
     pub const TEXT: u8 = 3;
 }
 
-/// The number of the kind that needs no definition: markers of a name alone.
+/// The number of the kind that needs no definition: markers with only a name.
 pub const PLAIN_KIND: u32 = 0;
 
-/// The memory file (memfd_create(2)) of a program that a recorder may attach to. The recorder finds it among the program's
-/// descriptors, switches markers on in its first page, and reads the rings that follow it. Each ring has the layout of a
-/// marker file.
+/// The memory file (memfd_create(2)) of a program that a recorder may attach to. The recorder finds it
+/// among the program's descriptors, enables markers in its first page, and reads the rings that follow it.
+/// Each ring has the layout of a marker file.
 pub mod control {
     /// The memory file's name.
     pub const NAME: &str = "nyquist-markers";
-    /// The length of the page that it begins with.
+    /// The length of the page at its start.
     pub const LEN: usize = 4096;
-    /// The first bytes; the last is the version.
+    /// The first bytes; the last of them is the version.
     pub const MAGIC: [u8; 8] = *b"nyqctrl\x02";
-    /// u32, a futex, set by the recorder: [`OFF`], [`STOPPING`], or the number of a recording, which is another one each time.
+    /// u32, a futex, set by the recorder: [`OFF`], [`STOPPING`], or the number of a recording, which
+    /// differs each time.
     pub const STATE: usize = 8;
-    /// The state while there is no recorder. The contents of rings are not needed then, and their memory can be
+    /// The state without a recorder. The contents of rings are not needed then, and their memory can be
     /// freed.
     pub const OFF: u32 = 0;
-    /// The state when a recording has ended: the program writes no more, and the recorder reads what is left.
+    /// The state after the end of a recording: the program stops writing, and the recorder reads the rest.
     pub const STOPPING: u32 = 1;
     /// u32, set by the recorder: the number of the last recording.
     pub const LAST: usize = 12;
-    /// u32, set by the program: how many rings it has ever begun to make. It adds one before it makes one.
+    /// u32, set by the program: the number of rings whose creation it has begun. It is incremented before
+    /// the creation.
     pub const RINGS: usize = 16;
-    /// The longest ring with its header.
+    /// The maximum length of a ring with its header.
     pub const RING_LEN: usize = super::header::LEN + super::CAPACITY;
-    /// How many rings of one recording are read.
+    /// The maximum number of rings of one recording that are read.
     pub const MAX_RINGS: u32 = 1 << 14;
-    /// Where the first ring is, and what is between two rings beside their bytes: any size of a page divides
-    /// it.
+    /// The offset of the first ring, and the gap between two rings. It is a multiple of any page
+    /// size.
     const GAP: u64 = 1 << 16;
-    /// How far a ring is from the next one.
+    /// The distance from one ring to the next.
     pub const STRIDE: u64 = super::CAPACITY as u64 + GAP;
 
-    /// Where a ring is. No number is used again as long as the program lives.
+    /// The offset of a ring. Numbers are not reused during the life of the program.
     pub const fn ring_at(number: u32) -> u64 {
         GAP + number as u64 * STRIDE
     }
 }
 
-/// What a [`record::KIND`] says.
+/// The contents of a [`record::KIND`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kind<'a> {
     /// The kind's name in the profile.
     pub name: Cow<'a, str>,
-    /// The name of its markers, where they have none of their own.
+    /// The name of its markers, if they have no names of their own.
     pub marker_name: &'a str,
-    /// The line on which its markers are shown, if it is not the thread's.
+    /// The track that shows its markers, if it is not the thread's.
     pub track: &'a str,
     /// The category, if it has one.
     pub category: &'a str,
-    /// What it is.
+    /// A description.
     pub description: Cow<'a, str>,
-    /// What the marker table shows, as `{marker.data.KEY}`; empty for the front end's own choice.
+    /// The text in the marker table, such as `{marker.data.KEY}`; empty for the front end's default.
     pub table_label: &'a str,
     /// The fields.
     pub fields: Vec<Field<'a>>,
@@ -145,9 +150,10 @@ pub struct Kind<'a> {
 pub struct Field<'a> {
     /// Its key.
     pub key: &'a str,
-    /// What is shown for the key; empty for the key itself.
+    /// The label for the key; empty for the key itself.
     pub label: &'a str,
-    /// The Firefox Profiler's name of a format, as `bytes`; empty for what fits the first value.
+    /// The Firefox Profiler's name of a format, such as `bytes`; empty for a format that fits the first
+    /// value.
     pub format: &'a str,
 }
 
@@ -168,14 +174,14 @@ pub fn put_kind(out: &mut Vec<u8>, number: u32, kind: &Kind<'_>) {
     finish(out, at);
 }
 
-/// Appends the record that names the thread of what follows.
+/// Appends the record with the thread of the following records.
 pub fn put_thread(out: &mut Vec<u8>, tid: u32) {
     let at = begin(out, record::THREAD, 0);
     out.extend_from_slice(&tid.to_le_bytes());
     finish(out, at);
 }
 
-/// Values, encoded.
+/// Encoded values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     bytes: Vec<u8>,
@@ -197,12 +203,12 @@ impl Values {
         Self { bytes: Vec::new(), count: 0 }
     }
 
-    /// No values, with memory for those of so many fields if they are short.
+    /// No values, with memory for those of that many fields if they are short.
     pub fn for_fields(fields: usize) -> Self {
         Self { bytes: Vec::with_capacity(fields * 16), count: 0 }
     }
 
-    /// Adds the values of others, which count over these.
+    /// Adds other values, which override these.
     pub fn append(&mut self, others: &Self) {
         if self.bytes.len() + others.bytes.len() <= MAX_VALUES {
             self.bytes.extend_from_slice(&others.bytes);
@@ -220,7 +226,7 @@ impl Values {
         self.put(field, value::NUMBER, &value.to_le_bytes());
     }
 
-    /// Sets a field to a text, which is cut where it is longer than [`MAX_TEXT`].
+    /// Sets a field to a text, which is cut if it is longer than [`MAX_TEXT`].
     pub fn text(&mut self, field: usize, value: &str) {
         let text = cut(value, MAX_TEXT);
         if self.put(field, value::TEXT, &(text.len() as u16).to_le_bytes()) {
@@ -239,15 +245,15 @@ impl Values {
         fits
     }
 
-    /// Forgets all of them, and keeps the memory.
+    /// Clears the values, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
     }
 }
 
-/// Appends a marker: `times` are its start and its end, or what the kind of record has in their places. An empty name
-/// stands for the kind's. `more` are values beside those of `values`, at most 16.
+/// Appends a marker. `times` are its start and its end, or what the kind of record has instead. An empty name
+/// means the kind's name. `more` are values beside those of `values`, at most 16.
 pub fn put_marker(
     out: &mut Vec<u8>,
     (record, kind): (u8, u32),
@@ -258,7 +264,7 @@ pub fn put_marker(
 ) {
     let name = cut(name, MAX_TEXT);
     let at = begin(out, record, values.count + more.len());
-    // In one piece: this is what each span costs.
+    // Written in one piece, because this is the cost of each span.
     let mut fixed = [0; 24];
     fixed[..4].copy_from_slice(&kind.to_le_bytes());
     fixed[4..8].copy_from_slice(&(name.len() as u32).to_le_bytes());
@@ -286,7 +292,7 @@ fn begin(out: &mut Vec<u8>, record: u8, count: usize) -> usize {
     at
 }
 
-/// Fills up the record to a multiple of 8 bytes and stores its length.
+/// Pads the record to a multiple of 8 bytes and stores its length.
 fn finish(out: &mut Vec<u8>, at: usize) {
     let filled = out.len() - at;
     let len = filled.next_multiple_of(8);
@@ -300,7 +306,7 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The longest part of a text, from its start, that has at most `len` bytes.
+/// The longest prefix of a text with at most `len` bytes.
 fn cut(text: &str, len: usize) -> &str {
     if text.len() <= len { text } else { &text[..text.floor_char_boundary(len)] }
 }

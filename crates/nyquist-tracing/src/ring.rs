@@ -1,4 +1,4 @@
-//! A ring of records with one writer, that is being written: a marker file of its own, or a part of the control file.
+//! A ring of records with one writer, in use: a separate marker file, or a part of the control file.
 
 use crate::protocol::{CAPACITY, EXTENSION, MAGIC, header, record};
 use crate::session::Place;
@@ -17,7 +17,7 @@ static FILES: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Ring {
     memory: Shared,
     written: u64,
-    /// What the recorder had taken when it was last asked.
+    /// The recorder's read position when it was last checked.
     read: u64,
 }
 
@@ -26,7 +26,7 @@ impl Ring {
     pub(crate) fn create(place: &Place) -> io::Result<Self> {
         let mut memory = match place {
             Place::Folder(folder) => new_file(folder)?,
-            // Forked children of this process do not learn that the recording has ended.
+            // Forked children of this process do not notice that the recording has ended.
             Place::Area(area, recording) if area.state() == *recording => area.ring()?,
             Place::Area(..) => return Err(io::ErrorKind::NotFound.into()),
         };
@@ -34,12 +34,13 @@ impl Ring {
         memory.write(header::PID, &std::process::id().to_le_bytes());
         let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino());
         memory.write(header::PID_NAMESPACE, &namespace.to_le_bytes());
-        // Last: a ring without it is not ready.
+        // Last, because a ring without it is not ready.
         memory.write(header::MAGIC, &MAGIC);
         Ok(Self { memory, written: 0, read: 0 })
     }
 
-    /// Appends records, all or nothing. If they do not fit, the loss is counted. Their length is a multiple of 8.
+    /// Appends records, all or nothing. If they do not fit, the loss is counted. Their length must be a
+    /// multiple of 8.
     pub(crate) fn push(&mut self, records: &[u8]) -> bool {
         let at = (self.written % CAPACITY as u64) as usize;
         let to_end = CAPACITY - at;
@@ -65,7 +66,7 @@ impl Ring {
             return true;
         }
         let read = self.memory.u64_at(header::READ).load(Ordering::Acquire);
-        // Only a possible value is used.
+        // Impossible values are ignored.
         if read >= self.read && read <= self.written {
             self.read = read;
         }
@@ -73,7 +74,7 @@ impl Ring {
     }
 }
 
-/// Memory for a ring in a new file of the folder.
+/// Memory for a ring in a new file in the folder.
 fn new_file(folder: &Path) -> io::Result<Shared> {
     let name = format!("{}-{}.{EXTENSION}", std::process::id(), FILES.fetch_add(1, Ordering::Relaxed));
     let file =
@@ -89,7 +90,7 @@ mod tests {
     use std::os::unix::fs::FileExt as _;
     use std::path::PathBuf;
 
-    /// A ring in a folder of its own, and its file.
+    /// A ring in a separate folder, and its file.
     fn ring(test: &str) -> (Ring, File, PathBuf) {
         let folder = std::env::temp_dir().join(format!("nyquist-ring-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! Whether a recorder listens, and where it reads markers.
+//! Whether a recorder listens, and the place of its markers.
 
 use crate::area::Area;
 use crate::protocol::{DIR_VARIABLE, control};
@@ -7,23 +7,23 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
-/// 0 while no recorder listens, otherwise the number of the session. A session ends when its recorder does, and
-/// in a child process at the fork.
+/// 0 while no recorder listens, otherwise the number of the session. A session ends when its recorder
+/// does, and in a child process at the fork.
 static SESSION: AtomicU32 = AtomicU32::new(0);
 
 /// The number of the last session.
 static LAST: AtomicU32 = AtomicU32::new(0);
 
-/// Where rings are made.
+/// The place of new rings.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// Each is a file in a folder.
+    /// Each ring is a file in a folder.
     Folder(PathBuf),
-    /// They are in the control file, in the recording of that number.
+    /// Rings are in the control file, in the recording with that number.
     Area(&'static Area, u32),
 }
 
-/// Where the session's rings are made.
+/// The place of the session's rings.
 static PLACE: Mutex<Option<Place>> = Mutex::new(None);
 
 static STARTED: Once = Once::new();
@@ -33,11 +33,11 @@ pub(crate) fn current() -> u32 {
     SESSION.load(Ordering::Relaxed)
 }
 
-/// How often a thread tries to learn where rings are made. The lock is held only for a moment. But if another
-/// thread held it at a fork, it is never freed in the child.
+/// The number of attempts of a thread to read the place of rings. The lock is held only for a moment. But
+/// if another thread held it at a fork, it is never released in the child.
 const TRIES: u32 = 1000;
 
-/// Where rings are made.
+/// The place of new rings.
 pub(crate) fn place() -> Option<Place> {
     for _ in 0..TRIES {
         if let Ok(place) = PLACE.try_lock() {
@@ -48,7 +48,8 @@ pub(crate) fn place() -> Option<Place> {
     None
 }
 
-/// Finds out whether this program runs under a recorder; if not, listens for one that attaches later. Does so once.
+/// Determines whether this program runs under a recorder; if not, listens for one that attaches later.
+/// Does so once.
 pub(crate) fn start() {
     STARTED.call_once(|| {
         sys::after_fork(begin_anew_in_child);
@@ -82,14 +83,14 @@ extern "C" fn begin_anew_in_child() {
     }
 }
 
-/// Every callsite asks again whether it is wanted.
+/// Makes every callsite check again whether it is enabled.
 fn changed() {
     #[cfg(feature = "tracing")]
     tracing_core::callsite::rebuild_interest_cache();
 }
 
-/// Starts the thread that sleeps until a recorder attaches or goes. Without it (a system that gives no thread
-/// or no memory file) no recorder can attach, which is no reason to disturb the program.
+/// Starts the thread that sleeps until a recorder attaches or detaches. Without it (on a system that
+/// provides no thread or no memory file) no recorder can attach, which must not disturb the program.
 fn listen() {
     let _ = std::thread::Builder::new().name(control::NAME.to_owned()).spawn(|| {
         if let Ok(area) = Area::create() {
@@ -110,7 +111,7 @@ fn follow_switch(area: &'static Area) -> ! {
         seen = state;
         end();
         if state != control::STOPPING {
-            // Memory that stays for longer than needed is no reason to disturb the program either.
+            // Memory that stays longer than needed must not disturb the program either.
             let _ = area.free();
         }
         if ![control::OFF, control::STOPPING].contains(&state) {

@@ -1,28 +1,29 @@
-//! The spans that are alive, and what is kept of each.
+//! The living spans, and the data of each.
 //!
-//! tracing's registry could keep it, but looking there costs several times as much, four times for each span.
+//! tracing's registry could store it, but a lookup there costs several times as much, four times for each
+//! span.
 
 use crate::protocol::Values;
 use crate::sys::SpinLock;
 use tracing_core::Metadata;
 use tracing_core::span::Id;
 
-/// The number of parts of the table. With this many, threads hardly ever need the same one at the same time.
+/// The number of shards of the table. With this many, threads hardly ever need the same one at the same time.
 const SHARDS: usize = 1 << 10;
 
-/// What is kept of a span until it ends.
+/// The data of a span until it ends.
 #[derive(Debug)]
 pub(crate) struct Span {
     pub(crate) metadata: &'static Metadata<'static>,
     pub(crate) values: Values,
-    /// Unique in the process: tracing uses its own ids again.
+    /// Unique in the process, because tracing reuses its own ids.
     pub(crate) id: u64,
     /// The id of the span around it, or 0.
     pub(crate) parent: u64,
     pub(crate) created: u64,
-    /// How often it was entered and left.
+    /// The number of times that it was entered and left.
     pub(crate) runs: u32,
-    /// How long threads were in it, in ns.
+    /// The time that threads were in it, in ns.
     pub(crate) busy: u64,
 }
 
@@ -43,7 +44,7 @@ impl Spans {
         self.shard(id).with(|spans| spans.push((id.into_u64(), span)));
     }
 
-    /// Calls `then` with the span, if it is one of the layer's. It must not call tracing.
+    /// Calls `then` with the span, if it belongs to the layer. `then` must not call tracing.
     pub(crate) fn with<R>(&self, id: &Id, then: impl FnOnce(&mut Span) -> R) -> Option<R> {
         let wanted = id.into_u64();
         self.shard(id)

@@ -1,4 +1,4 @@
-// Asks the server. A newer question of a panel cancels its older one, and recent answers are kept.
+// Sends requests to the server. A newer request of a panel cancels its older one. Responses are cached.
 
 import { learnNames } from './names.js';
 
@@ -14,10 +14,10 @@ import { learnNames } from './names.js';
  * @property {number} end_ns
  * @property {{section: string, label: string, value: string}[]} extra
  * @property {{samples: number, lost_samples: number, cpu_ns: number, weight: number, user: number, kernel: number, not_sampled: number, truncated: number, processes: number, threads: number}} summary
- * @property {number} counters how many counters there are
+ * @property {number} counters the number of counters
  * @property {boolean} has_own_code whether the program's own code can be shown alone
- * @property {{name: string, weight: number, interval_ns: number} | null} before the run that is compared with
- * @property {Thread[]} cores what ran on each CPU, if the recording has that
+ * @property {{name: string, weight: number, interval_ns: number} | null} before the other run of a comparison
+ * @property {Thread[]} cores the activity of each CPU, if recorded
  * @property {{until_ns: number} | null} live the time up to which a running recording is complete
  * @property {{name: string, color: string}[]} categories
  * @property {Thread[]} threads
@@ -55,7 +55,7 @@ import { learnNames } from './names.js';
 /** @typedef {{start_ns: number, end_ns: number, count: number, rows: MarkerChartRow[], left_out: number}} MarkerChart */
 /** @typedef {{count: number, kinds: {name: string, count: number, total_ns: number}[], rows: MarkerRow[]}} Markers */
 
-/** Why there is no answer: the server is gone, the token is not known any more, or the question was refused. */
+/** Why a request failed: the server is gone, the token is no longer valid, or the request was refused. */
 export class ApiError extends Error {
   /**
    * @param {'gone' | 'expired' | 'refused'} kind
@@ -67,10 +67,10 @@ export class ApiError extends Error {
   }
 }
 
-/** How long an answer may take that changes. */
+/** The timeout of responses that change. */
 const PATIENCE_MS = 10_000;
 
-/** How much of recent answers is kept, in characters of JSON: as objects, they would take several times as much. */
+/** The maximum size of the cache, in characters of JSON, because objects would take several times as much. */
 const KEPT_CHARACTERS = 6e6;
 /** @type {Map<string, string>} */
 const kept = new Map();
@@ -78,12 +78,12 @@ let keptSize = 0;
 /** @type {Map<string, AbortController>} */
 const running = new Map();
 
-/** Answers in place of the server. @type {((question: string, params: URLSearchParams) => any) | null} */
+/** Responses from the page itself. @type {((question: string, params: URLSearchParams) => any) | null} */
 let embedded = null;
 
 /**
- * From now on, questions are answered by a function: the page has its answers with it.
- * @param {(question: string, params: URLSearchParams) => any} answers throws where it has none
+ * From now on, a function answers all requests, because the page contains its responses.
+ * @param {(question: string, params: URLSearchParams) => any} answers throws if it has none
  */
 export function answerFrom(answers) {
   embedded = answers;
@@ -105,11 +105,11 @@ function answerHere(answers, question, params) {
 }
 
 /**
- * The answer to a question.
- * @param {string} panel the panel that asks; an older question of the same panel is cancelled
+ * The response to a request.
+ * @param {string} panel the requesting panel; an older request of the same panel is cancelled
  * @param {string} question
  * @param {URLSearchParams} params
- * @returns {Promise<any>} rejects with an ApiError, or an AbortError when a newer question has come
+ * @returns {Promise<any>} rejects with an ApiError, or an AbortError after a newer request
  */
 export async function ask(panel, question, params) {
   if (embedded) return answerHere(embedded, question, params);
@@ -132,7 +132,7 @@ export async function ask(panel, question, params) {
 }
 
 /**
- * The answer to a question whose answers change.
+ * The response to a request whose responses change.
  * @param {string} question
  * @param {URLSearchParams} params
  * @returns {Promise<any>}
@@ -142,15 +142,15 @@ export async function askAnew(question, params) {
 }
 
 /**
- * Has the server show another profile.
+ * Opens another profile on the server.
  * @param {Blob} profile
- * @param {boolean} compare with the one that is shown
+ * @param {boolean} compare with the shown one
  */
 export async function openProfile(profile, compare) {
   await fetchText(`api/v1/open${compare ? '?compare=1' : ''}`, null, profile);
 }
 
-/** Counts the profiles of a recording that goes on: answers about another one are others. */
+/** Counts the profiles of a running recording, because responses about another profile differ. */
 let version = 0;
 
 /** @param {number} number */
@@ -160,11 +160,11 @@ export function setVersion(number) {
   keptSize = 0;
 }
 
-/** Whether there are questions without an answer. */
+/** Whether there are pending requests. */
 export const isAsking = () => running.size > 0;
 
 /**
- * The relative address of a question.
+ * The relative address of a request.
  * @param {string} question
  * @param {URLSearchParams} params
  */

@@ -1,4 +1,4 @@
-// Where times are on a drawing, and the ticks below it. Pure.
+// The positions of times in a drawing, and the ticks of the axis. Pure.
 
 import { formatTick } from './format.js';
 
@@ -13,7 +13,7 @@ export function toX(scale, time) {
 }
 
 /**
- * The time at a place, within the scale, in whole ns.
+ * The time at a position, within the scale, in whole ns.
  * @param {Scale} scale
  * @param {number} x
  */
@@ -25,7 +25,7 @@ export function toTime(scale, x) {
 /**
  * Round times, at least `space` pixels apart, with their labels.
  * @param {Scale} scale
- * @param {number} zero the time that is called 0
+ * @param {number} zero the time with the label 0
  * @param {number} [space]
  * @returns {{x: number, label: string}[]}
  */

@@ -1,4 +1,4 @@
-// Common parts of drawings: a canvas that is crisp on any screen, the colours of the theme, text that fits.
+// Common parts of drawings: a canvas that is sharp on any screen, the colours of the theme, text that fits.
 
 import { shorten } from './format.js';
 
@@ -19,7 +19,7 @@ const widths = new Map();
 /** The most characters whose widths are kept. */
 const MOST_WIDTHS = 5000;
 
-/** The colours of the page, as the style sheet has them. @returns {Theme} */
+/** The colours of the page, from the style sheet. @returns {Theme} */
 export function theme() {
   if (cached) return cached;
   const style = getComputedStyle(document.documentElement);
@@ -32,7 +32,7 @@ export function theme() {
 }
 
 /**
- * Calls back when the system goes from light to dark or back.
+ * Calls back when the system switches between light and dark.
  * @param {() => void} callback
  */
 export function onThemeChange(callback) {
@@ -45,7 +45,7 @@ export function onThemeChange(callback) {
 /**
  * Gives a canvas the pixels that its size on this screen needs, and clears it.
  * @param {HTMLCanvasElement} canvas
- * @returns {Surface | null} nothing while it is not shown
+ * @returns {Surface | null} null while it is not shown
  */
 export function surface(canvas) {
   const width = canvas.clientWidth;
@@ -61,8 +61,8 @@ export function surface(canvas) {
 }
 
 /**
- * The width of a text in the context's font: the sum of its characters'. The browser keeps what it finds out to measure a text, which is
- * kilobytes for each of thousands of names.
+ * The width of a text in the context's font: the sum of its characters' widths. The browser would cache its
+ * measurements of whole texts, which are kilobytes for each of thousands of names.
  * @param {CanvasRenderingContext2D} ctx
  * @param {string} text
  */
@@ -86,7 +86,7 @@ function characterWidth(ctx, character) {
 }
 
 /**
- * The longest form of a name that fits, or nothing: a letter or two say nothing.
+ * The longest form of a name that fits, or nothing, because one or two letters are not useful.
  * @param {CanvasRenderingContext2D} ctx
  * @param {string} name
  * @param {number} space in CSS pixels

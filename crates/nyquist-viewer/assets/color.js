@@ -1,6 +1,6 @@
 // Colours of categories and libs, for both themes. A lib has the same colour in every profile.
 
-/** Hue and saturation of the names that the API uses. @type {Record<string, [number, number]>} */
+/** Hue and saturation of the API's colour names. @type {Record<string, [number, number]>} */
 const NAMED = {
   transparent: [220, 8], purple: [270, 45], green: [125, 40], orange: [24, 85], yellow: [44, 85], lightblue: [203, 75], blue: [217, 65],
   brown: [28, 38], magenta: [320, 60], red: [2, 68], lightred: [355, 70], darkgrey: [220, 6], grey: [220, 6],
@@ -20,7 +20,7 @@ export function graphColor(name, dark) {
 }
 
 /**
- * The colour of a box that has text on it, by category.
+ * The colour of a box with text, by category.
  * @param {string} name
  * @param {boolean} dark
  * @param {number} shade the shade of the function, 0 to 1
@@ -31,7 +31,7 @@ export function categoryBox(name, dark, shade) {
 }
 
 /**
- * The colour of a box that has text on it, by its group: a module or a lib.
+ * The colour of a box with text, by its group: a module or a lib.
  * @param {string | null} group
  * @param {boolean} dark
  * @param {number} shade
@@ -54,7 +54,7 @@ export function changeBox(change, dark) {
 }
 
 /**
- * The group of a function by its name: the crate, namespace or package that its path begins with, otherwise
+ * The group of a function by its name: the crate, namespace or package at the start of its path, otherwise
  * its lib.
  * @param {string} name
  * @param {string | null} lib
@@ -80,7 +80,7 @@ function box(hue, saturation, dark, shade) {
 }
 
 /**
- * How bright the boxes of a name are among those of their group, 0 to 1 in five steps.
+ * The brightness of a name's boxes among those of their group, 0 to 1 in five steps.
  * @param {string} name
  */
 export function shadeOf(name) {
@@ -96,7 +96,7 @@ function hash(text) {
 }
 
 /**
- * How hot a line is, as the opacity of the heat colour. A line with a tenth is already well visible.
+ * The opacity of the heat colour of a line. A line with a tenth is already well visible.
  * @param {number} share 0 to 1
  */
 export function heat(share) {

@@ -1,4 +1,4 @@
-// Makes elements. Text goes in as text nodes only, so that names can never become markup.
+// Makes elements. Text is added only as text nodes, so that names can never become markup.
 
 /** @typedef {Node | string | null | undefined | false} Child */
 
@@ -23,7 +23,7 @@ export function h(tag, attributes = {}, ...children) {
 }
 
 /**
- * Puts new children in the place of the old ones.
+ * Replaces the children of an element.
  * @param {Element} element
  * @param {...Child} children
  */

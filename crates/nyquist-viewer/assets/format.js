@@ -1,4 +1,4 @@
-// The one place where times, shares, counts and names become text.
+// The only place that converts times, shares, counts and names to text.
 
 const UNITS = /** @type {const} */ ([[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']]);
 
@@ -12,7 +12,7 @@ function digits(value) {
 }
 
 /**
- * A time in the unit that suits it: `2.28 s`, `519 ms`, `3 min 20 s`.
+ * A time in a suitable unit: `2.28 s`, `519 ms`, `3 min 20 s`.
  * @param {number} ns
  * @returns {string}
  */
@@ -33,7 +33,7 @@ function formatMinutes(seconds) {
 }
 
 /**
- * A number of bytes in the unit that suits it: `519 B`, `2.28 MiB`.
+ * A number of bytes in a suitable unit: `519 B`, `2.28 MiB`.
  * @param {number} bytes
  * @returns {string}
  */
@@ -45,7 +45,7 @@ export function formatBytes(bytes) {
 }
 
 /**
- * A point in time on an axis whose ticks are `step` apart: as many digits as distinguish two ticks.
+ * A point in time on an axis with ticks `step` apart: as many digits as distinguish two ticks.
  * @param {number} ns
  * @param {number} step
  */
@@ -94,9 +94,9 @@ export function formatCounted(count, noun) {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-// Control characters, line and direction marks, characters without a width, halves of characters: they would change how other text is shown.
+// Control characters, line and direction marks, zero-width characters, lone surrogates. They change other text.
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\u{e0000}-\u{e0fff}]/gu;
-// More marks upon one letter than any script has: they would cover the lines around.
+// More marks on one letter than any script has: they would cover other lines.
 const PILES = /(\p{M}{4})\p{M}+/gu;
 
 /** @param {string} character */
@@ -116,7 +116,7 @@ export function clean(text, max = 2000) {
 }
 
 /**
- * Where the segments of a path begin: after `::` outside of brackets; without any, after `/` and the last dots.
+ * The starts of a path's segments: after `::` outside of brackets; without any, after `/` and the last dots.
  * @param {string} name
  * @returns {number[]}
  */

@@ -4,7 +4,7 @@
 /** @typedef {{title: string, keys: Key[]}} KeyGroup */
 
 /**
- * The name of the key that was pressed; letters say by their case whether Shift was held.
+ * The name of the pressed key; the case of a letter shows whether Shift was held.
  * @param {KeyboardEvent} event
  */
 function keyName(event) {
@@ -12,7 +12,7 @@ function keyName(event) {
 }
 
 /**
- * Whether a key belongs to the focused element: a text field takes all but Escape, a button Enter and Space.
+ * Whether the focused element handles a key: a text field all but Escape, a button Enter and Space.
  * @param {EventTarget | null} target
  * @param {string} key
  */
@@ -24,7 +24,7 @@ function belongsToField(target, key) {
 }
 
 /**
- * Listens for the keys of the groups. An event that was handled before (`preventDefault`) is ignored.
+ * Listens for the keys of the groups. Events that were already handled (`preventDefault`) are ignored.
  * @param {() => KeyGroup[]} groups
  */
 export function listenForKeys(groups) {

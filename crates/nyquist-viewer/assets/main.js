@@ -1,4 +1,4 @@
-// Starts the page: reads the address, asks for the profile's description, and puts the parts together.
+// Starts the page: reads the address, requests the profile's description, and builds the parts.
 
 import { ask } from './api.js';
 import { h } from './dom.js';
@@ -32,7 +32,7 @@ import { createTooltip } from './widgets/tooltip.js';
 /** @typedef {import('./context.js').Context} Context */
 /** @typedef {import('./keys.js').KeyGroup} KeyGroup */
 
-/** The actions of the pointer, for the list of keys. */
+/** The pointer's actions, for the list of keys. */
 const POINTER = [
   ['Drag', 'Select a range of the timeline or of the stack chart'], ['Click', 'Select a thread; zoom into a box'],
   ['Ctrl+click', 'Add a thread to the selection'], ['Right click', 'What can be done with a function'],
@@ -59,7 +59,7 @@ async function start() {
 function build(info) {
   const tooltip = createTooltip();
   const menu = createMenu();
-  // Two runs were opened to be compared.
+  // Two runs were opened for comparison.
   if (info.before && location.search === '') store.update(set, { tab: 'compare', color: 'change' });
   /** @type {Context} */
   const ctx = { store, info, offline: document.getElementById('answers') !== null, tooltip, menu };

@@ -1,5 +1,5 @@
-// The quantity that the samples of the profile count: CPU time, or bytes, objects, events. It is the same for
-// the whole page.
+// The quantity that the profile's samples measure: CPU time, or bytes, objects, events. It is the same for the
+// whole page.
 
 import { formatBytes, formatCount, formatTime } from './format.js';
 
@@ -8,18 +8,18 @@ import { formatBytes, formatCount, formatTime } from './format.js';
 /** @type {Measure} */
 let measure = { name: 'CPU time', unit: 'ns' };
 
-/** Sets the counted quantity; called once, when the profile is known. @param {Measure} stated */
+/** Sets the quantity; called once, when the profile is known. @param {Measure} stated */
 export function setMeasure(stated) {
   measure = stated;
 }
 
 export const measureName = () => measure.name;
 
-/** Whether time is counted, so that amounts have a place on the timeline. */
+/** Whether the quantity is time, so that amounts have a place on the timeline. */
 export const countsTime = () => measure.unit === 'ns';
 
 /**
- * An amount of the counted quantity.
+ * An amount of the quantity.
  * @param {number} amount
  * @returns {string}
  */

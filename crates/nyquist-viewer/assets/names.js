@@ -1,14 +1,14 @@
-// The names of functions by number, from the answers so far. They are made safe to show when they come in.
+// The names of functions by number, from the responses so far. They are cleaned for display on arrival.
 
 import { clean } from './format.js';
 import { moduleOf, shadeOf } from './color.js';
 
-/** @typedef {{name: string, lib: string | null, lib_number?: number, category: number | null, file?: string | null, line?: number | null}} FunctionRow a row of an answer */
+/** @typedef {{name: string, lib: string | null, lib_number?: number, category: number | null, file?: string | null, line?: number | null}} FunctionRow a row of a response */
 /**
  * @typedef {object} Name
- * @property {string} raw the name as it is
- * @property {string} text the name as it is shown
- * @property {string | null} lib as it is shown
+ * @property {string} raw the original name
+ * @property {string} text the displayed name
+ * @property {string | null} lib the displayed lib
  * @property {number | null} libNumber
  * @property {number | null} category
  * @property {string | null} module the crate, namespace or package, otherwise the lib
@@ -26,7 +26,7 @@ const libs = new Map();
 const listeners = [];
 
 /**
- * Calls back when there are new names, because earlier drawings may have shown their numbers.
+ * Calls back for new names, because earlier drawings may have shown their numbers.
  * @param {() => void} listener
  */
 export function onNewNames(listener) {
@@ -62,5 +62,5 @@ export function nameOf(number) {
 /** @param {number} number */
 export const isKnown = (number) => names.has(number);
 
-/** The name of a lib, where a function of it has come. @param {number} number */
+/** The name of a lib, if one of its functions has been received. @param {number} number */
 export const libOf = (number) => libs.get(number) ?? `lib ${number}`;

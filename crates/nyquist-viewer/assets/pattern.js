@@ -1,10 +1,10 @@
-// Finds the names that a pattern matches, by the API's rules: a part of a name in any case, or /REGEX/.
+// Finds the names that a pattern matches, by the API's rules: a part of a name, ignoring case, or /REGEX/.
 
 import { nameOf } from './names.js';
 
 /**
  * @param {string} pattern
- * @returns {(name: string) => boolean} never matches when the pattern is empty or does not parse
+ * @returns {(name: string) => boolean} never matches if the pattern is empty or does not parse
  */
 export function matcher(pattern) {
   const regex = /^\/(.*)\/$/.exec(pattern);
@@ -27,7 +27,7 @@ function regexMatcher(source) {
 }
 
 /**
- * Which functions the search finds, remembered by number while the search is the same.
+ * The functions that the search matches, cached by number for the same search.
  */
 export function createHighlight() {
   let searched = '';
@@ -42,7 +42,7 @@ export function createHighlight() {
   return {
     /**
      * @param {string} text
-     * @returns {boolean} whether it is another search than before
+     * @returns {boolean} whether the search has changed
      */
     search(text) {
       if (text === searched) return false;
@@ -51,7 +51,7 @@ export function createHighlight() {
       known = new Map();
       return true;
     },
-    /** @returns {((fn: number) => boolean) | null} nothing when nothing is searched */
+    /** @returns {((fn: number) => boolean) | null} null without a search */
     matches: () => (searched === '' ? null : matches),
   };
 }

@@ -1,11 +1,11 @@
-// How far a recording is that goes on while it is shown. It is the same for the whole page.
+// The progress of a running recording. It is the same for the whole page.
 
 let running = false;
 let until = 0;
 
 /**
  * @param {boolean} isRunning
- * @param {number} untilNs until when everything is there, in ns
+ * @param {number} untilNs the time up to which the recording is complete, in ns
  */
 export function setProgress(isRunning, untilNs) {
   running = isRunning;

@@ -1,11 +1,11 @@
-// A question of a panel that is asked again when its parameters change, and not otherwise.
+// A request of a panel that is repeated only when its parameters change.
 
 import { addressOf, ask } from './api.js';
 
 /**
  * @typedef {object} Question
- * @property {(question: string, params: URLSearchParams, show: (answer: any, again: boolean) => void) => void} ask `again`: only the profile is another
- * @property {() => void} forget the next question is asked even if it is the same
+ * @property {(question: string, params: URLSearchParams, show: (answer: any, again: boolean) => void) => void} ask `again`: only the profile has changed
+ * @property {() => void} forget the next request is sent even if it is the same
  */
 
 /**
@@ -25,7 +25,7 @@ export function createQuestion(panel, status) {
     ask(name, params, show) {
       const address = addressOf(name, params);
       if (address === shown) return;
-      // The shown answer stays until the one about the newer profile is there.
+      // The shown response stays until the one about the newer profile is received.
       const again = shown !== '' && plain === `${name}?${params}`;
       shown = address;
       plain = `${name}?${params}`;

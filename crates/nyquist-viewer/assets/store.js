@@ -1,4 +1,4 @@
-// The state of the page, and the pure functions that change it. Everything that the page shows follows from it.
+// The state of the page, and the pure functions that change it. The whole page is derived from it.
 
 import { lastRange } from './progress.js';
 import { addTransform, removeTransform } from './transforms.js';
@@ -10,22 +10,22 @@ import { addTransform, removeTransform } from './transforms.js';
 
 /**
  * @typedef {object} State
- * @property {number[]} threads those that are selected; none means all
- * @property {Range[]} ranges each is a part of the one before it, the last one counts
- * @property {number | null} last only so many of the last seconds
- * @property {'running' | 'waiting' | 'both'} time which time is counted
+ * @property {number[]} threads the selected ones; an empty list means all
+ * @property {Range[]} ranges each is a part of the previous one, the last one is effective
+ * @property {number | null} last only this number of last seconds
+ * @property {'running' | 'waiting' | 'both'} time the kind of time that is counted
  * @property {Filter[]} filters
  * @property {string[]} transforms
  * @property {boolean} own only the program's own code
  * @property {Tab} tab
  * @property {boolean} inverted callees before callers
- * @property {boolean} icicle the flame graph has its roots on top
+ * @property {boolean} icicle whether the flame graph has its roots on top
  * @property {'module' | 'lib' | 'category' | 'change'} color the meaning of the colours of boxes
  * @property {'own' | 'total'} sort
  * @property {'ns' | 'share'} unit the quantity that is compared with another run
  * @property {string} search
- * @property {number | null} fn the function that is selected
- * @property {string | null} kind the kind of markers that is shown
+ * @property {number | null} fn the selected function
+ * @property {string | null} kind the shown kind of markers
  */
 
 export const TABS = /** @type {const} */ ([
@@ -48,7 +48,7 @@ export const INITIAL = Object.freeze({
 export const set = (state, change) => ({ ...state, ...change });
 
 /**
- * A thread selected alone, or with `more` added to the selection or taken from it.
+ * Selects a thread alone, or with `more` adds it to the selection or removes it.
  * @param {State} state
  * @param {number} thread
  * @param {boolean} more
@@ -61,7 +61,7 @@ export function selectThread(state, thread, more) {
 }
 
 /**
- * A range selected. A range that is not within the present one replaces it.
+ * Selects a range. A range outside of the current one replaces it.
  * @param {State} state
  * @param {Range} range
  * @returns {State}
@@ -102,7 +102,7 @@ export function remove(state, part, index) {
 }
 
 /**
- * One step back: the last transform, or without one the last filter, then the last range, then the threads.
+ * One step back: removes the last transform, otherwise the last filter, the last range, or the threads.
  * @param {State} state
  * @returns {State}
  */
@@ -129,7 +129,7 @@ export function isNarrowed(state) {
   return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.last !== null || state.own || state.time !== INITIAL.time;
 }
 
-/** The range that counts. @param {State} state @returns {Range | null} */
+/** The effective range. @param {State} state @returns {Range | null} */
 export const rangeOf = (state) => state.ranges.at(-1) ?? (state.last === null ? null : lastRange(state.last));
 
 /**

@@ -1,6 +1,6 @@
-// The list of transforms that the user has made: adding, merging, undoing. Pure.
+// The list of the user's transforms: adding, merging, undoing. Pure.
 
-/** A transform as the API takes it: `focus-function:17`. @typedef {string} Transform */
+/** A transform in the API's form: `focus-function:17`. @typedef {string} Transform */
 
 const SUBTREE = new Set(['focus-subtree', 'focus-inverted-subtree']);
 
@@ -31,8 +31,8 @@ export function isTransform(text) {
 }
 
 /**
- * The list with one more transform. A subtree of a subtree becomes one step; a transform that is there
- * already is not added again.
+ * The list with one more transform. A subtree of a subtree becomes one step. A transform that is already in
+ * the list is not added again.
  * @param {readonly Transform[]} list
  * @param {Transform} added
  * @returns {Transform[]}
@@ -49,7 +49,7 @@ export function addTransform(list, added) {
 }
 
 /**
- * The list without one transform. Subtrees below a subtree that goes have lost their root, and go too.
+ * The list without one transform. Subtrees below a removed subtree have lost their root, and are removed too.
  * @param {readonly Transform[]} list
  * @param {number} index
  * @returns {Transform[]}

@@ -1,4 +1,4 @@
-// The state of the page as the query of its address, and as the parameters of the API.
+// The state of the page as the query of its address, and as parameters of the API.
 
 import { INITIAL, TABS } from './store.js';
 import { isTransform } from './transforms.js';
@@ -9,7 +9,7 @@ import { isTransform } from './transforms.js';
 const FILTERS = /** @type {const} */ (['focus', 'ignore', 'show', 'hide']);
 
 /**
- * The query of a state, without values that are those of the start.
+ * The query of a state, without initial values.
  * @param {State} state
  */
 export function toQuery(state) {
@@ -35,7 +35,7 @@ export function toQuery(state) {
 }
 
 /**
- * The state that a query says. Missing and invalid values are those of the start.
+ * The state of a query. Missing and invalid values get their initial values.
  * @param {string} text
  * @returns {State}
  */
@@ -91,7 +91,7 @@ function parseRange(text) {
 }
 
 /**
- * The selection as the API takes it.
+ * The selection in the API's form.
  * @param {State} state
  * @param {{threads?: boolean, range?: boolean, filters?: boolean}} [parts] which parts to leave out
  */

@@ -1,4 +1,4 @@
-// The answers that a page from a disk contains, in place of a server: those about its one selection. Pure.
+// The responses that a page from a disk contains, instead of a server: those about its one selection. Pure.
 
 import { matcher } from '../assets/pattern.js';
 import { layoutOf } from '../assets/panels/flame_graph/layout.js';
@@ -22,10 +22,10 @@ import { boxesOf, callersOf, functionsOf, rootsAt, sumOfMatches } from './boxes.
  * @property {import('../assets/api.js').Markers} markers
  */
 
-/** The parameters that select samples: the file has those of its own selection alone. */
+/** The parameters that select samples; the file has only those of its own selection. */
 const SELECTING = ['threads', 'range', 'state', 'focus', 'ignore', 'show', 'hide', 'own'];
 
-/** Why a question cannot be answered from the file alone. */
+/** The reason why the file alone cannot answer a request. */
 export class NotInFile extends Error {}
 
 /**
@@ -65,7 +65,7 @@ export function createAnswers(data) {
   };
 }
 
-/** The subtree that is zoomed into. @param {URLSearchParams} params */
+/** The zoomed subtree. @param {URLSearchParams} params */
 function zoomOf(params) {
   return params.getAll('transform').at(-1) ?? null;
 }

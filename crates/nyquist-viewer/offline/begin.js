@@ -1,4 +1,4 @@
-// Takes the answers out of the file, before the page asks for them.
+// Reads the responses from the file, before the page requests them.
 
 import { answerFrom } from '../assets/api.js';
 import { createAnswers } from './answers.js';

@@ -1,4 +1,4 @@
-// Sums over the boxes of a flame graph, which a page from a disk has in place of a profile. Pure.
+// Sums over the boxes of a flame graph, which a page from a disk has instead of a profile. Pure.
 
 /** @typedef {import('../assets/panels/flame_graph/layout.js').Box} Box */
 /** @typedef {import('../assets/panels/flame_graph/layout.js').Layout} Layout */
@@ -34,7 +34,7 @@ function treeOf(layout) {
 }
 
 /**
- * The tree from the end of a path on; nothing of it where there is no such path.
+ * The tree from the end of a path on; empty if the path does not exist.
  * @param {Layout} layout
  * @param {number[]} path
  * @returns {Roots}
@@ -65,7 +65,7 @@ function childrenAt(roots, path) {
 }
 
 /**
- * Calls back for each node, callers before callees, with those above it.
+ * Calls back for each node, callers before callees, with the nodes above it.
  * @param {Roots} roots
  * @param {(node: Node, above: Node[]) => boolean} visit whether to go on to its children
  */
@@ -82,7 +82,7 @@ function walk(roots, visit) {
 }
 
 /**
- * The boxes of the tree as the API gives them, from the left edge on.
+ * The boxes of the tree in the API's form, from the left edge on.
  * @param {Roots} roots
  */
 export function boxesOf(roots) {
@@ -117,7 +117,7 @@ export function functionsOf(roots) {
 }
 
 /**
- * How much has a function of a set.
+ * The sum of the samples with a function of a set.
  * @param {Roots} roots
  * @param {Set<number>} found
  */
@@ -132,7 +132,7 @@ export function sumOfMatches(roots, found) {
 }
 
 /**
- * The callers and callees of a function, of its outermost calls.
+ * The callers and callees of a function, for its outermost calls.
  * @param {Roots} roots
  * @param {number} fn
  */

@@ -1,4 +1,4 @@
-// The page in a file: the answers first, then the page that is served, too.
+// The page in a file: first the responses, then the same page as the served one.
 
 import {} from './begin.js';
 import {} from '../assets/main.js';

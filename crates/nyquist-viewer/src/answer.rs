@@ -1,4 +1,4 @@
-//! The answer to a question: JSON for the page, or a file to be saved.
+//! The response to a request: JSON for the page, or a file to save.
 
 use nyquist_profile::firefox::{self, WriteOptions};
 use nyquist_server::{Answer, Refusal};
@@ -7,7 +7,7 @@ use crate::answers::{Asked, json_answer, picture};
 use crate::page_file;
 use crate::refusal::internal;
 
-/// Answers a question.
+/// Answers a request.
 pub(crate) fn answer(question: &str, asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
     match question {
         "flamegraph.svg" => picture::svg(asked),
@@ -17,14 +17,14 @@ pub(crate) fn answer(question: &str, asked: &Asked<'_, '_>) -> Result<Answer, Re
     }
 }
 
-/// The selection as a page of its own.
+/// The selection as a separate page.
 fn page(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
     page_file::write(asked, &mut body).map_err(|_| internal())?;
     Ok(Answer { content_type: "text/html; charset=utf-8", file_name: Some("profile.html"), body })
 }
 
-/// All of the profile, for a recording that has no file yet.
+/// The whole profile, for a recording without a file yet.
 fn whole_profile(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
     let options = WriteOptions { gzip: true, ..WriteOptions::default() };

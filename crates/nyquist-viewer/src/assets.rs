@@ -1,5 +1,5 @@
-//! The files of the page's address: the page, its script and its style sheet. They are compressed when they
-//! are first asked for.
+//! The files of the page's address: the page, its script and its style sheet. They are compressed on first
+//! request.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -14,10 +14,10 @@ use crate::files;
 /// The page itself.
 const PAGE: &str = "index.html";
 
-/// Makes a file of those that the page is made of.
+/// Builds a file of the page.
 type Make = fn() -> Vec<u8>;
 
-/// The files that the page names.
+/// The files that the page refers to.
 const NAMED: [(&str, Make); 3] = [
     ("page.js", || bundle::script(bundle::SERVED).into_bytes()),
     ("page.css", || files::styles().into_bytes()),
@@ -27,7 +27,7 @@ const NAMED: [(&str, Make); 3] = [
 /// The placeholder in the page for the address that opens the profile in the Firefox Profiler.
 const FRONT_END: &str = "{{FIREFOX_URL}}";
 
-/// The files as they are sent.
+/// The files in the form in which they are sent.
 static PREPARED: [OnceLock<Asset>; NAMED.len()] = [const { OnceLock::new() }; NAMED.len()];
 
 /// The file at a path below the token: the page at the empty path, the others below `assets/`.

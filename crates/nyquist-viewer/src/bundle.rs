@@ -1,20 +1,20 @@
-//! The page's modules as one script. Loading them one by one takes longer than all other steps until the page
-//! is drawn, and a page from a disk may not load any.
+//! The page's modules as one script. Loading them separately takes longer than all other steps until the page
+//! is drawn. A page opened from a disk may not load any.
 //!
-//! Each module becomes a function that returns the module's exports. The page's modules import and export in
-//! one way only, and not in circles, which their tests hold.
+//! Each module becomes a function that returns the module's exports. The page's modules use only one form
+//! of import and export, and no cycles; their tests check that.
 
 use std::fmt::Write as _;
 
 use crate::files;
 
-/// The module that starts the page that is served.
+/// The module that starts the served page.
 pub(crate) const SERVED: &str = "assets/main.js";
 
 /// The module that starts the page in a file.
 pub(crate) const OFFLINE: &str = "offline/main.js";
 
-/// The script of a module and all that it imports.
+/// The script of a module and all its imports.
 pub(crate) fn script(main: &str) -> String {
     let mut bundle = Bundle::default();
     bundle.add(main);
@@ -23,7 +23,7 @@ pub(crate) fn script(main: &str) -> String {
 
 #[derive(Default)]
 struct Bundle {
-    /// The modules that are in the script, in its order.
+    /// The modules in the script, in its order.
     known: Vec<String>,
     script: String,
 }
@@ -67,26 +67,26 @@ fn variable(number: usize) -> String {
     format!("module{number}")
 }
 
-/// The names that a line imports, and from where.
+/// The names in a line of imports, and their module.
 fn import(line: &str) -> Option<(&str, &str)> {
     let (names, from) = line.strip_prefix("import {")?.split_once("} from '")?;
     Some((names, from.strip_suffix("';")?))
 }
 
-/// The names that a declaration declares.
+/// The name that a declaration declares.
 fn declared(declaration: &str) -> Option<&str> {
     let mut words = declaration.split(|char: char| !(char.is_alphanumeric() || char == '_' || char == '$'));
     let is_name = |word: &&str| !["async", "function", "const", "class"].contains(word);
     words.find(is_name).filter(|name| !name.is_empty())
 }
 
-/// Whether a line is a part of a comment of its own, which the script does without.
+/// Whether a line consists of a comment, which the script omits.
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("//") || line.starts_with("/** ") && line.ends_with("*/") || line.is_empty()
 }
 
-/// The path of a module that another one names by a relative path.
+/// The path of a module from a relative path in another module.
 fn resolved(importer: &str, path: &str) -> String {
     let mut folders: Vec<&str> = importer.split('/').collect();
     folders.pop();

@@ -1,4 +1,4 @@
-//! The results of the last questions, for the following ones.
+//! Caches the results of the last requests.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -6,22 +6,22 @@ use std::rc::Rc;
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_server::Answer;
 
-/// How many selections are kept, for stepping back.
+/// The number of selections that are kept, for stepping back.
 const MOST_VIEWS: usize = 8;
 
-/// How much memory the kept answers take, in bytes.
+/// The maximum memory of the kept responses, in bytes.
 const ANSWER_BYTES: usize = 32 << 20;
 
 /// The views of the last selections.
 #[derive(Debug)]
 pub(crate) struct Views<'a> {
     index: &'a Index<'a>,
-    /// The one that was used last is the last one.
+    /// The most recently used one is last.
     kept: VecDeque<Rc<View<'a>>>,
 }
 
 impl<'a> Views<'a> {
-    /// No views of a profile so far.
+    /// An empty cache for a profile.
     pub(crate) fn new(index: &'a Index<'a>) -> Self {
         Self { index, kept: VecDeque::new() }
     }
@@ -40,21 +40,21 @@ impl<'a> Views<'a> {
     }
 }
 
-/// The last answers, by question and query.
+/// The last responses, by request and query.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    /// The oldest one first.
+    /// Oldest first.
     kept: VecDeque<(String, Answer)>,
     bytes: usize,
 }
 
 impl Answers {
-    /// The answer to a question.
+    /// The response to a request.
     pub(crate) fn get(&self, question: &str) -> Option<&Answer> {
         self.kept.iter().find(|(asked, _)| asked == question).map(|(_, answer)| answer)
     }
 
-    /// Keeps an answer, and removes the oldest ones if the cache is full.
+    /// Stores a response, and removes the oldest ones if the cache is full.
     pub(crate) fn keep(&mut self, question: String, answer: &Answer) {
         let size = |(question, answer): &(String, Answer)| question.len() + answer.body.len();
         let new = (question, answer.clone());

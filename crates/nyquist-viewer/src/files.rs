@@ -1,4 +1,4 @@
-//! The files that the page is made of, as they are in this crate.
+//! The files of the page, as in this crate.
 
 /// The files below `assets/`, by name.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
@@ -11,7 +11,8 @@ pub(crate) fn contents(name: &str) -> Option<&'static [u8]> {
     FILES.iter().find(|(file, _)| *file == name).map(|(_, bytes)| *bytes)
 }
 
-/// The text of a module, by its path in this crate: those of the page are in `assets/`, those that only its file has in `offline/`.
+/// The text of a module, by its path in this crate: `assets/` for the page, `offline/` for modules of the
+/// page in a file.
 pub(crate) fn module(path: &str) -> Option<&'static str> {
     let bytes = match path.strip_prefix("assets/") {
         Some(name) => contents(name)?,
@@ -23,7 +24,7 @@ pub(crate) fn module(path: &str) -> Option<&'static str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// All style sheets as one: that of the page, those of widgets, those of panels, of which the later ones go before the others.
+/// All style sheets as one: the page's, the widgets', and the panels', of which later ones take precedence.
 pub(crate) fn styles() -> String {
     let mut sheets: Vec<_> = FILES
         .iter()

@@ -1,4 +1,4 @@
-//! The table of functions beside an answer: each function that the answer names by number, once.
+//! The table of functions beside a response, with each function that the response refers to by number.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::selection::number_of;
 
-/// The categories of functions: that of each function's first frame which has one.
+/// The categories of functions: that of each function's first frame with one.
 #[derive(Debug)]
 pub(crate) struct FunctionCategories(Vec<Option<CategoryId>>);
 
 impl FunctionCategories {
-    /// Looks at all frames of a profile. O(frames).
+    /// Reads all frames of a profile. O(frames).
     pub(crate) fn new(profile: &Profile) -> Self {
         let mut categories = vec![None; profile.funcs().len()];
         for frame in profile.frames() {
@@ -30,7 +30,7 @@ impl FunctionCategories {
     }
 }
 
-/// The description of a function in an answer.
+/// The description of a function in a response.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     name: &'a str,
@@ -44,7 +44,7 @@ struct Row<'a> {
     line: Option<u32>,
 }
 
-/// The functions that an answer names, by number.
+/// The functions that a response refers to, by number.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct FunctionTable<'a> {
@@ -59,12 +59,12 @@ impl<'a> FunctionTable<'a> {
         Self { rows: BTreeMap::new(), has_places: false }
     }
 
-    /// The same, whose functions have the file and line that they begin at.
+    /// A table whose functions include the file and line where they begin.
     pub(crate) fn with_places() -> Self {
         Self { has_places: true, ..Self::new() }
     }
 
-    /// The number of a function, which the table has from now on.
+    /// The number of a function, which is added to the table.
     pub(crate) fn number(&mut self, view: &View<'a>, categories: &FunctionCategories, func: FuncId) -> usize {
         let has_places = self.has_places;
         let number = number_of(func, view.profile());

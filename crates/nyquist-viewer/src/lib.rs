@@ -1,11 +1,12 @@
-//! The built-in viewer: a page in the browser, and the answers to its questions.
+//! The built-in viewer: a page in the browser, and the responses to its requests.
 //!
-//! The page (`assets/`) computes nothing: it asks questions about a selection of the profile, and each answer
-//! is bounded by the size of a screen. The questions are described in `docs/reference/http-api.md`.
+//! The page (`assets/`) computes nothing. It sends requests about a selection of the profile, and the size
+//! of each response is bounded by that of a screen. The requests are documented in
+//! `docs/reference/http-api.md`.
 //!
-//! A thread of its own owns the profile and the data that are computed from it once. It answers one question
-//! after another, each with all CPUs. It begins when the page is asked for, or with [`BuiltinViewer::begin`],
-//! because many people look at the profile elsewhere.
+//! A separate thread owns the profile and the data computed from it once. It handles one request at a
+//! time, each with all CPUs. It starts when the page is requested, or with [`BuiltinViewer::begin`],
+//! because many users view the profile in another front end.
 
 #![forbid(unsafe_code)]
 
@@ -40,18 +41,18 @@ use crate::progress::Progress;
 use crate::refusal::bad_request;
 use crate::worker::{Subject, Worker};
 
-/// The built-in viewer of a profile, or of a recording that goes on.
+/// The built-in viewer of a profile, or of a running recording.
 #[derive(Debug)]
 pub struct BuiltinViewer {
     worker: Arc<Worker>,
-    /// Of a recording that goes on.
+    /// For a running recording.
     progress: Option<Arc<Progress>>,
-    /// The reader of other profiles, if they are shown.
+    /// The reader of other profiles, if they can be opened.
     reader: Option<Reader>,
     shows_another: AtomicBool,
 }
 
-/// Reads a profile of any format. If it is no profile, returns a sentence about that.
+/// Reads a profile of any format. If it is no profile, returns a message about that.
 pub type ReadProfile = dyn Fn(Vec<u8>) -> Result<Profile, String> + Send + Sync;
 
 struct Reader(Box<ReadProfile>);
@@ -63,7 +64,7 @@ impl fmt::Debug for Reader {
 }
 
 impl BuiltinViewer {
-    /// A viewer of `profile`, which asks `symbols` for source and instructions.
+    /// A viewer of `profile`, which gets source and instructions from `symbols`.
     pub fn new(profile: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
         Self::of(Subject { profile, before: None, until_ns: None }, symbols)
     }
@@ -81,19 +82,19 @@ impl BuiltinViewer {
         Self { worker, progress, reader: None, shows_another: AtomicBool::new(false) }
     }
 
-    /// The same, which also shows profiles that a client sends, as `read` reads them.
+    /// The same viewer, which also opens profiles sent by a client, using `read`.
     #[must_use]
     pub fn opening(self, read: Box<ReadProfile>) -> Self {
         Self { reader: Some(Reader(read)), ..self }
     }
 
-    /// Begins to compute the data of all answers, for a page that will be opened.
+    /// Starts computing the data for all responses, for a page that will be opened.
     pub fn begin(&self) {
         self.worker.begin();
     }
 
-    /// A viewer of a recording that has only the description in `profile` so far, and the feed that gives it
-    /// profiles.
+    /// A viewer of a recording that has only the description in `profile` so far, and the feed that
+    /// provides further profiles.
     pub fn live(profile: Profile, symbols: Arc<dyn SymbolSource>) -> (Self, ProfileFeed) {
         let progress = Arc::new(Progress::default());
         let subject = Subject { profile, before: None, until_ns: Some(0) };
@@ -106,7 +107,7 @@ impl BuiltinViewer {
 impl Viewer for BuiltinViewer {
     fn asset(&self, path: &str, front_end: &str) -> Option<Asset> {
         if path.is_empty() {
-            // It works while the page is on its way and begins.
+            // It computes while the page is transferred and starts.
             self.worker.begin();
         }
         assets::find(path, front_end)
@@ -114,7 +115,7 @@ impl Viewer for BuiltinViewer {
 
     fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal> {
         match &self.progress {
-            // It is asked often, and waits for no other answer.
+            // This request is frequent, and must not wait for others.
             Some(progress) if question == "live" => progress.answer(query),
             _ => self.worker.ask(question, query, client),
         }
@@ -136,11 +137,11 @@ impl Viewer for BuiltinViewer {
 }
 
 /// Writes a page that shows a whole profile without a server and without a network: the CPU time, or the
-/// waiting if there is no CPU time. It has the timeline, the flame graph and the call tree down to boxes of
-/// 0.005 % of the whole, the functions with most time, and the first markers. O(profile).
+/// waiting time if there is no CPU time. It contains the timeline, the flame graph and the call tree down
+/// to boxes of 0.005 % of the whole, the functions with most time, and the first markers. O(profile).
 ///
 /// # Errors
-/// Where `out` takes no more.
+/// If writing to `out` fails.
 pub fn write_page(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     page_file::write_whole(profile, out)
 }

@@ -1,4 +1,4 @@
-//! A recording that goes on: its pages are shown one profile after another.
+//! A running recording, whose pages show one profile after another.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use nyquist_profile::{Profile, StableNumbers};
 use crate::progress::{Phase, Progress};
 use crate::worker::{Subject, Worker};
 
-/// Gives the viewer of a recording its profiles.
+/// Passes the profiles of a recording to the viewer.
 #[derive(Debug)]
 pub struct ProfileFeed {
     worker: Arc<Worker>,
     progress: Arc<Progress>,
-    /// Numbers of functions and threads in the addresses of pages mean the same in all profiles.
+    /// The numbers of functions and threads in the addresses of pages mean the same in all profiles.
     numbers: Mutex<StableNumbers>,
 }
 
@@ -22,13 +22,13 @@ impl ProfileFeed {
         Self { worker, progress, numbers: Mutex::default() }
     }
 
-    /// Whether a page is watched: open, visible and not paused.
+    /// Whether a page is open, visible and not paused.
     pub fn is_watched(&self) -> bool {
         self.progress.is_watched()
     }
 
-    /// Shows a profile of the recording until `until_ns` since its zero. Waits until it has replaced the one
-    /// before. Returns the time of that, with the time of answers about the one before.
+    /// Shows a profile of the recording up to `until_ns` since its zero. Waits until it has replaced the
+    /// previous one. Returns the time that this took, plus that of requests about the previous one.
     pub fn show(&self, profile: Profile, until_ns: u64) -> Duration {
         let began = Instant::now();
         let profile = self.numbered(profile);
@@ -36,13 +36,13 @@ impl ProfileFeed {
         numbering + self.worker.replace(Subject { profile, before: None, until_ns: Some(until_ns) })
     }
 
-    /// Reports the time up to which there are no new samples, and returns the time of answers since the last
-    /// call.
+    /// Reports the time up to which there are no new samples, and returns the time spent on requests since
+    /// the last call.
     pub fn pass_time(&self, until_ns: u64) -> Duration {
         self.worker.pass_time(until_ns)
     }
 
-    /// The recording has ended, and its profile is being made.
+    /// Reports that the recording has ended, and that its profile is being made.
     pub fn note_saving(&self) {
         self.progress.enter(Phase::Saving);
     }

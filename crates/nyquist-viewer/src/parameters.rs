@@ -1,4 +1,4 @@
-//! The parameters of a question: the query of its URL.
+//! The parameters of a request: the query of its URL.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use nyquist_server::Refusal;
 
 use crate::refusal::bad_request;
 
-/// The parameters of a question, in order.
+/// The parameters of a request, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parameters(Vec<(String, String)>);
 
@@ -23,17 +23,17 @@ impl Parameters {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The value of a parameter that may be there once; an empty one counts as none.
+    /// The value of a parameter that may be present once. An empty value counts as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(given, value)| *given == name && !value.is_empty()).map(|(_, value)| value)
     }
 
-    /// Whether a switch is on.
+    /// Whether a flag is set.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value != "0")
     }
 
-    /// A number, where it is given.
+    /// A number, if it is present.
     pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Refusal> {
         self.get(name).map(|value| number(name, value)).transpose()
     }
@@ -43,19 +43,19 @@ impl Parameters {
         Ok(self.number(name)?.unwrap_or(default).min(most))
     }
 
-    /// A number that must be given.
+    /// A mandatory number.
     pub(crate) fn required<T: FromStr>(&self, name: &str) -> Result<T, Refusal> {
         self.number(name)?.ok_or_else(|| bad_request(format_args!("the parameter {name} is missing")))
     }
 
-    /// Numbers that a separator divides; none where the parameter is not given.
+    /// Numbers divided by a separator; `None` if the parameter is missing.
     pub(crate) fn numbers(&self, name: &str, separator: char) -> Result<Option<Vec<usize>>, Refusal> {
         let Some(value) = self.get(name) else { return Ok(None) };
         value.split(separator).map(|one| number(name, one)).collect::<Result<_, _>>().map(Some)
     }
 }
 
-/// The number that a parameter's value is.
+/// Parses a parameter's value as a number.
 pub(crate) fn number<T: FromStr>(name: &str, value: &str) -> Result<T, Refusal> {
     let shown: String = value.chars().take(40).collect();
     value.parse().map_err(|_| bad_request(format_args!("{name} takes a number, not {shown:?}")))

@@ -1,4 +1,4 @@
-//! How far a recording is whose pages are open, and whether one of them is watched.
+//! The progress of a recording with open pages, and whether one of them is visible.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::parameters::Parameters;
 use crate::refusal::internal;
 
-/// A page that has not asked for updates for so long is closed, hidden or paused.
+/// A page that has not requested updates for this time is closed, hidden or paused.
 const WATCHED_FOR: Duration = Duration::from_secs(3);
 
-/// Shared by the pages of a recording and the maker of their profiles.
+/// Shared between the pages of a recording and the thread that makes their profiles.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(Mutex<State>);
 
@@ -20,25 +20,25 @@ pub(crate) struct Progress(Mutex<State>);
 struct State {
     version: u64,
     phase: Phase,
-    /// When a page last asked for updates.
+    /// The time of the last request for updates.
     asked: Option<Instant>,
-    /// How long answers about the present profile took.
+    /// The time spent on requests about the current profile.
     answering: Duration,
 }
 
-/// How far the recording is, in the order of time.
+/// The progress of the recording, in order of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Phase {
     #[default]
     Running,
-    /// The recording gets its names and is saved.
+    /// Names are looked up, and the recording is saved.
     Saving,
-    /// The profile that is shown is the whole.
+    /// The shown profile is complete.
     Ended,
 }
 
-/// The answer to `live`.
+/// The response to `live`.
 #[derive(Debug, Serialize)]
 struct Update {
     version: u64,
@@ -46,7 +46,7 @@ struct Update {
 }
 
 impl Progress {
-    /// Answers a page that asks for updates. One that is paused wants no new profiles.
+    /// Handles a page's request for updates. A paused page needs no new profiles.
     pub(crate) fn answer(&self, query: &str) -> Result<Answer, Refusal> {
         let is_paused = Parameters::parse(query).is_set("paused");
         let mut state = self.lock();
@@ -57,14 +57,14 @@ impl Progress {
         serde_json::to_vec(&update).map(Answer::json).map_err(|_| internal())
     }
 
-    /// From now on, answers are about another profile. Returns how long those about the last one took.
+    /// Counts a new profile. Returns the time spent on requests about the previous one.
     pub(crate) fn count_version(&self) -> Duration {
         let mut state = self.lock();
         state.version += 1;
         std::mem::take(&mut state.answering)
     }
 
-    /// Takes note of how long an answer took.
+    /// Adds the time of a request.
     pub(crate) fn add_answering(&self, time: Duration) {
         self.lock().answering += time;
     }
@@ -74,8 +74,8 @@ impl Progress {
         self.lock().asked.is_some_and(|asked| asked.elapsed() < WATCHED_FOR)
     }
 
-    /// The recording has come so far. Threads of their own report its end and its last profile, in any order,
-    /// so that an earlier phase after a later one changes nothing.
+    /// Enters a phase. Different threads report the end and the last profile, in any order. So an earlier
+    /// phase after a later one changes nothing.
     pub(crate) fn enter(&self, phase: Phase) {
         let mut state = self.lock();
         state.phase = state.phase.max(phase);

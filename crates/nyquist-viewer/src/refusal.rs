@@ -1,4 +1,4 @@
-//! The refusals that several questions share.
+//! Errors that several requests share.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ pub(crate) fn bad_request(message: impl fmt::Display) -> Refusal {
     Refusal { status: 400, message: message.to_string() }
 }
 
-/// There is no such question.
+/// The request does not exist.
 pub(crate) fn unknown_question(question: &str) -> Refusal {
     Refusal { status: 404, message: format!("there is no question {question}") }
 }
 
-/// The fault is ours.
+/// An internal error.
 pub(crate) fn internal() -> Refusal {
     Refusal { status: 500, message: "the viewer failed; please report this".to_owned() }
 }

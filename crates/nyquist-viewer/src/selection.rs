@@ -1,4 +1,4 @@
-//! The selection that a question is about, of its parameters.
+//! The selection of a request, from its parameters.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use nyquist_server::Refusal;
 use crate::parameters::{Parameters, number, pattern};
 use crate::refusal::bad_request;
 
-/// The most filters and transforms of one selection: each takes a pass over all stacks.
+/// The maximum number of filters and transforms of a selection, because each takes a pass over all stacks.
 const MOST_CHANGES: usize = 64;
 
-/// In numbers of functions, those that stand for collapsed libs begin here: they are the same however many functions there are.
+/// The first function number of collapsed libs. It is the same however many functions there are.
 const LIBS: usize = 1 << 31;
 
-/// The selection that parameters ask for. `until_ns` is how far a recording is that goes on.
+/// The selection for the parameters. `until_ns` is the current end of a running recording.
 pub(crate) fn selection(
     parameters: &Parameters,
     profile: &Profile,
@@ -55,7 +55,7 @@ fn threads(parameters: &Parameters, profile: &Profile) -> Result<Vec<ThreadIndex
     indexes.into_iter().map(|index| thread(index, profile)).collect()
 }
 
-/// The thread of an index.
+/// The thread with an index.
 pub(crate) fn thread(index: usize, profile: &Profile) -> Result<ThreadIndex, Refusal> {
     let is_there = index < profile.threads().len();
     is_there
@@ -63,13 +63,13 @@ pub(crate) fn thread(index: usize, profile: &Profile) -> Result<ThreadIndex, Ref
         .ok_or_else(|| bad_request(format_args!("there is no thread {index}")))
 }
 
-/// When a profile ends, in ns since its zero. O(threads).
+/// The end of a profile, in ns since its zero. O(threads).
 pub(crate) fn end_of(profile: &Profile) -> u64 {
     let last = || profile.threads().iter().filter_map(|thread| Some(thread.samples.last()?.time)).max();
     profile.meta().profiling_end.or_else(last).unwrap_or(0)
 }
 
-/// The function of a number.
+/// The function with a number.
 pub(crate) fn function(number: usize, profile: &Profile) -> Result<FuncId, Refusal> {
     let (functions, libs) = (profile.funcs().len(), profile.libs().len());
     let index = match number.checked_sub(LIBS) {
@@ -136,7 +136,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// A path of functions, as `4.17.3`.
+/// A path of functions, such as `4.17.3`.
 pub(crate) fn path(text: &str, profile: &Profile) -> Result<Vec<FuncId>, Refusal> {
     let functions = text.split('.').filter(|part| !part.is_empty());
     functions.map(|part| function(number("path", part)?, profile)).collect()

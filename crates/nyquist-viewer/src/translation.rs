@@ -1,12 +1,12 @@
-//! The selection that stands in another profile for one of this profile: the same functions by their names.
+//! Translates a selection of one profile to another one, by the names of functions.
 
 use std::collections::HashMap;
 
 use nyquist_analysis::{Selection, Transform, comparable_name};
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile};
 
-/// The selection of `to` that has the same meaning as `selection` in `from`. Threads and times have nothing
-/// to do with those of another run, so that all are selected. O(functions), where transforms name some.
+/// The selection of `to` with the same meaning as `selection` in `from`. Threads and times have no
+/// counterpart in another run, so all are selected. O(functions), if transforms refer to functions.
 pub(crate) fn translated(selection: &Selection, from: &Profile, to: &Profile) -> Selection {
     let mut translated = Selection { threads: None, processes: None, range: None, ..selection.clone() };
     if !selection.transforms.is_empty() {
@@ -32,12 +32,12 @@ impl<'a> Names<'a> {
         Self { from, to, functions }
     }
 
-    /// The function of that name, or one that no stack has if there is none.
+    /// The function of the same name. If there is none, a function that is in no stack.
     fn func(&self, func: FuncId) -> FuncId {
         let nowhere = FuncId::from_index(self.to.funcs().len() + self.to.libs().len());
         match self.from.funcs().get(func.index()) {
             Some(known) => self.functions.get(&comparable(self.from.string(known.name))).copied(),
-            // It is that of a collapsed lib.
+            // It stands for a collapsed lib.
             None => {
                 let lib = self.lib(LibId::from_index(func.index() - self.from.funcs().len()));
                 lib.map(|lib| FuncId::from_index(self.to.funcs().len() + lib.index()))
@@ -56,7 +56,7 @@ impl<'a> Names<'a> {
         self.to.categories().iter().position(|category| category.name == *name).map(CategoryId::from_index)
     }
 
-    /// `None` where there is nothing to change.
+    /// `None` if there is nothing to change.
     fn transform(&self, transform: &Transform) -> Option<Transform> {
         let func = |func: &FuncId| self.func(*func);
         let path = |path: &[FuncId]| path.iter().map(|one| self.func(*one)).collect();
@@ -79,7 +79,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The name by which functions of two profiles are the same.
+/// The name that identifies a function in both profiles.
 fn comparable(name: &str) -> String {
     comparable_name(name).map_or_else(|| name.to_owned(), std::borrow::Cow::into_owned)
 }

@@ -1,4 +1,4 @@
-//! The thread that owns the profile and answers questions about it.
+//! The thread that owns the profile and handles requests about it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
@@ -20,10 +20,10 @@ use crate::refusal::internal;
 use crate::selection::{end_of, selection};
 use crate::translation::translated;
 
-/// After so long without a question, a part of what later ones need is computed.
+/// After this time without a request, data for later requests is computed in parts.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// A question on its way to the thread.
+/// A request on its way to the thread.
 struct Job {
     question: String,
     query: String,
@@ -34,37 +34,37 @@ struct Job {
 /// The messages to the thread.
 enum Message {
     Question(Job),
-    /// Another profile in place of the present one. The reply is the time of that.
+    /// Replaces the current profile. The reply is the time that this took.
     Subject(Box<Subject>, SyncSender<Duration>),
-    /// The same of a profile that is compared with the present one, where that is wanted.
+    /// The same for a profile to compare with the current one, if the flag is set.
     Other(Box<Profile>, bool, SyncSender<Duration>),
-    /// The time up to which the present profile is complete. The reply is the time of answers since the last
-    /// message.
+    /// The time up to which the current profile is complete. The reply is the time spent on requests since
+    /// the last message.
     Time(u64, SyncSender<Duration>),
 }
 
-/// The profile of questions.
+/// The profile of requests.
 pub(crate) struct Subject {
     pub(crate) profile: Profile,
-    /// The run that it is compared with.
+    /// The other run of a comparison.
     pub(crate) before: Option<Profile>,
-    /// Of a recording that goes on: until when it was recorded so far, in ns since the profile's zero.
+    /// For a running recording: its end so far, in ns since the profile's zero.
     pub(crate) until_ns: Option<u64>,
 }
 
-/// Where questions are sent. The thread begins with the first one, or on request.
+/// The sender of requests. The thread starts with the first one, or on demand.
 pub(crate) struct Worker {
     state: Mutex<State>,
-    /// Of a recording that goes on.
+    /// For a running recording.
     progress: Option<Arc<Progress>>,
 }
 
 enum State {
-    /// The thread has not begun.
+    /// The thread has not started.
     Idle(Box<(Subject, Arc<dyn SymbolSource>)>),
-    /// The thread works.
+    /// The thread is running.
     Started(mpsc::Sender<Message>),
-    /// The system gave no thread.
+    /// The thread could not be started.
     Failed,
 }
 
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// Nothing is worked out before the first question, or [`Worker::begin`].
+    /// Computes nothing before the first request, or [`Worker::begin`].
     pub(crate) fn new(
         subject: Subject,
         symbols: Arc<dyn SymbolSource>,
@@ -84,12 +84,12 @@ impl Worker {
         Self { state: Mutex::new(State::Idle(Box::new((subject, symbols)))), progress }
     }
 
-    /// Begins to compute the data of all answers, and does not wait for that.
+    /// Starts computing the data for all responses, without waiting for it.
     pub(crate) fn begin(&self) {
         let _ = self.sender();
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the response.
     pub(crate) fn ask(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal> {
         let (answer, answered) = sync_channel(1);
         let (question, query) = (question.to_owned(), query.to_owned());
@@ -98,8 +98,8 @@ impl Worker {
         answered.recv().map_err(|_| internal())?
     }
 
-    /// Puts another profile in the place of the present one, and waits until it is there. Returns the time of
-    /// that, with the time of answers about the one before.
+    /// Replaces the current profile, and waits until this is done. Returns the time that it took, plus
+    /// that of requests about the previous one.
     pub(crate) fn replace(&self, subject: Subject) -> Duration {
         let sender = {
             let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
@@ -120,17 +120,17 @@ impl Worker {
         reply.recv().unwrap_or_default()
     }
 
-    /// Shows another profile in place of the present one, or compared with it, and waits until it is there.
+    /// Shows another profile instead of the current one, or compared with it, and waits until this is done.
     pub(crate) fn open(&self, profile: Profile, compares: bool) {
-        // The thread has the present one.
+        // The thread owns the current profile.
         let Some(sender) = self.sender() else { return };
         let (taken, reply) = sync_channel(1);
         let _ = sender.send(Message::Other(Box::new(profile), compares, taken));
         let _ = reply.recv();
     }
 
-    /// Reports the time up to which the present profile is complete, and returns the time of answers since
-    /// the last call.
+    /// Reports the time up to which the current profile is complete, and returns the time spent on
+    /// requests since the last call.
     pub(crate) fn pass_time(&self, until_ns: u64) -> Duration {
         let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
         match &mut *state {
@@ -165,7 +165,7 @@ impl Worker {
     }
 }
 
-/// Answers until no sender of questions is left, about one profile after another.
+/// Handles requests until no sender is left, about one profile after another.
 fn work(
     mut subject: Subject,
     symbols: &dyn SymbolSource,
@@ -184,15 +184,15 @@ fn work(
     }
 }
 
-/// The profile of the next questions.
+/// The profile of the next requests.
 enum Next {
     Subject(Box<Subject>),
-    /// A profile, and whether it is compared with the present one.
+    /// A profile, and whether to compare it with the current one.
     Other(Box<Profile>, bool),
 }
 
-/// Answers until there is another profile, and gives that back. `taken` gets the time that taking this one in
-/// has needed.
+/// Handles requests until there is another profile, and returns that. `taken` receives the time that the
+/// switch to this profile took.
 fn answer_about(
     subject: &Subject,
     symbols: &dyn SymbolSource,
@@ -252,7 +252,7 @@ fn answer_about(
 }
 
 /// Waits for the next message, and prepares the index meanwhile. The profiles of a recording are replaced too
-/// soon for that.
+/// early for that.
 fn next_message(messages: &Receiver<Message>, index: &Index<'_>, is_live: bool) -> Option<Message> {
     while !is_live {
         match messages.recv_timeout(IDLE) {
@@ -265,7 +265,7 @@ fn next_message(messages: &Receiver<Message>, index: &Index<'_>, is_live: bool) 
     messages.recv().ok()
 }
 
-/// The data for answering a question.
+/// The data for handling a request.
 struct Desk<'a> {
     subject: &'a Subject,
     index: &'a Index<'a>,
@@ -273,7 +273,7 @@ struct Desk<'a> {
     views: Views<'a>,
     before: Option<Views<'a>>,
     symbols: &'a dyn SymbolSource,
-    /// Until when a recording that goes on is all there.
+    /// The time up to which a running recording is complete.
     until_ns: Option<u64>,
     is_live: bool,
 }
@@ -306,13 +306,13 @@ impl Desk<'_> {
     }
 }
 
-/// Whether a question is about both runs.
+/// Whether a request is about both runs.
 fn compares(question: &str) -> bool {
     question.starts_with("diff") || matches!(question, "info" | "flamegraph.svg")
 }
 
-/// The profile whose samples end where the selected range does. This is for samples of exact times, as a
-/// trace's slices, which the range may cut. O(profile).
+/// The profile whose samples are split at the ends of the selected range. This is for samples of exact
+/// times, such as slices of a trace, which the range may cut. O(profile).
 fn with_parts_of_range(profile: &Profile, selection: &Selection) -> Option<Profile> {
     let range = selection.range.as_ref().filter(|_| profile.meta().has_exact_times)?;
     let mut parts = profile.clone();

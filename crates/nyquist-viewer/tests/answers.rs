@@ -1,4 +1,4 @@
-//! Tests of the viewer's answers about a small profile, whose figures can be worked out by hand.
+//! Tests of the viewer's responses about a small profile, whose figures can be computed by hand.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 const MS: u64 = 1_000_000;
 
-/// Two threads: `main` calls `parse` for 3 ms, of which `read` takes 1, and then `draw` for 1 ms; `worker` computes for 2 ms.
+/// Two threads. `main` calls `parse` for 3 ms, 1 ms of it in `read`, and then `draw` for 1 ms; `worker`
+/// computes for 2 ms.
 fn profile() -> Profile {
     let meta = Meta {
         product: "app".to_owned(),
@@ -110,7 +111,7 @@ fn profile() -> Profile {
     builder.finish()
 }
 
-/// A file of ten lines, and eight instructions of two bytes.
+/// A source file of ten lines, and eight instructions of two bytes.
 struct Files;
 
 impl SymbolSource for Files {
@@ -150,7 +151,7 @@ fn refusal(question: &str, query: &str) -> Refusal {
     viewer().answer(question, query, &Client::default()).unwrap_err()
 }
 
-/// The number of a function, by its name in the answer's table.
+/// The number of a function, by its name in the response's table.
 fn number(answer: &Value, name: &str) -> u64 {
     let functions = answer["functions"].as_object().unwrap();
     let found = functions.iter().find(|(_, function)| function["name"] == name);
@@ -441,10 +442,10 @@ fn counters_are_levels_or_sums_over_time() {
     let viewer = viewer();
     let answer = ask(&viewer, "counters", "parts=5");
     let values = |index: usize| answer["counters"][index]["values"].clone();
-    // The level of a part is its highest. A level stays until the next value.
+    // The level of a part is its highest one. A level lasts until the next value.
     assert_eq!((&answer["counters"][0]["label"], &answer["part_ns"]), (&json!("memory"), &json!(2e6)));
     assert_eq!(values(0), json!([1000.0, 1500.0, 800.0, 800.0, 820.0]));
-    // The added amount is spread evenly since the value before.
+    // The added amount is spread evenly over the time since the previous value.
     assert_eq!(values(1), json!([500.0, -696.0, 8.0, 8.0, 0.0]));
     let later = ask(&viewer, "counters", "parts=1&range=4000000-6000000");
     assert_eq!(later["counters"][0]["values"], json!([800.0]));

@@ -1,5 +1,5 @@
-// Uses of the viewer in a real browser: node browser.mjs SCENARIO URL [JSON]. Ends with a status of 1 where
-// something does not hold. CHROMIUM is the browser's path, PLAYWRIGHT_HOME the folder with
+// Tests the viewer in a real browser: node browser.mjs SCENARIO URL [JSON]. Ends with status 1 if a check
+// fails. CHROMIUM is the browser's path, PLAYWRIGHT_HOME the folder with
 // node_modules/playwright-core.
 
 import assert from 'node:assert/strict';
@@ -40,7 +40,7 @@ const tab = async (name) => {
 };
 const rows = () => panel('functions').locator('.function-row');
 const rowOf = (name) => rows().filter({ hasText: name }).first();
-/** The API's answer, asked as the page asks it. */
+/** The API's response, requested in the same way as by the page. */
 const api = (question) => page.evaluate(async (path) => (await fetch(path)).json(), `api/v1/${question}`);
 const open = async (to = url) => {
   await page.goto(to);
@@ -73,7 +73,7 @@ const until = async (what, holds) => {
   }
 };
 
-/** Looks at all that a page from a disk has. */
+/** Checks everything in a page from a disk. */
 const lookAtFile = async (address) => {
   await open(address);
   await until('the flame graph is drawn', async () => (await painted('[data-panel="flame-graph"] canvas')) > 0.05);
@@ -88,7 +88,7 @@ const lookAtFile = async (address) => {
 };
 
 const scenarios = {
-  /** The numbers of the list are those of the report: `expected.functions` is a list of names with their shares in per cent. */
+  /** The list has the report's numbers: `expected.functions` lists names with their shares in per cent. */
   async numbers() {
     await open();
     await until('the flame graph is drawn', async () => (await painted('[data-panel="flame-graph"] canvas')) > 0.05);
@@ -136,7 +136,7 @@ const scenarios = {
     }
   },
 
-  /** A range that is dragged, and the address that brings it back. */
+  /** Dragging a range, and the address that restores it. */
   async range() {
     await open();
     await tab('functions');
@@ -186,7 +186,7 @@ const scenarios = {
     });
   },
 
-  /** Names are text, whatever is in them, and nothing grows with them. */
+  /** Names are text, whatever they contain, and do not make anything grow. */
   async hostile() {
     for (const name of ['flame-graph', 'call-tree', 'functions', 'info']) {
       if (name === 'flame-graph') await open();
@@ -204,7 +204,7 @@ const scenarios = {
     for (const hidden of expected.hidden) assert.ok(!text.includes(hidden), `${JSON.stringify(hidden)} is in the page as it is`);
   },
 
-  /** Saved files: a picture in two forms, the profile, and a file that shows the selection without a server. */
+  /** Saved files: a picture in two formats, the profile, and a file with the selection for use without a server. */
   async share() {
     await open(`${url}?focus=${expected.leaf}`);
     const svg = await saved('Flame graph as SVG');
@@ -237,7 +237,7 @@ const scenarios = {
     await page.locator('[data-crumb=transforms]').waitFor();
   },
 
-  /** A page that was exported, from the disk. */
+  /** An exported page, from the disk. */
   async file() {
     await lookAtFile(url);
   },
@@ -249,7 +249,7 @@ const scenarios = {
     await until('the track is drawn', async () => (await painted('.track[data-thread] canvas')) > 0.01);
     const box = await track.boundingBox();
     const { thread } = (await api('info')).threads[0];
-    // On a busy machine the program does not run at every moment.
+    // On a busy machine, the program may not run at some moments.
     const PARTS = 50;
     const { tracks, start_ns: zero, part_ns: part } = await api(`timeline?parts=${PARTS}&tracks=${thread}`);
     const ran = Array.from({ length: PARTS }, (_, at) => tracks[0].categories.reduce((sum, { ns }) => sum + ns[at], 0));
@@ -261,7 +261,7 @@ const scenarios = {
     const shown = await page.locator('.tooltip-frame').allTextContents();
     assert.equal(shown.at(-1), functions[frames[Math.min(frames.length, 12) - 1]].name);
     await tab('heat-map');
-    // A program of a part of a second has one column.
+    // A program of less than a second has one column.
     await until('the heat map is drawn', async () => (await painted('.heat-canvas')) > 0.005);
     const map = await page.locator('.heat-canvas').boundingBox();
     await page.mouse.move(map.x + 5, map.y + map.height * 0.95);
@@ -273,7 +273,7 @@ const scenarios = {
     assert.ok(start > 0 && start < 100e6 && end - start > 100e6 && end - start < 320e6, `${start} to ${end}`);
   },
 
-  /** Two runs beside each other: the table has the API's values, and the flame graph the colours of the change. */
+  /** Two runs compared: the table has the API's values, and the flame graph the colours of the change. */
   async compare() {
     await open();
     await panel('compare').getByText('Slower', { exact: true }).waitFor();
@@ -310,7 +310,7 @@ const scenarios = {
     await until('the library is one function', async () => (await rowOf(expected.leaf).count()) === 0);
   },
 
-  /** More threads than fit on a screen: each has a track once it is in sight, and no picture while it is not. */
+  /** More threads than fit on a screen: each has a track once it is visible, and no picture otherwise. */
   async many() {
     await open();
     await page.getByRole('button', { name: /^Show \d+ more$/ }).click();
@@ -343,7 +343,7 @@ const scenarios = {
     await rowOf(expected.leaf).waitFor();
   },
 
-  /** Files that are dropped onto the page: one is no profile, one is opened, and one is compared with it. */
+  /** Files dropped onto the page: one is no profile, one is opened, and one is compared with it. */
   async drop() {
     await open();
     const drop = async (name, text) => {
@@ -375,7 +375,7 @@ const scenarios = {
     assert.match(await first.innerText(), /slow/);
   },
 
-  /** A program that runs: the page follows it, can be paused, keeps its selection and open rows, and shows when it has ended. */
+  /** A running program: the page follows it, can be paused, keeps selection and open rows, and shows its end. */
   async live() {
     await open(`${url}?tab=functions`);
     await rowOf(expected.leaf).waitFor();
@@ -421,7 +421,7 @@ const scenarios = {
     assert.equal(await panel('functions').locator('.row.selected').getAttribute('data-fn'), number);
   },
 
-  /** Nothing is left by a filter: a sentence, and a way back. */
+  /** A filter that leaves nothing: a message, and a way back. */
   async empty() {
     await open(`${url}?tab=functions&focus=no_such_function`);
     await page.getByText('No samples in this selection').first().waitFor();
@@ -429,7 +429,7 @@ const scenarios = {
     await rowOf(expected.leaf).waitFor();
   },
 
-  /** A narrow screen: nothing is wider than it. */
+  /** A narrow screen: no element is wider. */
   async narrow() {
     await page.setViewportSize({ width: 400, height: 800 });
     await open();

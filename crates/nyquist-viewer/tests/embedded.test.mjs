@@ -1,4 +1,4 @@
-// The answers of a page from a disk by itself, on a tree whose figures can be worked out by hand.
+// The responses of a page from a disk, on a tree whose figures can be computed by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

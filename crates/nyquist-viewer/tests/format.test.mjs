@@ -1,4 +1,4 @@
-// Texts for people: times, shares, counts, and names of any kind.
+// Texts for users: times, shares, counts, and names of any kind.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

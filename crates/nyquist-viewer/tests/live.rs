@@ -1,4 +1,4 @@
-//! A viewer that is given one profile after another.
+//! A viewer that receives one profile after another.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Knows nothing.
+/// Provides no symbols.
 struct Nothing;
 
 impl SymbolSource for Nothing {
@@ -29,7 +29,7 @@ impl SymbolSource for Nothing {
     }
 }
 
-/// A thread that is a second in each of these functions, one after the other.
+/// A thread that spends a second in each of these functions, one after the other.
 fn profile(functions: &[&str]) -> Profile {
     let mut builder = ProfileBuilder::new(Meta { interval: SECOND, ..Meta::default() });
     let process = builder.add_process(Process { pid: "7".into(), ..Process::default() });
@@ -76,7 +76,7 @@ fn answers_use_the_last_profile_and_keep_numbers() {
     let row = |number, name: &str| (number, name.to_owned(), 1);
     assert_eq!(functions(&viewer, ""), [row(0, "a"), row(1, "b")]);
     feed.show(profile(&["c", "b", "a"]), 3 * SECOND);
-    // The same question has another answer now.
+    // The same request now has another response.
     assert_eq!(functions(&viewer, ""), [row(0, "a"), row(1, "b"), row(2, "c")]);
     assert_eq!(ask(&viewer, "live", "paused=1")["version"], 2);
     assert_eq!(ask(&viewer, "info", "")["live"], json!({"until_ns": 3 * SECOND}));
@@ -116,7 +116,7 @@ fn the_last_seconds_end_where_the_recording_is() {
     let (viewer, feed) = live();
     feed.show(profile(&["a", "b", "c"]), 3 * SECOND + SECOND / 2);
     assert_eq!(ask(&viewer, "functions", "last=1")["weight"], 1);
-    // Time goes on while nothing runs.
+    // Time advances while nothing runs.
     feed.pass_time(5 * SECOND + SECOND / 2);
     assert_eq!(ask(&viewer, "functions", "last=1")["weight"], 0);
     assert_eq!(ask(&viewer, "functions", "last=3")["weight"], 1);

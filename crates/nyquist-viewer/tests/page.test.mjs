@@ -1,4 +1,4 @@
-// The page as a whole: its modules, and rules that every file keeps.
+// The page as a whole: its modules, and rules for every file.
 
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
@@ -44,7 +44,7 @@ test('each file says its purpose and is short', () => {
 
 test('the page is light', () => {
   const size = FILES.reduce((sum, file) => sum + gzipSync(read(file)).length, 0);
-  // Following a running program, and its new code, did not fit into 100 kB. No user should wait for more than
-  // 200.
+  // Following a running program, and its new code, did not fit into 100 kB. Users should not wait for more
+  // than 200.
   assert.ok(size < 110_000, `${size} bytes`);
 });

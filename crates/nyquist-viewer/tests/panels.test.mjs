@@ -1,4 +1,4 @@
-// The logic of the panels: the places of boxes, the contents of rows, the parts that are asked for.
+// The logic of the panels: the positions of boxes, the contents of rows, the requested parts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// The address says the whole state, and a wrong one says the start.
+// The address contains the whole state; an invalid one gives the initial state.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,8 +1,8 @@
-//! The names of processor cores of 64-bit ARM, of which Linux says numbers alone.
+//! The names of 64-bit ARM processor cores, for which Linux only reports numbers.
 
 use std::collections::BTreeSet;
 
-/// Whose cores, by the implementer's number (Arm Architecture Reference Manual for A-profile, MIDR_EL1).
+/// The vendors, by the implementer's number (Arm Architecture Reference Manual for A-profile, MIDR_EL1).
 const IMPLEMENTERS: &[(u32, &str)] = &[
     (0x41, "ARM"),
     (0x42, "Broadcom"),
@@ -16,7 +16,8 @@ const IMPLEMENTERS: &[(u32, &str)] = &[
     (0xc0, "Ampere"),
 ];
 
-/// The cores, by implementer and part (`arch/arm64/include/asm/cputype.h`, and the technical reference manuals of Arm's cores).
+/// The cores, by implementer and part (`arch/arm64/include/asm/cputype.h`, and the technical reference
+/// manuals of Arm's cores).
 const CORES: &[(u32, u32, &str)] = &[
     (0x41, 0xd03, "Cortex-A53"),
     (0x41, 0xd04, "Cortex-A35"),
@@ -62,7 +63,8 @@ const CORES: &[(u32, u32, &str)] = &[
     (0xc0, 0xac4, "Ampere-1a"),
 ];
 
-/// The names of a machine's kinds of cores, as `/proc/cpuinfo` numbers them. `None` where it does not.
+/// The names of a machine's kinds of cores, from their numbers in `/proc/cpuinfo`; `None` without such
+/// numbers.
 pub(crate) fn names(cpuinfo: &str) -> Option<String> {
     let kinds: BTreeSet<(u32, u32)> = cpuinfo
         .split("\n\n")
@@ -81,7 +83,7 @@ fn name((implementer, part): (u32, u32)) -> String {
     }
 }
 
-/// A hexadecimal number of a CPU's lines.
+/// A hexadecimal number in the lines of a CPU.
 fn number(cpu: &str, key: &str) -> Option<u32> {
     let value = cpu.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'))?;
     u32::from_str_radix(value.trim().strip_prefix("0x")?, 16).ok()

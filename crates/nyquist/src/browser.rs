@@ -11,12 +11,12 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long the Firefox Profiler may take to accept a connection before the built-in viewer is opened in its place.
+/// How long the Firefox Profiler may take to accept a connection. After that, the built-in viewer is opened.
 const REACHED_WITHIN: Duration = Duration::from_millis(300);
 
 /// Opens the served profile, and prints its addresses and how to open them from another machine. The browser
-/// gets another address than the person: everybody on this machine can read its arguments. Returns the page
-/// that a browser is about to show.
+/// gets another address than the user, because every user of this machine can read its arguments. Returns the
+/// page that a browser is about to show.
 pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs) -> Option<Page> {
     let port = server.local_addr().port();
     let ssh = env::var("SSH_CONNECTION").ok();
@@ -36,7 +36,7 @@ pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs) -> Opti
     opened
 }
 
-/// The page that a browser is opened with.
+/// The page to open in a browser.
 fn chosen_page(args: &ServerArgs) -> Page {
     let is_viewer = match args.ui {
         Ui::Firefox => false,
@@ -52,7 +52,7 @@ fn has_display() -> bool {
         .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// The line that forwards the port from the machine on which the user sits. `connection` is `SSH_CONNECTION`:
+/// The command that forwards the port from the user's own machine. `connection` is `SSH_CONNECTION`:
 /// the client's address and port, then the server's.
 fn ssh_line(connection: &str, user: &str, port: u16) -> String {
     let mut parts = connection.split(' ').skip(2);
@@ -63,14 +63,13 @@ fn ssh_line(connection: &str, user: &str, port: u16) -> String {
     format!("ssh -L {port}:127.0.0.1:{port}{ssh_port} {at}{server}")
 }
 
-/// Opens the profile by a link that is good once, for the user whose browser it is.
+/// Opens the profile by a link that is valid once, as the user of the browser.
 fn open_once(server: &Server, page: Page) -> bool {
     let user = identity::user_at_the_browser();
     server.one_time_url(page).is_some_and(|url| launch(&url, user.as_ref()))
 }
 
-/// Starts the first browser or opener that there is. It does not outlive a failed start, and its output goes
-/// nowhere.
+/// Starts the first available browser or opener. If it fails, it has ended. Its output is discarded.
 fn launch(url: &str, user: Option<&Credentials>) -> bool {
     let chosen = env::var("BROWSER").unwrap_or_default();
     let openers = chosen.split(':').filter(|name| !name.is_empty()).chain(["xdg-open", "wslview"]);
@@ -81,7 +80,7 @@ fn launch(url: &str, user: Option<&Credentials>) -> bool {
             command.uid(*uid).gid(*gid).envs(invoking_environment(*uid));
         }
         if let Ok(mut child) = command.spawn() {
-            // The opener ends by itself; waiting for it elsewhere leaves no zombie.
+            // The opener ends by itself. Waiting for it in another thread prevents a zombie.
             std::thread::spawn(move || child.wait());
             return true;
         }

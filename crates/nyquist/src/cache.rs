@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// How many modules are listed unless more is asked for.
+/// The number of modules that are listed by default.
 const MODULES_LISTED: usize = 10;
 
 /// Runs the subcommand.
@@ -42,11 +42,11 @@ pub(crate) fn run(args: &CacheArgs) -> Result<(), Failure> {
     }
 }
 
-/// Where everything is.
+/// The paths of all caches.
 struct Caches {
     answers: AnswerCache,
     downloads: PathBuf,
-    /// Unpacked, for as long as they are used.
+    /// Unpacked archives, kept while they are used.
     archives: PathBuf,
     /// Shared with other programs.
     debuginfod: Option<PathBuf>,
@@ -55,9 +55,9 @@ struct Caches {
 /// The contents of the caches.
 struct Contents {
     modules: Vec<CachedModule>,
-    /// Debug info that stood compressed in files.
+    /// Decompressed debug info.
     inflated: Usage,
-    /// The functions of large files, in order.
+    /// Sorted symbol tables of large files.
     tables: Usage,
     downloads: Usage,
     archives: Usage,
@@ -75,7 +75,7 @@ impl Caches {
             tables: self.answers.table_files().map(usage_of).map_err(unreadable_answers)?,
             downloads: usage(&self.downloads).map_err(|error| unreadable(&self.downloads, &error))?,
             archives: usage(&self.archives).map_err(|error| unreadable(&self.archives, &error))?,
-            // Files that other programs have made there are not touched.
+            // Files of other programs there are not touched.
             debuginfod: debuginfod.and_then(|folder| usage(folder).ok()).unwrap_or_default(),
         })
     }

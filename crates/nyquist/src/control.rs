@@ -13,18 +13,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The current phase.
 #[derive(Default)]
 pub(crate) enum Phase {
-    /// The recording or server that a request will end is being prepared.
+    /// Preparation of the recording or server that a request will end.
     #[default]
     Starting,
-    /// The profile is being made and written, which nothing ends.
+    /// The profile is converted and written. Requests do not end this.
     Saving,
     /// A command or an attached process is being recorded.
     Recording {
         /// Ends the recording.
         stop: StopHandle,
-        /// The command; an attached process is left alone.
+        /// The command. An attached process is not signalled.
         command: Option<Signaller>,
-        /// How many times Ctrl-C came.
+        /// The number of Ctrl-C so far.
         interrupts: u32,
     },
     /// Names are being looked up.
@@ -42,9 +42,9 @@ pub(crate) struct Control {
 #[derive(Default)]
 struct State {
     phase: Phase,
-    /// Requests that came when there was nothing to end yet. They apply to the next phase.
+    /// Requests that came before there was anything to end. They apply to the next phase.
     waiting: Vec<Request>,
-    /// When a recording was last asked to end.
+    /// The time of the last request to end a recording.
     asked_to_end: Option<Timestamp>,
 }
 
@@ -72,7 +72,7 @@ impl Control {
         }
     }
 
-    /// When the recording was asked to end, if it was.
+    /// The time of the request to end the recording, if there was one.
     pub(crate) fn asked_to_end(&self) -> Option<Timestamp> {
         self.lock().asked_to_end
     }
@@ -113,14 +113,15 @@ impl State {
     }
 }
 
-/// The first Ctrl-C is the command's, which may handle it; the recording goes on until the command ends. The
-/// second ends the command. `Ctrl-\` is the command's alone, however often it comes. SIGTERM ends the recording, because its sender does not wait for long.
+/// The first Ctrl-C goes to the command, which may handle it; the recording goes on until the command
+/// ends. The second ends the command. `Ctrl-\` always goes to the command only. SIGTERM ends the
+/// recording, because its sender does not wait for long.
 fn end_recording(stop: &StopHandle, command: Option<&Signaller>, request: Request, interrupts: u32) {
     let Some(command) = command else { return stop.stop() };
     let signal = if interrupts > 1 { KILL } else { request.signal.number() };
     // The terminal sends its signals to the command itself.
     if !request.typed || signal == KILL {
-        // A command that cannot be signalled has ended, or has become another user's: then it is left alone.
+        // A command that cannot be signalled has ended, or now belongs to another user. It is not ended then.
         let _ = command.send(signal);
     }
     if !matches!(request.signal, EndSignal::Interrupt | EndSignal::Quit) {

@@ -1,4 +1,4 @@
-//! `nyquist diff`: functions that got slower or faster between two sets of runs, and the noise.
+//! `nyquist diff`: functions that became slower or faster between two sets of runs, and noise.
 
 use crate::args::DiffArgs;
 use crate::failure::{FAILED, Failure};
@@ -12,10 +12,10 @@ use nyquist_profile::{Measure, Profile, Unit};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The least share of the whole of a function that lets a check fail.
+/// The least share of the whole at which a function can make a check fail.
 const LEAST_SHARE: f64 = 0.01;
 
-/// How many functions are named where a check fails.
+/// The number of functions that a failed check names.
 const NAMED: usize = 3;
 
 /// Runs the subcommand.
@@ -51,10 +51,10 @@ pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
     check(&diff, args)
 }
 
-/// What all profiles count.
+/// The unit that all profiles count.
 ///
 /// # Errors
-/// If one counts something else than the first.
+/// If one counts something different from the first.
 fn common_measure<'f>(
     mut files: impl Iterator<Item = &'f PathBuf>,
     profiles: &[Profile],
@@ -87,11 +87,11 @@ fn views<'a>(files: &[PathBuf], indexes: &'a [Index<'a>], args: &DiffArgs) -> Re
     files.iter().zip(indexes).map(view).collect()
 }
 
-/// Fails where something got slower by more than is accepted.
+/// Fails if a function became slower by more than is accepted.
 fn check(diff: &Diff<'_>, args: &DiffArgs) -> Result<(), Failure> {
     let Some(accepted) = args.fail_above.map(|percent| percent / 100.0) else { return Ok(()) };
     let is_slower = |comparison: &Comparison| {
-        // A function that was not there before has grown by an infinite share.
+        // A function that did not exist before has grown by an infinite share.
         comparison.change > 0.0
             && !comparison.is_noise
             && comparison.relative.is_none_or(|share| share > accepted)
@@ -134,10 +134,10 @@ fn relative(comparison: &Comparison) -> String {
     }
 }
 
-/// How values are shown.
+/// The form of values.
 #[derive(Clone, Copy)]
 enum Shown {
-    /// Amounts of what the profiles count.
+    /// Amounts of the events that the profiles count.
     Amounts(Unit),
     Shares,
 }
@@ -164,7 +164,7 @@ impl Shown {
     }
 }
 
-/// The diff as text: the whole, then what got slower, then what got faster.
+/// The diff as text: the whole, then slower functions, then faster ones.
 fn text(diff: &Diff<'_>, measure: &Measure, args: &DiffArgs, screen: Screen) -> Text {
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let chosen: Vec<_> =

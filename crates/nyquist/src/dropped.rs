@@ -1,5 +1,5 @@
-//! Profiles that a page of the viewer sends, of any format. Another process reads them. So a profile that
-//! takes too much memory, or is damaged in an unexpected way, ends that process and not the server.
+//! Profiles of any format that a page of the viewer sends. A separate process reads them. If a profile needs
+//! too much memory, or is damaged in an unexpected way, that process ends and the server continues.
 
 use nyquist_profile::Profile;
 use nyquist_profile::firefox;
@@ -7,18 +7,18 @@ use std::io::{self, Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-/// The largest that a profile may be as JSON, in bytes.
+/// The maximum size of a profile as JSON, in bytes.
 const MOST_JSON: u64 = 2 << 30;
 
-/// How much is read of the other process's messages.
+/// The maximum length that is read of the other process's messages.
 const MOST_SAID: u64 = 64 << 10;
 
-/// Reads a profile, as `nyquist load` does. If it is no profile, or too large, returns a sentence about that.
+/// Reads a profile, as `nyquist load` does. If it is no profile, or too large, returns a message about that.
 pub(crate) fn read(bytes: Vec<u8>) -> Result<Profile, String> {
     let failed = |error: &io::Error| format!("the profile could not be read: {error}");
     let mut child = start().map_err(|error| failed(&error))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    // It may end before it has taken everything.
+    // The process may end before it has read everything.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(&bytes)));
     let said = thread::spawn(move || {
         let mut said = Vec::new();
@@ -46,14 +46,14 @@ pub(crate) fn read(bytes: Vec<u8>) -> Result<Profile, String> {
     firefox::read(&*json).map_err(|error| format!("the profile could not be read: {error}"))
 }
 
-/// Starts this program as one that reads a profile of any format, and writes it in one.
+/// Starts this program as a process that reads a profile of any format, and writes it in a fixed one.
 fn start() -> io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["export", "--quiet", "--format", "firefox", "--output", "-", "--", "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
-/// Why it could not be read.
+/// The reason why it could not be read.
 fn reason(said: &str) -> String {
     let sentence =
         said.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or("it could not be read");

@@ -1,24 +1,24 @@
-//! The end of a recording, as far as it is not in its profile: processes that run on, and why a profile is
-//! empty.
+//! Facts about the end of a recording that are not in its profile: processes that still run, and why a
+//! profile is empty.
 
 use nyquist_record::linux::process_state;
 use std::time::Duration;
 
 /// The end of a recording.
 pub(crate) struct Ending<'a> {
-    /// The CPU time that the command used, by the kernel's account, where all of it was to be recorded.
+    /// The command's CPU time by the kernel's accounting, if all of it was to be recorded.
     pub(crate) used: Option<Duration>,
-    /// The descendants of the recorded processes that run on.
+    /// The descendants of the recorded processes that still run.
     pub(crate) living: &'a [u32],
-    /// The processes that were attached to.
+    /// The attached processes.
     pub(crate) attached: &'a [u32],
 }
 
-/// The most processes that a line names.
+/// The maximum number of processes that a line names.
 const MOST_NAMED: usize = 12;
 
 impl Ending<'_> {
-    /// The line about processes that run on, and how to record them.
+    /// The line about processes that still run, and how to record them.
     pub(crate) fn line(&self) -> String {
         let notice = "Processes that were started in the recording run on, and are no longer recorded";
         if self.living.is_empty() {
@@ -28,7 +28,7 @@ impl Ending<'_> {
         format!("{notice}: `nyquist record -p {}` records{all} them", pid_list(self.living))
     }
 
-    /// Why a profile is empty.
+    /// The reason why a profile is empty.
     pub(crate) fn why_nothing(&self, interval_ns: u64, cpu_time_ns: u64) -> String {
         self.why_nothing_where(interval_ns, cpu_time_ns, process_state)
     }
@@ -56,7 +56,7 @@ impl Ending<'_> {
         if used_ns == 0 && !self.attached.is_empty() {
             return "it slept all the time".to_owned();
         }
-        // The kernel's account of a command includes the time to start it.
+        // The kernel's accounting of a command includes the time to start it.
         if used_ns < 2 * interval_ns {
             return "it used less CPU time than a sampling interval".to_owned();
         }
@@ -65,7 +65,7 @@ impl Ending<'_> {
     }
 }
 
-/// The numbers of processes as options take them; of many the first ones.
+/// The ids of processes in the form of options; of many, only the first ones.
 pub(crate) fn pid_list(pids: &[u32]) -> String {
     pids.iter().take(MOST_NAMED).map(u32::to_string).collect::<Vec<_>>().join(",")
 }

@@ -1,4 +1,4 @@
-//! The error in the name of an event that is to be recorded or counted.
+//! The error in the name of an event to record or count.
 
 use crate::args::NOT_UNDERSTOOD;
 use crate::failure::Failure;

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
             .hint("name a file: -o perf.data"));
     }
     let refused = |refused: Refused| refused.failure(&args.output, "-o");
-    // Reading the profile may take root's rights away, which are left where the output takes them.
+    // Reading the profile may drop root's privileges, so the output is found first.
     let destination = (!to_stdout).then(|| Destination::find(&args.output)).transpose().map_err(refused)?;
     let mut profile =
         selection::part_of(input::read(&args.file, &args.filter, &args.symbols, printer)?, &args.filter)?;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return export_perf_data::run(&profile, output, &args.symbols, printer).map_err(refused);
     }
     match output.save(|out| write(&profile, format, options, out)) {
-        // The reader of the pipe has closed it early.
+        // The reader has closed the pipe early.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(cannot_write(&error)),
         Ok(_) => {
@@ -73,7 +73,7 @@ fn not_for_terminals() -> Failure {
     Failure::new("this format is not for a terminal").hint("name a file with -o FILE, or redirect it")
 }
 
-/// The format that is asked for. Where the name says one as well, it is the same.
+/// The requested format. If the file's name implies one as well, they must agree.
 fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
     let named = Named::of(&args.output);
     match (args.format, named) {
@@ -101,9 +101,9 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
 /// The options of some formats.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
-    /// Threads' names behind those of processes (folded).
+    /// Whether threads' names are appended to those of processes (folded).
     pub(crate) thread_names: bool,
-    /// Libraries' names before functions (folded).
+    /// Whether libraries' names are put before functions (folded).
     pub(crate) libs: bool,
     /// The version (firefox).
     pub(crate) version: FormatVersion,
@@ -134,7 +134,7 @@ pub(crate) fn write(
             firefox::write(profile, WriteOptions { version: options.version, gzip: options.gzip }, out)
         }
         ExportFormat::PerfScript => perf_script::write(profile, &mut out),
-        // Formats that have to be files are not written here.
+        // These formats need a file and are not written here.
         ExportFormat::PerfData => Err(io::ErrorKind::Unsupported.into()),
         ExportFormat::Callgrind => callgrind::write(profile, &paths, &mut out),
         ExportFormat::Csv => write_csv(profile, &paths, &mut out),
@@ -143,7 +143,7 @@ pub(crate) fn write(
     }
 }
 
-/// The functions by CPU time, or by waiting where nothing else is there.
+/// The functions by CPU time, or by waiting time if there is no CPU time.
 fn write_csv(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
     let index = Index::new(profile);
     let mut view = View::new(&index, &Selection::default());

@@ -1,4 +1,5 @@
-//! `nyquist export --format perf.data`: a recording as perf reads it, and beside it the names that no binary here has.
+//! `nyquist export --format perf.data`: a recording in perf's format, and a folder with the names that no
+//! binary here has.
 
 use crate::args::SymbolArgs;
 use crate::finder::finder;
@@ -9,7 +10,7 @@ use nyquist_convert::perf_data::{WriteOptions, write_profile};
 use nyquist_profile::Profile;
 use std::io::{BufWriter, Write as _};
 
-/// Writes the recording and the folder with names that belongs to it.
+/// Writes the recording and its folder with names.
 pub(crate) fn run(
     profile: &Profile,
     output: Output,

@@ -1,10 +1,10 @@
-//! The message to the user when something fails: one sentence, hints, an exit status.
+//! The message to the user about a failure: one sentence, hints, an exit status.
 
 use std::error::Error;
 use std::fmt::Display;
 use std::iter;
 
-/// The status of a command that could not do its work.
+/// The status of a failed command.
 pub(crate) const FAILED: u8 = 1;
 
 /// An error for the user.
@@ -31,7 +31,7 @@ impl Failure {
         let causes = iter::successors(Some(error), |&error| error.source());
         let mut message = what.to_string();
         for cause in causes.map(ToString::to_string) {
-            // An error that already has its cause's text would say it twice.
+            // An error that already includes its cause's text would repeat it.
             if !message.contains(&cause) {
                 message = format!("{message}: {cause}");
             }
@@ -62,7 +62,7 @@ fn limit_hint(message: &str) -> Option<&'static str> {
     reasons.into_iter().find(|(reason, _)| message.contains(reason)).map(|(_, hint)| hint)
 }
 
-/// Takes out the `(os error 2)` that the standard library adds to the operating system's words.
+/// Removes the `(os error 2)` that the standard library adds to the operating system's message.
 pub(crate) fn without_error_numbers(message: String) -> String {
     match message.split_once(" (os error ") {
         Some((before, after)) => {
@@ -73,7 +73,7 @@ pub(crate) fn without_error_numbers(message: String) -> String {
     }
 }
 
-/// The error of a file, in the words of a shell.
+/// The error of a file, worded as in a shell.
 pub(crate) fn io_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The finder of binaries and debug files that every command uses: its folders, its servers and its caches.
+//! The finder of binaries and debug files for all commands: its folders, its servers and its caches.
 
 use crate::args::SymbolArgs;
 use crate::folders::UserFolders;
@@ -9,11 +9,11 @@ use nyquist_download::{
 use nyquist_symbols::{AnswerCache, Finder, SearchPaths, SourceFiles};
 use std::sync::Arc;
 
-/// The finder, which downloads files that are not on this machine. `observer` shows how far that is.
+/// The finder, which downloads files that are not on this machine. `observer` shows the progress.
 pub(crate) fn finder(args: &SymbolArgs, observer: Arc<dyn Observer>) -> Finder {
     let folders = UserFolders::of_user();
     let finder = offline_with(args, &folders);
-    // Downloads are kept in the folders that variables and options name.
+    // Downloads are written to folders that variables and options name, so they need the user's rights.
     if !has_users_rights() {
         return finder;
     }
@@ -25,7 +25,7 @@ pub(crate) fn finder(args: &SymbolArgs, observer: Arc<dyn Observer>) -> Finder {
     }
 }
 
-/// The finder that asks no server: for live views, which cannot wait for one.
+/// The finder without servers, for live views, which cannot wait for one.
 pub(crate) fn offline(args: &SymbolArgs) -> Finder {
     offline_with(args, &UserFolders::of_user())
 }
@@ -38,7 +38,7 @@ fn offline_with(args: &SymbolArgs, folders: &UserFolders) -> Finder {
     }
 }
 
-/// The cache of names that were looked up.
+/// The cache of symbol lookups.
 pub(crate) fn answers(folders: &UserFolders) -> Option<AnswerCache> {
     folders.answers().map(AnswerCache::new)
 }
@@ -66,7 +66,7 @@ pub(crate) fn stores(args: &SymbolArgs, folders: &UserFolders) -> StoreConfig {
     }
 }
 
-/// Which source files may be shown without debug info that names them, and where those are that have moved.
+/// The source files that may be shown without debug info that names them, and the places of moved ones.
 pub(crate) fn source_files(args: &SymbolArgs) -> SourceFiles {
     let folders = UserFolders::of_user();
     let files = SourceFiles::default().with_rust(folders.rustup_home(), folders.cargo_home());
@@ -74,7 +74,7 @@ pub(crate) fn source_files(args: &SymbolArgs) -> SourceFiles {
     args.source_map.iter().fold(allowed, |files, (from, to)| files.moving(from, to))
 }
 
-/// The folders in which files are looked for.
+/// The folders to search for files.
 fn search_paths(args: &SymbolArgs, folders: &UserFolders) -> SearchPaths {
     SearchPaths {
         symbol_dirs: args.symbol_dir.clone(),

@@ -1,4 +1,4 @@
-//! The folders of the user who runs this, also behind sudo.
+//! The folders of the user who runs this program, also with sudo.
 
 use crate::identity::{has_users_rights, invoking_user};
 use nyquist_record::linux::{has_rights_of, invoking_environment};
@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 /// The environment of the user whose caches are used.
 #[derive(Clone, Debug)]
 pub(crate) struct UserFolders {
-    /// Variables that sudo has set to root's.
+    /// The variables that sudo has changed to root's values.
     changed: Vec<(OsString, OsString)>,
-    /// Whether anything may be kept: only with the user's own rights, because the user controls where the
-    /// folders lead to.
+    /// Whether files may be kept. This needs the user's own rights, because the user controls the targets
+    /// of the folders.
     keeps: bool,
 }
 
 impl UserFolders {
-    /// Those of the user who runs this. They are valid for the calling thread and those that it starts.
+    /// The environment of the user who runs this. It is valid for the calling thread and those that it
+    /// starts.
     pub(crate) fn of_user() -> Self {
         let changed = invoking_user().map(|user| invoking_environment(user.uid));
         Self { changed: changed.unwrap_or_default(), keeps: has_users_rights() }
@@ -30,7 +31,7 @@ impl UserFolders {
         changed.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     }
 
-    /// The same for programs that keep files in folders of variables. Folders in which no file may be made
+    /// The same for programs that keep files in folders of variables. Folders in which no file may be created
     /// are left out.
     pub(crate) fn var_for_caches(&self, name: &str) -> Option<OsString> {
         let value = self.var(name)?;
@@ -71,24 +72,25 @@ impl UserFolders {
         Some(xdg.or_else(|| Some(folder("HOME")?.join(".cache")))?.join("nyquist"))
     }
 
-    /// Where the answers of the symbolizer are kept.
+    /// The cache of symbol lookups.
     pub(crate) fn answers(&self) -> Option<PathBuf> {
         Some(self.cache()?.join("answers"))
     }
 
-    /// Where files from symbol servers are kept; those of debuginfod have a folder that other programs share.
+    /// The cache of files from symbol servers. Those of debuginfod have a separate folder, shared with
+    /// other programs.
     pub(crate) fn downloads(&self) -> Option<PathBuf> {
         Some(self.cache()?.join("downloads"))
     }
 
-    /// Where the archives of recordings are unpacked.
+    /// The folder in which archives of recordings are unpacked.
     pub(crate) fn archives(&self) -> Option<PathBuf> {
         Some(self.cache()?.join("archives"))
     }
 }
 
-/// Whether files may be made in a folder. The folder must exist. Root makes no files in another user's
-/// folder, because that user could lead it anywhere by links.
+/// Whether files may be created in a folder. The folder must exist. Root creates no files in another user's
+/// folder, because that user could redirect them by links.
 fn takes_files(folder: &Path) -> bool {
     let metadata = fs::metadata(folder).ok().filter(fs::Metadata::is_dir);
     metadata.is_some_and(|folder| folder.uid() == 0 || !has_rights_of(0))

@@ -1,36 +1,36 @@
-//! The format in which a file is written. It follows the name, so that no file has the name of another
+//! The format of a file to write. It follows the name, so that no file has a name of another
 //! format.
 
 use crate::args::ExportFormat;
 use crate::failure::Failure;
 use std::path::Path;
 
-/// The endings of names of compressed files.
+/// Suffixes of compressed files.
 const COMPRESSIONS: [&str; 7] = [".gz", ".zst", ".xz", ".bz2", ".zip", ".lz4", ".br"];
 
-/// The endings of pictures that are not written.
+/// Suffixes of picture formats that are not supported.
 const OTHER_PICTURES: [&str; 6] = ["png", "jpg", "jpeg", "gif", "webp", "pdf"];
 
 /// A file's format by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// Nothing that is known.
+    /// No known format.
     Nothing,
-    /// A format that is exported.
+    /// An export format.
     Format(ExportFormat),
     /// A flame graph: .svg
     Picture,
-    /// A format in a form in which it is not written, which has another ending.
+    /// A format in a variant that is not supported; the name should have this suffix.
     NotSo(&'static str),
 }
 
 impl Named {
-    /// Looks at the name's ending.
+    /// Determines the format from the name's suffix.
     pub(crate) fn of(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let plain = COMPRESSIONS.iter().find_map(|ending| Some((*ending, name.strip_suffix(ending)?)));
         match plain {
-            // These two are written compressed. Other names in .json have another format's ending before it.
+            // These two formats are compressed. Other formats have a different suffix before `.json`.
             Some((".gz", plain)) if has_ending(plain, "pb") => Self::Format(ExportFormat::Pprof),
             Some((compression, plain)) => match (ExportFormat::of_name(Path::new(plain)), compression) {
                 (Some(ExportFormat::Firefox), ".gz") => Self::Format(ExportFormat::Firefox),
@@ -53,9 +53,9 @@ impl Named {
         use ExportFormat::{Chrome, Firefox, Html, Speedscope, Viewer};
         match self {
             Self::Nothing => true,
-            // JSON of any kind.
+            // JSON of any format.
             Self::Format(Firefox) => [Firefox, Speedscope, Chrome].contains(&format),
-            // Either page is one file of HTML.
+            // Both kinds of page are a single HTML file.
             Self::Format(Html) => [Html, Viewer].contains(&format),
             Self::Format(named) => named == format,
             Self::Picture | Self::NotSo(_) => false,
@@ -63,15 +63,15 @@ impl Named {
     }
 }
 
-/// Whether a name has this ending.
+/// Whether a name has this suffix.
 fn has_ending(name: &str, ending: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == ending)
 }
 
-/// How a whole profile is written.
+/// The form of a whole profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The Firefox Profiler's format, which holds all of it.
+    /// The Firefox Profiler's format, which contains everything.
     Profile {
         /// Whether it is compressed.
         gzip: bool,
@@ -83,7 +83,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The format that the name of an output asks for. A name that says nothing is that of a profile.
+    /// The format for the name of an output. A name without a known format means a profile.
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
         match Named::of(path) {
             Named::Nothing => Ok(Self::Profile { gzip: true }),
@@ -97,13 +97,13 @@ impl Form {
         }
     }
 
-    /// Whether it is a profile in full, as the viewer takes it.
+    /// Whether it is a complete profile, which the viewer can show.
     pub(crate) fn is_profile(self) -> bool {
         matches!(self, Self::Profile { .. })
     }
 }
 
-/// Fails where a flame graph may not have this name.
+/// Fails if a flame graph may not have this name.
 pub(crate) fn check_picture(path: &Path) -> Result<(), Failure> {
     match Named::of(path) {
         Named::Nothing | Named::Picture => Ok(()),

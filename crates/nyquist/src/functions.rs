@@ -1,4 +1,4 @@
-//! Finding the function that a user means: by handle, name, the end of its path, or a regular expression.
+//! Finds the function that a user means: by handle, name, the end of its path, or a regular expression.
 
 use crate::failure::Failure;
 use crate::selection::{handle, pattern};
@@ -6,19 +6,19 @@ use crate::text::Names;
 use nyquist_analysis::{Function, View, short_name, without_hash};
 use nyquist_profile::FuncId;
 
-/// How many of the functions are listed that were meant perhaps.
+/// The number of other matching functions that are listed.
 const OTHERS_LISTED: usize = 5;
 
-/// The function that is meant, and those that may have been.
+/// The chosen function, and other candidates.
 #[derive(Debug)]
 pub(crate) struct Choice<'a> {
-    /// The function, in each lib and file that has it.
+    /// The function, once per lib and file that has it.
     pub(crate) funcs: Vec<FuncId>,
     others: Vec<Function<'a>>,
 }
 
 impl Choice<'_> {
-    /// The function; the one with the most time where several libs or files have it.
+    /// The function; if several libs or files have it, the one with the most time.
     pub(crate) fn first(&self) -> FuncId {
         self.funcs[0]
     }
@@ -39,8 +39,8 @@ impl Choice<'_> {
     }
 }
 
-/// Finds a function among those that have samples. Of several that match equally well it is the one with the most time; one
-/// with neither source nor time of its own is meant only where no other is.
+/// Finds a function among those that have samples. Of several equally good matches, it chooses the one
+/// with the most time. A function with neither source nor self time is chosen only if there is no other.
 pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Failure> {
     let mut functions = view.functions().functions;
     functions.sort_by_key(|function| std::cmp::Reverse((function.total, function.self_amount)));
@@ -68,7 +68,7 @@ pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Fa
     }
     let pattern = pattern(wanted)?;
     best(&functions, &|name| pattern.matches(name)).ok_or_else(|| {
-        // By total, these would be the functions that every program starts with.
+        // By total, these would be the functions at the root of every program.
         let mut by_self: Vec<_> = functions.iter().collect();
         by_self.sort_by_key(|function| std::cmp::Reverse(function.self_amount));
         let names: Vec<_> = by_self.iter().take(OTHERS_LISTED).map(|it| Names::Short.show(it.name)).collect();
@@ -89,7 +89,8 @@ fn by_handle<'a>(view: &View<'a>, functions: &[Function<'a>], index: usize) -> R
     Ok(Choice { funcs: vec![func], others: Vec::new() })
 }
 
-/// Whether a function only calls others and has no source: as the `main` that calls `app::main` in programs of Rust.
+/// Whether a function only calls others and has no source, such as the `main` that calls `app::main` in Rust
+/// programs.
 fn is_shim(functions: &[Function<'_>], choice: &Choice<'_>) -> bool {
     let mut chosen = functions.iter().filter(|function| choice.funcs.contains(&function.func));
     chosen.all(|function| function.self_amount.weight == 0 && function.file.is_none())

@@ -1,5 +1,5 @@
-//! With whose rights this process works. Under sudo, doas and pkexec it serves the user who typed that: work
-//! that needs no right of root's is done with the user's rights.
+//! The rights with which this process works. Under sudo, doas and pkexec it serves the user who typed the
+//! command. Work that does not need root is done with the user's rights.
 
 use crate::failure::{Failure, io_reason};
 use nyquist_record::linux::{self, Credentials};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static SERVED: OnceLock<Option<Credentials>> = OnceLock::new();
 
-/// How much is being written that root alone may write.
+/// The number of outputs in progress that only root may write.
 static KEEPS_ROOT: AtomicUsize = AtomicUsize::new(0);
 
 /// The user who typed sudo or a similar command, if this process runs as root because of it. The value stays
@@ -22,15 +22,15 @@ pub(crate) fn invoking_user() -> Option<&'static Credentials> {
     SERVED.get_or_init(linux::invoking_user).as_ref()
 }
 
-/// The user whose browser shows profiles, if it is not the user of this process. Root does not start a
-/// browser for a user who typed sudo, whoever owns the profile.
+/// The user whose browser shows profiles, if that is not the user of this process. Root does not start a
+/// browser for a user who typed sudo, whatever the owner of the profile.
 pub(crate) fn user_at_the_browser() -> Option<Credentials> {
     invoking_user().cloned().or_else(linux::invoking_user)
 }
 
-/// Serves only root, and not the user who typed sudo (`--as-root`). To be called before anything else here.
+/// Serves only root, and not the user who typed sudo (`--as-root`). Must be called before anything else here.
 pub(crate) fn serve_root() {
-    // A user who is served already is kept.
+    // An already chosen user stays.
     let _ = SERVED.set(None);
 }
 
@@ -39,8 +39,8 @@ pub(crate) fn has_users_rights() -> bool {
     invoking_user().is_none_or(|user| linux::has_rights_of(user.uid))
 }
 
-/// Does work with the rights of the user who typed sudo, if there is one. The threads that it starts have
-/// them, too.
+/// Runs a function with the rights of the user who typed sudo, if there is one. Threads that it starts have
+/// the same rights.
 pub(crate) fn as_invoking_user<T>(work: impl FnOnce() -> T) -> Result<T, RightsError> {
     match invoking_user() {
         Some(user) => linux::as_user(user, work).map_err(|error| RightsError { uid: user.uid, error }),
@@ -49,7 +49,7 @@ pub(crate) fn as_invoking_user<T>(work: impl FnOnce() -> T) -> Result<T, RightsE
 }
 
 /// Gives up all rights that the served user does not have, permanently: root's rights under sudo, and the
-/// capabilities of the program's file. Root stays as long as something is written that root alone may write.
+/// capabilities of the program's file. The process stays root as long as an output needs it.
 pub(crate) fn give_up_privileges() -> Result<(), Failure> {
     match invoking_user() {
         Some(user) if linux::has_rights_of(user.uid) || KEEPS_ROOT.load(Ordering::Relaxed) > 0 => Ok(()),
@@ -68,7 +68,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The failure to work as the user who typed sudo.
+/// The failure to switch to the rights of the user who typed sudo.
 #[derive(Debug)]
 pub(crate) struct RightsError {
     uid: u32,
@@ -99,11 +99,11 @@ impl From<RightsError> for io::Error {
 pub(crate) enum Rights {
     /// The rights of the served user.
     Users,
-    /// Those that this process has beside them, which stay as long as this does.
+    /// Rights of this process beyond those. They stay as long as this value does.
     Own(Kept),
 }
 
-/// Keeps this process from giving up root.
+/// Prevents this process from giving up root while it exists.
 #[derive(Debug)]
 pub(crate) struct Kept(());
 
@@ -126,7 +126,7 @@ impl Drop for Kept {
     }
 }
 
-/// An error of opening something.
+/// An error when opening a file.
 pub(crate) trait Refusal: From<RightsError> {
     /// Whether more rights may help.
     fn takes_rights(&self) -> bool;
@@ -139,7 +139,7 @@ impl Refusal for io::Error {
 }
 
 impl Rights {
-    /// Opens a file that the user has named, with the least rights that suffice.
+    /// Opens a file that the user has named, with the least sufficient rights.
     pub(crate) fn to_open<T, E: Refusal>(open: impl Fn() -> Result<T, E>) -> Result<(T, Self), E> {
         match as_invoking_user(&open)? {
             Err(error) if error.takes_rights() && !has_users_rights() => {
@@ -149,7 +149,7 @@ impl Rights {
         }
     }
 
-    /// Does work with these rights.
+    /// Runs a function with these rights.
     pub(crate) fn with<T>(&self, work: impl FnOnce() -> T) -> Result<T, RightsError> {
         match self {
             Self::Users => as_invoking_user(work),

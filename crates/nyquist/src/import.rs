@@ -1,4 +1,4 @@
-//! `nyquist import`: a recording or a profile of another program becomes a saved profile.
+//! `nyquist import`: converts a recording or a profile of another program to a saved profile.
 
 use crate::args::ImportArgs;
 use crate::control::Control;
@@ -18,7 +18,7 @@ use nyquist_record::linux::signals::Requests;
 pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     let form = Form::of(&args.output)?;
-    // The file is made when there is something to write: until then, Ctrl-C ends this as it ends any program.
+    // The file is created when there is data to write. Until then, Ctrl-C ends this program immediately.
     let destination = Destination::find(&args.output).and_then(Destination::kept_for_a_profile);
     let destination = destination.map_err(|refused| refused.failure(&args.output, "-o"))?;
     let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
                 .map_err(|error| Failure::because("cannot take over signals", &error))?;
             let control = Control::start(requests);
             let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
-            // Nothing is left to write that takes root.
+            // No remaining output needs root.
             identity::give_up_privileges()?;
             let stated = sidecar::beside(&args.file, &symbols, printer);
             let served = Served::new(saved.bytes(&profile)?, profile, stated);

@@ -1,4 +1,4 @@
-//! Profiles on their way in: read, and given their names where they have none yet.
+//! Input of profiles: reads them, and looks up names that are missing.
 
 use crate::args::{FilterArgs, RecordingArgs, SymbolArgs};
 use crate::failure::Failure;
@@ -17,11 +17,11 @@ use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::KernelError;
 use std::path::{Path, PathBuf};
 
-/// How many libs without symbols are named in a warning.
+/// The number of libs without symbols that a warning names.
 const LIBS_NAMED: usize = 3;
 
-/// Reads a profile for a command that shows functions. Addresses without names are looked up in the files on this
-/// machine that have the recorded identities. Source files are named by their paths on this disk.
+/// Reads a profile for a command that shows functions. Missing names are looked up in the files on this
+/// machine that have the recorded identities. Source files get their paths on this disk.
 pub(crate) fn read(
     path: &PathBuf,
     filter: &FilterArgs,
@@ -33,7 +33,7 @@ pub(crate) fn read(
     Ok(profile)
 }
 
-/// Reads several profiles, as [`read`] does. All files are open before any is read.
+/// Reads several profiles, as [`read`] does. All files are opened before any is read.
 pub(crate) fn read_all<'a>(
     paths: impl IntoIterator<Item = &'a PathBuf>,
     filter: &FilterArgs,
@@ -51,7 +51,7 @@ pub(crate) fn read_all<'a>(
     profile_file::open(paths)?.into_iter().map(read).collect()
 }
 
-/// The options for reading a file when an event, or samples with labels, are asked for.
+/// The options for reading a file if an event, or samples with labels, are requested.
 fn of_samples(filter: &FilterArgs) -> RecordingArgs {
     RecordingArgs {
         event: filter.event.iter().cloned().collect(),
@@ -60,8 +60,8 @@ fn of_samples(filter: &FilterArgs) -> RecordingArgs {
     }
 }
 
-/// Reads a profile with its names, and the wanted part of a recording. Source files are named as the Firefox
-/// Profiler does.
+/// Reads a profile with its names, and the wanted part of a recording. Source files are named as in the
+/// Firefox Profiler.
 pub(crate) fn read_as(
     path: &PathBuf,
     recording: &RecordingArgs,
@@ -74,7 +74,7 @@ pub(crate) fn read_as(
     Ok(profile)
 }
 
-/// Looks up the names that a profile has not got.
+/// Looks up the missing names of a profile.
 fn named(
     path: &Path,
     profile: Profile,
@@ -83,7 +83,7 @@ fn named(
     printer: Printer,
 ) -> Profile {
     let _held = memory::hold(path, args.max_memory);
-    // Names that were looked up at recording are looked up again only if there are new places to look.
+    // Names that were looked up at recording time are looked up again only if there are new places to search.
     if recording.no_symbols || profile.meta().symbolicated && args.symbol_dir.is_empty() {
         return profile;
     }
@@ -100,7 +100,7 @@ fn named(
         profile,
         &sources,
         &finder,
-        // A saved profile's kernel is not the one that runs now, as far as is known.
+        // The kernel of a saved profile may differ from the running one.
         |_| Err(KernelError::Empty),
         printer,
         &Progress::default(),
@@ -111,7 +111,7 @@ fn named(
     symbolicated.profile
 }
 
-/// The libs of which no address has a name. Only their frames have one address each, and do not include
+/// The libs without names for any address. Frames of such libs have one address each, and do not include
 /// inlined functions.
 fn unnamed_libs(profile: &Profile) -> Vec<LibId> {
     let (mut has_addresses, mut has_names) =
@@ -126,13 +126,13 @@ fn unnamed_libs(profile: &Profile) -> Vec<LibId> {
     (0..profile.libs().len()).filter(is_unnamed).map(LibId::from_index).collect()
 }
 
-/// Whether a name is only an address, or made of one.
+/// Whether a name is an address, or derived from one.
 fn is_stand_in(name: &str) -> bool {
     let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("fun_"));
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Says which libs' functions stay without names.
+/// Warns about libs whose functions have no names.
 fn warn_of_missing(symbolicated: &Symbolicated, printer: Printer) {
     let missing = symbolicated.libs.iter().filter(|report| report.symbols_from.is_none());
     let names: Vec<_> = missing.map(|report| one_line(&symbolicated.profile.lib(report.lib).name)).collect();

@@ -5,7 +5,7 @@ use nyquist_symbols::missing_loader;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// A hint, if the reason can be guessed.
+/// A hint, if the likely reason is known.
 pub(crate) fn advice(error: &LaunchError) -> Option<String> {
     match error {
         LaunchError::Exec { program, source } => about(program, source.kind(), Path::new(".")),
@@ -49,7 +49,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    /// A program whose loader has another name than the system's.
+    /// A program that needs a loader of another name than the system's.
     fn program_without_loader(name: &str) -> PathBuf {
         const KNOWN: &[u8] = b"/ld-linux";
         let mut bytes = fs::read("/bin/true").unwrap();

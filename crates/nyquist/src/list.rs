@@ -1,4 +1,4 @@
-//! `nyquist list`: the events that this machine has, and which of them this process may count.
+//! `nyquist list`: the events of this machine, and which of them this process may count.
 
 use crate::args::ListArgs;
 use crate::failure::{Failure, io_reason};
@@ -92,7 +92,7 @@ impl State {
     }
 }
 
-/// Whether a word asks for an event: by a pattern, a part of a name, or a kind.
+/// Whether a word selects an event: by a pattern, a part of a name, or a kind.
 fn fits(event: &Listed, word: &str) -> bool {
     let word = word.to_lowercase();
     let kind = GROUPS.iter().find(|(group, ..)| *group == event.group).map_or("", |(_, kind, _)| kind);
@@ -122,8 +122,8 @@ fn nothing(args: &ListArgs, file: Option<&Path>, all: &[Listed]) -> Failure {
     failure.hint("`nyquist list` lists all events of this machine")
 }
 
-/// Opens each event once on this thread, and returns the outcome. Of tracepoints one is tried: they are all
-/// alike.
+/// Opens each event once on this thread, and returns the outcome. Of the tracepoints only one is tried,
+/// because they all behave alike.
 fn states(events: &[&Listed], sources: &EventSources) -> Vec<State> {
     let mut tracepoints = None;
     let mut state = |event: &Listed| match event.group {
@@ -139,7 +139,7 @@ fn state_of(event: &Listed, sources: &EventSources) -> State {
 }
 
 fn tried(events: &[Event]) -> State {
-    /// The kernel's value for the calling thread.
+    /// The kernel's value that means the calling thread.
     const THIS_THREAD: Pid = Pid(0);
     let Ok(counters) = Counters::open(events, Scope::Child(THIS_THREAD)) else { return State::Unknown };
     match counters.read().first().map(|reading| (reading.count, reading.user_only)) {
@@ -161,7 +161,8 @@ fn as_json((event, state): &(&Listed, State)) -> Value {
     })
 }
 
-/// The groups of tracepoints with how many each has: all tracepoints would be thousands of lines.
+/// The groups of tracepoints with their sizes, because a list of all tracepoints would have thousands of
+/// lines.
 fn tracepoint_groups(events: &[&(&Listed, State)]) -> Text {
     let mut groups: BTreeMap<&str, u64> = BTreeMap::new();
     for (event, _) in events {
@@ -173,7 +174,7 @@ fn tracepoint_groups(events: &[&(&Listed, State)]) -> Text {
     groups.into_iter().map(line).collect::<String>().into()
 }
 
-/// The most columns of a line for names, before their descriptions.
+/// The maximum number of columns for names, before their descriptions.
 const WIDEST_NAME: usize = 40;
 
 fn rows(events: &[&(&Listed, State)], screen: Screen) -> Text {

@@ -1,4 +1,4 @@
-//! `nyquist load`: any profile, served.
+//! `nyquist load`: serves a profile of any format.
 
 use crate::args::LoadArgs;
 use crate::control::Control;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Runs the subcommand: serves the profile until Ctrl-C.
 pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
-    // Until it is served, Ctrl-C ends it as it ends any program.
+    // Until the server starts, Ctrl-C ends this program immediately.
     let read = |file: &PathBuf| {
         let mut profile = profile_file::read(file, &args.recording, &args.symbols, printer)?;
         name_specially(&mut profile);

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How many entries of a folder are looked at, and how many files are found at most.
+/// The number of entries of a folder that are examined, and the maximum number of files found.
 const ENTRIES: usize = 10_000;
 const FOUND: usize = 16;
 
-/// The files that a profile may mean by this path, if it has replacement characters. These are the files
-/// whose paths equal it after invalid bytes are replaced. The caller checks their identity, because there may
+/// The files that a profile may mean by this path, if it has replacement characters: those whose paths equal
+/// it after invalid bytes are replaced. The caller checks their identity, because there may
 /// be several.
 pub(crate) fn files(path: &str) -> Vec<PathBuf> {
     if !path.contains(char::REPLACEMENT_CHARACTER) || !path.starts_with('/') {
@@ -26,7 +26,7 @@ pub(crate) fn files(path: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The entries of a folder that are shown as this name.
+/// The entries of a folder that are displayed with this name.
 fn called(folder: &Path, name: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let names = entries.take(ENTRIES).filter_map(|entry| Some(entry.ok()?.file_name()));

@@ -12,7 +12,7 @@ pub(crate) fn describe(meta: &mut Meta) {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    // It stands in the title of the front end's page, between the program and the date.
+    // It is in the title of the front end's page, between the program and the date.
     meta.oscpu = Some(short_system(&release));
     let line = |label: &str, value: &str| ExtraInfo {
         section: "Machine".to_owned(),
@@ -32,7 +32,7 @@ pub(crate) fn describe(meta: &mut Meta) {
         .map(|kilobytes| kilobytes * 1024);
 }
 
-/// The system's name and version in two words, as `Debian 12`.
+/// The system's name and version in two words, such as `Debian 12`.
 fn short_system(release: &str) -> String {
     let value =
         |key| value(release, key, '=').map(|text| text.trim_matches('"')).filter(|text| !text.is_empty());
@@ -58,7 +58,7 @@ fn physical_cpus(cpuinfo: &str) -> Option<u32> {
     u32::try_from(cores.len()).ok().filter(|&count| count > 0)
 }
 
-/// The same by the folders of `/sys/devices/system/cpu`, where `/proc/cpuinfo` does not say it, as on 64-bit ARM.
+/// The same from the folders of `/sys/devices/system/cpu`, if `/proc/cpuinfo` lacks it, as on 64-bit ARM.
 fn physical_cpus_in(folder: &Path) -> Option<u32> {
     let topology = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path().join("topology"));
     let number = |topology: &Path, name: &str| fs::read_to_string(topology.join(name)).ok();

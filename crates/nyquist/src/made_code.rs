@@ -1,4 +1,4 @@
-//! The code that programs made while they ran, for the server, from the jitdumps and perf maps that are still
+//! Code generated at run time, for the server, from the jitdumps and perf maps that are still
 //! on this machine.
 
 use nyquist_convert::SavedCode;
@@ -7,7 +7,7 @@ use nyquist_profile::Lib;
 use nyquist_server::{MadeCode, MadeLib};
 use nyquist_symbols::{Disassembly, disassemble_code};
 
-/// Finds jitdumps and perf maps where the profile says they were.
+/// Finds jitdumps and perf maps by their paths in the profile.
 pub(crate) struct SideFiles;
 
 impl MadeCode for SideFiles {
@@ -24,7 +24,7 @@ impl MadeCode for SideFiles {
     }
 }
 
-/// One of them.
+/// A jitdump or a perf map.
 struct SideFile(SavedCode);
 
 impl MadeLib for SideFile {
@@ -69,7 +69,7 @@ mod tests {
         [&header[..], &prefix, &fields, name.as_bytes(), &code].concat()
     }
 
-    /// The server's answers for a jitdump at a path, of a profile that names these source files.
+    /// The server's symbols for a jitdump at a path, with a profile that names these source files.
     fn symbols(path: &Path, sources: &[&str]) -> ProfileSymbols {
         let mut builder = ProfileBuilder::new(Meta::default());
         let lib = builder.add_lib(Lib {
@@ -119,7 +119,7 @@ mod tests {
             symbols.source(&request).map_err(|error| error.to_string())
         };
         assert_eq!(source(script).unwrap(), "let spin;\n");
-        // The profile names it, and no trusted file on this machine does.
+        // The profile names it, but no trusted file on this machine does.
         let refused = source(other).unwrap_err();
         assert!(refused.contains("no debug info on this machine names it"), "{refused}");
         fs::remove_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! The man pages: made of the same definitions as `--help`.
+//! The man pages, generated from the same definitions as `--help`.
 
 use crate::failure::Failure;
 use crate::identity::as_invoking_user;

@@ -1,4 +1,4 @@
-//! The recorded program's own markers: receiving and reporting them.
+//! The recorded program's own markers: receives and reports them.
 
 use crate::number::counted;
 use crate::printer::Printer;
@@ -8,8 +8,8 @@ use nyquist_perf::Budget;
 use nyquist_record::linux::Credentials;
 use nyquist_record::linux::markers::Markers;
 
-/// Listens for the markers of a command, or of a process that runs already. A recording without them is better than
-/// none.
+/// Listens for the markers of a command, or of a running process. On failure the recording continues without
+/// them.
 pub(crate) fn listen(
     pid: Option<u32>,
     user: Option<&Credentials>,
@@ -26,7 +26,7 @@ pub(crate) fn listen(
     })
 }
 
-/// Takes over the last markers, and reports losses.
+/// Adds the last markers to the recording, and reports losses.
 pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Printer) {
     let mut events = Vec::new();
     let summary = markers.finish(&mut events);

@@ -1,9 +1,10 @@
 //! The limit of memory for reading files, and the message when it is exceeded.
 //!
-//! A small file can hold a large profile: compressed, or in few bytes a row. So files of all formats are read
-//! under a limit of the system for the whole process. Where memory is refused, the allocator ends the process
-//! with a sentence. A recorder never has this limit, because its recording would be lost. Its readers of perf
-//! maps, jitdumps and modules count their memory themselves, and leave out data that is too large.
+//! A small file can contain a large profile: compressed, or with few bytes per row. So files of all
+//! formats are read under a system limit for the whole process. If an allocation fails, the allocator
+//! prints a message and ends the process. A recorder never has this limit, because its recording would be
+//! lost. Its readers of perf maps, jitdumps and modules track their memory themselves, and leave out data
+//! that is too large.
 
 use crate::failure::Failure;
 use crate::printer::{self, Printer};
@@ -14,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-/// A number of bytes, as it is written on the command line: 1073741824, 512M, 4G.
+/// A number of bytes in command-line syntax: 1073741824, 512M, 4G.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes(u64);
 
@@ -43,7 +44,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// The smallest limit: the program itself takes some megabytes.
+/// The smallest limit, because the program itself needs some megabytes.
 const LEAST: u64 = 16 << 20;
 
 /// The limit of the command: the given one, or half of the available memory.
@@ -63,7 +64,7 @@ pub(crate) fn limit_modules(asked: Option<Bytes>) {
     nyquist_resources::limit_files(side_files(asked).most());
 }
 
-/// Says that modules or their debug info would have taken more memory than they may, if they would.
+/// Warns if modules or their debug info exceeded the memory limit.
 pub(crate) fn warn_of_missing_names(printer: Printer) {
     let budget = nyquist_resources::of_files();
     if budget.was_refused() {
@@ -74,8 +75,8 @@ pub(crate) fn warn_of_missing_names(printer: Printer) {
     }
 }
 
-/// A guard that limits the process while it exists. It is in place for reading, but not for writing, for
-/// serving or for started programs.
+/// A guard that limits the process while it exists. It is used while reading, but not while writing or
+/// serving, and not for started programs.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct MemoryLimit(());
@@ -86,7 +87,7 @@ impl Drop for MemoryLimit {
     }
 }
 
-/// Holds the process to the limit: where it would take more, it ends, and says that of the file.
+/// Sets the limit of the process. If it is exceeded, the process ends with a message that names the file.
 pub(crate) fn hold(path: &Path, asked: Option<Bytes>) -> MemoryLimit {
     let limit = limit(asked);
     let failure = Failure::new(format!(
@@ -107,13 +108,13 @@ fn available() -> u64 {
     [machine, group, sys::address_space()].into_iter().flatten().min().unwrap_or(4 << 30)
 }
 
-/// The machine's memory, as `/proc/meminfo` says it.
+/// The machine's memory according to `/proc/meminfo`.
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least that the control group and those around it may take (cgroups(7)).
+/// The least limit of the control group and its parents (cgroups(7)).
 fn of_group(groups: &str) -> Option<u64> {
     let read = |folder: &Path, file| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
     let places = groups.lines().filter_map(|line| {

@@ -1,4 +1,4 @@
-//! How the files of a profile's libs are asked for.
+//! The requests for the files of a profile's libs.
 
 use crate::lossy_path;
 use nyquist_convert::SavedCode;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// The request for a lib's files, by the identity in a saved profile.
 pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
-    // No file holds code that was made while the program ran, and no server is asked for one.
+    // No file contains code generated at run time, so no server is queried.
     if SavedCode::is_of(lib) {
         return ModuleRequest::default();
     }

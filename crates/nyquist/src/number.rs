@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Numbers in readable form.
 
-/// A number with its thousands apart.
+/// A number with separated thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -23,8 +23,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// How long something took, in nanoseconds, as people read it: seconds, and milliseconds of what took less than a
-/// tenth of one.
+/// A duration in nanoseconds in readable form: in seconds, or in milliseconds below a tenth of a second.
 pub(crate) fn time_span(nanoseconds: u64) -> String {
     let seconds = nanoseconds as f64 / 1e9;
     if nanoseconds < 100_000_000 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }

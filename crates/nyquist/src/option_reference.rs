@@ -1,5 +1,5 @@
-//! The reference of all options, `docs/reference/options.md`: made of the same definitions as `--help`, and compared with
-//! them.
+//! The reference of all options, `docs/reference/options.md`. It is generated from the same definitions as
+//! `--help`, and compared with them.
 
 use crate::args::{Cli, cargo::CargoCli};
 use clap::{Arg, Command, CommandFactory as _};
@@ -20,7 +20,7 @@ fn document() -> String {
     let mut document = Document::default();
     document.text.push_str(BEGINNING);
     for mut command in [Cli::command(), CargoCli::command()] {
-        // Global options are in each of the commands from then on, and usages have whole names.
+        // From here on, global options are part of each command, and usages have full names.
         command.build();
         let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
         command.get_subcommands_mut().for_each(|subcommand| document.add_command(&name, subcommand));
@@ -28,11 +28,11 @@ fn document() -> String {
     document.text
 }
 
-/// The text as far as it is written.
+/// The text so far.
 #[derive(Default)]
 struct Document {
     text: String,
-    /// The commands that had a group of options, by its heading and rows: it is not listed again.
+    /// The command that first had a group of options, by heading and rows. The group is not listed again.
     listed: BTreeMap<(String, String), String>,
 }
 
@@ -70,7 +70,7 @@ impl Document {
     }
 }
 
-/// The rows of a command's options by their headings, in the order in which the headings come first.
+/// The rows of a command's options by heading, in the order of the headings' first occurrence.
 fn groups(command: &Command) -> Vec<(String, String)> {
     let mut groups: Vec<(String, String)> = Vec::new();
     let is_shown = |arg: &&Arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str());
@@ -97,7 +97,7 @@ fn row(arg: &Arg) -> String {
 
 /// The names of an argument, with its value.
 fn names(arg: &Arg) -> String {
-    // One without a long name is shown with its letter already.
+    // An argument without a long name is shown by its letter already.
     let letters = arg.get_short_and_visible_aliases().filter(|_| arg.get_long().is_some());
     let letters = letters.unwrap_or_default().into_iter().map(|letter| code(&format!("-{letter}")));
     let aliases = arg.get_visible_aliases().unwrap_or_default();

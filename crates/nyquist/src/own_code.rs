@@ -1,4 +1,4 @@
-//! The part of a profile that its reader has written: functions of the program itself, without its
+//! The part of a profile that is the program's own code: functions of the program itself, without its
 //! dependencies.
 
 use crate::scale::Scale;
@@ -7,13 +7,13 @@ use crate::text::cut_name;
 use nyquist_analysis::{Function, is_own_code};
 use std::path::Path;
 
-/// How many functions are named.
+/// The number of functions that are named.
 const NAMED: usize = 5;
 
-/// A function with as much of the whole calls the others: that it takes all says nothing.
+/// With this share of the whole, a function calls nearly everything. Its share carries no information.
 const CALLS_ALL: f64 = 0.95;
 
-/// The least share that is worth a name.
+/// The least share of a function that is named.
 const WORTH_A_NAME: f64 = 0.01;
 
 /// The functions of the program's own code with the largest total weights, and their shares. It is empty if
@@ -36,7 +36,8 @@ pub(crate) fn hottest(
         scale.share(function.total.weight) >= CALLS_ALL
             && scale.share(function.self_amount.weight) < WORTH_A_NAME
     };
-    // The last of those that call all the others is the one that says the most, if it is the only one to name.
+    // The last of the functions that call nearly everything is the most informative, if no other can be
+    // named.
     let passed = own.iter().take_while(calls_all).count().min(own.len().saturating_sub(1));
     let named = own.iter().skip(passed).take(NAMED).map(|function| {
         let name = Names::Short.show(function.name);

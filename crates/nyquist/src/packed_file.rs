@@ -1,5 +1,5 @@
-//! Files that are compressed as a whole. If their readers cannot read the compression, they are unpacked into
-//! a file without a name.
+//! Files that are compressed as a whole. If the format's reader does not support the compression, they are
+//! unpacked into an unnamed file.
 
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
@@ -10,13 +10,13 @@ use ruzstd::decoding::StreamingDecoder;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, Write as _};
 
-/// The most that is unpacked.
+/// The maximum unpacked size.
 const MOST: u64 = 16 << 30;
 
-/// The most memory, in KiB, that xz may take for its dictionary; `xz -9` asks for 64 MiB.
+/// The maximum memory, in KiB, of xz's dictionary; `xz -9` needs 64 MiB.
 const MOST_DICTIONARY_KIB: u32 = 80 << 10;
 
-/// How a file is compressed.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Gzip,
@@ -27,26 +27,27 @@ pub(crate) enum Packing {
 
 /// An unpacked file.
 pub(crate) struct Unpacked {
-    /// At its beginning; without a name.
+    /// The unnamed file, at its start.
     pub(crate) file: File,
-    /// Why it is not all, where the packed file is cut off or damaged.
+    /// The error if the packed file is truncated or damaged, and the contents are incomplete.
     pub(crate) cut: Option<io::Error>,
 }
 
 impl Packing {
-    /// How a file is compressed that begins so.
+    /// The compression of a file with these first bytes.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
-            // A block begins with the digits of pi, and a file without any with those of its square root.
+            // A block begins with the digits of pi. A file without blocks has those of its square root
+            // instead.
             [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, ..] => Some(Self::Bzip2),
             _ => None,
         }
     }
 
-    /// Whether readers of the format inside cannot read it so. Most know gzip and zstd.
+    /// Whether readers of the inner format do not support this compression. Most support gzip and zstd.
     pub(crate) fn hides(self, inside: Option<Format>) -> bool {
         match self {
             Self::Xz | Self::Bzip2 => true,
@@ -58,7 +59,7 @@ impl Packing {
     /// Unpacks a file.
     ///
     /// # Errors
-    /// If nothing can be unpacked, it is too much, or the disk is full.
+    /// If nothing can be unpacked, the size exceeds the maximum, or the disk is full.
     pub(crate) fn unpack(self, packed: impl Read) -> io::Result<Unpacked> {
         let mut file = nameless()?;
         let (written, cut) = self.copy(packed, &mut file)?;
@@ -72,7 +73,7 @@ impl Packing {
         Ok(Unpacked { file, cut })
     }
 
-    /// Copies the contents. Returns their size, and the error that has ended them early.
+    /// Copies the contents. Returns their size, and the error if it ended early.
     fn copy(self, packed: impl Read, file: &mut File) -> io::Result<(u64, Option<io::Error>)> {
         let mut packed = BufReader::new(packed);
         match self {
@@ -81,7 +82,7 @@ impl Packing {
             Self::Xz => copy(XzReader::new_mem_limit(packed, true, MOST_DICTIONARY_KIB), file, MOST + 1),
             Self::Zstd => {
                 let mut written = 0;
-                // Frames follow each other.
+                // A file may have several frames in sequence.
                 while written <= MOST && !packed.fill_buf()?.is_empty() {
                     let frame = match StreamingDecoder::new(&mut packed) {
                         Ok(frame) => frame,
@@ -99,7 +100,7 @@ impl Packing {
     }
 }
 
-/// Copies at most so many bytes. A failure to write is an error, and a failure to read is reported with the
+/// Copies at most `most` bytes. A failure to write is an error. A failure to read is returned with the
 /// contents so far.
 fn copy(mut from: impl Read, to: &mut File, most: u64) -> io::Result<(u64, Option<io::Error>)> {
     let mut buffer = vec![0; 64 << 10];
@@ -117,8 +118,8 @@ fn copy(mut from: impl Read, to: &mut File, most: u64) -> io::Result<(u64, Optio
     Ok((written, None))
 }
 
-/// A new file that no other process can open: in the folder for temporary files, or in memory where that
-/// cannot hold one.
+/// A new file that no other process can open: in the folder for temporary files, or in memory if that
+/// does not support one.
 fn nameless() -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)
@@ -130,7 +131,7 @@ fn nameless() -> io::Result<File> {
 mod tests {
     use super::*;
 
-    /// How a file of `xz` begins.
+    /// The first bytes of an `xz` file.
     const XZ: &[u8] = &[
         0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x04, 0xe6, 0xd6, 0xb4, 0x46, 0x02, 0x00, 0x21, 0x01, 0x16,
         0x00,
@@ -140,7 +141,7 @@ mod tests {
     fn packed_files_are_known_by_their_beginnings() {
         assert_eq!(Packing::of(XZ), Some(Packing::Xz));
         assert_eq!(Packing::of(b"BZh91AY&SY"), Some(Packing::Bzip2));
-        // Folded stacks may begin so.
+        // Folded stacks may begin like this.
         assert_eq!(Packing::of(b"BZhang;main 3\n"), None);
         assert_eq!(Packing::of(&[0x1f, 0x8b, 8]), Some(Packing::Gzip));
         assert_eq!(Packing::of(b"{}"), None);

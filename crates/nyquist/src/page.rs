@@ -1,5 +1,5 @@
-//! Results on the standard output, which nothing else writes to. A reader may close the pipe early, and that
-//! is no error.
+//! Results on the standard output, which nothing else writes to. A reader that closes the pipe early is no
+//! error.
 
 use crate::failure::{Failure, io_reason};
 use crate::text::Text;
@@ -36,22 +36,23 @@ pub(crate) fn print_at_once(text: impl Into<Text>) -> Result<bool, Failure> {
     }
 }
 
-/// Writes JSON, indented. Hidden characters in strings are escaped in JSON's way, for all readers.
+/// Writes JSON, indented. Hidden characters in strings are escaped in JSON syntax, for all readers.
 pub(crate) fn print_json(json: &Value) -> Result<(), Failure> {
     write_json_with(|out| writeln!(out, "{json:#}"))
 }
 
-/// Writes the JSON that `write` does, with hidden characters escaped as JSON has it.
+/// Writes the output of `write` as JSON, with hidden characters escaped in JSON syntax.
 pub(crate) fn write_json_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     write_with(|out| Escaping::new(out, Form::Json).write_with(write))
 }
 
-/// Writes the text that `write` does, with hidden characters but newlines and tabs escaped.
+/// Writes the output of `write` as text, with hidden characters escaped except newlines and tabs.
 pub(crate) fn write_text_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     write_with(|out| Escaping::new(out, Form::Text).write_with(write))
 }
 
-/// Writes a file of some format: as it is to a pipe or a file, where each byte has the format's meaning, and escaped to a terminal.
+/// Writes a file of some format. It is unchanged in a pipe or a file, where each byte has the format's
+/// meaning, and escaped on a terminal.
 pub(crate) fn write_file_with(
     is_json: bool,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -68,18 +69,18 @@ pub(crate) fn is_terminal() -> bool {
     stdout().is_terminal()
 }
 
-/// The standard output, for asking its kind, and for libraries that write no recorded text.
+/// The standard output, for querying its kind, and for libraries that write no recorded text.
 #[expect(clippy::disallowed_methods, reason = "this is the place that all go through")]
 pub(crate) fn stdout() -> Stdout {
     io::stdout()
 }
 
-/// Writes whatever `write` does, buffered.
+/// Writes the output of `write`, buffered.
 fn write_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let mut out = io::BufWriter::with_capacity(1 << 16, stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            // The rest of the buffer has no reader either.
+            // The pipe is closed, so the rest of the buffer is dropped.
             let _ = out.into_parts();
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! Recordings of perf: with names, and with notes about missing parts.
+//! Recordings of perf: adds names, and notes about missing parts.
 
 use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
 use crate::failure::{Failure, io_reason};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::UNIX_EPOCH;
 
-/// Reads a recording, gives it names, and prints notes about incomplete parts.
+/// Reads a recording, looks up names, and prints notes about incomplete parts.
 pub(crate) fn read(
     reader: FileReader,
     path: &Path,
@@ -38,7 +38,7 @@ pub(crate) fn read(
     let imported = thread::scope(|scope| {
         let (sender, receiver) = AddressSender::new();
         let sender = Some(sender).filter(|_| !args.no_symbols);
-        // There may be no memory left for its stack.
+        // Starting the thread fails if there is no memory for its stack.
         let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(receiver));
         listening.map_err(|error| Failure::because("cannot start a thread", &error))?;
         import(reader, ImportOptions { sender, ..options(path, args, symbols, printer) })
@@ -90,7 +90,7 @@ fn aux_folders(path: &Path, args: &RecordingArgs) -> Vec<PathBuf> {
 }
 
 /// Adds the folders of files that came with a recording: its own folder, and that of its archive, which is
-/// unpacked the first time.
+/// unpacked on first use.
 pub(crate) fn with_its_files(path: &Path, symbols: &SymbolArgs, printer: Printer) -> SymbolArgs {
     let mut symbols = symbols.clone();
     symbols.symbol_dir.extend(own_folder(path).into_iter().chain(unpacked(path, printer)));
@@ -126,7 +126,7 @@ fn import_failure(error: &ImportError) -> Failure {
     }
 }
 
-/// Says which events are not shown.
+/// Prints which events are not shown.
 fn report_events(events: &[EventUse], printer: Printer) {
     for event in events.iter().filter(|event| !event.used && event.samples > 0) {
         let samples = counted(event.samples, "sample");

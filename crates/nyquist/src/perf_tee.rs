@@ -1,4 +1,4 @@
-//! `record --perf-data`: the kernel's records are kept as a perf.data file, beside the profile.
+//! `record --perf-data`: keeps the kernel's records as a perf.data file, beside the profile.
 
 use crate::failure::{Failure, io_reason};
 use crate::output::{Destination, Output};
@@ -19,12 +19,12 @@ use std::path::Path;
 pub(crate) struct About<'a> {
     pub(crate) meta: &'a Meta,
     pub(crate) start: Timestamp,
-    /// Of the files that were mapped, by their paths.
+    /// The build ids of the mapped files, by path.
     pub(crate) build_ids: Vec<(String, BuildId)>,
 }
 
-/// The file that is written while the program is recorded, and that has its name when it is whole. When it cannot be written any more,
-/// the recording goes on.
+/// The file that is written during the recording, and gets its name when it is complete. If writing fails,
+/// the recording continues.
 pub(crate) struct PerfTee {
     output: Output,
     state: Result<RecordingWriter<BufWriter<File>>, io::Error>,
@@ -37,7 +37,8 @@ impl PerfTee {
         opened.map_err(|refused| refused.failure(path, "--perf-data"))
     }
 
-    /// Begins the file with the events of a recording, of whose samples some are wanted. Fails where these are not the kernel's.
+    /// Writes the file's header with the events of a recording; only wanted samples are kept. Fails if the
+    /// records do not come from the kernel.
     pub(crate) fn begin(output: Output, recording: &Recording, wanted: Filter) -> Result<Self, Failure> {
         let Recording::Perf(recording) = recording else {
             return Err(Failure::new("of a recording by ptrace no perf.data file can be written")
@@ -52,7 +53,7 @@ impl PerfTee {
         Ok(Self { output, state })
     }
 
-    /// Writes a chunk. `events` are the events of its records.
+    /// Writes a chunk. `events` are the decoded events of its records.
     pub(crate) fn write(&mut self, records: Option<&[u8]>, events: &[Event], complete_before: Timestamp) {
         if let Ok(writer) = &mut self.state {
             let written = match records {
@@ -68,7 +69,7 @@ impl PerfTee {
     /// Finishes the file and prints that.
     ///
     /// # Errors
-    /// If it could not be written. The profile can be saved all the same.
+    /// If it could not be written. The profile can still be saved.
     pub(crate) fn finish(self, about: &About<'_>, printer: Printer) -> Result<(), Failure> {
         let path = self.output.name().to_owned();
         let finished = self.state.and_then(|mut writer| {
@@ -83,7 +84,7 @@ impl PerfTee {
     }
 }
 
-/// The chunk's records, to be kept until it is decoded.
+/// The chunk's records, kept until the chunk is decoded.
 pub(crate) fn records_of(chunk: &Chunk, tee: Option<&PerfTee>) -> Option<bytes::Bytes> {
     tee.and_then(|_| chunk.raw_records())
 }

@@ -6,26 +6,26 @@ use crate::text::{Text, one_line};
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Stderr, Write as _};
 
-/// Talks to the user. Standard output is for data alone.
+/// Prints messages to the user. Standard output is reserved for data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     verbosity: Verbosity,
 }
 
 impl Printer {
-    /// A printer of that volume.
+    /// A printer with that verbosity.
     pub(crate) fn new(verbosity: Verbosity) -> Self {
         Self { verbosity }
     }
 
-    /// Something that the user will want to know.
+    /// Prints information that the user will want to know.
     pub(crate) fn say(self, text: impl Display) {
         if !self.verbosity.quiet {
             line(text);
         }
     }
 
-    /// Something that the user should do something about.
+    /// Prints a warning about something that the user should change.
     pub(crate) fn warn(self, text: impl Display) {
         self.say(format_args!("warning: {text}"));
     }
@@ -37,31 +37,31 @@ impl Printer {
         }
     }
 
-    /// Whether nothing is said at all, so that it need not be known either.
+    /// Whether nothing is printed, so that callers need not prepare it.
     pub(crate) fn is_silent(self) -> bool {
         self.verbosity.quiet
     }
 
-    /// Whether something that changes on the terminal may be shown.
+    /// Whether progress may be shown on the terminal.
     pub(crate) fn shows_progress(self) -> bool {
         !self.verbosity.quiet && is_terminal()
     }
 }
 
-/// Prints a result on standard error, because standard output is the command's.
+/// Prints a result on standard error, because standard output belongs to the command.
 pub(crate) fn print_result(text: &Text) {
-    // Nothing can be said about a standard error that cannot be written to.
+    // A failure to write to standard error cannot be reported.
     let _ = stderr().write_all(text.as_str().as_bytes());
 }
 
 /// Prints a failure: the sentence, then its hints.
 pub(crate) fn print_failure(failure: &Failure) {
-    // Nothing can be said about a standard error that cannot be written to.
+    // A failure to write to standard error cannot be reported.
     let _ = stderr().write_all(failure_text(failure).as_bytes());
 }
 
-/// The text of [`print_failure`], made in advance for when no memory is left. Each sentence is escaped by
-/// itself: a line break in one begins no other.
+/// The text of [`print_failure`], prepared in advance for use without memory. Each sentence is escaped
+/// separately, so a line break in one cannot start another.
 pub(crate) fn failure_text(failure: &Failure) -> String {
     let mut text = format!("{}\n", message(&format!("error: {}", failure.message)).as_str());
     if !failure.hints.is_empty() {
@@ -74,7 +74,7 @@ pub(crate) fn failure_text(failure: &Failure) -> String {
     text
 }
 
-/// Asks a question. The text is in front of the answer.
+/// Asks the user a question. The answer is typed after the text.
 pub(crate) fn ask(question: impl Display) -> io::Result<()> {
     let mut out = stderr().lock();
     out.write_all(message(&question.to_string()).as_str().as_bytes())?;
@@ -86,19 +86,19 @@ pub(crate) fn is_terminal() -> bool {
     stderr().is_terminal()
 }
 
-/// The standard error, for asking its kind.
+/// The standard error, for querying its kind.
 #[expect(clippy::disallowed_methods, reason = "this is the place that all go through")]
 pub(crate) fn stderr() -> Stderr {
     io::stderr()
 }
 
 fn line(text: impl Display) {
-    // Nothing can be said about a standard error that cannot be written to.
+    // A failure to write to standard error cannot be reported.
     let _ = writeln!(stderr(), "{}", message(&text.to_string()).as_str());
 }
 
-/// The text with hidden characters escaped. Of several lines all but the first begin with blanks, so that no name with a newline
-/// in it looks like a message of ours.
+/// The text with hidden characters escaped. All lines except the first begin with spaces, so that a name
+/// with a newline cannot look like a message of this program.
 fn message(text: &str) -> Text {
     let lines = text.split('\n').enumerate().map(|(index, line)| match line {
         line if index > 0 && !line.is_empty() && !line.starts_with(' ') => format!("  {}", one_line(line)),

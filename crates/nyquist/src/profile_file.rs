@@ -1,4 +1,4 @@
-//! Files of profiles and recordings: which format each has, and reading it.
+//! Files of profiles and recordings: detects their format, and reads them.
 
 use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::{Failure, io_reason};
@@ -26,12 +26,12 @@ pub(crate) struct Opened {
     pub(crate) path: PathBuf,
     source: Source,
     format: Option<Format>,
-    /// Facts for a recording that the kernel gives only to privileged processes.
+    /// Facts for a recording that the kernel shows only to privileged processes.
     kernel: Option<KernelFiles>,
 }
 
 /// Opens files, and gives up all rights that the user does not have. A file that only root can read is opened
-/// by root, and its contents are read without root's rights.
+/// by root, but its contents are read without root's rights.
 pub(crate) fn open<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Vec<Opened>, Failure> {
     let opened = paths.into_iter().map(|path| Opened::open(path)).collect::<Result<_, _>>()?;
     identity::give_up_privileges()?;
@@ -56,7 +56,7 @@ impl Opened {
         Ok(Self { path: path.to_owned(), source, format, kernel })
     }
 
-    /// The same for the contents, if their compression is not known to their readers.
+    /// The same file with unpacked contents, if the readers do not support its compression.
     fn unpacked(self, printer: Printer) -> Result<Self, Failure> {
         let Self { path, source, format, kernel } = self;
         let cannot_read = |error: io::Error| cannot_read(&path, &error);
@@ -73,7 +73,7 @@ impl Opened {
             ));
         }
         let source = Source::File(file);
-        // It is called as its parts are: `x.folded.xz`.
+        // The name without the suffix shows the inner format: `x.folded.xz`.
         let format = source.format(&path.with_extension("")).map_err(cannot_read)?;
         Ok(Self { path, source, format, kernel })
     }
@@ -91,7 +91,7 @@ pub(crate) fn read(
     read_opened(opened, recording, symbols, printer)
 }
 
-/// Reads a profile of any known format, or the part of a recording that `recording` wants.
+/// Reads a profile of any known format, or the part of a recording that `recording` selects.
 pub(crate) fn read_opened(
     opened: Opened,
     recording: &RecordingArgs,
@@ -143,7 +143,7 @@ pub(crate) fn read_opened(
             let profile = firefox::read(&*text).map_err(|error| cannot_load(&error))?;
             of_event(path, profile, value)
         }
-        // JSON that is nothing known gets the error of the format that most files have.
+        // Unknown JSON gets the error of the most common format.
         None | Some(Format::Firefox) => {
             let profile = firefox::read(input).map_err(|error| cannot_load(&error))?;
             of_event(path, profile, value)
@@ -167,7 +167,7 @@ pub(crate) fn read_opened(
     }
 }
 
-/// The profile with the names of compiled code as they were written in its source: files of other tools often have those of linkers.
+/// The profile with demangled names, because files of other tools often have mangled ones.
 fn demangled(profile: Profile) -> Profile {
     profile.with_functions_renamed(|name| match nyquist_symbols::demangle(name) {
         Cow::Borrowed(_) => None,
@@ -175,7 +175,7 @@ fn demangled(profile: Profile) -> Profile {
     })
 }
 
-/// The profile with an event in place of CPU time, where one is wanted.
+/// The profile with an event instead of CPU time, if one is requested.
 fn of_event(path: &Path, profile: Profile, event: Option<&str>) -> Result<Profile, Failure> {
     let Some(event) = event else { return Ok(profile) };
     let known = profile.recorded_events().into_iter().map(one_line).collect::<Vec<_>>().join(", ");
@@ -189,11 +189,11 @@ fn of_event(path: &Path, profile: Profile, event: Option<&str>) -> Result<Profil
     })
 }
 
-/// Where a file's bytes come from.
+/// The source of a file's bytes.
 enum Source {
-    /// A file that can be read from any place of it, as a redirected one can too.
+    /// A file that can be read at any offset, such as a redirected one.
     File(File),
-    /// A folder of `perf record --threads`, whose files are open where the first of them is a recording's.
+    /// A folder of `perf record --threads`. Its files are opened if the first of them is a recording.
     Folder { start: Vec<u8>, recording: Box<Result<FileReader, FileError>> },
     /// A pipe: its first bytes, and the rest.
     Pipe { start: Vec<u8>, rest: Box<dyn Read + Send> },
@@ -211,7 +211,7 @@ impl Source {
         Ok(Self::Pipe { start: prefix(io::stdin().lock())?, rest: Box::new(io::stdin()) })
     }
 
-    /// A file that is not a regular one is read like a pipe.
+    /// A file that is not regular is read like a pipe.
     fn file(file: File) -> io::Result<Self> {
         if file.metadata()?.is_file() {
             return Ok(Self::File(file));
@@ -233,17 +233,17 @@ impl Source {
         }
     }
 
-    /// The format, by how the bytes begin and, where that leaves it open, by how the file is called.
+    /// The format, determined by the first bytes. If they are ambiguous, the file's name decides.
     fn format(&self, path: &Path) -> io::Result<Option<Format>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match self {
-            // The file in it says whether it is a recording's.
+            // The file in it shows whether it is a recording.
             Self::Folder { start, .. } => Ok(detect(start, "")),
             Self::File(_) | Self::Pipe { .. } => Ok(detect(&self.start()?, &name)),
         }
     }
 
-    /// How it is compressed, if it is.
+    /// The compression, if any.
     fn packing(&self) -> io::Result<Option<Packing>> {
         match self {
             Self::Folder { .. } => Ok(None),
@@ -251,7 +251,7 @@ impl Source {
         }
     }
 
-    /// How the file begins.
+    /// The first bytes of the file.
     fn start(&self) -> io::Result<Vec<u8>> {
         match self {
             Self::File(file) => start_of(file),
@@ -276,10 +276,10 @@ impl Source {
     }
 }
 
-/// The file's profile as a document of the Firefox Profiler: its bytes if it is one, otherwise `profile` as
-/// it was read.
+/// The file's profile as a document of the Firefox Profiler: the file's bytes if it is one, otherwise
+/// `profile` converted.
 pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failure> {
-    // A file that only root may read cannot be read any more.
+    // A file that only root may read can no longer be read.
     if profile.meta().measure.is_cpu_time()
         && path.is_file()
         && let Ok(bytes) = std::fs::read(path)
@@ -312,7 +312,7 @@ fn unknown(path: &Path, start: &[u8]) -> Failure {
     if !start.starts_with(b"\x7fELF") && !start.starts_with(b"#!") {
         return failure;
     }
-    // A shell looks for a name without a folder elsewhere.
+    // A shell would search a name without a folder in PATH.
     let folder = if path.components().count() == 1 { "./" } else { "" };
     failure.hint(format!("to record a program: nyquist record {folder}{}", path.display()))
 }
@@ -323,7 +323,7 @@ fn archive(path: &Path) -> Failure {
     )
 }
 
-/// The failure of a trace of Instruments, which is a folder that Apple's own program alone reads.
+/// The failure for a trace of Instruments, which is a folder that only Apple's own program can read.
 fn trace(path: &Path) -> Failure {
     let path = path.display();
     Failure::new(format!("cannot load {path}: it is a trace of Instruments, of which only an export is read"))
@@ -334,7 +334,7 @@ fn trace(path: &Path) -> Failure {
         .hint("then: nyquist load profile.xml")
 }
 
-/// How a file begins, which is read from there on later.
+/// The first bytes of a file. Later reads start at the beginning again.
 fn start_of(mut file: &File) -> io::Result<Vec<u8>> {
     let start = prefix(file)?;
     file.rewind()?;

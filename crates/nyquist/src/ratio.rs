@@ -1,4 +1,4 @@
-//! `--ratio A/B`: the profiles of two events of a file, and how a ratio of them is shown.
+//! `--ratio A/B`: the profiles of two events of a file, and the form of their ratio.
 
 use crate::args::{FilterArgs, SymbolArgs};
 use crate::failure::Failure;
@@ -13,28 +13,28 @@ use nyquist_profile::{Measure, Profile, Unit};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The name of the CPU samples, as they are not an event.
+/// The name of the CPU samples, which are not an event.
 const CPU_TIME: &str = "cpu-time";
 
-/// The profiles of both events: the one that is divided, and the one that it is divided by.
+/// The profiles of both events: the numerator and the denominator.
 pub(crate) struct Sides {
     profiles: [Profile; 2],
 }
 
-/// What a ratio is shown as.
+/// The form of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
-    /// So many for each second.
+    /// A number per second.
     PerSecond(Unit),
-    /// So many for each thousand.
+    /// A number per thousand.
     PerThousand,
     /// So many of a hundred.
     Percent,
-    /// So much for each.
+    /// An amount per occurrence.
     Each(Unit),
 }
 
-/// The two events, and how their ratio is shown.
+/// The two events, and the form of their ratio.
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
     pub(crate) measures: [Measure; 2],
@@ -61,7 +61,7 @@ impl Sides {
             {
                 return Ok(profile);
             }
-            // Other programs' files have several values, of which each is read by itself.
+            // Other programs' files have several values, each of which is read separately.
             let filter = FilterArgs { event: Some(name.to_owned()), ..filter.clone() };
             input::read(path, &filter, symbols, printer)
         };
@@ -72,7 +72,7 @@ impl Sides {
         Ok(Self { profiles })
     }
 
-    /// What is asked of both.
+    /// The indexes of both profiles.
     pub(crate) fn indexes(&self) -> [Index<'_>; 2] {
         [&self.profiles[0], &self.profiles[1]].map(Index::new)
     }
@@ -85,7 +85,7 @@ impl Sides {
     }
 }
 
-/// The selected parts of both. The one that is divided may be empty: then the ratio is zero.
+/// The selected parts of both. If the numerator is empty, the ratio is zero.
 pub(crate) fn views<'a>(indexes: &'a [Index<'a>; 2], filter: &FilterArgs) -> Result<[View<'a>; 2], Failure> {
     let view = |index: &'a Index<'a>| {
         selection::select(index.profile(), filter).map(|selected| View::new(index, &selected))
@@ -99,7 +99,8 @@ pub(crate) fn views<'a>(indexes: &'a [Index<'a>; 2], filter: &FilterArgs) -> Res
     Ok(views)
 }
 
-/// A line about time of the kernel that is in no function, because it may not be sampled: the ratios by time are too great there.
+/// A line about kernel time that is in no function, because it was not permitted to be sampled. The ratios by
+/// time are too great there.
 pub(crate) fn note_of_kernel(views: &[View<'_>; 2]) -> String {
     let lacking = views.iter().find_map(|view| {
         let summary = view.summary();
@@ -113,7 +114,7 @@ pub(crate) fn note_of_kernel(views: &[View<'_>; 2]) -> String {
     )
 }
 
-/// Whether a name is that of what the samples count.
+/// Whether a name denotes the unit of the samples.
 fn is_samples(profile: &Profile, name: &str) -> bool {
     let measure = &profile.meta().measure;
     measure.name == name || name == CPU_TIME && measure.is_cpu_time()
@@ -123,8 +124,8 @@ fn is_known(profile: &Profile, name: &str) -> bool {
     is_samples(profile, name) || profile.recorded_event(name).is_some()
 }
 
-/// The two names in a text. Names of events can have slashes of their own: then it is the slash between two that are known, or
-/// between a known one and another, which the file may have beside it.
+/// The two names in a text. Names of events can contain slashes. The separator is then the slash between two
+/// known names, or between a known and an unknown one, because the file may have further events.
 fn names(text: &str, is_known: impl Fn(&str) -> bool) -> Result<[&str; 2], Failure> {
     let slashes = text.match_indices('/').map(|(at, _)| [&text[..at], &text[at + 1..]]);
     let pairs: Vec<_> = slashes.filter(|pair| pair.iter().all(|name| !name.is_empty())).collect();
@@ -158,7 +159,7 @@ impl Shown {
         }
     }
 
-    /// By how much the ratio is multiplied.
+    /// The factor by which the ratio is multiplied.
     fn scale(self) -> f64 {
         match self {
             Self::PerSecond(_) => 1e9,
@@ -169,7 +170,7 @@ impl Shown {
 }
 
 impl Events {
-    /// What a ratio says, behind its number.
+    /// The words after a ratio's number.
     pub(crate) fn words(&self) -> String {
         let of = one_line(&self.measures[1].name);
         match self.shown {
@@ -180,7 +181,7 @@ impl Events {
         }
     }
 
-    /// A ratio as text: `-` where there is none, and with `~` where it is uncertain.
+    /// A ratio as text: `-` if there is none, and with `~` if it is uncertain.
     pub(crate) fn ratio(&self, ratio: &Ratio) -> String {
         let Some(value) = ratio.ratio else { return "-".to_owned() };
         let mark = if ratio.is_uncertain { "~" } else { "" };
@@ -199,7 +200,7 @@ impl Events {
         ratio.error.filter(|_| ratio.ratio.is_some()).map(percent).unwrap_or_default()
     }
 
-    /// So much of one of the events as text; nothing for none.
+    /// An amount of one of the events as text; empty for none.
     pub(crate) fn amount(&self, side: usize, value: f64) -> String {
         if value > 0.0 { amount(self.measures[side].unit, value as u64) } else { String::new() }
     }
@@ -226,7 +227,7 @@ impl Events {
     }
 }
 
-/// A number with three digits that count, or all before the point.
+/// A number with three significant digits, or with all digits before the point.
 fn digits(value: f64) -> String {
     match value {
         value if value >= 99.95 => grouped(value.round() as u64),

@@ -1,4 +1,4 @@
-//! Saving a profile: at the requested place, or, when that fails, in another folder.
+//! Saves a profile: at the requested place, or in another folder if that fails.
 
 use crate::failure::{Failure, io_reason};
 use crate::form::Form;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
-/// How a profile is written.
+/// The form of a written profile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub(crate) form: Form,
@@ -21,11 +21,11 @@ pub(crate) struct Written {
 /// A profile that was saved.
 #[derive(Debug)]
 pub(crate) struct Saved {
-    /// The file; a stream has none.
+    /// The path of the file; `None` for a stream.
     pub(crate) path: Option<PathBuf>,
-    /// Whether it is where it was asked for, at first or on the terminal.
+    /// Whether it is at a place that the user requested, in the arguments or on the terminal.
     pub(crate) as_asked: bool,
-    /// The file itself, whatever has its name meanwhile, where it holds the profile in full.
+    /// The file itself, if it holds the profile in full. Its name may refer to another file by now.
     file: Option<File>,
 }
 
@@ -50,8 +50,8 @@ impl Saved {
 
 /// Saves the profile.
 ///
-/// A recording is not lost because a disk is full. The user is asked for another place or, without a
-/// terminal, the folders for temporary files are tried.
+/// A full disk must not cause the loss of a recording. The program asks the user for another place. Without a
+/// terminal, it tries the folders for temporary files.
 pub(crate) fn save(
     profile: &Profile,
     output: Output,
@@ -65,7 +65,7 @@ pub(crate) fn save(
     };
     printer.warn(format_args!("cannot write {}: {}", wanted.display(), io_reason(&error)));
     for place in std::iter::from_fn(ask) {
-        // The name that is typed decides as the one on the command line does.
+        // The typed name determines the format, as on the command line.
         let opened = Form::of(&place).and_then(|form| {
             let output = Output::open(&place);
             Ok((form, output.map_err(|refused| refused.failure(&place, "-o"))?))
@@ -126,13 +126,13 @@ fn write_as(profile: &Profile, written: Written, out: &mut dyn Write) -> io::Res
     }
 }
 
-/// The name that a file has elsewhere. A stream's says nothing, and `-` is not one.
+/// The name for the file in another folder. The name of a stream is not useful, and `-` is not a name.
 fn name_of(wanted: &Path) -> &Path {
     let named = wanted.file_name().map(Path::new).filter(|name| name.extension().is_some());
     named.unwrap_or(Path::new("profile.json.gz"))
 }
 
-/// Asks for a path on the terminal; nothing typed, or no terminal, is `None`.
+/// Asks for a path on the terminal; `None` if nothing was typed, or without a terminal.
 fn ask() -> Option<PathBuf> {
     if !io::stdin().is_terminal() || !printer::is_terminal() {
         return None;

@@ -1,4 +1,4 @@
-//! Weights as shares of the whole and as times.
+//! Weights as shares of the whole, and as times.
 
 use crate::number::{grouped, percent};
 use nyquist_analysis::{Summary, View};
@@ -7,7 +7,7 @@ use nyquist_profile::Unit;
 /// The unit of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
-    /// The weight of all that is asked about.
+    /// The weight of the whole selection.
     pub(crate) total: u64,
     /// The value of a weight of 1.
     pub(crate) interval_ns: u64,
@@ -22,7 +22,7 @@ impl Scale {
         Self { total: view.total().weight, interval_ns: meta.interval, unit: meta.measure.unit }
     }
 
-    /// The scale of the summary of a recording, which is of time.
+    /// The scale of the summary of a recording, whose unit is time.
     pub(crate) fn of_summary(summary: &Summary) -> Self {
         Self { total: summary.total.weight, interval_ns: summary.interval_ns, unit: Unit::Time }
     }
@@ -47,13 +47,13 @@ impl Scale {
         amount(self.unit, weight.saturating_mul(self.interval_ns))
     }
 
-    /// The least weight that is so many per cent of the whole.
+    /// The least weight that is the given percentage of the whole.
     pub(crate) fn weight_of_percent(self, percent: f64) -> u64 {
         (self.total as f64 * percent / 100.0).ceil() as u64
     }
 }
 
-/// So many ns, bytes or things as text.
+/// A number of ns, bytes or other units as text.
 pub(crate) fn amount(unit: Unit, amount: u64) -> String {
     match unit {
         Unit::Time => milliseconds(amount),
@@ -62,7 +62,7 @@ pub(crate) fn amount(unit: Unit, amount: u64) -> String {
     }
 }
 
-/// A number of bytes in the largest unit of which there is at least one.
+/// A number of bytes in the largest unit that gives at least 1.
 pub(crate) fn bytes(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB"];
     let power = (1..=units.len()).rev().find(|&power| bytes >= 1 << (10 * power));
@@ -72,7 +72,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A time in ms: whole ones, where there are ten or more.
+/// A time in ms, without decimals from 10 ms on.
 pub(crate) fn milliseconds(nanoseconds: u64) -> String {
     let milliseconds = nanoseconds as f64 / 1e6;
     if milliseconds >= 9.95 {

@@ -1,4 +1,4 @@
-//! `nyquist script`: one sample after another as text, as `perf script` prints them, or as JSON.
+//! `nyquist script`: the samples one by one, as text like that of `perf script`, or as JSON.
 
 use crate::args::ScriptArgs;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! The filters of the command line as a selection of a profile's samples.
+//! Converts the filters of the command line to a selection of a profile's samples.
 
 use crate::args::FilterArgs;
 use crate::failure::Failure;
@@ -6,10 +6,10 @@ use crate::text::one_line;
 use nyquist_analysis::{Index, Pattern, SampleState, Selection, View};
 use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, ThreadIndex};
 
-/// How many names are listed where a filter matches none of them.
+/// The number of names that are listed if a filter matches none of them.
 const NAMES_LISTED: usize = 8;
 
-/// The selection that the filters make of a profile. A filter that matches nothing of the profile fails. The
+/// The selection for the filters. If a filter matches nothing in the profile, it fails. The
 /// error lists the choices.
 pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection, Failure> {
     Ok(Selection {
@@ -27,7 +27,7 @@ pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection
     })
 }
 
-/// Which samples the filters want, by the state of their thread.
+/// The state of the threads whose samples the filters select.
 fn state(filter: &FilterArgs) -> SampleState {
     match (filter.off_cpu, filter.wall) {
         (true, _) => SampleState::OffCpu,
@@ -36,7 +36,7 @@ fn state(filter: &FilterArgs) -> SampleState {
     }
 }
 
-/// Splits samples of exact times where the range of the filters begins and ends, so that it has its part of them.
+/// Splits samples of exact times at the ends of the filters' range, so that the part inside is selected.
 pub(crate) fn split(profile: &mut Profile, filter: &FilterArgs) {
     if let Some(range) = filter.range {
         let times = range.times();
@@ -44,7 +44,7 @@ pub(crate) fn split(profile: &mut Profile, filter: &FilterArgs) {
     }
 }
 
-/// The part of the profile that the filters select; without any, all of it, waiting too.
+/// The part of the profile that the filters select; without filters, all of it, including waits.
 pub(crate) fn part_of(mut profile: Profile, filter: &FilterArgs) -> Result<Profile, Failure> {
     if filter.is_empty() {
         return Ok(profile);
@@ -56,7 +56,7 @@ pub(crate) fn part_of(mut profile: Profile, filter: &FilterArgs) -> Result<Profi
     if view.is_empty() { Err(nothing_selected(&view, filter)) } else { Ok(view.to_profile()) }
 }
 
-/// The failure when no sample passes the filters, with the reason if it is clear.
+/// The failure if no sample passes the filters, with the reason if it is known.
 pub(crate) fn nothing_selected(view: &View<'_>, filter: &FilterArgs) -> Failure {
     let profile = view.profile();
     if filter.is_empty() {
@@ -86,7 +86,7 @@ fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {
     texts.iter().map(|text| pattern(text)).collect()
 }
 
-/// A regular expression; one that does not parse is shown with the place.
+/// A regular expression. The error shows the position.
 pub(crate) fn pattern(text: &str) -> Result<Pattern, Failure> {
     Pattern::regex(text).map_err(|error| {
         let failure = Failure::new(error.to_string());
@@ -136,7 +136,7 @@ pub(crate) fn handle(text: &str, kind: char) -> Option<usize> {
     text.strip_prefix(kind)?.strip_prefix('-')?.parse().ok()
 }
 
-/// A table of things that have names.
+/// A table of named items.
 struct Named {
     what: &'static str,
     plural: &'static str,
@@ -144,8 +144,8 @@ struct Named {
 }
 
 impl Named {
-    /// The rows that each of the wanted texts calls by its name or id or, where it calls none, that it matches as a
-    /// regular expression. `None` where nothing is asked for.
+    /// The rows whose name or id equals one of the texts. If there is none, the text is matched as a
+    /// regular expression. `None` if there are no texts.
     fn choose<'a>(
         &self,
         wanted: &[String],

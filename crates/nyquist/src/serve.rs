@@ -1,4 +1,4 @@
-//! Serving a profile and its symbols until it is ended.
+//! Serves a profile and its symbols until it is stopped.
 
 use crate::args::{ServerArgs, SymbolArgs};
 use crate::browser;
@@ -24,20 +24,20 @@ pub(crate) struct Served {
     pub(crate) bytes: Vec<u8>,
     /// The profile.
     pub(crate) profile: Profile,
-    /// The run that it is compared with.
+    /// The run to compare it with.
     pub(crate) before: Option<Profile>,
-    /// The answers that came with it.
+    /// The symbols that came with it.
     pub(crate) stated: Option<StatedAnswers>,
 }
 
 impl Served {
-    /// A profile that was made here, and its bytes as a file.
+    /// A profile of this program, and its bytes as a file.
     pub(crate) fn new(bytes: Vec<u8>, profile: Profile, stated: Option<StatedAnswers>) -> Self {
         Self { bytes, profile, before: None, stated }
     }
 }
 
-/// Serves a profile and the viewer of it until Ctrl-C.
+/// Serves a profile and its viewer until Ctrl-C.
 pub(crate) fn serve(
     served: Served,
     args: &ServerArgs,

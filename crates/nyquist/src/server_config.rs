@@ -1,4 +1,4 @@
-//! The address and the users of a server, by the options.
+//! The address and the users of a server, from the options.
 
 use crate::args::ServerArgs;
 use crate::identity;

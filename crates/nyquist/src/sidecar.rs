@@ -1,4 +1,4 @@
-//! The names that samply leaves in a file beside a profile (`samply record --unstable-presymbolicate`).
+//! The symbols that samply saves in a file beside a profile (`samply record --unstable-presymbolicate`).
 
 use crate::args::SymbolArgs;
 use crate::failure::io_reason;
@@ -14,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The answers in the file beside a profile, if there is one. If one cannot be used, a message says so.
+/// The symbols in the file beside a profile, if there is one. If it cannot be used, a message is printed.
 pub(crate) fn beside(profile: &Path, args: &SymbolArgs, printer: Printer) -> Option<StatedAnswers> {
     let path = place(profile)?;
     match read(&path, memory::side_files(args.max_memory).most()) {
@@ -31,7 +31,7 @@ pub(crate) fn beside(profile: &Path, args: &SymbolArgs, printer: Printer) -> Opt
     }
 }
 
-/// Where samply puts them: `p.json.syms.json` beside `p.json.gz`, `p.syms.json` beside `p.json`.
+/// The path that samply uses: `p.json.syms.json` beside `p.json.gz`, `p.syms.json` beside `p.json`.
 fn place(profile: &Path) -> Option<PathBuf> {
     (profile != Path::new("-") && profile.file_name().is_some()).then(|| profile.with_extension("syms.json"))
 }
@@ -40,11 +40,11 @@ fn place(profile: &Path) -> Option<PathBuf> {
 fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<String>> {
     let reason = |error: io::Error| (error.kind() != io::ErrorKind::NotFound).then(|| io_reason(&error));
     let not_regular = || Some("it is not a regular file".to_owned());
-    // Asked ahead of opening: merely opening a FIFO or a device can wait for ever or have effects.
+    // Checked before opening, because opening a FIFO or a device can block forever or have side effects.
     if !fs::symlink_metadata(path).map_err(reason)?.is_file() {
         return Err(not_regular());
     }
-    // No link is followed: in a folder that others may write to it could lead anywhere.
+    // Links are not followed, because in a folder that others may write to they could lead anywhere.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(reason)?;
     let metadata = file.metadata().map_err(reason)?;

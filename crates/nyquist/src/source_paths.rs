@@ -1,4 +1,4 @@
-//! The names of a profile's source files: the Firefox Profiler's names in its files, the paths on this disk
+//! The names of a profile's source files: the Firefox Profiler's names in its files, and paths on this disk
 //! everywhere else.
 
 use crate::folders::UserFolders;
@@ -6,7 +6,7 @@ use nyquist_profile::Profile;
 use nyquist_symbols::{disk_source_path, special_source_path};
 use std::path::PathBuf;
 
-/// Where source files are on this disk.
+/// Finds source files on this disk.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskPaths {
     cargo_home: Option<PathBuf>,
@@ -18,19 +18,19 @@ impl DiskPaths {
         Self { cargo_home: UserFolders::of_user().cargo_home() }
     }
 
-    /// The path of a file by any of its names; `None` where that is the name.
+    /// The path of a file by any of its names; `None` if the name is already the path.
     pub(crate) fn path(&self, file: &str) -> Option<String> {
         let path = disk_source_path(&special_source_path(file), self.cargo_home.as_deref()).into_owned();
         (path != file).then_some(path)
     }
 
-    /// Names a profile's source files by their paths.
+    /// Sets the names of a profile's source files to their paths.
     pub(crate) fn name(&self, profile: &mut Profile) {
         profile.rename_sources(|file| self.path(file));
     }
 }
 
-/// Names a profile's source files as the Firefox Profiler does.
+/// Sets the names of a profile's source files to the Firefox Profiler's names.
 pub(crate) fn name_specially(profile: &mut Profile) {
     profile.rename_sources(|file| {
         let special = special_source_path(file);

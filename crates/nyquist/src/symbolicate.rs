@@ -1,4 +1,4 @@
-//! Giving a recording its names, with progress on a terminal when it takes a while.
+//! Looks up the names of a recording, with progress on a terminal if it takes a while.
 
 use crate::args::SymbolArgs;
 use crate::control::{Control, Phase};
@@ -18,7 +18,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Looks up the names of a recording's frames. Ctrl-C ends it with the names had so far.
+/// Looks up the names of a recording's frames. Ctrl-C ends this and keeps the names found so far.
 pub(crate) fn symbolicate(
     profile: Profile,
     libs: &Libs,
@@ -57,8 +57,8 @@ pub(crate) fn finish(
     symbolicated.profile
 }
 
-/// Looks up the names of the frames of these libs, with progress on a terminal, and says on request where files were
-/// looked for.
+/// Looks up the names of the frames of these libs, with progress on a terminal. On request it prints the
+/// searched places.
 pub(crate) fn look_up(
     profile: Profile,
     sources: &[(LibId, LibSource)],
@@ -110,7 +110,7 @@ fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {
     bar.finish_and_clear();
 }
 
-/// Prints, with `--verbose`, where each lib's names come from and where they were looked for.
+/// Prints, with `--verbose`, the source of each lib's names and the searched places.
 fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
     for LibReport { lib, symbols_from, tried } in &symbolicated.libs {
         let name = lib_path(&symbolicated.profile, *lib);
@@ -127,7 +127,7 @@ fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
     }
 }
 
-/// A path as people know it: a file that is held open since it was mapped has only a number here.
+/// A path for the user. A file that has been open since it was mapped has only a number here.
 fn shown(path: &Path) -> String {
     if path.starts_with("/proc/self/fd") {
         "the file that was mapped".to_owned()

@@ -1,5 +1,5 @@
-//! The unsafe code: the memory allocator of the C library and the system's limit of it, and descriptors that
-//! are known by their numbers.
+//! The unsafe code: the memory allocator of the C library and the system's limit of it, and descriptors
+//! given by number.
 #![allow(unsafe_code)]
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -15,75 +15,77 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 /// The first descriptor that is not one of the standard streams.
 const FIRST_OTHER: libc::c_int = 3;
 
-/// A duplicate of a descriptor that this program was given, by its number. The given one, unless it is a
-/// standard stream, is not handed on to other programs any more: a pipe ends when all have closed it.
+/// Duplicates an inherited descriptor, given by its number. The original, unless it is a standard stream,
+/// is no longer passed to other programs, because a pipe ends only when all of them have closed it.
 pub(crate) fn duplicate(number: u32) -> io::Result<File> {
     let number = libc::c_int::try_from(number).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
-    // SAFETY: fcntl takes any number, and answers EBADF for one that is not open.
+    // SAFETY: fcntl accepts any number, and returns EBADF for one that is not open.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FIRST_OTHER) };
     if copy < 0 {
         return Err(io::Error::last_os_error());
     }
     if number >= FIRST_OTHER {
-        // SAFETY: the flag has no memory behind it, and keeps the descriptor open here.
+        // SAFETY: the flag refers to no memory, and keeps the descriptor open here.
         unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
-    // SAFETY: the kernel has just given us this descriptor, and no other code has its number.
+    // SAFETY: the kernel has just returned this descriptor, and no other code has its number.
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
-/// Makes each large block of memory a mapping of its own, always: such blocks grow without being copied, and go back to the
-/// system when they are freed. Left alone, glibc puts them onto its heaps as soon as some have been freed (mallopt(3),
-/// `M_MMAP_THRESHOLD`), and a conversion keeps a quarter more memory than it uses.
+/// Makes each large block of memory a separate mapping, always. Such blocks grow without being copied, and
+/// are returned to the system when they are freed. By default, glibc allocates them on its heaps after
+/// some have been freed (mallopt(3), `M_MMAP_THRESHOLD`). A conversion then keeps a quarter more memory
+/// than it uses.
 pub(crate) fn map_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         /// In bytes.
         const LARGE: libc::c_int = 1 << 20;
-        // SAFETY: mallopt only stores a number, under the allocator's own lock. Where it refuses, nothing has changed.
+        // SAFETY: mallopt only stores a number, under the allocator's own lock. If it fails, nothing has
+        // changed.
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
     }
 }
 
-/// How much memory the process may take, and the message when it would take more.
+/// The memory limit of the process, and the message if it is exceeded.
 #[derive(Debug)]
 pub(crate) struct DataLimit {
     pub(crate) bytes: u64,
     pub(crate) said: String,
 }
 
-/// The message when there is no more memory. It is null while that must not end the process.
+/// The message if memory is exhausted. It is null while that must not end the process.
 static SAID: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 
-/// Whether the process is about to end for want of memory.
+/// Whether the process is about to end because of exhausted memory.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// The limit that there was before.
+/// The previous limit.
 static BEFORE: Mutex<Option<Rlimit>> = Mutex::new(None);
 
-/// Holds the process to a limit.
+/// Sets a limit for the process.
 pub(crate) fn hold_data(limit: DataLimit) {
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     let old = *before.get_or_insert_with(|| getrlimit(Resource::Data));
     let least = |limit: Option<u64>, other: u64| Some(limit.map_or(other, |limit| limit.min(other)));
     let current = least(old.current, least(old.maximum, limit.bytes).unwrap_or(limit.bytes));
-    // Never freed: another thread may be about to say it.
+    // Never freed, because another thread may be about to print it.
     SAID.store(Box::into_raw(Box::new(limit.said)), Ordering::Release);
-    // Where the system refuses, memory ends where it did before.
+    // If this fails, the previous limit stays.
     let _ = setrlimit(Resource::Data, Rlimit { current, maximum: old.maximum });
 }
 
-/// Restores the limit of before.
+/// Restores the previous limit.
 pub(crate) fn lift_data() {
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(before) = before.take() {
-        // It was allowed then, and the hard limit is still the same.
+        // This limit was permitted then, and the hard limit is unchanged.
         let _ = setrlimit(Resource::Data, before);
         SAID.store(ptr::null_mut(), Ordering::Release);
     }
 }
 
-/// How large the address space may become, if there is a limit.
+/// The limit of the address space, if there is one.
 pub(crate) fn address_space() -> Option<u64> {
     getrlimit(Resource::As).current
 }
@@ -132,17 +134,19 @@ fn end_if_held() {
     // SAFETY: it is null, or comes from a box that is never freed, and whose text is not changed.
     let Some(said) = (unsafe { SAID.load(Ordering::Acquire).as_ref() }) else { return };
     if ENDS.swap(true, Ordering::AcqRel) {
-        // Another thread is about to end the process. Without memory this one can only abort it before.
+        // Another thread is about to end the process. Without memory, this thread could only abort it
+        // earlier.
         loop {
             // SAFETY: it only waits.
             unsafe { libc::pause() };
         }
     }
-    // By no lock that a waiting thread may have. Nothing can be said about a standard error that cannot be written to.
+    // Written without locks that a waiting thread may hold. A failure to write cannot be reported.
     let mut rest = said.as_bytes();
     while let Ok(written @ 1..) = rustix::io::write(rustix::stdio::stderr(), rest) {
         rest = &rest[written..];
     }
-    // SAFETY: nothing of this process is used afterwards. A library's work at a regular exit may need memory.
+    // SAFETY: no data of this process is used afterwards. `exit` is not used, because libraries' exit
+    // handlers may need memory.
     unsafe { libc::_exit(crate::failure::FAILED.into()) }
 }

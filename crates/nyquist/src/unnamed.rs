@@ -1,4 +1,4 @@
-//! Code of a recording that has no names, and how to get them.
+//! Code of a recording without names, and how to get names.
 
 use crate::cargo::quoted;
 use crate::scale::Scale;
@@ -10,22 +10,22 @@ use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// From this share of the CPU time on, code without names is worth a line.
+/// The least share of the CPU time at which code without names is reported.
 const WORTH_A_LINE: f64 = 0.1;
 
-/// A runtime that makes code while a program runs.
+/// A runtime that generates code at run time.
 struct Runtime {
-    /// The file that it is in.
+    /// Its file.
     lib: &'static str,
-    /// How it is made to name that code.
+    /// How to make it write the names of that code.
     advice: &'static str,
-    /// The word of a command line that has done so.
+    /// The word of a command line that does so already.
     word: &'static str,
-    /// The fix for a runtime that was asked for names and has not written them.
+    /// The fix for a runtime with that word that has written no names.
     instead: &'static str,
 }
 
-/// The notes about runtimes that write a name when they make a piece of code.
+/// The note about runtimes that write a name when they generate a piece of code.
 const NAMED_EARLY: &str = "it was asked for names, and has given none of this code: what it makes later, moves or throws away may have none";
 
 const RUNTIMES: [Runtime; 5] = [
@@ -61,12 +61,12 @@ const RUNTIMES: [Runtime; 5] = [
     },
 ];
 
-/// The function in which Python runs a program's code, and the category of functions that Python has named.
+/// The function in which Python runs a program's code, and the category of functions that Python names.
 const PYTHON: (&str, &str) = ("_PyEval_EvalFrameDefault", "Python");
 
-/// Lines about code without names: the file with the most time, code that was made while the program ran, and
-/// a program that an interpreter has run. Each is included if its share is large enough. `command_lines` are
-/// those of processes that were attached to.
+/// Lines about code without names: the file with the most time, code generated at run time, and
+/// a program run by an interpreter. Each is included if its share is large enough. `command_lines` are
+/// those of attached processes.
 pub(crate) fn hints(
     profile: &Profile,
     command_lines: &str,
@@ -97,7 +97,7 @@ pub(crate) fn hints(
     in_files.into_iter().chain(made).chain(interpreted).collect()
 }
 
-/// The weight of the functions of a Python program, if Python was not asked to name them.
+/// The weight of the functions of a Python program, if Python was not configured to name them.
 fn interpreted(profile: &Profile, functions: &[Function<'_>]) -> Option<u64> {
     let (interpreter, category) = PYTHON;
     if profile.categories().iter().any(|known| known.name == category) {
@@ -115,9 +115,9 @@ fn of_file(lib: &Lib, share: &str) -> String {
     }
 }
 
-/// Whether there is a file of which `nyquist doctor` can say something: one of Linux, Windows or macOS.
+/// Whether `nyquist doctor` supports the file: a binary of Linux, Windows or macOS.
 fn is_binary(path: &Path) -> bool {
-    // Asked ahead of opening: merely opening a FIFO or a device can wait for ever or have effects.
+    // Checked before opening, because opening a FIFO or a device can block forever or have side effects.
     if !path.is_absolute() || !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return false;
     }
@@ -131,8 +131,8 @@ fn is_binary(path: &Path) -> bool {
     is_read && (magic == *b"\x7fELF" || magic.starts_with(b"MZ") || is_macho())
 }
 
-/// How the runtime that is in the profile is made to name its code. A hint is left out if the recording shows
-/// that it is followed already.
+/// How to make the profile's runtime name its code. A hint is left out if the recording shows
+/// that it was followed already.
 fn advice(profile: &Profile, command_lines: &str, functions: &[Function<'_>]) -> Option<&'static str> {
     let is_there = |runtime: &&Runtime| profile.libs().iter().any(|lib| lib.name == runtime.lib);
     let runtime = RUNTIMES.iter().find(is_there)?;
@@ -146,12 +146,12 @@ fn advice(profile: &Profile, command_lines: &str, functions: &[Function<'_>]) ->
     Some(if was_told || has_named() { runtime.instead } else { runtime.advice })
 }
 
-/// Whether a lib has the code of a jitdump.
+/// Whether a lib holds the code of a jitdump.
 fn is_jitdump(lib: &Lib) -> bool {
     lib.name.strip_prefix("jit-").is_some_and(|rest| rest.strip_suffix(".dump").is_some())
 }
 
-/// Whether a lib has the code that a process's perf map names, or would name.
+/// Whether a lib holds code that a process's perf map names, or would name.
 fn is_perf_map(lib: &Lib) -> bool {
     lib.name.strip_prefix("perf-").is_some_and(|rest| rest.strip_suffix(".map").is_some())
 }
@@ -162,12 +162,12 @@ mod tests {
     use nyquist_analysis::{Index, Selection, View};
     use nyquist_profile::{Frame, Func, Meta, Process, ProfileBuilder, Sample, Thread};
 
-    /// The hints on a profile of these functions: the path of their file, if any, their name and weight.
+    /// The hints on a profile of these functions, each given by file (if any), name and weight.
     fn hints_of(functions: &[(&str, &str, u32)]) -> Vec<String> {
         hints_for(("", ""), functions)
     }
 
-    /// The same, of a recording of a command, or of processes with these command lines.
+    /// The same, for a recording of a command, or of processes with these command lines.
     fn hints_for((command, attached): (&str, &str), functions: &[(&str, &str, u32)]) -> Vec<String> {
         let meta = Meta { interval: 1_000_000, arguments: Some(command.into()), ..Meta::default() };
         let mut builder = ProfileBuilder::new(meta);
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn little_time_without_names_is_no_line() {
         assert!(hints_of(&[("/usr/bin/sort", "fun_c230", 9), ("/usr/bin/sort", "main", 91)]).is_empty());
-        // Whose code that is, and whether it could have names, is not known.
+        // It is not known which runtime generated that code, and whether it could have names.
         assert!(hints_of(&[("", "0x7f5a0800727d", 9)]).is_empty());
         assert!(hints_of(&[]).is_empty());
     }

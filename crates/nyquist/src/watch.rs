@@ -1,4 +1,4 @@
-//! Shows downloads while they last, and ends them together with their purpose.
+//! Shows downloads while they run, and cancels them together with the work that needs them.
 
 use crate::printer::Printer;
 use crate::text::one_line;
@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Downloads that end sooner than this have no line.
+/// Downloads shorter than this get no line.
 pub(crate) const SHOW_AFTER: Duration = Duration::from_secs(1);
 
-/// All that moves on the terminal, so that one does not overwrite the other.
+/// All progress bars on the terminal, so that one does not overwrite another.
 pub(crate) static BARS: LazyLock<MultiProgress> =
     LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
 
-/// Watches downloads: a line for each that lasts.
+/// Watches downloads, and shows a line for each that takes long.
 #[derive(Debug)]
 pub(crate) struct Watch {
     printer: Printer,

@@ -1,4 +1,5 @@
-//! Text from outside never reaches a terminal raw: every subcommand over a profile of which every string is hostile.
+//! Text from outside never reaches a terminal raw. Every subcommand is run with a profile full of hostile
+//! strings.
 
 mod terminal;
 
@@ -14,28 +15,29 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Codes that colour, name the terminal and go back; each kind of hidden character; and what has a meaning in some format.
+/// Codes that set colours, set the terminal's title and move back; each kind of hidden character; and
+/// characters that have a meaning in some format.
 const HOSTILE: &str = "\u{1b}[31mX\u{1b}]0;t\u{7}\n\r\u{8}\t\u{7f}\u{85}\u{9b}2J\u{202e}\u{2066}\u{200b}\u{200f}\u{2028}\u{feff}\u{e0041}\u{ad};,\"<&>Y";
 
 fn hostile(what: &str) -> String {
     format!("{what}{HOSTILE}{what}")
 }
 
-/// What is read.
+/// The input files.
 struct Files {
     folder: PathBuf,
-    /// A profile with names, one without, and folded stacks with a line that is none.
+    /// A profile with names, one without, and folded stacks with an invalid line.
     profile: PathBuf,
     unnamed: PathBuf,
     folded: PathBuf,
-    /// A program of a hostile name that needs a library of a hostile name.
+    /// A program with a hostile name that needs a library with a hostile name.
     program: PathBuf,
 }
 
 impl Files {
     fn new(test: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("nyquist-hostile-{test}-{}", std::process::id()));
-        // A slash has no place in a name, and all else has.
+        // A name cannot contain a slash; all other characters are possible.
         let folder = folder.join(hostile("folder"));
         fs::create_dir_all(&folder).unwrap();
         let path = |name: &str| folder.join(hostile(name));
@@ -154,24 +156,24 @@ fn write_profile(path: &Path, is_symbolicated: bool) {
     fs::write(path, bytes).unwrap();
 }
 
-/// The subcommands that the command itself tells of.
+/// The subcommands that the command's help lists.
 fn subcommands() -> Vec<String> {
     let help = Command::new(env!("CARGO_BIN_EXE_nyquist")).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     let (_, commands) = help.split_once("Commands:\n").unwrap();
     let names = commands.lines().take_while(|line| !line.is_empty());
-    // What a line needs more room for stands further in.
+    // Continuation lines are indented further.
     let names = names.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
 }
 
-/// How a subcommand is made to print names: words, in which `FILE` and others stand for files. Nothing for one that has to be
-/// thought of still.
+/// The arguments with which a subcommand prints names; words such as `FILE` stand for files. Empty for a
+/// subcommand that this test does not know yet.
 fn calls(subcommand: &str) -> &'static [&'static str] {
     match subcommand {
         "record" => &["PROGRAM-MISSING", "-o MISSING/x -- true", "--thread HOSTILE true", "-p HOSTILE"],
         "load" => &["MISSING", "PROGRAM", "FILE --port HOSTILE"],
-        // No folder can be made below a file.
+        // No folder can be created below a file.
         "man" => &["PROGRAM/x"],
         "import" => &["FOLDED -o OUT --save-only", "FILE -o OUT --save-only", "MISSING"],
         "report" => &[
@@ -255,13 +257,13 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
             "FILE HOSTILE",
             "FILE summary HOSTILE",
         ],
-        // Not in the help: what `cargo nyquist` runs.
+        // Not in the help: the command that `cargo nyquist` runs.
         "cargo" => &["run --HOSTILE", "HOSTILE"],
         _ => calls_that_write(subcommand),
     }
 }
 
-/// The same of what writes a profile in another form.
+/// The same for subcommands that write a profile in another form.
 fn calls_that_write(subcommand: &str) -> &'static [&'static str] {
     match subcommand {
         "export" => &[
@@ -288,7 +290,7 @@ fn calls_that_write(subcommand: &str) -> &'static [&'static str] {
     }
 }
 
-/// The same of what asks no profile.
+/// The same for subcommands that read no profile.
 fn calls_without_profile(subcommand: &str) -> &'static [&'static str] {
     match subcommand {
         "stat" => &[
@@ -327,7 +329,7 @@ fn words(call: &str, files: &Files) -> Vec<OsString> {
             "EVENT/cpu-time" => format!("{}/cpu-time", hostile("event")).into(),
             "HOSTILE/cpu-time" => OsString::from_vec([HOSTILE.as_bytes(), b"\x9b/cpu-time"].concat()),
             "OUT" => files.folder.join(hostile("out")).into(),
-            // Bytes that are no UTF-8, too.
+            // Also bytes that are not UTF-8.
             "HOSTILE" => OsString::from_vec([HOSTILE.as_bytes(), b"\x9b\xff"].concat()),
             "--HOSTILE" => OsString::from_vec([b"--", HOSTILE.as_bytes()].concat()),
             word => word.into(),
@@ -348,7 +350,7 @@ fn command(files: &Files, words: &[OsString]) -> Command {
     command
 }
 
-/// Fails where a hidden character is left; newlines and tabs lay out.
+/// Fails if a hidden character remains; newlines and tabs are layout.
 fn assert_shown(what: &str, output: &[u8], is_ours: impl Fn(char) -> bool) {
     let text = std::str::from_utf8(output).unwrap_or_else(|error| {
         panic!(
@@ -379,7 +381,7 @@ fn for_each_call(files: &Files, check: impl Fn(&str, Command)) {
     check("--HOSTILE", command(files, &words("--HOSTILE", files)));
 }
 
-/// A file in a format of its own, which is written to a pipe by that format's rules.
+/// Whether a command line writes a format to a pipe by the format's own rules.
 fn is_raw(line: &str) -> bool {
     line.starts_with("export") && line.contains("-o -")
 }
@@ -422,7 +424,8 @@ fn a_name_breaks_no_record() {
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    // Three stacks of one process; three functions; a head, frames and an empty line for each of six samples.
+    // Three stacks of one process; three functions; a header, frames and an empty line for each of six
+    // samples.
     let folded = lines("export FILE -o - --format folded");
     assert_eq!(folded.lines().count(), 3, "{folded}");
     assert!(folded.lines().all(|line| line.ends_with(" 80") && line.matches(';').count() <= 3), "{folded}");
@@ -439,7 +442,8 @@ fn nothing_hidden_reaches_a_terminal() {
     let files = Files::new("terminal");
     for_each_call(&files, |line, mut command| {
         let shown = terminal::shown(&mut command, 80);
-        // The terminal itself puts a carriage return before a newline. Help has clap's own codes, which are like ours.
+        // The terminal itself puts a carriage return before a newline. Help contains clap's own codes,
+        // which are allowed.
         let ours = ["0", "1", "2", "4", "31", "32", "33", "22", "24"];
         let shown = ours.iter().fold(String::from_utf8_lossy(&shown).into_owned(), |shown, code| {
             shown.replace(&format!("\u{1b}[{code}m"), "")

@@ -1,4 +1,5 @@
-//! What tables show: of narrow terminals the names, of filters what passes them, of equal profiles no change.
+//! The contents of tables: names on narrow terminals, matching rows with filters, no change for equal
+//! profiles.
 
 mod terminal;
 
@@ -8,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A folder with a profile: a busy thread and one that has done nothing else than `idle`.
+/// A folder with a profile of a busy thread, and a thread that only called `idle`.
 struct Folder(PathBuf);
 
 impl Folder {

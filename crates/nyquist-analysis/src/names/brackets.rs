@@ -1,13 +1,13 @@
 //! The brackets of names of Rust and C++, distinguished from operators that look like them.
 
-/// The names of C++'s operators that are made of signs, of those with a common beginning the longest first.
+/// C++'s operators made of signs. Of those with a common prefix, the longest is first.
 pub(super) const OPERATORS: [&str; 41] = [
     "<=>", "->*", "<<=", ">>=", "()", "[]", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--",
     "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<", ">", "+", "-", "*", "/", "%", "^", "&", "|", "~",
     "!", "=", ",", "\"\"", "[",
 ];
 
-/// The place of the bracket that closes the one at which the text begins.
+/// The position of the bracket that closes the one at the start of the text.
 pub(super) fn closing(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut open = Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn closing(text: &str) -> Option<usize> {
             b'<' | b'(' | b'[' | b'{' => open.push(byte),
             b'>' if index > 0 && bytes[index - 1] == b'-' => {}
             b'>' | b')' | b']' | b'}' => {
-                // Of a comparison among C++'s template arguments the sign has no partner.
+                // The sign of a comparison among C++'s template arguments has no partner.
                 while byte != b'>' && open.last() == Some(&b'<') {
                     open.pop();
                 }
@@ -46,14 +46,14 @@ fn partner(closing: u8) -> u8 {
     }
 }
 
-/// How many bytes of `operator<<` and its like are at that place.
+/// The length in bytes of `operator<<` or a similar operator at that position.
 fn skip_operator(text: &str, index: usize) -> usize {
     let after = text.get(index..).and_then(|rest| rest.strip_prefix("operator"));
     let sign = after.and_then(|after| OPERATORS.iter().find(|sign| after.starts_with(**sign)));
     sign.map_or(0, |sign| "operator".len() + sign.len())
 }
 
-/// Splits at the first such word that is in no bracket.
+/// Splits at the first such word outside of brackets.
 pub(super) fn split_outside<'a>(text: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
     let mut from = 0;
     while let Some(next) = text.get(from..)?.find(|char: char| "<([{ ".contains(char)) {

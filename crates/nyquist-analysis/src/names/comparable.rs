@@ -1,13 +1,13 @@
-//! Names of functions without what changes from one build to the next.
+//! Names of functions without the parts that change from one build to the next.
 
 use std::borrow::Cow;
 
-/// The name by which a function is found again in another build. It lacks the hash that rustc puts at the end
-/// of a path (`::h0123456789abcdef`) or behind a crate's name (`core[0123456789abcdef]`). It also lacks LLVM's
+/// The name that identifies a function in another build. It lacks the hash that rustc appends to a path
+/// (`::h0123456789abcdef`) or to a crate's name (`core[0123456789abcdef]`). It also lacks LLVM's
 /// suffix of promoted locals (`.llvm.123`), the numbers of GCC's clones (`.constprop.0`), and an offset
 /// (`+0x1f`).
 ///
-/// `None` for what is only an address (`0x12ab`, `fun_1f40`): it means nothing in another build.
+/// `None` for a bare address (`0x12ab`, `fun_1f40`), because it means nothing in another build.
 pub fn comparable_name(name: &str) -> Option<Cow<'_, str>> {
     if is_only_address(name) {
         return None;
@@ -33,7 +33,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The name without the last suffix that may change.
+/// The name without its last suffix that may change.
 fn without_suffix(name: &str) -> Option<&str> {
     let cut = |separator: &str, is_suffix: &dyn Fn(&str) -> bool| {
         let (rest, suffix) = name.rsplit_once(separator)?;

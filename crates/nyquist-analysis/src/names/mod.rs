@@ -1,4 +1,4 @@
-//! Function names: as people read them, and as profiles of several builds have in common.
+//! Function names: short ones for display, and ones that are comparable between builds.
 
 mod brackets;
 mod comparable;

@@ -1,10 +1,10 @@
-//! Function names as people read them: the generic arguments and parameter lists of Rust's, C++'s and Java's names left out.
+//! Function names for display, without the generic arguments and parameter lists of Rust, C++ and Java names.
 
 use std::borrow::Cow;
 
 use super::shortener::Shortener;
 
-/// What demanglers of C++ put in front of a name.
+/// Prefixes that C++ demanglers add to a name.
 const PREFIXES: [&str; 8] = [
     "non-virtual thunk to ",
     "virtual thunk to ",
@@ -16,7 +16,8 @@ const PREFIXES: [&str; 8] = [
     "typeinfo name for ",
 ];
 
-/// A name without its generic arguments, its parameters and its return type. Names of other languages stay.
+/// A name without its generic arguments, its parameters and its return type. Names of other languages are
+/// unchanged.
 pub fn short_name(name: &str) -> Cow<'_, str> {
     if let Some(method) = java_method(name) {
         return Cow::Borrowed(method);
@@ -33,7 +34,7 @@ pub fn short_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a name has the brackets, and in the places, that Rust and C++ have.
+/// Whether a name has Rust's or C++'s brackets, in the places where these languages have them.
 fn is_rust_or_cpp(name: &str) -> bool {
     let Some(bracket) = name.find(['<', '(', '{']) else { return name.contains("::h") };
     let before = &name[..bracket];
@@ -44,7 +45,8 @@ fn is_rust_or_cpp(name: &str) -> bool {
     name.contains("::") || is_function || name.starts_with("operator")
 }
 
-/// The class and the method of a name as Java's virtual machine writes it: `int java.util.List.indexOf(java.lang.Object)`.
+/// The class and the method of a name as Java's virtual machine writes it: `int
+/// java.util.List.indexOf(java.lang.Object)`.
 fn java_method(name: &str) -> Option<&str> {
     let (before, parameters) = name.strip_suffix(')')?.split_once('(')?;
     let (result, method) = before.split_once(' ')?;
@@ -56,7 +58,7 @@ fn java_method(name: &str) -> Option<&str> {
     is_java.then_some(method)
 }
 
-/// The name without the hash that Rust puts behind it (`::h0123456789abcdef`).
+/// The name without the hash that Rust appends (`::h0123456789abcdef`).
 pub fn without_hash(name: &str) -> &str {
     let is_hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     name.rsplit_once("::h").filter(|(_, hash)| is_hash(hash)).map_or(name, |(name, _)| name)

@@ -1,12 +1,11 @@
-//! One walk over a name of Rust or C++ that leaves out its arguments, its parameters and its return type.
+//! One pass over a Rust or C++ name that leaves out its arguments, its parameters and its return type.
 
 use super::brackets::{OPERATORS, closing, split_outside};
 
-/// How deep qualified types may be within each other (`<<A as B>::C as D>::e`) before the rest is left as it
-/// is.
+/// The maximum depth of nested qualified types (`<<A as B>::C as D>::e`). The rest is left unchanged.
 const MAX_DEPTH: usize = 8;
 
-/// Walks once over a name and copies what is to stay.
+/// Goes once over a name and copies what stays.
 pub(super) struct Shortener<'a> {
     rest: &'a str,
     out: String,
@@ -19,7 +18,7 @@ impl<'a> Shortener<'a> {
         Self { rest: name, out: String::new(), depth, has_parameters: name.contains('(') }
     }
 
-    /// `None` where the brackets do not match.
+    /// `None` if the brackets do not match.
     pub(super) fn run(mut self) -> Option<String> {
         while let Some(next) = self.rest.chars().next() {
             match next {
@@ -40,7 +39,7 @@ impl<'a> Shortener<'a> {
         self.rest = rest;
     }
 
-    /// What is in the brackets at which the rest begins, and what follows them.
+    /// The text in the brackets at which the rest begins, and the text after them.
     fn group(&self) -> Option<(&'a str, &'a str)> {
         let end = closing(self.rest)?;
         Some((&self.rest[1..end], &self.rest[end + 1..]))
@@ -50,19 +49,20 @@ impl<'a> Shortener<'a> {
         self.out.is_empty() || self.out.ends_with("::")
     }
 
-    /// Copies `operator<<` and similar names, whose angle signs are no brackets. Says whether there was one.
+    /// Copies `operator<<` and similar names, whose angle signs are no brackets. Returns whether there was
+    /// one.
     fn operator(&mut self) -> bool {
         let is_new_word = !self.out.ends_with(|char: char| char.is_alphanumeric() || char == '_');
         let Some(after) = self.rest.strip_prefix("operator").filter(|_| is_new_word) else { return false };
         if let Some(sign) = OPERATORS.iter().find(|sign| after.starts_with(**sign)) {
             self.copy("operator".len() + sign.len());
-            // Demanglers keep the template's brackets apart from the sign.
+            // Demanglers separate the template's brackets from the sign.
             if self.rest.starts_with(" <") {
                 self.rest = &self.rest[1..];
             }
             return true;
         }
-        // `operator new[]`, and conversions: the type up to the parameters.
+        // `operator new[]`, and conversion operators: the type up to the parameters.
         let Some(kind) = after.strip_prefix(' ') else { return false };
         let len = kind.find(['(', '<']).unwrap_or(kind.len());
         self.copy("operator ".len() + len);
@@ -80,7 +80,7 @@ impl<'a> Shortener<'a> {
             // `collect::<Vec<_>>`
             self.out.truncate(self.out.len() - 2);
         } else if self.out.is_empty() && !after.starts_with("::") {
-            // `<module>` and others that are no path.
+            // `<module>` and other names that are no path.
             return None;
         } else {
             let qualified = self.qualified(inner);
@@ -139,7 +139,7 @@ impl<'a> Shortener<'a> {
         Some(())
     }
 
-    /// Leaves out what C++ has behind parameters; what compilers say of clones stays.
+    /// Leaves out C++'s qualifiers after the parameters; the compiler's suffixes of clones stay.
     fn qualifiers(&mut self) {
         let known = [" const", " volatile", " noexcept", " &&", " &", "&&", "&"];
         while let Some(rest) = known.iter().find_map(|word| self.rest.strip_prefix(word)) {
@@ -168,7 +168,7 @@ impl<'a> Shortener<'a> {
         Some(())
     }
 
-    /// Outside of brackets a blank parts the return type from the name, or the name from what is said of it.
+    /// Outside of brackets, a space separates the return type from the name, or the name from its qualifiers.
     fn blank(&mut self) {
         let is_note = self.rest.starts_with(" [") || self.rest.starts_with(" (.");
         if is_note || !self.has_parameters {
@@ -181,7 +181,7 @@ impl<'a> Shortener<'a> {
     }
 }
 
-/// A type that is more than a path, with the modules of the paths in it left out: `&[alloc::string::String]`.
+/// A type that is more than a path, without the modules of the paths in it: `&[alloc::string::String]`.
 fn types_shortened(text: &str, depth: usize) -> String {
     let is_path = |char: char| char.is_alphanumeric() || char == '_' || char == ':';
     let mut out = String::new();

@@ -1,17 +1,17 @@
-//! Comparisons of recordings that were made up: of the same program, and of one that got slower.
+//! Comparisons of generated recordings: of the same program, and of one that became slower.
 
 use nyquist_analysis::{Diff, DiffOptions, DiffUnit, FunctionDiff, Index, Selection, View, diff};
 use nyquist_profile::{Meta, Process, Profile, ProfileBuilder, Sample, Thread};
 
 use crate::random::{Random, mix};
 
-/// A program: how many ms each function takes itself.
+/// A program: the self time of each function in ms.
 struct Program {
     functions: Vec<(String, f64)>,
 }
 
 impl Program {
-    /// Functions of all sizes, as programs have them: a few take most of the time.
+    /// Functions of realistic sizes: a few have most of the time.
     fn new(count: usize) -> Self {
         let functions = (0..count)
             .map(|index| (format!("app::function_{index}"), 60_000.0 / (index as f64 + 4.0).powf(1.2)));
@@ -25,8 +25,8 @@ impl Program {
         self
     }
 
-    /// Records a run at 1000 Hz. Each function takes another time in each run, by `spread` of it; names end with
-    /// another hash in each build.
+    /// Records a run at 1000 Hz. Each run varies the time of each function by `spread` of it. Each build
+    /// appends another hash to the names.
     fn record(&self, seed: u64, spread: f64) -> Profile {
         let mut random = Random::new(seed);
         let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
@@ -51,7 +51,7 @@ impl Program {
     }
 }
 
-/// By Box and Muller.
+/// A normally distributed number, by Box and Muller.
 fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit()).cos()
@@ -61,7 +61,7 @@ fn poisson(random: &mut Random, mean: f64) -> u64 {
     if mean > 200.0 {
         return (mean + mean.sqrt() * normal(random)).round().max(0.0) as u64;
     }
-    // By Knuth: as many factors as it takes to get below.
+    // By Knuth: counts the factors until the product is below the limit.
     let limit = (-mean).exp();
     let mut product = random.unit();
     let mut count = 0;

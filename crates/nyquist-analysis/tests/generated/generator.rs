@@ -1,4 +1,4 @@
-//! Makes profiles of any size whose stacks look like those of a compiler.
+//! Generates profiles of any size whose stacks look like those of a compiler.
 
 use nyquist_profile::{
     CategoryColor, CategoryId, Frame, FrameId, Func, FuncId, Lib, LibId, Meta, Process, Profile,
@@ -7,31 +7,31 @@ use nyquist_profile::{
 
 use crate::random::{Random, mix};
 
-/// How large a profile is.
+/// The size of a profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// How many samples there are.
+    /// The number of samples.
     pub(crate) samples: usize,
-    /// How many threads there are; each eighth begins a process.
+    /// The number of threads; every eighth begins a process.
     pub(crate) threads: usize,
-    /// How many functions there are.
+    /// The number of functions.
     pub(crate) functions: usize,
-    /// How many stacks there are at least, each a node of the tree of all stacks.
+    /// The least number of stacks, each a node of the tree of all stacks.
     pub(crate) stacks: usize,
-    /// Profiles of the same shape differ by it.
+    /// Different seeds give different profiles of the same shape.
     pub(crate) seed: u64,
 }
 
-/// The depths of stacks at each twentieth, then at 99 % and at the end. They are those of a recording of
-/// `cargo check` of a crate, scaled to a median of 30. Beyond three quarters they are stretched to 200 at 99 %,
-/// as deeper crates have.
+/// The depths of stacks at every twentieth, then at 99 % and at the maximum. They are those of a recording of
+/// `cargo check` of a crate, scaled to a median of 30. Beyond 75 % they are stretched to 200 at 99 %, because
+/// deeper crates have such stacks.
 const DEPTHS: [usize; 22] =
     [1, 13, 16, 16, 17, 19, 22, 24, 25, 28, 30, 32, 35, 38, 41, 44, 56, 66, 85, 132, 200, 270];
 
 const LIBS: usize = 40;
 const INTERVAL: u64 = 1_000_000;
 
-/// Makes a profile of about that shape; the numbers of samples, threads and functions are met.
+/// Generates a profile of about that shape. The numbers of samples, threads and functions are exact.
 pub(crate) fn generate(shape: &Shape) -> Profile {
     let mut maker = Maker::new(shape);
     let leaves = maker.stacks(shape.stacks);
@@ -59,9 +59,10 @@ impl Maker {
         Self { builder, random: Random::new(shape.seed), funcs, categories }
     }
 
-    /// Makes stacks until there are so many; the leaves among them.
+    /// Generates stacks up to that number, and returns the leaves.
     ///
-    /// A stack follows from the one before it, as a program's does: it returns a few levels and calls others.
+    /// Each stack derives from the previous one as in a program: it returns a few levels and calls other
+    /// functions.
     fn stacks(&mut self, count: usize) -> Vec<StackId> {
         let mut leaves = Vec::new();
         let mut path: Vec<(StackId, usize)> = Vec::new();
@@ -81,7 +82,7 @@ impl Maker {
     }
 
     fn depth(&mut self) -> usize {
-        // The last step of the table is from 99 % on, the one before from 95 % on.
+        // The last step of the table begins at 99 %, the one before it at 95 %.
         let share = self.random.unit() * 20.0;
         let (step, part) = match share {
             share if share >= 19.8 => (20, (share - 19.8) / 0.2),
@@ -92,7 +93,8 @@ impl Maker {
         (low + (high - low) * part) as usize
     }
 
-    /// One of the functions that a function calls, some more often than others. Now and then it is itself.
+    /// One of the callees of a function; some are more frequent than others. Now and then it is the
+    /// function itself.
     fn callee(&mut self, caller: Option<usize>) -> usize {
         let Some(caller) = caller else { return 0 };
         if caller % 17 == 3 && self.random.below(4, 1.0) == 0 {
@@ -100,7 +102,7 @@ impl Maker {
         }
         let choice = self.random.below(24, 2.5) as u64;
         let random = mix((caller as u64) << 8 | choice);
-        // Many call a few, such as allocators.
+        // Many functions call the same few, such as allocators.
         let skewed = (random >> 11) as f64 / (1_u64 << 53) as f64;
         (skewed.powf(1.5) * self.funcs.len() as f64) as usize
     }
@@ -117,7 +119,8 @@ impl Maker {
         self.builder.intern_frame(frame)
     }
 
-    /// Shares the samples out to the threads. Each has its own part of the leaves, and those it comes back to often.
+    /// Distributes the samples over the threads. Each has its own part of the leaves, some of which are
+    /// frequent.
     fn samples(&mut self, shape: &Shape, leaves: &[StackId]) {
         let mut process = None;
         for index in 0..shape.threads {

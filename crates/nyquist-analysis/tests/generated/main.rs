@@ -1,4 +1,4 @@
-//! What holds for every profile, on profiles that are made by a generator; and comparisons of made recordings.
+//! Properties of every profile, checked on generated profiles; and comparisons of generated recordings.
 
 mod compare;
 mod generator;

@@ -1,4 +1,4 @@
-//! Sums that have to agree, whatever the profile and the selection.
+//! Sums that must agree, whatever the profile and the selection.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ fn small(seed: u64) -> Profile {
     generate(&Shape { samples: 3000, threads: 6, functions: 300, stacks: 2000, seed })
 }
 
-/// Selections of all kinds, some of which leave nothing.
+/// Selections of all kinds, some of which select nothing.
 fn selections(profile: &Profile, seed: u64) -> Vec<Selection> {
     let func = |number: u64| FuncId::from_index((seed * 31 + number * 7) as usize % profile.funcs().len());
     // A path that some stack has.
@@ -70,7 +70,7 @@ fn roots_total(tree: Tree<'_>) -> Amount {
     tree.roots().iter().map(|node| node.total).sum()
 }
 
-/// What samples with a stack sum to.
+/// The sum of the samples with a stack.
 fn in_stacks(view: &View<'_>) -> Amount {
     view.samples().filter(|sample| view.frames(sample).next().is_some()).map(|sample| sample.amount).sum()
 }
@@ -118,12 +118,12 @@ fn a_node_has_its_own_and_its_childrens_weight() {
 #[test]
 fn functions_match_a_count_sample_by_sample() {
     check_all(check_functions);
-    // So many stacks that CPUs share them.
+    // Enough stacks that several CPUs share them.
     let profile = generate(&Shape { samples: 20_000, threads: 3, functions: 5000, stacks: 200_000, seed: 5 });
     check_functions(&View::new(&Index::new(&profile), &Selection::default()), "many stacks");
 }
 
-/// Counting sample by sample is slow and cannot be wrong.
+/// Counts sample by sample, which is slow but simple.
 fn check_functions(view: &View<'_>, what: &str) {
     let mut own = BTreeMap::<FuncId, u64>::new();
     let mut total = BTreeMap::<FuncId, u64>::new();
@@ -223,7 +223,8 @@ fn parts_of_the_time_sum_to_the_whole() {
     }
 }
 
-/// Ranges of a recording of few stacks, for which the index has checkpoints: some begin and end near one, some far off.
+/// Ranges of a recording with few stacks, for which the index has checkpoints. Some begin and end near a
+/// checkpoint, some far from it.
 #[test]
 fn ranges_match_a_count_sample_by_sample() {
     let profile = generate(&Shape { samples: 40_000, threads: 5, functions: 100, stacks: 500, seed: 3 });
@@ -272,7 +273,7 @@ fn lines_match_a_count_sample_by_sample() {
             let frames = view.frames(&sample);
             let mut lines: Vec<_> = frames
                 .map(|frame| {
-                    // Collapsed libs are at no line.
+                    // Collapsed libs have no line.
                     let source = view.profile().func(frame.frame.func).source?;
                     let file = view.profile().string(view.profile().source(source).filename);
                     (frame.func.index() < functions).then_some((file, frame.frame.line))
@@ -301,7 +302,7 @@ fn lines_match_a_count_sample_by_sample() {
     });
 }
 
-/// Selections that leave out nothing, some of which are known to and some of which are gone through sample by sample.
+/// Selections that leave out nothing. Some are recognised as such, others are processed sample by sample.
 #[test]
 fn time_lines_of_tallies_and_samples_agree() {
     let mut profile = generate(&Shape { samples: 5000, threads: 4, functions: 50, stacks: 300, seed: 8 });
@@ -324,7 +325,7 @@ fn time_lines_of_tallies_and_samples_agree() {
     }
 }
 
-/// The same samples without stacks, some at the same times, and none at all for a while.
+/// The same samples without stacks, some at the same times, and with a gap.
 fn without_stacks(profile: Profile, has_cpu_deltas: bool) -> Profile {
     let (mut builder, _) = ProfileBuilder::rebuild(profile);
     builder.remap_stacks(|_| None);

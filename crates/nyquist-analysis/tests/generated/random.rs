@@ -5,7 +5,7 @@
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A generator whose numbers follow from `seed`.
+    /// A generator whose numbers are determined by `seed`.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -21,13 +21,13 @@ impl Random {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number below `bound`; small ones are more frequent the greater `skew` is, and 1 is none.
+    /// A number below `bound`. Small numbers are more frequent the greater `skew` is; 1 means no skew.
     pub(crate) fn below(&mut self, bound: usize, skew: f64) -> usize {
         ((self.unit().powf(skew) * bound as f64) as usize).min(bound.saturating_sub(1))
     }
 }
 
-/// A number that follows from another and looks like any.
+/// A number that is determined by another and looks random.
 pub(crate) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

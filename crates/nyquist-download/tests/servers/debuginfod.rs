@@ -18,7 +18,7 @@ fn id() -> BuildId {
     BuildId::from_hex(ID).unwrap()
 }
 
-/// What the servers give of a file, with a cache in `folder` and these variables.
+/// Fetches a file from the servers, with a cache in `folder` and these variables.
 fn fetch_with(
     folder: &Folder,
     servers: &[&Server],
@@ -41,12 +41,12 @@ fn fetch(folder: &Folder, servers: &[&Server]) -> Fetched {
     fetch_with(folder, servers, &RemoteFile::DebugFile(&id()), &variables, Arc::new(Unobserved))
 }
 
-/// The files without those that say how the cache is kept.
+/// The files except those that configure the cache.
 fn kept(folder: &Folder) -> Vec<String> {
     folder.files().into_iter().filter(|file| file.contains('/')).collect()
 }
 
-/// The server's answer is no file; this is said of it.
+/// The server's response is not the file; `said` is the expected message.
 fn refused(name: &str, answer: Answer, said: &str) {
     let folder = Folder::new(name);
     let server = Server::with(DEBUG, answer);
@@ -185,7 +185,7 @@ fn a_missing_file_is_not_asked_for_again_soon() {
     let again = fetch(&folder, &[&server]);
     assert!(again.tried[0].1.to_string().contains("no server had it"), "{again:?}");
     assert_eq!(server.requests().len(), 1);
-    // The note is older than it holds, and the server has the file now.
+    // The negative cache entry has expired, and the server has the file now.
     let before = SystemTime::now() - Duration::from_secs(700);
     File::options().write(true).open(&note).unwrap().set_modified(before).unwrap();
     fs::write(folder.0.join("cache_miss_s"), "800\n").unwrap();

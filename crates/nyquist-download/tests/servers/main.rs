@@ -1,4 +1,4 @@
-//! Downloads from servers that are right, slow, failing or lying.
+//! Downloads from servers that are correct, slow, failing or malicious.
 
 mod debuginfod;
 mod server;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -22,7 +22,7 @@ impl Folder {
         Self(path)
     }
 
-    /// All files below, by their paths from here.
+    /// All files below it, by their relative paths.
     pub(crate) fn files(&self) -> Vec<String> {
         let mut files = Vec::new();
         let mut folders = vec![self.0.clone()];
@@ -56,7 +56,7 @@ pub(crate) fn check(path: &Path) -> Outcome {
     }
 }
 
-/// Ends everything once a download was seen under way.
+/// Cancels everything when a download has started.
 #[derive(Debug, Default)]
 pub(crate) struct Impatient {
     ends: AtomicBool,

@@ -1,4 +1,4 @@
-//! A server on loopback that answers as each test wants it to, also wrongly.
+//! A server on loopback with configurable responses, including wrong ones.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -6,26 +6,26 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What is answered to the requests for a path.
+/// The response to requests for a path.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// The file.
     File(Vec<u8>),
     /// This status, without a file.
     Status(u16),
-    /// The beginning of a file of a length that is only claimed; then the connection ends.
+    /// The start of a file with a false length; then the connection ends.
     Cut(Vec<u8>, u64),
-    /// Nothing, ever.
+    /// No response.
     Silence,
-    /// The head, then nothing.
+    /// The header, then nothing.
     SilentBody,
     /// Bytes without an end, and without a length.
     Endless,
-    /// Go to this path.
+    /// A redirect to this path.
     Redirect(String),
-    /// What is no HTTP.
+    /// Bytes that are not HTTP.
     Garbage,
-    /// The connection is closed at once, the first time; then there is the file.
+    /// The connection is closed immediately the first time. After that, the file.
     SecondTime(Vec<u8>),
 }
 
@@ -45,14 +45,14 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (answers, requests) = (answers.clone(), requests.clone());
-                // What the client does not wait for is of no interest.
+                // A client that has stopped waiting causes an error, which is ignored.
                 thread::spawn(move || drop(serve(stream, &answers, &requests)));
             }
         });
         server
     }
 
-    /// A server that gives this one answer.
+    /// A server with this one response.
     pub(crate) fn with(path: &str, answer: Answer) -> Self {
         let server = Self::new();
         server.answer(path, answer);
@@ -63,7 +63,7 @@ impl Server {
         self.answers.lock().unwrap().insert(path.to_owned(), answer);
     }
 
-    /// The paths that were asked for until now.
+    /// The requested paths so far.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
@@ -118,7 +118,7 @@ fn serve(
     }
 }
 
-/// Until the client has gone.
+/// Waits until the client has disconnected.
 fn wait_for_the_end(mut reader: BufReader<TcpStream>) -> std::io::Result<()> {
     reader.read_line(&mut String::new()).map(drop)
 }

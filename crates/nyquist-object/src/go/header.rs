@@ -1,60 +1,61 @@
-//! The header of the tables, of each version, and the list of functions that it leads to.
+//! The header of the tables, in each version, and the list of functions that it refers to.
 
 use crate::{ByteSource, Cursor};
 
-/// How many bytes the longest header has.
+/// The maximum size of a header in bytes.
 const MAX_SIZE: u64 = 8 + 8 * 8;
 
-/// Which layout the tables have, named after the first minor version of Go 1 that made it.
+/// The layout of the tables, named after the first minor version of Go 1 that used it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// Go 1.2: one run of bytes, in which everything is found by its distance from the start.
+    /// Go 1.2: one sequence of bytes, in which everything is at an offset from the start.
     Two,
-    /// Go 1.16: the parts have places of their own; files are numbered by compilation unit.
+    /// Go 1.16: the parts have separate offsets; files are numbered by compilation unit.
     Sixteen,
-    /// Go 1.18: addresses count from the start of the code.
+    /// Go 1.18: addresses are relative to the start of the code.
     Eighteen,
     /// Go 1.20: the first line of each function, and shorter descriptions of inlined calls.
     Twenty,
 }
 
-/// The header. Positions count from its first byte, and each is within the table.
+/// The header. Positions are relative to its first byte, and each is within the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The layout of everything else.
+    /// The layout of the other tables.
     pub version: Version,
     /// The byte order of all numbers.
     pub little_endian: bool,
-    /// What distances in lists of values are multiples of, in bytes: 1, 2 or 4.
+    /// The unit of distances in lists of values, in bytes: 1, 2 or 4.
     pub quantum: u8,
     /// The size of a pointer in bytes: 4 or 8.
     pub pointer_size: u8,
     /// The number of functions, at least one.
     pub functions: u64,
-    /// The SVMA where the code begins. 0 before Go 1.18, and where only a relocation or the module data says it.
+    /// The SVMA of the start of the code. 0 before Go 1.18, or if only a relocation or the module data
+    /// contains it.
     pub text: u64,
-    /// Where the names of functions begin.
+    /// The start of the names of functions.
     pub names: u64,
-    /// Where the list of files of each compilation unit begins.
+    /// The start of the lists of files of each compilation unit.
     pub units: u64,
-    /// Where the paths begin; before Go 1.16 the list of their positions.
+    /// The start of the paths; before Go 1.16 the start of the list of their positions.
     pub files: u64,
-    /// Where the lists of values by instruction begin.
+    /// The start of the lists of values by instruction.
     pub values: u64,
-    /// Where the list of functions begins.
+    /// The start of the list of functions.
     pub list: u64,
-    /// What the positions of functions' records count from.
+    /// The base of the positions of functions' records.
     pub records: u64,
 }
 
-/// One entry of the list of functions, which is in ascending order of addresses.
+/// One entry of the list of functions, which is sorted by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListEntry {
-    /// Where the function begins. Since Go 1.18 it is the distance from the start of the code. Before that it
-    /// is the SVMA, which is 0 in files whose pointers are filled when they are loaded.
+    /// The start of the function. Since Go 1.18 it is the distance from the start of the code. Before that it
+    /// is the SVMA, which is 0 in files whose pointers are filled in by the loader.
     pub start: u64,
-    /// Where the function's record is, from the table's first byte on; `None` for the last entry, which says only where
-    /// the code ends.
+    /// The offset of the function's record from the table's first byte; `None` for the last entry, which
+    /// only marks the end of the code.
     pub record: Option<u64>,
 }
 
@@ -76,8 +77,8 @@ impl Version {
 }
 
 impl Header {
-    /// Reads the header that a table begins with; `None` where it is none, or names parts that are not there
-    /// (`pcHeader`; before Go 1.16 "Go 1.2 Runtime Symbol Information").
+    /// Parses the header at the start of a table; `None` if there is none, or if it refers to parts that
+    /// do not exist (`pcHeader`; before Go 1.16 "Go 1.2 Runtime Symbol Information").
     pub fn parse<S: ByteSource + ?Sized>(table: &S) -> Option<Self> {
         let bytes = table.read_range(0, table.len().min(MAX_SIZE)).ok()?;
         let (version, little_endian) = Version::of_magic(*bytes.first_chunk()?)?;
@@ -116,7 +117,7 @@ impl Header {
         header.checked(table)
     }
 
-    /// The header, where all its parts are within the table.
+    /// The header, if all its parts are within the table.
     fn checked<S: ByteSource + ?Sized>(mut self, table: &S) -> Option<Self> {
         let list_end = self.list.checked_add(self.list_size()?)?;
         if self.version == Version::Two {
@@ -127,14 +128,14 @@ impl Header {
         (self.functions > 0 && parts.iter().all(|&part| part <= table.len())).then_some(self)
     }
 
-    /// The size of the list of functions in bytes: an address and a position each, and the address where the last one
-    /// ends. `None` where no file could be that long.
+    /// The size of the list of functions in bytes: an address and a position each, and the address of the
+    /// end of the last function. `None` if no file could be that long.
     pub fn list_size(&self) -> Option<u64> {
         self.functions.checked_mul(2)?.checked_add(1)?.checked_mul(self.field_size().into())
     }
 
-    /// The entries of the list of functions, whose bytes are `list`: [`Header::list_size`] of them from [`Header::list`]
-    /// on. Where there are fewer, the list ends before.
+    /// The entries of the list of functions, whose bytes are `list`: [`Header::list_size`] of them from
+    /// [`Header::list`] on. If there are fewer bytes, there are fewer entries.
     pub fn entries<'a>(&'a self, list: &'a [u8]) -> impl Iterator<Item = ListEntry> + 'a {
         let size = self.field_size();
         list.chunks(2 * usize::from(size)).map_while(move |entry| {

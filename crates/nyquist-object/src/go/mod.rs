@@ -1,9 +1,9 @@
-//! Go's own table of functions (`.gopclntab`), which every Go program has for its runtime, stripped or not. It
-//! has a header, the list of functions, a record of each, and lists of values by instruction.
+//! Go's own table of functions (`.gopclntab`), which every Go program has for its runtime, stripped or
+//! not. It has a header, the list of functions, a record for each, and lists of values by instruction.
 //!
 //! The layout is that of Go's `runtime/symtab.go` (`pcHeader`, `functab`, `step`), `runtime/runtime2.go`
-//! (`_func`) and "Go 1.2 Runtime Symbol Information" (golang.org/s/go12symtab). It is read in the versions of
-//! Go 1.2, 1.16, 1.18 and 1.20, of either byte order and size of pointers.
+//! (`_func`) and "Go 1.2 Runtime Symbol Information" (golang.org/s/go12symtab). The versions of
+//! Go 1.2, 1.16, 1.18 and 1.20 are supported, of either byte order and size of pointers.
 
 mod header;
 mod record;

@@ -1,46 +1,47 @@
-//! What is recorded of a function.
+//! The record of a function.
 
 use super::header::{Header, Version};
 use crate::Cursor;
 
-/// The part of a function's record that has the same size for all functions (`_func`). Positions count from where their
-/// part begins, and 0 means none.
+/// The part of a function's record that has the same size for all functions (`_func`). Positions are
+/// relative to the start of their part, and 0 means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Where the function's name is, from [`Header::names`] on.
+    /// The position of the function's name, relative to [`Header::names`].
     pub name: u32,
-    /// Where the list is of how many bytes the stack pointer is below the return address, from [`Header::values`] on.
+    /// The position of the list of distances from the stack pointer to the return address, relative to
+    /// [`Header::values`].
     pub depths: u32,
-    /// Where the list of files is, from [`Header::values`] on.
+    /// The position of the list of files, relative to [`Header::values`].
     pub files: u32,
-    /// Where the list of lines is, from [`Header::values`] on.
+    /// The position of the list of lines, relative to [`Header::values`].
     pub lines: u32,
-    /// What Go 1.16 and later say beside that; before, versions differ without a sign of it.
+    /// Further data of Go 1.16 and later. Before, versions differ without any mark.
     pub more: Option<More>,
 }
 
-/// What is recorded of a function since Go 1.16.
+/// Further data of a function since Go 1.16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct More {
-    /// The number of its compilation unit's first file, in [`Header::units`].
+    /// The index of its compilation unit's first file, in [`Header::units`].
     pub unit: u32,
     /// Whether it is a function without a caller (`funcFlagTopFrame`). Always false in programs of Go 1.16.
     pub is_top: bool,
-    /// Whether it makes the stack pointer point elsewhere than to its own frame (`funcFlagSPWrite`).
+    /// Whether it points the stack pointer outside of its own frame (`funcFlagSPWrite`).
     pub writes_stack_pointer: bool,
-    /// The number of further lists of values, whose positions (4 bytes each) are behind the record.
+    /// The number of further lists of values, whose positions (4 bytes each) are after the record.
     pub tables: u32,
-    /// The number of pieces of additional data, whose positions are behind those.
+    /// The number of additional data items, whose positions are after those.
     pub data: u8,
-    /// The size of this record in bytes, behind which these positions are.
+    /// The size of this record in bytes; these positions follow it.
     pub size: u64,
 }
 
 impl Record {
-    /// How many bytes the longest record has.
+    /// The maximum size of a record in bytes.
     pub const MAX_SIZE: u64 = 8 + 10 * 4;
 
-    /// Reads the record that `bytes` begin with; they need not be more than [`Record::MAX_SIZE`].
+    /// Parses the record at the start of `bytes`, which need not be longer than [`Record::MAX_SIZE`].
     pub fn parse(bytes: &[u8], header: &Header) -> Option<Self> {
         let start = if header.version >= Version::Eighteen { 4 } else { header.pointer_size };
         let mut fields = Cursor::new(bytes, start.into(), header.little_endian);

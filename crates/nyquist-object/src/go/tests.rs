@@ -1,8 +1,8 @@
-//! Tables made by hand, of each version, byte order and size of pointers.
+//! Handmade tables of each version, byte order and size of pointers.
 
 use super::{Header, ListEntry, Record, Value, Values, Version};
 
-/// One form that tables can have.
+/// A form of tables.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     version: Version,
@@ -132,9 +132,10 @@ fn values_hold_from_one_instruction_to_the_next() {
     let found: Vec<_> = values.by_ref().collect();
     assert_eq!(found, [value(0, 16, 5), value(16, 24, 2), value(24, 1224, 102)]);
     assert!(values.is_whole());
-    // The first difference may be none at all.
+    // The first difference may be 0.
     assert_eq!(Values::new(&[0, 4, 2, 4, 0], 1).collect::<Vec<_>>(), [value(0, 4, -1), value(4, 8, 0)]);
-    // No progress ends the list; the end of the bytes does, without the list being whole.
+    // An entry without progress ends the list; the end of the bytes does, too, but then the list is not
+    // whole.
     let mut still = Values::new(&[2, 0, 2, 0], 1);
     assert_eq!((still.next(), still.is_whole()), (None, true));
     let mut cut = Values::new(&[2, 4, 2], 1);

@@ -1,20 +1,20 @@
-//! Lists of values by instruction: which line each is of, or how deep its stack is.
+//! Lists of values by instruction: its line, or the depth of its stack.
 
-/// A value, and the instructions that it holds for.
+/// A value, and the instructions that it applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// How many bytes behind the function's first instruction it begins to hold.
+    /// The offset in bytes from the function's start where it begins to apply.
     pub start: u64,
-    /// How many bytes behind it another one does.
+    /// The offset in bytes where it ends.
     pub end: u64,
     /// The value.
     pub value: i32,
 }
 
-/// Reads the list that its bytes begin with. It has pairs of differences, of the value and of the address, each
-/// as a LEB128 ("Go 1.2 Runtime Symbol Information", "PC-Value Table Encoding"; `step`).
+/// Reads the list at the start of its bytes. It has pairs of differences, of the value and of the address,
+/// each as a LEB128 ("Go 1.2 Runtime Symbol Information", "PC-Value Table Encoding"; `step`).
 ///
-/// It ends with the list or, if that does not end, with the bytes.
+/// It ends with the list or, if the list has no end, with the bytes.
 #[derive(Clone, Debug)]
 pub struct Values<'a> {
     bytes: &'a [u8],
@@ -30,12 +30,12 @@ impl<'a> Values<'a> {
         Self { bytes, quantum, end: 0, value: -1, is_whole: false }
     }
 
-    /// Whether the list has been read to its end, and not only to that of the bytes.
+    /// Whether the list was read to its end, and not only to the end of the bytes.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// A LEB128; bits beyond the 32nd are dropped, which none needs.
+    /// A LEB128; bits beyond the 32nd are dropped, because no valid number has them.
     fn number(&mut self) -> Option<u32> {
         let mut value = 0;
         let mut shift = 0_u32;

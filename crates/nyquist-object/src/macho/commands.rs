@@ -1,4 +1,4 @@
-//! The load commands: what they say of segments, sections and the tables at the end of the file.
+//! The load commands: segments, sections and the tables at the end of the file.
 
 use super::{FileRange, Section, Segment, SymbolTable};
 use crate::fields::Fields;
@@ -11,18 +11,19 @@ const LC_SEGMENT_64: u32 = 0x19;
 const LC_UUID: u32 = 0x1b;
 const LC_DYLD_INFO: u32 = 0x22;
 const LC_FUNCTION_STARTS: u32 = 0x26;
-/// `LC_REQ_DYLD`, which says that the dynamic linker must know the command, and is no part of its number.
+/// `LC_REQ_DYLD`, a flag that is not part of the command's number. It means that the dynamic linker must
+/// know the command.
 const REQUIRED: u32 = 0x8000_0000;
 const LC_MAIN: u32 = 0x28;
 const LC_DYLD_EXPORTS_TRIE: u32 = 0x33;
 
-/// The state of a thread of each architecture (`flavor`), and which of its words the instruction pointer is
+/// The thread state of each architecture (`flavor`), and the index of the instruction pointer in it
 /// (`x86_THREAD_STATE64`, `ARM_THREAD_STATE64`).
 const THREAD_STATES: [(u32, usize); 2] = [(4, 16), (6, 32)];
 
 const SECTION_SIZE: usize = 80;
 
-/// Where a program begins.
+/// The entry point of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// At an offset from the start of `__TEXT`.
@@ -31,7 +32,7 @@ pub(super) enum Entry {
     At(Svma),
 }
 
-/// What the load commands say.
+/// The data of the load commands.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
     pub(super) segments: Vec<Segment>,
@@ -39,14 +40,14 @@ pub(super) struct Commands {
     pub(super) uuid: Option<MachUuid>,
     pub(super) entry: Option<Entry>,
     pub(super) symbol_table: Option<SymbolTable>,
-    /// The numbers of symbols that stubs refer to, of 4 bytes each.
+    /// The numbers of the symbols that stubs refer to, of 4 bytes each.
     pub(super) indirect_symbols: Option<FileRange>,
     pub(super) function_starts: Option<FileRange>,
     pub(super) exports_trie: Option<FileRange>,
 }
 
 impl Commands {
-    /// Reads at most `count` commands, up to the first one whose size cannot be.
+    /// Reads at most `count` commands, up to the first one with an impossible size.
     pub(super) fn parse(mut bytes: &[u8], count: u32) -> Self {
         let mut commands = Self::default();
         for _ in 0..count {
@@ -56,7 +57,7 @@ impl Commands {
             if command.len() < 8 {
                 break;
             }
-            // A command that is too short for its fields says nothing; the next one can be found all the same.
+            // A command that is too short for its fields is ignored; the next one can still be found.
             let _ = commands.add(Fields(command));
             bytes = &bytes[command.len()..];
         }
@@ -107,11 +108,11 @@ impl Commands {
 }
 
 fn section_of(fields: Fields<'_>, segment: &Segment) -> Option<Section> {
-    /// The types of sections that are zeros: `S_ZEROFILL`, `S_GB_ZEROFILL`, `S_THREAD_LOCAL_ZEROFILL`.
+    /// The types of zero-filled sections: `S_ZEROFILL`, `S_GB_ZEROFILL`, `S_THREAD_LOCAL_ZEROFILL`.
     const ZEROS: [u32; 3] = [0x1, 0xc, 0x12];
     let (size, flags) = (fields.u64(40)?, fields.u32(64)?);
     let offset = u64::from(fields.u32(48)?);
-    // The code of a `.dSYM` is listed with its sizes, in a segment that has no bytes.
+    // A `.dSYM` lists the code's sections with their sizes, in a segment without bytes.
     let in_file = offset >= segment.bytes.offset.0
         && offset.saturating_add(size) <= segment.bytes.offset.0.saturating_add(segment.bytes.size)
         && !ZEROS.contains(&(flags & 0xff));

@@ -1,4 +1,4 @@
-//! What a file exports: a trie of names (`LC_DYLD_EXPORTS_TRIE`, `LC_DYLD_INFO`; the nodes as in Apple's
+//! The exports of a file: a trie of names (`LC_DYLD_EXPORTS_TRIE`, `LC_DYLD_INFO`; the nodes as in Apple's
 //! `mach-o/loader.h`, at `EXPORT_SYMBOL_FLAGS_KIND_MASK`).
 
 use super::MachO;
@@ -9,29 +9,29 @@ const KIND_MASK: u64 = 0x3;
 const KIND_REGULAR: u64 = 0;
 const REEXPORT: u64 = 0x8;
 
-/// The longest name that is accepted.
+/// The maximum length of a name.
 const MAX_NAME: usize = 64 << 10;
 
-/// How many bytes all names together may have, and how many for each byte of the trie. Names of real files share their
-/// beginnings: the trie is a few times smaller than they are.
+/// The maximum size of all names together in bytes, and the maximum per byte of the trie. Names of real
+/// files share prefixes, so the trie is a few times smaller than they are.
 const MAX_NAMES: usize = 256 << 20;
 const MAX_RATIO: usize = 64;
 
-/// A name that a file exports, with an address in that file.
+/// An exported name, with an address in the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
     /// The linker's name.
     pub name: Vec<u8>,
-    /// What it stands for: a function or data.
+    /// The address of the function or data.
     pub address: Svma,
 }
 
 impl<S: ByteSource> MachO<S> {
-    /// What the file exports of its own. Re-exports of other files, thread-local and absolute symbols are left
-    /// out, and so is what follows damage.
+    /// The file's own exports. Re-exports of other files, thread-local and absolute symbols are left
+    /// out, and so is everything after damaged data.
     ///
     /// # Errors
-    /// Where the file is shorter than it claims.
+    /// If the file is shorter than it claims.
     pub fn exports(&self) -> Result<Vec<Export>, ObjectError> {
         let Some(range) = self.exports_trie() else { return Ok(Vec::new()) };
         let bytes = self.source().read_range(range.offset.0, range.size)?;
@@ -41,7 +41,7 @@ impl<S: ByteSource> MachO<S> {
     }
 }
 
-/// A node that is still to be read, and how much of the name leads to it.
+/// A node to read, and the length of the name up to it.
 struct Pending {
     node: usize,
     name: Vec<u8>,
@@ -54,7 +54,7 @@ fn read(bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
     let mut budget = bytes.len().saturating_mul(MAX_RATIO).min(MAX_NAMES);
     let mut pending = vec![Pending { node: 0, name: Vec::new() }];
     while let Some(Pending { node, name }) = pending.pop() {
-        // Each node has one parent: one that is met again belongs to a loop.
+        // Each node has one parent, so a node that was read before is part of a cycle.
         match was_read.get_mut(node) {
             Some(was_read) if !*was_read => *was_read = true,
             _ => continue,
@@ -72,8 +72,8 @@ fn read(bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
     found
 }
 
-/// One node: the place of the export whose name leads here, and its children, each with the part that it adds
-/// to the name.
+/// One node: the offset of the export with the name so far, and its children, each with the part that it
+/// appends to the name.
 type Node<'a> = (Option<u64>, Vec<(&'a [u8], usize)>);
 
 fn read_node(bytes: &[u8], node: usize) -> Option<Node<'_>> {
@@ -84,7 +84,7 @@ fn read_node(bytes: &[u8], node: usize) -> Option<Node<'_>> {
     if let Some(flags) = uleb(&mut export)
         && flags & (KIND_MASK | REEXPORT) == KIND_REGULAR
     {
-        // Of one with a resolver this is the stub; the resolver's own address follows.
+        // For an export with a resolver, this is the stub; the resolver's own address follows.
         place = uleb(&mut export);
     }
     let (&count, mut rest) = after.split_first()?;
@@ -99,7 +99,7 @@ fn read_node(bytes: &[u8], node: usize) -> Option<Node<'_>> {
     Some((place, children))
 }
 
-/// Takes a number in LEB128 from the front.
+/// Reads a LEB128 number from the front.
 fn uleb(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
@@ -117,7 +117,7 @@ fn uleb(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// `_add` at 0x1010, `_address` at 0x20, `_b` handed on from library 1.
+    /// `_add` at 0x1010, `_address` at 0x20, `_b` re-exported from library 1.
     fn trie() -> Vec<u8> {
         let mut bytes = vec![0, 2];
         bytes.extend(b"_add\0\x0f_b\0\x1e");
@@ -143,7 +143,7 @@ mod tests {
         // Many children, each of them the same node.
         let children = b"ab\0\x02".repeat(200);
         assert!(read(&[&[0, 200], &children[..]].concat()).len() < 2);
-        // A long name that very many children share.
+        // A long name that many children share.
         let offset = |at: u32| [at as u8 | 0x80, (at >> 7) as u8 | 0x80, (at >> 14) as u8];
         let first = [&[0, 1][..], &b"x".repeat(60_000), &[0], &offset(60_006)].concat();
         let edges: Vec<u8> =

@@ -1,7 +1,7 @@
-//! Mach-O files: load commands are read first, sections when they are asked for.
+//! Mach-O files. Load commands are read first, sections on request.
 //!
-//! The format is that of Apple's `mach-o/loader.h`. Only 64-bit little-endian files are read, which is all that
-//! macOS has run since version 10.15.
+//! The format is that of Apple's `mach-o/loader.h`. Only 64-bit little-endian files are supported, the
+//! only ones that macOS runs since version 10.15.
 
 mod commands;
 mod exports;
@@ -21,14 +21,15 @@ pub use universal::{SourceRange, Universal, UniversalSlice};
 
 /// The magic number of a 64-bit file, as a little-endian number.
 const MAGIC_64: u32 = 0xfeed_facf;
-/// The magic numbers of files that are not read: 32-bit ones, and those of big-endian machines.
+/// The magic numbers of unsupported files: 32-bit ones, and those of big-endian machines.
 const OTHER_MAGIC: [u32; 3] = [0xfeed_face, 0xcefa_edfe, 0xcffa_edfe];
 const HEADER_SIZE: u64 = 32;
 
-/// The most bytes of load commands that are read. Those of the largest real files take some hundred kilobytes.
+/// The maximum size of load commands in bytes. Those of the largest real files take several hundred
+/// kilobytes.
 const MAX_COMMANDS: u32 = 16 << 20;
 
-/// The most function starts that are read.
+/// The maximum number of function starts.
 const MAX_FUNCTIONS: usize = 1 << 26;
 
 const CPU_TYPE_X86: u32 = 7;
@@ -36,7 +37,7 @@ const CPU_TYPE_X86_64: u32 = 0x0100_0007;
 const CPU_TYPE_ARM64: u32 = 0x0100_000c;
 const CPU_SUBTYPE_ARM64E: u32 = 2;
 
-/// What a file is for (`filetype`).
+/// The purpose of a file (`filetype`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// The output of a compiler, to be linked.
@@ -49,7 +50,7 @@ pub enum FileKind {
     DynamicLinker,
     /// A library that is loaded on demand.
     Bundle,
-    /// The debug information of another file, in the file within a `.dSYM` folder.
+    /// The debug information of another file; the file within a `.dSYM` folder.
     DebugSymbols,
     /// Any other.
     Other(u32),
@@ -58,22 +59,22 @@ pub enum FileKind {
 /// A range of bytes of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileRange {
-    /// Where it begins.
+    /// The start.
     pub offset: FileOffset,
-    /// How many bytes the file says that there are.
+    /// The size in bytes, as stated by the file.
     pub size: u64,
 }
 
 /// A segment (`LC_SEGMENT_64`): a range of the file that the loader maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The name, as `__TEXT`.
+    /// The name, such as `__TEXT`.
     pub name: String,
-    /// Where it wants to be in memory.
+    /// Its stated address in memory.
     pub address: Svma,
-    /// How many bytes it takes in memory.
+    /// The number of bytes in memory.
     pub memory_size: u64,
-    /// The bytes of it that are in the file; empty where they are in another file, as those of a `.dSYM` are.
+    /// Its bytes in the file; empty if they are in another file, as for a `.dSYM`.
     pub bytes: FileRange,
     /// Whether it is mapped as code.
     pub executable: bool,
@@ -84,20 +85,20 @@ pub struct Segment {
 pub struct Section {
     /// The name of the segment that it belongs to in a linked file.
     pub segment: String,
-    /// Its own name, as `__text`.
+    /// Its own name, such as `__text`.
     pub name: String,
-    /// Where it is in memory.
+    /// Its address in memory.
     pub address: Svma,
-    /// How many bytes it takes in memory.
+    /// The number of bytes in memory.
     pub size: u64,
-    /// Where its bytes begin in the file; `None` if there are none, such as for zeros, or for the code in a
+    /// The start of its bytes in the file; `None` if there are none, such as for zeros, or for the code in a
     /// `.dSYM`.
     pub offset: Option<FileOffset>,
     /// Its type and attributes.
     pub flags: u32,
-    /// The number of the first of its stubs among the indirect symbols (`reserved1`).
+    /// The index of its first stub among the indirect symbols (`reserved1`).
     pub first_indirect: u32,
-    /// The size of one stub, where the section consists of such (`reserved2`).
+    /// The size of one stub, if the section consists of stubs (`reserved2`).
     pub stub_size: u32,
 }
 
@@ -114,7 +115,7 @@ impl Section {
     }
 }
 
-/// Where the symbol table is.
+/// The position of the symbol table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolTable {
     /// Entries of 16 bytes each (`nlist_64`).
@@ -123,9 +124,9 @@ pub struct SymbolTable {
     pub strings: FileRange,
 }
 
-/// A Mach-O file for one architecture. Opening it reads the header and the load commands only.
+/// A Mach-O file for one architecture. Opening it reads only the header and the load commands.
 ///
-/// A universal file holds several; see [`MachO::open_for`].
+/// A universal file contains several; see [`MachO::open_for`].
 #[derive(Debug)]
 pub struct MachO<S> {
     source: S,
@@ -136,10 +137,10 @@ pub struct MachO<S> {
 }
 
 impl<S: ByteSource> MachO<S> {
-    /// Reads the header and the load commands. A load command that is damaged ends what is read of them.
+    /// Reads the header and the load commands. Reading stops at a damaged load command.
     ///
     /// # Errors
-    /// For what is no Mach-O file, and for one of 32 bits or of a big-endian machine.
+    /// If it is not a Mach-O file, or is one of 32 bits or of a big-endian machine.
     pub fn open(source: S) -> Result<Self, ObjectError> {
         let mut header = [0; HEADER_SIZE as usize];
         let magic = source.read_exact_at(0, &mut header[..4]).map(|()| number(&header, 0));
@@ -166,7 +167,7 @@ impl<S: ByteSource> MachO<S> {
         })
     }
 
-    /// Where the bytes come from.
+    /// The source of the bytes.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -181,12 +182,12 @@ impl<S: ByteSource> MachO<S> {
         self.architecture == Architecture::Aarch64 && self.cpu_subtype == CPU_SUBTYPE_ARM64E
     }
 
-    /// What the file is for.
+    /// The purpose of the file.
     pub fn kind(&self) -> FileKind {
         self.kind
     }
 
-    /// The id that the linker gave the file (`LC_UUID`).
+    /// The id from the linker (`LC_UUID`).
     pub fn uuid(&self) -> Option<MachUuid> {
         self.commands.uuid
     }
@@ -196,13 +197,13 @@ impl<S: ByteSource> MachO<S> {
         &self.commands.segments
     }
 
-    /// The sections of all segments, in the order in which symbols count them from 1 on (`n_sect`).
+    /// The sections of all segments, in the order in which symbols number them from 1 (`n_sect`).
     pub fn sections(&self) -> &[Section] {
         &self.commands.sections
     }
 
-    /// The image base: where `__TEXT` is, which begins with the file's header. Relative addresses count from
-    /// here. An object file has base 0.
+    /// The image base: the address of `__TEXT`, which begins with the file's header. Relative addresses
+    /// are relative to it. An object file has base 0.
     pub fn image_base(&self) -> Svma {
         let text = self.segments().iter().find(|segment| segment.name == "__TEXT");
         text.map_or(Svma(0), |segment| segment.address)
@@ -218,27 +219,27 @@ impl<S: ByteSource> MachO<S> {
         self.sections().iter().find(|section| section.name == name && section.segment == segment)
     }
 
-    /// The contents of a section; `None` where the file has no bytes of it.
+    /// The contents of a section; `None` if the file has no bytes of it.
     ///
     /// # Errors
-    /// Where the file is shorter than it claims.
+    /// If the file is shorter than it claims.
     pub fn data(&self, section: &Section) -> Result<Option<Vec<u8>>, ObjectError> {
         section.offset.map(|offset| self.source.read_range(offset.0, section.size)).transpose()
     }
 
-    /// The contents of the section of that name; `None` where there is no such section, or no bytes of it.
+    /// The contents of the section of that name; `None` if there is no such section, or no bytes of it.
     ///
     /// # Errors
-    /// Where the file is shorter than it claims.
+    /// If the file is shorter than it claims.
     pub fn section_data(&self, segment: &str, name: &str) -> Result<Option<Vec<u8>>, ObjectError> {
         self.section(segment, name).map_or(Ok(None), |section| self.data(section))
     }
 
-    /// The contents of a section of debug information, by the name that DWARF gives it without its prefix, as `info`;
-    /// decompressed where it is in the old `__zdebug_` form. `None` where there is none.
+    /// The contents of a section of debug information, by its DWARF name without the prefix, such as
+    /// `info`. It is decompressed if it has the old `__zdebug_` form. `None` if there is none.
     ///
     /// # Errors
-    /// Where the file is shorter than it claims, and for a damaged compressed section.
+    /// If the file is shorter than it claims, or a compressed section is damaged.
     pub fn debug_data(&self, name: &str) -> Result<Option<Vec<u8>>, ObjectError> {
         if let Some(section) = self.debug_section(name) {
             return self.data(section);
@@ -249,7 +250,7 @@ impl<S: ByteSource> MachO<S> {
         }
     }
 
-    /// The section of debug information of that name, if it is there and not compressed.
+    /// The section of debug information of that name, if it exists and is not compressed.
     pub fn debug_section(&self, name: &str) -> Option<&Section> {
         self.dwarf_section("__debug_", name)
     }
@@ -260,18 +261,18 @@ impl<S: ByteSource> MachO<S> {
         self.section("__DWARF", whole.get(..16).unwrap_or(&whole))
     }
 
-    /// Whether the file holds DWARF debug information.
+    /// Whether the file contains DWARF debug information.
     pub fn has_debug_info(&self) -> bool {
         let sections = [self.debug_section("info"), self.dwarf_section("__zdebug_", "info")];
         sections.into_iter().flatten().any(|section| section.size > 0 && section.offset.is_some())
     }
 
-    /// Where the function `main` is, if the dynamic linker calls one (`LC_MAIN`).
+    /// The address of the function `main`, if the dynamic linker calls one (`LC_MAIN`).
     pub fn main_function(&self) -> Option<Svma> {
         self.entry_point().filter(|_| matches!(self.commands.entry, Some(commands::Entry::InText(_))))
     }
 
-    /// Where the program begins, if this is one (`LC_MAIN`, or the registers of `LC_UNIXTHREAD`).
+    /// The entry point, if the file is a program (`LC_MAIN`, or the registers of `LC_UNIXTHREAD`).
     pub fn entry_point(&self) -> Option<Svma> {
         match self.commands.entry? {
             commands::Entry::InText(offset) => self.image_base().checked_add(offset),
@@ -279,21 +280,21 @@ impl<S: ByteSource> MachO<S> {
         }
     }
 
-    /// Where the symbol table is (`LC_SYMTAB`).
+    /// The position of the symbol table (`LC_SYMTAB`).
     pub fn symbol_table(&self) -> Option<SymbolTable> {
         self.commands.symbol_table
     }
 
-    /// Where the trie of exported names is (`LC_DYLD_EXPORTS_TRIE`, `LC_DYLD_INFO`).
+    /// The position of the trie of exported names (`LC_DYLD_EXPORTS_TRIE`, `LC_DYLD_INFO`).
     pub fn exports_trie(&self) -> Option<FileRange> {
         self.commands.exports_trie.filter(|range| range.size > 0)
     }
 
-    /// Where each function begins, in ascending order (`LC_FUNCTION_STARTS`); empty where the file does not say.
-    /// What follows damage is left out.
+    /// The start of each function, in ascending order (`LC_FUNCTION_STARTS`); empty if the file does not
+    /// contain them. Everything after damaged data is left out.
     ///
     /// # Errors
-    /// Where the file is shorter than it claims.
+    /// If the file is shorter than it claims.
     pub fn function_starts(&self) -> Result<Vec<RelativeAddress>, ObjectError> {
         match self.commands.function_starts {
             Some(range) => Ok(function_starts(&self.source.read_range(range.offset.0, range.size)?)),
@@ -301,10 +302,10 @@ impl<S: ByteSource> MachO<S> {
         }
     }
 
-    /// The hash of a file that carries no id, made as [`Elf::text_hash`](crate::Elf::text_hash) is.
+    /// The hash for a file without an id, computed like [`Elf::text_hash`](crate::Elf::text_hash).
     ///
     /// # Errors
-    /// Where the file is shorter than it claims.
+    /// If the file is shorter than it claims.
     pub fn text_hash(&self) -> Result<[u8; 16], ObjectError> {
         let text = self.section("__TEXT", "__text");
         let range = text.and_then(|text| Some((text.offset?, text.size))).unwrap_or_default();
@@ -312,7 +313,7 @@ impl<S: ByteSource> MachO<S> {
     }
 }
 
-/// The addresses that LEB128 numbers give, each the distance from the one before, up to a zero.
+/// The addresses for LEB128 numbers, each the distance from the previous address, up to a zero.
 fn function_starts(bytes: &[u8]) -> Vec<RelativeAddress> {
     let mut starts = Vec::new();
     let (mut address, mut delta, mut shift) = (0_u32, 0_u64, 0);
@@ -336,7 +337,7 @@ fn function_starts(bytes: &[u8]) -> Vec<RelativeAddress> {
     starts
 }
 
-/// The number that a `cputype` stands for.
+/// The architecture for a `cputype`.
 fn architecture(cpu_type: u32) -> Architecture {
     match cpu_type {
         CPU_TYPE_X86_64 => Architecture::X86_64,
@@ -358,7 +359,7 @@ fn file_kind(number: u32) -> FileKind {
     }
 }
 
-/// The little-endian number at an offset of bytes that are long enough for it.
+/// The little-endian number at an offset.
 fn number(bytes: &[u8; HEADER_SIZE as usize], at: usize) -> u32 {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }

@@ -1,5 +1,5 @@
-//! The symbol table: functions and data by name, and the entries for debuggers among them (Apple's `mach-o/nlist.h` and
-//! `mach-o/stab.h`).
+//! The symbol table: functions and data by name, including the entries for debuggers (Apple's
+//! `mach-o/nlist.h` and `mach-o/stab.h`).
 
 use super::{MachO, Section};
 use crate::{ByteSource, ObjectError, Svma};
@@ -11,32 +11,32 @@ const N_TYPE: u8 = 0x0e;
 const N_EXT: u8 = 0x01;
 const N_SECT: u8 = 0x0e;
 
-/// The flag of `n_desc` of a definition that another one may replace.
+/// The flag in `n_desc` of a definition that another one may replace.
 const N_WEAK_DEF: u16 = 0x80;
 
 /// An entry of the symbol table (`nlist_64`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Where its name begins in the strings (`n_strx`).
+    /// The offset of its name in the strings (`n_strx`).
     pub name: u32,
     kind: u8,
     /// The number of its section, counted from 1; 0 for none (`n_sect`).
     pub section: u8,
     flags: u16,
-    /// Its address; of an entry for debuggers what that says (`n_value`).
+    /// Its address; for an entry for debuggers, its value (`n_value`).
     pub value: u64,
 }
 
-/// What an entry for debuggers says, as far as it is needed here.
+/// The kind of an entry for debuggers, as far as it is needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stab {
-    /// Begins what is of one source file, or ends it where its name is empty (`N_SO`).
+    /// The start of the entries of a source file, or their end if the name is empty (`N_SO`).
     Source,
-    /// The object file that it was linked from, and when that was written (`N_OSO`).
+    /// The object file that it was linked from, and the time when that was written (`N_OSO`).
     Object,
-    /// A function and its address, or, without a name, the size of the one before (`N_FUN`).
+    /// A function and its address, or, without a name, the size of the previous one (`N_FUN`).
     Function,
-    /// Something else.
+    /// Another kind.
     Other(u8),
 }
 
@@ -52,7 +52,7 @@ impl Symbol {
         }
     }
 
-    /// What the entry says to debuggers, if it is for these and no symbol.
+    /// The kind of the entry, if it is for debuggers and not a symbol.
     pub fn stab(&self) -> Option<Stab> {
         (self.kind & N_STAB != 0).then_some(match self.kind {
             0x24 => Stab::Function,
@@ -72,7 +72,7 @@ impl Symbol {
         self.kind & (N_EXT | N_PEXT) == N_EXT
     }
 
-    /// Whether only the files that were linked together knew it.
+    /// Whether only the files that were linked together could use it.
     pub fn is_private_external(&self) -> bool {
         self.kind & N_PEXT != 0
     }
@@ -89,21 +89,21 @@ impl Symbol {
 }
 
 impl<S: ByteSource> MachO<S> {
-    /// The entries of the symbol table, in their order; none where the file has no table. Costs 16 bytes an entry.
+    /// The entries of the symbol table, in order; empty if the file has no table. Costs 16 bytes per entry.
     ///
     /// # Errors
-    /// Where the file is shorter than it claims.
+    /// If the file is shorter than it claims.
     pub fn symbols(&self) -> Result<Vec<Symbol>, ObjectError> {
         let Some(table) = self.symbol_table() else { return Ok(Vec::new()) };
         let bytes = self.source().read_range(table.symbols.offset.0, table.symbols.size)?;
         Ok(bytes.as_chunks().0.iter().map(Symbol::parse).collect())
     }
 
-    /// The stubs that jump to functions of other libraries: the address and the size of each, and the number of the
-    /// symbol that it stands for.
+    /// The stubs that jump to functions of other libraries: the address and the size of each, and the
+    /// number of the symbol that it stands for.
     ///
     /// # Errors
-    /// Where the file is shorter than it claims.
+    /// If the file is shorter than it claims.
     pub fn stubs(&self) -> Result<Vec<(Svma, u32, u32)>, ObjectError> {
         let Some(table) = self.commands.indirect_symbols else { return Ok(Vec::new()) };
         let bytes = self.source().read_range(table.offset.0, table.size)?;

@@ -1,4 +1,4 @@
-//! Tests over files whose bytes are made here.
+//! Tests with generated files.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn segment(text: &str, address: u64, offset: u64, file_size: u64, sections: &[Ve
     command(0x19, &fields)
 }
 
-/// A program for arm64: its commands, then bytes that count up to 4096 in all.
+/// A program for arm64: its commands, then consecutive byte values up to a size of 4096.
 fn file(cpu_type: u32, commands: &[Vec<u8>]) -> Vec<u8> {
     let all = commands.concat();
     let header = words(&[MAGIC_64, cpu_type, 2, 2, commands.len() as u32, all.len() as u32, 0, 0]);
@@ -206,7 +206,7 @@ fn a_damaged_command_ends_the_commands_before_it() {
         let file = file.unwrap();
         assert!(file.uuid().is_some() && file.entry_point().is_none(), "{size}");
     }
-    // One that is too short for its fields costs itself.
+    // A command that is too short for its fields is skipped.
     let file = MachO::open(file(CPU_TYPE_ARM64, &[command(0x19, &[1; 70]), uuid]));
     assert!(file.unwrap().uuid().is_some());
 }

@@ -1,4 +1,4 @@
-//! Universal ("fat") files: several Mach-O files, one for each architecture, in one (Apple's `mach-o/fat.h`).
+//! Universal ("fat") files: several Mach-O files in one, one for each architecture (Apple's `mach-o/fat.h`).
 
 use super::{MachO, architecture};
 use crate::{Architecture, ByteSource, FileOffset, ObjectError};
@@ -7,8 +7,8 @@ use std::io;
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xba, 0xbe];
 const MAGIC_64: [u8; 4] = [0xca, 0xfe, 0xba, 0xbf];
 
-/// The most architectures of a file. A Java class file begins with the same magic number, and has its version
-/// there, which has never been as low.
+/// The maximum number of architectures of a file. A Java class file begins with the same magic number, and
+/// has its version at this position, which has never been as low.
 const MAX_SLICES: u32 = 40;
 
 /// One of the files in a universal file.
@@ -16,11 +16,11 @@ const MAX_SLICES: u32 = 40;
 pub struct UniversalSlice {
     /// The instruction set.
     pub architecture: Architecture,
-    /// Which variant of it.
+    /// The variant of it.
     pub cpu_subtype: u32,
-    /// Where the file begins.
+    /// The start of the file.
     pub offset: FileOffset,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
 }
 
@@ -34,7 +34,7 @@ impl Universal {
     /// Reads the table.
     ///
     /// # Errors
-    /// For what is no universal file, and for one that ends within its table.
+    /// If the file is not a universal file, or ends within its table.
     pub fn read(source: &impl ByteSource) -> Result<Self, ObjectError> {
         let mut header = [0; 8];
         source.read_exact_at(0, &mut header).map_err(|_| ObjectError::NotAnObject)?;
@@ -48,7 +48,7 @@ impl Universal {
         Ok(Self { slices: table.chunks_exact(size as usize).map(|entry| slice(entry, is_64)).collect() })
     }
 
-    /// The files in it, in their order.
+    /// The files in it, in order.
     pub fn slices(&self) -> &[UniversalSlice] {
         &self.slices
     }
@@ -69,7 +69,7 @@ fn slice(entry: &[u8], is_64: bool) -> UniversalSlice {
     }
 }
 
-/// A part of a source, as a source of its own.
+/// A part of a source, as a separate source.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceRange<S> {
     source: S,
@@ -78,7 +78,7 @@ pub struct SourceRange<S> {
 }
 
 impl<S: ByteSource> SourceRange<S> {
-    /// The `len` bytes from `start` on, or as many of them as there are.
+    /// The `len` bytes from `start` on, or fewer if the source ends earlier.
     pub fn new(source: S, start: FileOffset, len: u64) -> Self {
         Self { source, start: start.0, len }
     }
@@ -97,12 +97,12 @@ impl<S: ByteSource> ByteSource for SourceRange<S> {
 }
 
 impl<S: ByteSource> MachO<SourceRange<S>> {
-    /// Opens the file for an architecture: a slice of a universal file, or a file that is for it alone. Of
-    /// several slices for the architecture, as `arm64` and `arm64e`, `accept` chooses: the first one for which
-    /// it is true, as the one whose id is right.
+    /// Opens the file for an architecture: a slice of a universal file, or a file for this architecture
+    /// alone. If there are several slices for the architecture, such as `arm64` and `arm64e`, the first
+    /// one that `accept` accepts is chosen, such as the one with the right id.
     ///
     /// # Errors
-    /// For what is neither, and where the file has nothing for the architecture.
+    /// If it is neither, or contains nothing for the architecture.
     pub fn open_for(
         source: S,
         architecture: Architecture,

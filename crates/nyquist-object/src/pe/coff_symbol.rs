@@ -1,11 +1,11 @@
-//! A symbol of the COFF symbol table, and where the table is.
+//! Symbols of the COFF symbol table, and the position of the table.
 
 use crate::RelativeAddress;
 
 /// The size of a symbol ("COFF Symbol Table").
 pub(super) const SYMBOL: usize = 18;
 
-/// Where the table is in the file; nowhere where `offset` is 0.
+/// The position of the table in the file; if `offset` is 0, there is none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) offset: u32,
@@ -13,7 +13,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Where the strings begin: behind the symbols.
+    /// The start of the strings, after the symbols.
     pub(super) fn strings(self) -> Option<u64> {
         (self.offset != 0).then(|| u64::from(self.offset) + self.size())
     }
@@ -26,12 +26,12 @@ impl Place {
 /// A symbol that names code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoffSymbol {
-    /// Where it is.
+    /// Its address.
     pub address: RelativeAddress,
     /// The linker's name.
     pub name: Vec<u8>,
     /// Whether other object files can link to it.
     pub is_external: bool,
-    /// Whether it is said to be a function: in assembly code symbols are of no type.
+    /// Whether it is marked as a function; symbols of assembly code have no type.
     pub is_function: bool,
 }

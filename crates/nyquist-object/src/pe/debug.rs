@@ -1,31 +1,31 @@
-//! The debug directory: which PDB an image was linked with.
+//! The debug directory: the PDB that an image was linked with.
 
 use super::{Directory, Pe};
 use crate::fields::Fields;
 use crate::{ByteSource, DebugId, ObjectError};
 
-/// The size of an entry ("Debug Directory (Image Only)"), and the type of those that matter.
+/// The size of an entry ("Debug Directory (Image Only)"), and the type of the relevant entries.
 const ENTRY: usize = 28;
 const IMAGE_DEBUG_TYPE_CODEVIEW: u32 = 2;
 
-/// The most entries that are read. Images have about five.
+/// The maximum number of entries. Images have about five.
 const MAX_ENTRIES: usize = 64;
 
-/// The longest record that is read: its header and a path.
+/// The maximum size of a record: its header and a path.
 const MAX_RECORD: u32 = 24 + (32 << 10);
 
-/// What the linker wrote down of the PDB that it made beside the image.
+/// The linker's record of the PDB that belongs to the image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeView {
     /// The PDB's GUID and age.
     pub debug_id: DebugId,
-    /// The path of the PDB on the machine that linked the image, or its name alone; empty where a GNU linker wrote the
-    /// record, which makes no PDB.
+    /// The path of the PDB on the machine that linked the image, or only its name. It is empty if a GNU
+    /// linker wrote the record, because it makes no PDB.
     pub path: Vec<u8>,
 }
 
 impl CodeView {
-    /// Reads a record: "RSDS", a GUID, an age, a path with a zero at its end.
+    /// Parses a record: "RSDS", a GUID, an age, a path with a zero at its end.
     pub(super) fn parse(record: &[u8]) -> Option<Self> {
         let fields = Fields(record.strip_prefix(b"RSDS")?);
         let debug_id = DebugId::from_guid(fields.bytes(0)?, fields.u32(16)?);
@@ -34,15 +34,15 @@ impl CodeView {
         Some(Self { debug_id, path: path[..end].to_vec() })
     }
 
-    /// The PDB's name without its folder. Linkers write either kind of slash.
+    /// The PDB's name without its folder. Linkers use either kind of slash.
     pub fn file_name(&self) -> &[u8] {
         self.path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or_default()
     }
 }
 
 impl<S: ByteSource> Pe<S> {
-    /// The first CodeView record of the debug directory; `None` where there is no debug directory or no such record in
-    /// it.
+    /// The first CodeView record of the debug directory; `None` if there is no debug directory or no such
+    /// record in it.
     pub fn code_view(&self) -> Result<Option<CodeView>, ObjectError> {
         let Some((address, size)) = self.directory(Directory::Debug) else { return Ok(None) };
         let size = size.min((MAX_ENTRIES * ENTRY) as u32);

@@ -1,4 +1,4 @@
-//! The export table: what other images can link to.
+//! The export table: the functions and data that other images can link to.
 
 use super::{Directory, Pe};
 use crate::fields::Fields;
@@ -7,24 +7,24 @@ use crate::{ByteSource, ObjectError, RelativeAddress};
 /// The size of the export directory table ("Export Directory Table").
 const TABLE: u32 = 40;
 
-/// The longest name that is read; Microsoft's compiler cuts names at 4096 bytes.
+/// The maximum length of a name; Microsoft's compiler cuts names at 4096 bytes.
 const MAX_NAME: u32 = 4 << 10;
 
-/// The most exports: ordinals have 16 bits.
+/// The maximum number of exports, because ordinals have 16 bits.
 const MAX_EXPORTS: u32 = 1 << 16;
 
-/// Something that an image exports.
+/// An export of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Where it is: code or data.
+    /// The address of the code or data.
     pub address: RelativeAddress,
-    /// The number by which it can be linked to.
+    /// Its ordinal number, by which it can be linked to.
     pub ordinal: u32,
-    /// Its name, where it has one; it may have several, and is then here several times.
+    /// Its name, if it has one. An export with several names is included several times.
     pub name: Option<Vec<u8>>,
 }
 
-/// A part of the image that is in memory, from which most of the table is read.
+/// A part of the image in memory, from which most of the table is read.
 struct Window {
     start: RelativeAddress,
     bytes: Vec<u8>,
@@ -41,11 +41,11 @@ impl Window {
 }
 
 impl<S: ByteSource> Pe<S> {
-    /// What the image exports, first what has a name, in the order of the table. Names that are forwarded to another
-    /// image are left out.
+    /// The exports of the image. Those with names come first, in the order of the table. Names that are
+    /// forwarded to another image are left out.
     pub fn exports(&self) -> Result<Vec<Export>, ObjectError> {
         let Some((address, size)) = self.directory(Directory::Exports) else { return Ok(Vec::new()) };
-        // The size goes over the names too; a linker that states less is none the worse for it.
+        // The size includes the names; if a linker states less, this still works.
         let room = self.file_range(address).map_or(0, |(_, room)| room);
         let window = Window { start: address, bytes: self.read_at(address, size.max(TABLE).min(room))? };
         let malformed = || ObjectError::malformed("export table", "it is cut off");
@@ -97,7 +97,7 @@ impl Table {
         let count = self.addresses.len() / 4;
         let mut named = vec![false; count];
         let mut exports = Vec::new();
-        // Names do not overlap, so that all of them together are no longer than the file is.
+        // Names do not overlap, so all of them together are no longer than the file.
         let mut budget = pe.source.len();
         for (name, index) in self.names.chunks_exact(4).zip(self.indexes.chunks_exact(2)) {
             let Some((name, index)) = Fields(name).u32(0).zip(Fields(index).u16(0)) else { continue };
@@ -120,8 +120,8 @@ impl Table {
         self.first_ordinal.wrapping_add(index)
     }
 
-    /// The address of an export; `None` where nothing is exported, or what is in another image. The latter is a string
-    /// within the table ("Export Address Table").
+    /// The address of an export; `None` if nothing is exported, or if the export is in another image. The
+    /// latter is a string within the table ("Export Address Table").
     fn address(&self, index: usize, window: &Window) -> Option<RelativeAddress> {
         let address = RelativeAddress(Fields(self.addresses.get(4 * index..)?).u32(0)?);
         (address.0 != 0 && !window.contains(address)).then_some(address)

@@ -5,14 +5,14 @@ use super::coff_symbol::{CoffSymbol, SYMBOL};
 use crate::fields::Fields;
 use crate::{ByteSource, ObjectError};
 
-/// The type of a function, and the storage classes of symbols that have a place ("Type Representation", "Storage
-/// Class").
+/// The type of a function, and the storage classes of symbols with an address ("Type Representation",
+/// "Storage Class").
 const IMAGE_SYM_DTYPE_FUNCTION: u16 = 0x20;
 const IMAGE_SYM_CLASS_EXTERNAL: u8 = 2;
 const IMAGE_SYM_CLASS_STATIC: u8 = 3;
 
 impl<S: ByteSource> Pe<S> {
-    /// The symbols of sections that are code, in the order of the file. Empty for images of Microsoft's linker, which
+    /// The symbols of code sections, in the order of the file. Empty for images of Microsoft's linker, which
     /// writes no symbol table.
     pub fn coff_symbols(&self) -> Result<Vec<CoffSymbol>, ObjectError> {
         let Some(strings_at) = self.symbol_table.strings() else { return Ok(Vec::new()) };
@@ -20,7 +20,7 @@ impl<S: ByteSource> Pe<S> {
         let strings_size = self.source.read_range(strings_at, 4)?;
         let strings_size = Fields(&strings_size).u32(0).unwrap_or_default();
         let strings = self.source.read_range(strings_at, strings_size.into())?;
-        // Names are not shared, so that all of them together are no longer than the two tables are.
+        // Names are not shared, so all of them together are no longer than the two tables.
         let mut budget = symbols.len() + strings.len();
         let mut found = Vec::new();
         let mut auxiliary = 0;
@@ -55,7 +55,7 @@ impl<S: ByteSource> Pe<S> {
     }
 }
 
-/// The name: eight bytes, or four zeros and where it is in the strings ("Symbol Name Representation").
+/// The name: eight bytes, or four zeros and its offset in the strings ("Symbol Name Representation").
 fn name<'a>(symbol: Fields<'a>, strings: &'a [u8]) -> Option<&'a [u8]> {
     let bytes = match symbol.u32(0)? {
         0 => strings.get(symbol.u32(4)? as usize..)?,

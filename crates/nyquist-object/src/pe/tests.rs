@@ -5,7 +5,7 @@ use crate::pe::debug::CodeView;
 
 const BASE: u64 = 0x1_4000_0000;
 
-/// An image under construction: all sections are in memory as they do in the file.
+/// An image under construction: all sections have the same offsets in memory and in the file.
 struct Image {
     bytes: Vec<u8>,
     is_64: bool,
@@ -14,7 +14,8 @@ struct Image {
 const SECTIONS_AT: usize = 0x200;
 
 impl Image {
-    /// An image with two sections: `.text` at 0x1000 and one with a long name at 0x2000, `data` in it.
+    /// An image with two sections: `.text` at 0x1000, and one with a long name at 0x2000 that contains
+    /// `data`.
     fn new(is_64: bool, data: &[u8]) -> Self {
         let mut image = Self { bytes: vec![0; 0x3000], is_64 };
         image.put(0, b"MZ");
@@ -105,7 +106,7 @@ fn guid_record(path: &[u8]) -> Vec<u8> {
     [b"RSDS".as_slice(), &guid, &0x1a_u32.to_le_bytes(), path].concat()
 }
 
-/// A debug directory of two entries, the second of which leads to the record behind it.
+/// A debug directory of two entries, the second of which refers to the record after it.
 fn debug_directory(record: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 2 * 28];
     let fields = [2, record.len() as u32, 0x2100, 0x2100].map(u32::to_le_bytes);
@@ -141,7 +142,7 @@ fn an_image_without_a_pdb_is_known_by_its_code() {
     }
 }
 
-/// An export table: `alpha` and `beta`, something without a name, and something that is forwarded.
+/// An export table: `alpha` and `beta`, an export without a name, and a forwarded one.
 fn export_table() -> Vec<u8> {
     let mut table = vec![0; 0x80];
     let fields = [7, 4, 3, 0x2028, 0x2038, 0x2044].map(u32::to_le_bytes);
@@ -155,7 +156,7 @@ fn export_table() -> Vec<u8> {
 
 #[test]
 fn exports_have_names_or_ordinals() {
-    // A linker may state a size that leaves the names out: then they are read one by one.
+    // A linker may state a size that does not include the names. Then they are read one by one.
     for size in [0x80, 0x64] {
         let image = Image::new(true, &export_table()).directory(Directory::Exports, 0x2000, size);
         let exports = image.open().exports().unwrap();

@@ -1,9 +1,9 @@
-//! What can be wrong with a recording as a whole, and where a damaged one stops.
+//! Errors in a whole recording, and the position where a damaged one stops.
 
 use std::{fmt, io};
 use thiserror::Error;
 
-/// Why a recording cannot be read at all.
+/// The reason why a recording cannot be read at all.
 #[derive(Debug, Error)]
 pub enum FileError {
     /// The first bytes are not those of a perf.data file.
@@ -12,17 +12,17 @@ pub enum FileError {
     /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// A perf.data file in a stream, which cannot be read because the description of its records is behind
+    /// A perf.data file in a stream, which cannot be read because the description of its records is after
     /// them.
     #[error("a perf.data file cannot be read from a pipe; give its name, or pipe `perf record -o -`")]
     FileInStream,
-    /// The file ends within its header.
+    /// The file is truncated within its header.
     #[error("the file ends after {have} bytes, within its header")]
     CutHeader {
-        /// The bytes that there are.
+        /// The number of available bytes.
         have: u64,
     },
-    /// No event is described, so that no record can be understood.
+    /// The file describes no event, so its records cannot be parsed.
     #[error("the file describes no event")]
     NoEvents,
     /// A folder without the files of a recording.
@@ -31,33 +31,33 @@ pub enum FileError {
     /// Reading failed.
     #[error("cannot read {what}")]
     Read {
-        /// What was being read.
+        /// The part that was being read.
         what: &'static str,
-        /// What the operating system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// Where a recording stops short, and why: everything before it is there.
+/// The position where a recording stops, and the reason. Everything before it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Bytes from the start of the file or stream.
     pub offset: u64,
-    /// The file of a recording in a folder that it is in; `None` where there is one file.
+    /// The file, for a recording in a folder; `None` for a single file.
     pub file: Option<String>,
-    /// What is wrong there.
+    /// The kind of damage.
     pub kind: DamageKind,
-    /// How many bytes of records were left out; `None` where that cannot be known.
+    /// The number of bytes of records that were left out; `None` if it is not known.
     pub left_out: Option<u64>,
 }
 
-/// What is wrong at a place of a recording.
+/// The kind of damage at a position of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DamageKind {
     /// It ends within a record.
     Cut,
-    /// A record says that it is shorter than its own header: there are only zeros, or garbage.
+    /// A record's size is smaller than its header: there are only zeros, or garbage.
     RecordSize(u16),
     /// There are only zeros.
     Zeros,
@@ -65,7 +65,7 @@ pub enum DamageKind {
     Unreadable(String),
     /// Compressed records cannot be decompressed.
     Compression(String),
-    /// The header says nothing of where records end: the recorder was killed.
+    /// The header does not state where records end, because the recorder was killed.
     Unfinished,
 }
 

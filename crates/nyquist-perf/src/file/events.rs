@@ -1,4 +1,4 @@
-//! The events of a recording, and which of them a record belongs to.
+//! The events of a recording, and the assignment of records to them.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use crate::{ByteOrder, EventAttr, Header, RecordFormat, SampleType};
 /// One event, opened for several threads and CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEvent {
-    /// What was asked for.
+    /// Its configuration.
     pub attr: EventAttr,
-    /// The name under which it was asked for, where the recording says it; or perf's name for it.
+    /// The requested name, if the recording contains it; otherwise perf's name for it.
     pub name: String,
-    /// The kernel's numbers of the opened events.
+    /// The kernel's ids of the opened events.
     pub ids: Vec<u64>,
     /// The layout of its records.
     pub format: RecordFormat,
@@ -24,11 +24,11 @@ pub struct FileEvent {
 #[derive(Clone, Debug, Default)]
 pub struct EventTable {
     events: Vec<FileEvent>,
-    /// The events' places by their numbers, ascending.
+    /// The events' indexes by id, ascending.
     by_id: Vec<(u64, usize)>,
 }
 
-/// Where records have their event's number and their time, in words.
+/// The positions of the event's id and the time in records, in words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Places {
     /// From a sample's start.
@@ -59,7 +59,7 @@ impl Places {
 }
 
 impl RecordFormat {
-    /// The latest time of whole records that follow each other. `None` if none has a time.
+    /// The latest time of consecutive whole records. `None` if none has a time.
     pub fn latest_time(&self, mut records: &[u8]) -> Option<u64> {
         let places = Places::of(self);
         let mut latest = None;
@@ -75,7 +75,7 @@ impl RecordFormat {
 }
 
 impl EventTable {
-    /// Adds an event that has these numbers.
+    /// Adds an event with these ids.
     pub(crate) fn add(&mut self, attr: EventAttr, ids: Vec<u64>, byte_order: ByteOrder) {
         let format = attr.record_format(byte_order);
         let place = self.events.len();
@@ -88,7 +88,7 @@ impl EventTable {
         self.events.push(FileEvent { attr, name, ids, format, places: Places::of(&format) });
     }
 
-    /// Gives the events the names that a recording has for them.
+    /// Sets the events' names from a recording.
     pub(crate) fn name(&mut self, descriptions: &[EventDescription]) {
         for (place, description) in descriptions.iter().enumerate() {
             let by_id = description.ids.first().and_then(|id| self.place_of(*id));
@@ -98,7 +98,7 @@ impl EventTable {
         }
     }
 
-    /// Gives the events of these types and configurations their names.
+    /// Sets the names of the events with these types and configurations.
     pub(crate) fn name_by_type<'a>(&mut self, names: impl Iterator<Item = (u32, u64, &'a str)>) {
         for (kind, config, name) in names {
             for event in &mut self.events {
@@ -109,7 +109,7 @@ impl EventTable {
         }
     }
 
-    /// Adds numbers of events, by the events' places.
+    /// Adds ids of events, by the events' indexes.
     pub(crate) fn add_ids(&mut self, ids: &[(usize, u64)]) {
         for &(place, id) in ids {
             if let Some(event) = self.events.get_mut(place) {
@@ -120,7 +120,7 @@ impl EventTable {
         self.by_id.sort_unstable();
     }
 
-    /// Gives the event of that number a name.
+    /// Sets the name of the event with that id.
     pub(crate) fn rename(&mut self, id: u64, name: &str) {
         let place = self.place_of(id);
         if let Some(event) = place.and_then(|place| self.events.get_mut(place)) {
@@ -133,9 +133,10 @@ impl EventTable {
         &self.events
     }
 
-    /// The place of the event that wrote a record; the first one's where the record does not say.
+    /// The index of the event that wrote a record; 0 if the record does not contain an id.
     pub(crate) fn event_of(&self, header: Header, record: &[u8], order: ByteOrder) -> usize {
-        // Perf sees to it that the number is at the same place in the records of all events, or there is one event.
+        // Perf ensures that the id is at the same position in the records of all events, or there is only
+        // one event.
         let [first, _, ..] = self.events.as_slice() else { return 0 };
         let id = word(header, record, order, first.places.sample_id, first.places.trailer_id);
         id.and_then(|id| self.place_of(id)).unwrap_or(0)
@@ -159,7 +160,7 @@ impl EventTable {
     }
 }
 
-/// The word of a record that is at one place in samples and at another, from the end, in other records.
+/// A word of a record, at a fixed position in samples, and at a fixed distance from the end of other records.
 fn word(
     header: Header,
     record: &[u8],

@@ -1,12 +1,14 @@
-//! What a recording says of itself and of the machine: the feature sections behind the records, or the same in records.
+//! Descriptions of the recording and the machine: the feature sections after the records, or the same data
+//! in records.
 //!
-//! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt`, `HEADER_*`, and `tools/perf/util/header.c`.
+//! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt`, `HEADER_*`, and
+//! `tools/perf/util/header.c`.
 
 use super::simpleperf::{self, SimplePerf};
 use crate::cursor::Cursor;
 use crate::{ByteOrder, EventAttr, RecordError};
 
-/// The numbers of the features that are read (`enum` in `tools/perf/util/header.h`).
+/// The numbers of the supported features (`enum` in `tools/perf/util/header.h`).
 pub mod feature {
     #![allow(missing_docs, reason = "the names are perf's own, and its documentation explains them")]
     pub const TRACING_DATA: u32 = 1;
@@ -25,11 +27,11 @@ pub mod feature {
     pub const CLOCKID: u32 = 23;
     pub const COMPRESSED: u32 = 27;
     pub const CLOCK_DATA: u32 = 29;
-    /// Our own: which of the samples were wanted. perf skips what it does not know.
+    /// An extension: the filter of wanted samples. perf skips unknown features.
     pub const NYQUIST_WANTED: u32 = 255;
 }
 
-/// What a recording says of itself and of the machine. What it does not say is empty.
+/// Descriptions of the recording and the machine. Missing ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// The machine's name.
@@ -40,7 +42,7 @@ pub struct Features {
     pub version: Option<String>,
     /// The machine's architecture (`uname -m`).
     pub arch: Option<String>,
-    /// How many CPUs there were, and how many of them were online.
+    /// The number of CPUs, and the number of online CPUs.
     pub cpus: Option<(u32, u32)>,
     /// The CPU's name.
     pub cpu_name: Option<String>,
@@ -58,13 +60,14 @@ pub struct Features {
     pub events: Vec<EventDescription>,
     /// The formats of tracepoints, as they are in the file (`TRACING_DATA`).
     pub tracing: Vec<u8>,
-    /// Which of the samples were wanted, in the words of the recorder; none where all are, or another recorder wrote the file.
+    /// The filter of wanted samples, as words of the recorder. Empty if all are wanted, or if another
+    /// recorder wrote the file.
     pub wanted: Vec<String>,
-    /// What Android's simpleperf says, where it has made the recording.
+    /// Descriptions from Android's simpleperf, if it made the recording.
     pub simpleperf: Option<Box<SimplePerf>>,
 }
 
-/// `CLOCK_DATA`: one moment, on the clock of the records and on the wall's.
+/// `CLOCK_DATA`: one moment on the clock of the records and on the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockMoment {
     /// The number of the clock (clock_gettime(2)).
@@ -75,12 +78,12 @@ pub struct ClockMoment {
     pub clock_ns: u64,
 }
 
-/// `BUILD_ID`: the build id of a file that has samples.
+/// `BUILD_ID`: the build id of a file with samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileBuildId {
-    /// The bits of its record, as of a mapping: where the file's code runs.
+    /// The bits of its record, which give the CPU mode of the file's code, as for a mapping.
     pub misc: u16,
-    /// -1 for the machine itself, or the process number of a virtual machine.
+    /// -1 for the machine itself, or the pid of a virtual machine.
     pub pid: i32,
     /// The build id.
     pub build_id: Vec<u8>,
@@ -93,18 +96,18 @@ pub struct FileBuildId {
 pub struct EventDescription {
     /// The attributes.
     pub attr: EventAttr,
-    /// The name under which it was asked for.
+    /// The requested name.
     pub name: String,
-    /// The kernel's numbers of the opened events.
+    /// The kernel's ids of the opened events.
     pub ids: Vec<u64>,
 }
 
 impl Features {
-    /// Takes in the section of a feature. One that is not known is skipped. If one is cut off, its whole items
-    /// are kept.
+    /// Reads the section of a feature. Unknown ones are skipped. If a section is truncated, its complete
+    /// items are kept.
     pub fn add(&mut self, number: u32, bytes: &[u8], order: ByteOrder) {
         let mut cursor = Cursor::new(bytes, order);
-        // A damaged feature says less, and nothing else depends on it.
+        // Damage only causes missing data in this feature.
         let _ = self.parse(number, &mut cursor);
     }
 
@@ -139,7 +142,7 @@ impl Features {
         Ok(())
     }
 
-    /// Reads one record of the section; false at its end.
+    /// Reads one record of the section; returns false at its end.
     fn parse_build_id(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, RecordError> {
         if cursor.remaining() == 0 {
             return Ok(false);
@@ -150,9 +153,10 @@ impl Features {
         Ok(true)
     }
 
-    /// Takes in a build id of a section, or of a record (`PERF_RECORD_HEADER_BUILD_ID`), by what follows its header.
+    /// Adds a build id from a section or a record (`PERF_RECORD_HEADER_BUILD_ID`), given the data after
+    /// its header.
     pub(crate) fn add_build_id(&mut self, misc: u16, body: &[u8], order: ByteOrder) {
-        /// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the id says how long it is.
+        /// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the record contains the size of the id.
         const HAS_SIZE: u16 = 1 << 15;
         let parse = || -> Result<FileBuildId, RecordError> {
             let mut cursor = Cursor::new(body, order);
@@ -180,7 +184,7 @@ impl Features {
     }
 }
 
-/// Reads texts behind their number, up to where they are cut off.
+/// Reads texts after their number, up to where they are truncated.
 fn parse_strings(cursor: &mut Cursor<'_>, texts: &mut Vec<String>) -> Result<(), RecordError> {
     for _ in 0..cursor.u32("texts")? {
         texts.push(string(cursor)?);
@@ -188,7 +192,7 @@ fn parse_strings(cursor: &mut Cursor<'_>, texts: &mut Vec<String>) -> Result<(),
     Ok(())
 }
 
-/// Reads a text as perf writes it: its length with the padding, then the bytes, closed by a zero.
+/// Reads a text in perf's format: its length with the padding, then the bytes with a terminating zero.
 fn string(cursor: &mut Cursor<'_>) -> Result<String, RecordError> {
     let len = cursor.u32("text")?;
     let bytes = cursor.bytes(len as usize, "text")?;

@@ -1,4 +1,4 @@
-//! The header of a perf.data file and the sections that it points to.
+//! The header of a perf.data file and its sections.
 //!
 //! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt` and `struct perf_file_header` in
 //! `tools/perf/util/header.h`.
@@ -9,36 +9,37 @@ use crate::cursor::Cursor;
 /// The header of a file, or of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
-    /// The order of the bytes of every number.
+    /// The byte order of all numbers.
     pub byte_order: ByteOrder,
-    /// The sections; a stream (`perf record -o -`) has none, and says all in records.
+    /// The sections; a stream (`perf record -o -`) has none, and contains their data in records.
     pub sections: Option<Sections>,
 }
 
 /// The sections of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sections {
-    /// The bytes of an entry of the attributes' section: the attributes and where their ids are.
+    /// The size in bytes of an entry of the attributes' section: the attributes and the position of their
+    /// ids.
     pub attr_len: u64,
     /// The attributes of the events.
     pub attrs: Section,
     /// The records.
     pub data: Section,
-    /// Which features follow the records, a bit each.
+    /// The features after the records, a bit each.
     pub features: [u64; 4],
 }
 
 /// A range of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Section {
-    /// Where it begins, in bytes from the start of the file.
+    /// The start, in bytes from the start of the file.
     pub offset: u64,
     /// Its size in bytes.
     pub size: u64,
 }
 
 impl Section {
-    /// The first byte behind it.
+    /// The end.
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.size)
     }
@@ -50,12 +51,12 @@ impl FileHeader {
     /// The bytes of a file's header.
     pub const FILE_LEN: usize = 104;
 
-    /// Whether bytes begin as a recording does.
+    /// Whether bytes begin like a recording.
     pub fn is_magic(bytes: &[u8]) -> bool {
         order_of(bytes).is_some()
     }
 
-    /// Reads the header at the start of `bytes`; `None` where there is none, or it is not whole.
+    /// Parses the header at the start of `bytes`; `None` if there is none, or it is incomplete.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let byte_order = order_of(bytes)?;
         let mut cursor = Cursor::new(bytes.get(8..)?, byte_order);
@@ -73,7 +74,7 @@ impl FileHeader {
     }
 }
 
-/// The magic number reads `PERFILE2` where it was written by a little-endian machine; the first version of the format
+/// The magic number reads `PERFILE2` if a little-endian machine wrote it. The first version of the format
 /// had another one.
 fn order_of(bytes: &[u8]) -> Option<ByteOrder> {
     match bytes.get(..8)? {
@@ -84,7 +85,7 @@ fn order_of(bytes: &[u8]) -> Option<ByteOrder> {
 }
 
 impl Sections {
-    /// The numbers of the features that follow the records, ascending.
+    /// The numbers of the features after the records, ascending.
     pub fn feature_numbers(&self) -> impl Iterator<Item = u32> + use<> {
         let features = self.features;
         (0..256_u32).filter(move |bit| features[(bit / 64) as usize] >> (bit % 64) & 1 != 0)

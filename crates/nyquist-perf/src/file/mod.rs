@@ -1,10 +1,10 @@
-//! perf.data files: what `perf record` writes, as a file, as a folder and as a stream.
+//! perf.data files, written by `perf record` as a file, as a folder or as a stream.
 //!
-//! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt`, `perf.data-directory-format.txt`, and where these
-//! say nothing, `tools/perf/util/{header,session,zstd}.c`.
+//! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt`, `perf.data-directory-format.txt`,
+//! and for other details `tools/perf/util/{header,session,zstd}.c`.
 //!
-//! A file is read from front to end in pieces of bounded size and is never mapped. So a file that becomes
-//! shorter while it is read gives an error and no signal.
+//! A file is read from start to end in chunks of bounded size and is never mapped. So a file that becomes
+//! shorter while it is read causes an error and not a signal.
 
 mod error;
 mod events;

@@ -1,10 +1,10 @@
-//! Where records are in their files, for readers that read a part of one again.
+//! Positions of records in their files, for readers that read a part of one again.
 
 use nyquist_system::FileExt as _;
 use std::fs::File;
 use std::sync::Arc;
 
-/// Where something is in the files of a recording.
+/// A position in the files of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     file: usize,
@@ -16,14 +16,14 @@ impl Place {
         Self { file, offset }
     }
 
-    /// The place that many bytes further.
+    /// The position that many bytes further.
     #[must_use]
     pub fn plus(self, bytes: u64) -> Self {
         Self { offset: self.offset.saturating_add(bytes), ..self }
     }
 }
 
-/// The files that the records of a recording are in, as far as it is no stream.
+/// The files with the records of a recording, unless it is a stream.
 #[derive(Clone, Debug, Default)]
 pub struct PlacedFiles {
     files: Vec<Option<Arc<File>>>,
@@ -36,8 +36,8 @@ impl FromIterator<Option<Arc<File>>> for PlacedFiles {
 }
 
 impl PlacedFiles {
-    /// Reads what is at a place until the buffer is full. Says how many bytes of it are there: fewer where the
-    /// file has been cut since, or cannot be read.
+    /// Reads the data at a position until the buffer is full. Returns the number of bytes read, which is
+    /// smaller if the file was truncated since, or cannot be read.
     pub fn read(&self, place: Place, buffer: &mut [u8]) -> usize {
         let Some(Some(file)) = self.files.get(place.file) else { return 0 };
         let mut read = 0;

@@ -1,4 +1,4 @@
-//! Reading a recording from front to end: its events, its features, and its records one after the other.
+//! Reads a recording from start to end: its events, its features, and its records in sequence.
 
 use nyquist_system::FileExt as _;
 use std::collections::VecDeque;
@@ -19,12 +19,13 @@ use super::stream::{Found, Next, RecordStream, Source};
 use super::tool::{self, tool_record};
 use crate::{ByteOrder, EventAttr, Header};
 
-/// How many records are taken from one of several streams before it is asked anew which one is behind.
+/// The number of records read from one of several streams before checking again which stream is furthest
+/// behind.
 const RECORDS_IN_TURN: u32 = 256;
 
-/// A recording that is read: a file, a folder (`perf record --threads`) or a stream (`perf record -o -`).
+/// A reader of a recording: a file, a folder (`perf record --threads`) or a stream (`perf record -o -`).
 ///
-/// Its records come out by [`read_next`](Self::read_next). Damage ends the reading, and
+/// [`read_next`](Self::read_next) returns its records. Damage ends the reading, and
 /// [`damages`](Self::damages) reports it. All records before the damage have been returned by then.
 #[derive(Debug)]
 pub struct FileReader {
@@ -33,68 +34,68 @@ pub struct FileReader {
     features: Features,
     cpus: Vec<(u64, u32)>,
     lanes: Vec<Lane>,
-    /// The stream that is being read, and how many more records of it.
+    /// The stream that is being read, and the number of further records to read from it.
     turn: (usize, u32),
     damages: Vec<Damage>,
     auxtrace_bytes: u64,
     rounds: u64,
-    /// What has come of a record of simpleperf's that is in pieces.
+    /// The received part of a simpleperf record that is split.
     split: Vec<u8>,
 }
 
-/// One stream, and how far it has come.
+/// One stream, and the progress in it.
 #[derive(Debug)]
 struct Lane {
     stream: RecordStream,
     ended: bool,
     /// The latest time of its records.
     latest: u64,
-    /// The latest time when the last round had ended.
+    /// The latest time at the end of the last round.
     marked: Option<u64>,
-    /// Rounds whose end has perhaps not come out of the decompressor yet. Each has the place in the
-    /// decompressed data at which it has, and the time up to which all records are there then.
+    /// Rounds whose end may still be inside the decompressor. Each has the offset in the
+    /// decompressed data at which the end is output, and the time up to which all records are then available.
     due: VecDeque<(u64, u64)>,
 }
 
-/// What [`FileReader::take_turn`] says.
+/// The result of [`FileReader::take_turn`].
 enum Turn {
-    /// It is this stream's turn.
+    /// This stream is next.
     Of(usize),
-    /// It was given to another stream: up to this time, all records have come.
+    /// Another stream is next; all records up to this time have been returned.
     Given(u64),
     /// All streams have ended.
     Over,
 }
 
-/// What comes next in a recording.
+/// The next item of a recording.
 #[derive(Clone, Copy, Debug)]
 pub enum Item<'a> {
-    /// A record of the kernel, or one that perf made up in its place.
+    /// A record of the kernel, or a substitute that perf wrote.
     Record(FileRecord<'a>),
-    /// Every record that is older than this time has come.
+    /// All records older than this time have been returned.
     CompleteBefore(u64),
 }
 
 /// A record of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct FileRecord<'a> {
-    /// The place of its event in [`FileReader::events`].
+    /// The index of its event in [`FileReader::events`].
     pub event: usize,
-    /// Its time, where it has one.
+    /// Its time, if it has one.
     pub time: Option<u64>,
     /// Its header.
     pub header: Header,
     /// The record, with its header.
     pub bytes: &'a [u8],
-    /// The memory that it is a part of, for callers that keep parts of it.
+    /// The memory that contains it, for callers that keep parts of it.
     pub piece: &'a Bytes,
-    /// Where it is in the recording's [files](FileReader::files); `None` of what came through a pipe or was
-    /// compressed.
+    /// Its position in the recording's [files](FileReader::files); `None` for records from a pipe or
+    /// compressed ones.
     pub place: Option<Place>,
 }
 
 impl FileReader {
-    /// Opens a recording: a file, or a folder that `perf record --threads` has made.
+    /// Opens a recording: a file, or a folder from `perf record --threads`.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let read_error = |what| move |source| FileError::Read { what, source };
         let metadata = std::fs::metadata(path).map_err(read_error("the file"))?;
@@ -116,7 +117,7 @@ impl FileReader {
         Ok(reader)
     }
 
-    /// Reads a file that is open. One that holds what a stream would is read as a stream.
+    /// Reads an open file. If it contains a stream's format, it is read as a stream.
     pub fn open_file(file: File) -> Result<Self, FileError> {
         let what = "the file's header";
         let len = file.metadata().map_err(|source| FileError::Read { what, source })?.len();
@@ -133,7 +134,7 @@ impl FileReader {
         Self::open_sections(&file, len, sections, header.byte_order)
     }
 
-    /// Reads a stream that `perf record -o -` writes, from its first byte on.
+    /// Reads a stream of `perf record -o -`, from its first byte on.
     pub fn open_stream(mut source: impl Read + Send + 'static) -> Result<Self, FileError> {
         let mut bytes = Vec::new();
         let what = "the stream's header";
@@ -175,7 +176,7 @@ impl FileReader {
         order: ByteOrder,
     ) -> Result<Self, FileError> {
         let data = sections.data;
-        // Of a recorder that was killed the header does not say where records end.
+        // If the recorder was killed, the header does not state where records end.
         let finished = data.size > 0;
         let data_len = if finished { data.size } else { file_len.saturating_sub(data.offset) };
         let source = Source::File { file: Arc::clone(file), at: data.offset };
@@ -196,7 +197,7 @@ impl FileReader {
     }
 
     fn read_attrs(&mut self, file: &File, file_len: u64, sections: Sections) -> Result<(), FileError> {
-        /// An entry is the attributes and, behind them, the section of the ids.
+        /// An entry consists of the attributes and, after them, the section of the ids.
         const IDS_LEN: usize = 16;
         let Sections { attr_len, attrs, .. } = sections;
         let whole = Section { size: attrs.size.min(file_len.saturating_sub(attrs.offset)), ..attrs };
@@ -217,7 +218,7 @@ impl FileReader {
         if self.table.events().is_empty() { Err(FileError::NoEvents) } else { Ok(()) }
     }
 
-    /// Reads the sections behind the records. What is not there is left out.
+    /// Reads the sections after the records. Missing ones are left out.
     fn read_features(&mut self, file: &File, file_len: u64, sections: Sections) {
         let numbers: Vec<u32> = sections.feature_numbers().collect();
         let list = Section { offset: sections.data.end(), size: 16 * numbers.len() as u64 };
@@ -235,49 +236,49 @@ impl FileReader {
         Some(Section { offset: word(at)?, size: word(at + 8)? })
     }
 
-    /// The events that are described so far: in a stream, they come before the first record that is theirs.
+    /// The events described so far. In a stream, they come before their first record.
     pub fn events(&self) -> &[FileEvent] {
         self.table.events()
     }
 
-    /// What the recording has said of itself so far; a file has said all when it is opened, except for build
-    /// ids in records.
+    /// The descriptions of the recording so far. For a file, they are complete when it is opened, except
+    /// for build ids in records.
     pub fn features(&self) -> &Features {
         &self.features
     }
 
-    /// On which CPU each event counts, by its number, where the recording says it.
+    /// The CPU on which each event counts, by the event's id, if the recording contains it.
     pub fn event_cpus(&self) -> &[(u64, u32)] {
         &self.cpus
     }
 
-    /// The order of the bytes of every number.
+    /// The byte order of all numbers.
     pub fn byte_order(&self) -> ByteOrder {
         self.order
     }
 
-    /// The files that the records are in, for readers that read parts of them again.
+    /// The files with the records, for readers that read parts of them again.
     pub fn files(&self) -> PlacedFiles {
         self.lanes.iter().map(|lane| lane.stream.file().cloned()).collect()
     }
 
-    /// Where the recording stopped short, so far.
+    /// The damaged positions found so far.
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }
 
-    /// How many bytes of AUX areas (traces of Intel PT, CoreSight and the like) were skipped.
+    /// The number of bytes of AUX areas (traces of Intel PT, CoreSight and the like) that were skipped.
     pub fn auxtrace_bytes(&self) -> u64 {
         self.auxtrace_bytes
     }
 
-    /// Whether the next record is in what is read already: otherwise the next call of
-    /// [`read_next`](Self::read_next) reads a piece of some hundred kilobytes.
+    /// Whether the next record was already read into memory. Otherwise the next call of
+    /// [`read_next`](Self::read_next) reads several hundred kilobytes.
     pub fn has_next(&self) -> bool {
         self.lanes.get(self.turn.0).is_some_and(|lane| lane.stream.has_next())
     }
 
-    /// The next record, or how far records are complete; `None` at the end.
+    /// The next record, or the time up to which records are complete; `None` at the end.
     pub fn read_next(&mut self) -> Option<Item<'_>> {
         loop {
             let place = match self.take_turn() {
@@ -301,7 +302,7 @@ impl FileReader {
         }
     }
 
-    /// Whose turn it is: the stream's that had it, or, when that is over, the one's that is furthest behind.
+    /// The stream to read next: the current one or, when its turn is over, the one that is furthest behind.
     fn take_turn(&mut self) -> Turn {
         let (place, left) = self.turn;
         if left > 0 {
@@ -312,7 +313,7 @@ impl FileReader {
         let Some((place, lane)) = lanes.min_by_key(|(_, lane)| lane.latest) else { return Turn::Over };
         let complete = lane.latest;
         self.turn = (place, RECORDS_IN_TURN);
-        // A stream alone is not in order; its rounds say how far it is complete.
+        // A single stream is not in order; its rounds show up to which time it is complete.
         if self.lanes.len() > 1 {
             return Turn::Given(complete);
         }
@@ -329,8 +330,8 @@ impl FileReader {
         FileRecord { event, time, header, bytes, piece, place }
     }
 
-    /// Takes in a record that perf wrote for its readers. Gives back up to which time all records have come, where that is
-    /// further than before.
+    /// Processes a record that perf wrote for its readers. Returns the time up to which all records have
+    /// been returned, if that has increased.
     fn tool_record(&mut self, place: usize, next: Next) -> Option<u64> {
         let order = self.order;
         let lane = &mut self.lanes[place];
@@ -368,7 +369,7 @@ impl FileReader {
             }
             tool_record::COMPRESSED | tool_record::COMPRESSED2 => {
                 let payload = tool::compressed_payload(next.header(), body, order);
-                // Records that are compressed twice would let a small file grow without bound.
+                // Doubly compressed records could make a small file expand without limit.
                 if !next.is_inflated() {
                     lane.stream.inflate(next, payload);
                 }
@@ -383,7 +384,7 @@ impl FileReader {
         self.lanes.get_mut(place)?.due_round()
     }
 
-    /// Takes in a record that simpleperf wrote for its readers; some of these are in pieces.
+    /// Processes a record that simpleperf wrote for its readers. Some of these are split.
     fn simpleperf_record(&mut self, place: usize, next: Next) {
         let wanted = [
             simpleperf::record::KERNEL_SYMBOL,
@@ -428,8 +429,8 @@ impl Lane {
         Self { stream, ended: false, latest: 0, marked: None, due: VecDeque::new() }
     }
 
-    /// A round has ended: perf has looked at every buffer once more. Every record that is older than the latest of the round
-    /// before has been written.
+    /// Handles the end of a round, in which perf has read all buffers once more. All records older than
+    /// the latest of the previous round have been written.
     fn end_round(&mut self) -> Option<u64> {
         let complete = self.marked.replace(self.latest)?;
         match self.stream.inflated_range() {
@@ -441,7 +442,7 @@ impl Lane {
         }
     }
 
-    /// Up to where all has come, of a round whose end has come out of the decompressor by now.
+    /// The time up to which all records are available, from rounds whose end was output by the decompressor.
     fn due_round(&mut self) -> Option<u64> {
         let (given, _) = self.stream.inflated_range()?;
         let mut complete = None;
@@ -462,7 +463,7 @@ fn parse_header(bytes: &[u8]) -> Result<FileHeader, FileError> {
     }
 }
 
-/// The files `data.0`, `data.1` and so on of a folder, by their numbers.
+/// The files `data.0`, `data.1` and so on of a folder, sorted by number.
 fn data_files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -475,7 +476,7 @@ fn data_files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(files.into_iter().map(|(_, name, path)| (name, path)).collect())
 }
 
-/// Reads a section of a file. Memory is taken only for bytes that are there.
+/// Reads a section of a file. Memory is allocated only for existing bytes.
 fn read_section(file: &File, file_len: u64, section: Section) -> Option<Vec<u8>> {
     if section.offset.checked_add(section.size)? > file_len {
         return None;

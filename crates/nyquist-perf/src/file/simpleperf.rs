@@ -1,7 +1,8 @@
-//! What Android's simpleperf adds to perf.data: symbol tables, what it says of the recording, and records of its own.
+//! Android simpleperf's extensions of perf.data: symbol tables, descriptions of the recording, and own
+//! records.
 //!
-//! Source: `simpleperf/record_file_format.h`, `record.h`, `record_file.proto` and, for the layout of the symbol tables,
-//! `record_file_reader.cpp` in Android's `platform/system/extras`.
+//! Source: `simpleperf/record_file_format.h`, `record.h`, `record_file.proto` and, for the layout of the
+//! symbol tables, `record_file_reader.cpp` in Android's `platform/system/extras`.
 
 use crate::cursor::Cursor;
 use crate::{ByteOrder, RecordError};
@@ -13,7 +14,7 @@ pub(crate) mod feature {
     pub(crate) const FILE2: u32 = 132;
 }
 
-/// The numbers of simpleperf's records. Their size has 32 bits: its upper half is in the place of `misc`.
+/// The numbers of simpleperf's records. Their size has 32 bits: its upper half is stored in `misc`.
 pub(crate) mod record {
     pub(crate) const FIRST: u32 = 32768;
     pub(crate) const KERNEL_SYMBOL: u32 = 32769;
@@ -21,42 +22,44 @@ pub(crate) mod record {
     pub(crate) const SPLIT_END: u32 = 32773;
     pub(crate) const EVENT_ID: u32 = 32774;
     pub(crate) const TRACING_DATA: u32 = 32777;
-    /// What is behind it is not known to be simpleperf's.
+    /// Later numbers are not known to be simpleperf's.
     pub(crate) const LAST: u32 = FIRST + 0xff;
 }
 
-/// Whether a record of that number is simpleperf's.
+/// Whether a number is that of a simpleperf record.
 pub(crate) fn is_record(kind: u32) -> bool {
     (record::FIRST..=record::LAST).contains(&kind)
 }
 
-/// What a recording of simpleperf says beyond what one of perf does.
+/// Descriptions in a simpleperf recording that perf does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimplePerf {
-    /// Names and values (`META_INFO`), as `app_package_name`, `android_version`, `trace_offcpu`.
+    /// Names and values (`META_INFO`), such as `app_package_name`, `android_version`, `trace_offcpu`.
     pub meta: Vec<(String, String)>,
     /// The symbols of files, as they were on the device (`FILE`, `FILE2`).
     pub files: Vec<SymbolFile>,
-    /// The kernel's symbols as `/proc/kallsyms` had them (`KERNEL_SYMBOL`); empty where they are not there.
+    /// The kernel's symbols from `/proc/kallsyms` (`KERNEL_SYMBOL`); empty if they are missing.
     pub kallsyms: Vec<u8>,
 }
 
-/// A file and the functions that were found in it.
+/// A file with its functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolFile {
-    /// Its path, as mappings have it.
+    /// Its path, the same as in mappings.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: SymbolFileKind,
-    /// The lowest stated virtual memory address of its code; 0 for what is no ELF file.
+    /// The lowest stated virtual memory address of its code; 0 if it is not an ELF file.
     pub min_vaddr: u64,
-    /// Where that is in the file or, of a kernel module, in its memory; `None` where an old simpleperf did not say it.
+    /// Its offset in the file or, for a kernel module, in its memory; `None` if an old simpleperf did not
+    /// record it.
     pub min_vaddr_offset: Option<u64>,
     /// Its functions.
     pub symbols: Vec<FileSymbol>,
 }
 
-/// What a file with symbols is (`enum DsoType` in simpleperf's `dso.h`), which decides what its symbols' addresses are.
+/// The kind of a file with symbols (`enum DsoType` in simpleperf's `dso.h`), which determines the meaning
+/// of its symbols' addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SymbolFileKind {
     /// The kernel: addresses in its memory.
@@ -65,9 +68,9 @@ pub enum SymbolFileKind {
     KernelModule,
     /// An ELF file: stated virtual memory addresses.
     Elf,
-    /// A file with dex files in it: places in the file.
+    /// A file that contains dex files: offsets in the file.
     Dex,
-    /// Code that was made while the program ran: addresses in its memory.
+    /// Code generated at run time: addresses in the process's memory.
     SymbolMap,
     /// Anything else.
     #[default]
@@ -90,7 +93,7 @@ impl SymbolFileKind {
 /// A function of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileSymbol {
-    /// Where it begins, in the terms of its file's kind.
+    /// Its address, in the terms of its file's kind.
     pub address: u64,
     /// Its size in bytes.
     pub len: u32,
@@ -99,7 +102,7 @@ pub struct FileSymbol {
 }
 
 impl SimplePerf {
-    /// The value of that name.
+    /// The value with that name.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.meta.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -114,7 +117,7 @@ impl SimplePerf {
         })
     }
 
-    /// Takes in the section of a feature, up to its damage if it has any.
+    /// Reads the section of a feature, up to the first damaged item.
     pub(crate) fn add(&mut self, number: u32, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
         match number {
             feature::META_INFO => self.meta = meta(cursor.rest()),
@@ -134,7 +137,7 @@ impl SimplePerf {
     }
 }
 
-/// Names and values, each closed by a zero.
+/// Names and values, each with a terminating zero.
 fn meta(bytes: &[u8]) -> Vec<(String, String)> {
     let mut texts = bytes.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
     let mut pairs = Vec::new();
@@ -144,7 +147,7 @@ fn meta(bytes: &[u8]) -> Vec<(String, String)> {
     pairs
 }
 
-/// The next piece of a section, behind its length.
+/// The next item of a section, after its length.
 fn piece<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>, RecordError> {
     let len = cursor.u32("file")?;
     Ok(Cursor::new(cursor.bytes(len as usize, "file")?, cursor.order()))
@@ -205,7 +208,7 @@ fn symbol_of_message(bytes: &[u8]) -> FileSymbol {
     symbol
 }
 
-/// The field 1 of a message, which is 0 where it is left out.
+/// The field 1 of a message, which is 0 if it is missing.
 fn first_number(bytes: &[u8]) -> u64 {
     let numbers = Fields(bytes).filter_map(|field| match field {
         (1, Value::Number(number)) => Some(number),
@@ -214,7 +217,7 @@ fn first_number(bytes: &[u8]) -> u64 {
     numbers.last().unwrap_or_default()
 }
 
-/// The fields of a message (Protocol Buffers, "Encoding"), up to the first that is damaged.
+/// The fields of a message (Protocol Buffers, "Encoding"), up to the first damaged one.
 struct Fields<'a>(&'a [u8]);
 
 /// The value of a field.
@@ -264,7 +267,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// `EVENT_ID`: the places of events and numbers of theirs.
+/// `EVENT_ID`: the indexes of events, and ids that belong to them.
 pub(crate) fn event_ids(body: &[u8], order: ByteOrder) -> Vec<(usize, u64)> {
     let Some((_count, entries)) = body.split_first_chunk::<8>() else { return Vec::new() };
     let word = |bytes: &[u8], at: usize| Some(order.u64(*bytes.get(at..)?.first_chunk()?));
@@ -272,7 +275,7 @@ pub(crate) fn event_ids(body: &[u8], order: ByteOrder) -> Vec<(usize, u64)> {
     entries.as_chunks::<16>().0.iter().filter_map(entry).collect()
 }
 
-/// What `KERNEL_SYMBOL` and `TRACING_DATA` hold: a length, and as many bytes.
+/// The contents of `KERNEL_SYMBOL` and `TRACING_DATA`: a length, and that many bytes.
 pub(crate) fn counted(body: &[u8], order: ByteOrder) -> Option<&[u8]> {
     let (len, rest) = body.split_first_chunk::<4>()?;
     Some(rest.get(..order.u32(*len) as usize).unwrap_or(rest))
@@ -298,7 +301,7 @@ mod tests {
         assert_eq!(names, [(1, 0, "cpu-clock:u"), (2, 91, "sched:sched_switch")]);
     }
 
-    /// A file with one symbol, as each of the two features has it.
+    /// A file with one symbol, in the format of each of the two features.
     fn both(kind: u8, offset_field: u8) -> [Vec<u8>; 2] {
         let mut first = b"/a\0".to_vec();
         first.extend([kind, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! The records of one stream of bytes: read in large pieces, and cut where each record ends.
+//! The records of one byte stream: read in large chunks, and split at the ends of records.
 
 use nyquist_system::FileExt as _;
 use std::fs::File;
@@ -12,20 +12,20 @@ use super::simpleperf;
 use super::zstd::Inflater;
 use crate::{ByteOrder, Header};
 
-/// How much is read in one call. Threads that take turns at reading wait for a turn less often if pieces are
-/// large. But a sample that waits holds its whole piece.
+/// The number of bytes read in one call. With large chunks, threads that take turns at reading wait less
+/// often. But a waiting sample keeps its whole chunk in memory.
 pub const PIECE_BYTES: usize = 1 << 20;
 
-/// How many pieces are kept to be filled again. They hold two rounds of a recording of copied stacks, which
-/// wait to be ordered, and what is read meanwhile.
+/// The number of chunks that are kept for reuse. They suffice for two rounds of a recording with copied
+/// stacks, which wait to be ordered, and for the data read meanwhile.
 const KEPT_PIECES: usize = 32;
 
 /// A stream of records. It is read once, from front to end.
 pub(crate) struct RecordStream {
     source: Source,
-    /// The number of bytes of records that are left, if that is known. Bytes behind them are not records.
+    /// The number of remaining bytes of records, if it is known. Bytes after them are not records.
     left: Option<u64>,
-    /// Where the next byte that is read is in the file.
+    /// The offset in the file of the next byte to read.
     offset: u64,
     file: Option<String>,
     order: ByteOrder,
@@ -35,13 +35,13 @@ pub(crate) struct RecordStream {
     ended: bool,
 }
 
-/// Where bytes come from.
+/// The source of bytes.
 pub(crate) enum Source {
-    /// An open file, from some place on. Several of them read one file independently.
+    /// An open file, from some offset on. Several sources can read one file independently.
     File {
         /// The file.
         file: Arc<File>,
-        /// Where the next byte is.
+        /// The offset of the next byte.
         at: u64,
     },
     /// Anything else.
@@ -70,52 +70,53 @@ impl std::fmt::Debug for RecordStream {
     }
 }
 
-/// What was decompressed.
+/// Decompressed data.
 #[derive(Debug)]
 struct Inflated {
     inflater: Inflater,
     pieces: Pieces,
-    /// Bytes that have come out of the decompressor in all.
+    /// The total number of bytes that the decompressor has output.
     given: u64,
 }
 
-/// A piece of the stream, and how much of it was taken.
+/// A chunk of the stream, and the number of its bytes that were consumed.
 #[derive(Debug, Default)]
 struct Pieces {
     piece: Bytes,
     at: usize,
-    /// Pieces that were handed out in part, and can be filled again when no such part is held any more.
+    /// Chunks of which parts were returned. They can be reused when no such part exists any more.
     used: Vec<Bytes>,
 }
 
-/// A record of a stream: `bytes` is all of it, and a part of `piece`.
+/// A record of a stream. `bytes` is all of it, and a part of `piece`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found<'a> {
     pub(crate) header: Header,
     pub(crate) piece: &'a Bytes,
     pub(crate) bytes: &'a [u8],
-    /// Where its first byte is in the file; `None` of what was decompressed.
+    /// The offset of its first byte in the file; `None` if it was decompressed.
     pub(crate) offset: Option<u64>,
 }
 
-/// Where the next record is.
+/// The position of the next record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Next {
     header: Header,
     at: usize,
     inflated: bool,
-    /// How many bytes of it follow what is said to be the record: those of simpleperf can be larger than a record of
-    /// perf's.
+    /// The number of bytes after the nominal end of the record, because simpleperf records can be larger
+    /// than perf's records.
     more: u64,
 }
 
 impl Next {
-    /// How many bytes of it follow, which are to be [taken](RecordStream::take_bytes) or [skipped](RecordStream::skip).
+    /// The number of following bytes, which must be [taken](RecordStream::take_bytes) or
+    /// [skipped](RecordStream::skip).
     pub(crate) fn more(self) -> u64 {
         self.more
     }
 
-    /// Whether it came out of compressed records.
+    /// Whether it was in compressed records.
     pub(crate) fn is_inflated(self) -> bool {
         self.inflated
     }
@@ -127,7 +128,7 @@ impl Next {
 }
 
 impl RecordStream {
-    /// A stream of `left` bytes of records (or all that there are) that begin at `offset` of their file.
+    /// A stream of `left` bytes of records (or all that exist), which begin at `offset` of their file.
     pub(crate) fn new(
         source: Source,
         left: Option<u64>,
@@ -148,12 +149,12 @@ impl RecordStream {
         }
     }
 
-    /// What stopped the stream short, if something did.
+    /// The damage that ended the stream, if any.
     pub(crate) fn take_damage(&mut self) -> Option<Damage> {
         self.damage.take()
     }
 
-    /// The file that it is read from, if it is one.
+    /// The file that it reads, if it is a file.
     pub(crate) fn file(&self) -> Option<&Arc<File>> {
         match &self.source {
             Source::File { file, .. } => Some(file),
@@ -161,13 +162,15 @@ impl RecordStream {
         }
     }
 
-    /// How many decompressed bytes were given out, and how many more the decompressor may hold back.
+    /// The number of decompressed bytes that were returned, and the maximum number that the decompressor
+    /// still holds back.
     pub(crate) fn inflated_range(&self) -> Option<(u64, u64)> {
         let inflated = self.inflated.as_ref()?;
         Some((inflated.given, inflated.given + inflated.inflater.held_back()))
     }
 
-    /// Finds the next record, one out of compressed records before those behind them; `None` at the end.
+    /// Finds the next record. Records from compressed ones come before the records after these. `None` at
+    /// the end.
     pub(crate) fn next(&mut self) -> Option<Next> {
         if let Some(next) = self.next_inflated() {
             return Some(next);
@@ -179,7 +182,7 @@ impl RecordStream {
         self.next_inflated()
     }
 
-    /// Whether the next record is here already, and nothing has to be read for it.
+    /// Whether the next record is already in memory.
     pub(crate) fn has_next(&self) -> bool {
         let holds_record = |pieces: &Pieces| {
             let header = Header::parse_in(pieces.rest(), self.order);
@@ -189,7 +192,7 @@ impl RecordStream {
             || holds_record(&self.raw)
     }
 
-    /// The record that [`next`](Self::next) has found.
+    /// The record that [`next`](Self::next) found.
     pub(crate) fn found(&self, next: Next) -> Found<'_> {
         let (pieces, offset) = match &self.inflated {
             Some(inflated) if next.inflated => (&inflated.pieces, None),
@@ -200,7 +203,7 @@ impl RecordStream {
         Found { header: next.header, piece: &pieces.piece, bytes, offset }
     }
 
-    /// Decompresses the payload of the record that was found last.
+    /// Decompresses the payload of the most recently found record.
     pub(crate) fn inflate(&mut self, next: Next, payload: std::ops::Range<usize>) {
         let inflated = self.inflated.get_or_insert_with(|| Inflated {
             inflater: Inflater::new(),
@@ -220,7 +223,7 @@ impl RecordStream {
         }
     }
 
-    /// Skips bytes that follow a record and are not a record: the data of AUX areas.
+    /// Skips bytes after a record that are not a record: the data of AUX areas.
     pub(crate) fn skip(&mut self, mut len: u64) {
         while len > 0 && !self.ended {
             let there = self.raw.rest().len().min(usize::try_from(len).unwrap_or(usize::MAX));
@@ -232,8 +235,8 @@ impl RecordStream {
         }
     }
 
-    /// Takes bytes that follow a record and are not a record; fewer where there are no more. Memory is taken only for
-    /// bytes that are there.
+    /// Returns bytes after a record that are not a record; fewer if the stream ends. Memory is allocated
+    /// only for existing bytes.
     pub(crate) fn take_bytes(&mut self, len: usize) -> Vec<u8> {
         let mut taken = Vec::new();
         while taken.len() < len && (!self.raw.rest().is_empty() || self.fill(1)) {
@@ -281,7 +284,8 @@ impl RecordStream {
         self.raw.take(header, false)
     }
 
-    /// Sees to it that `len` bytes are there; false, with the damage noted, where there are fewer but some.
+    /// Ensures that `len` bytes are in memory. Returns false if there are fewer, and records damage if
+    /// there are some.
     fn fill(&mut self, len: usize) -> bool {
         if self.raw.rest().len() >= len {
             return true;
@@ -309,7 +313,7 @@ impl RecordStream {
         false
     }
 
-    /// Ends the stream at its present place. `there` bytes are at hand that are not used.
+    /// Ends the stream at its current position. `there` bytes in memory remain unused.
     fn stop(&mut self, kind: DamageKind, there: u64) {
         self.ended = true;
         let left_out = self.left.map(|left| left + there);
@@ -340,7 +344,7 @@ impl Pieces {
         self.piece.get(self.at..).unwrap_or_default()
     }
 
-    /// Takes the record at hand, if it is whole.
+    /// Consumes the current record, if it is complete.
     fn take(&mut self, header: Header, inflated: bool) -> Option<Next> {
         let size = usize::from(header.size);
         if self.rest().len() < size {
@@ -351,7 +355,7 @@ impl Pieces {
         Some(Next { header, at, inflated, more: 0 })
     }
 
-    /// Memory that begins with what was not taken yet, and has room for some more.
+    /// Memory that begins with the unconsumed bytes, and has space for more.
     fn renew(&mut self, room: usize) -> BytesMut {
         let mut renewed = self.unused().unwrap_or_else(|| BytesMut::with_capacity(room));
         renewed.clear();
@@ -360,7 +364,7 @@ impl Pieces {
         renewed
     }
 
-    /// Gives up the present piece, of which others may hold parts.
+    /// Drops the current chunk; parts of it may still be in use.
     fn give_away(&mut self) {
         self.used.push(std::mem::take(&mut self.piece));
         if self.used.len() > KEPT_PIECES {
@@ -369,8 +373,9 @@ impl Pieces {
         self.at = 0;
     }
 
-    /// Memory of `len` bytes, which is at least the number of bytes not taken yet. It begins with these, and
-    /// the following bytes mean nothing. Only what has never been a piece is filled with zeros.
+    /// Memory of `len` bytes, which is at least the number of unconsumed bytes. It begins with these, and
+    /// the contents of the following bytes are arbitrary. Only memory that was never used for a chunk is
+    /// zeroed.
     fn renew_whole(&mut self, len: usize) -> BytesMut {
         let mut renewed = self.unused().unwrap_or_default();
         renewed.resize(len, 0);
@@ -384,7 +389,7 @@ impl Pieces {
         self.piece = piece.freeze();
     }
 
-    /// Memory of an earlier piece of which no part is held any more. It is the latest such piece, so that no
+    /// Memory of an earlier chunk without parts in use. It is the latest such chunk, so that no
     /// more memory is used than needed.
     fn unused(&mut self) -> Option<BytesMut> {
         let place = self.used.iter().rposition(Bytes::is_unique)?;
@@ -392,7 +397,7 @@ impl Pieces {
     }
 }
 
-/// Reads until the buffer is full, or holds at least `enough` bytes and there are no more for now.
+/// Reads until the buffer is full, or contains at least `enough` bytes and no more are available now.
 fn read_up_to(source: &mut Source, buffer: &mut [u8], enough: usize) -> (usize, Option<io::Error>) {
     let mut read = 0;
     while read < buffer.len() && read < enough.max(1) {

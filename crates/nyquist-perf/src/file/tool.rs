@@ -1,6 +1,7 @@
-//! The records that perf itself writes between the kernel's: what they hold.
+//! The records that perf itself writes between the kernel's.
 //!
-//! Source: `enum perf_user_event_type` and the structures above it in Linux's `tools/lib/perf/include/perf/event.h`.
+//! Source: `enum perf_user_event_type` and the structures above it in Linux's
+//! `tools/lib/perf/include/perf/event.h`.
 
 use std::ops::Range;
 
@@ -32,7 +33,7 @@ pub(crate) fn u64_at(body: &[u8], at: usize, order: ByteOrder) -> Option<u64> {
     Some(order.u64(*body.get(at..)?.first_chunk()?))
 }
 
-/// `HEADER_ATTR`: an event's attributes, whose size they say themselves, and its ids.
+/// `HEADER_ATTR`: an event's attributes, which contain their own size, and its ids.
 pub(crate) fn attr(body: &[u8], order: ByteOrder) -> Option<(EventAttr, Vec<u64>)> {
     let len = u32_at(body, 4, order)? as usize;
     let (attr, ids) = body.split_at_checked(len)?;
@@ -40,7 +41,7 @@ pub(crate) fn attr(body: &[u8], order: ByteOrder) -> Option<(EventAttr, Vec<u64>
     Some((EventAttr::parse(attr, order).ok()?, ids))
 }
 
-/// `EVENT_UPDATE`: the name of the event of that number, where it is a name.
+/// `EVENT_UPDATE`: the name of the event with that id, if the update is a name.
 pub(crate) fn event_name(body: &[u8], order: ByteOrder) -> Option<(u64, String)> {
     /// `PERF_EVENT_UPDATE__NAME`.
     const NAME: u64 = 2;
@@ -55,7 +56,7 @@ pub(crate) fn feature(body: &[u8], order: ByteOrder) -> Option<(u32, &[u8])> {
     Some((number, body.get(8..)?))
 }
 
-/// `ID_INDEX`: the CPUs of events, by their numbers.
+/// `ID_INDEX`: the CPUs of events, by id.
 pub(crate) fn event_cpus(body: &[u8], order: ByteOrder) -> Vec<(u64, u32)> {
     let Some((_count, entries)) = body.split_first_chunk::<8>() else { return Vec::new() };
     let entries = entries.as_chunks::<32>().0.iter();
@@ -64,8 +65,8 @@ pub(crate) fn event_cpus(body: &[u8], order: ByteOrder) -> Vec<(u64, u32)> {
     entries.filter_map(entry).collect()
 }
 
-/// `COMPRESSED` and `COMPRESSED2`: where in the record the compressed bytes are. The second one says how many
-/// there are, because it is padded.
+/// `COMPRESSED` and `COMPRESSED2`: the range of the compressed bytes in the record. The second one
+/// contains their number, because it is padded.
 pub(crate) fn compressed_payload(header: Header, body: &[u8], order: ByteOrder) -> Range<usize> {
     let end = usize::from(header.size);
     if header.kind == tool_record::COMPRESSED {

@@ -1,11 +1,12 @@
-//! The formats of tracepoints that a recording holds, and the fields of their raw data.
+//! The formats of tracepoints in a recording, and the fields of their raw data.
 //!
-//! Source: Linux's `tools/perf/util/trace-event-read.c` for the section, `Documentation/trace/events.rst` for the formats.
+//! Source: Linux's `tools/perf/util/trace-event-read.c` for the section, `Documentation/trace/events.rst`
+//! for the formats.
 
 use crate::ByteOrder;
 use crate::cursor::Cursor;
 
-/// What errors would call a field of the section; no reader of it says more than that there is no more.
+/// The name of all fields of the section in errors, because readers only report that it is truncated.
 const FIELD: &str = "tracing data";
 
 /// The layouts of the tracepoints of a recording.
@@ -18,11 +19,11 @@ pub struct Tracepoints {
 /// The layout of a tracepoint's raw data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracepointFormat {
-    /// The number that is the event's `config`.
+    /// The id, which is the event's `config`.
     pub id: u64,
-    /// The subsystem, as `sched`.
+    /// The subsystem, such as `sched`.
     pub system: String,
-    /// The name, as `sched_switch`.
+    /// The name, such as `sched_switch`.
     pub name: String,
     /// The fields, without those that all tracepoints have (`common_pid` and so on).
     pub fields: Vec<Field>,
@@ -33,15 +34,15 @@ pub struct TracepointFormat {
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// Where it begins in the raw data.
+    /// Its offset in the raw data.
     pub offset: usize,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: usize,
-    /// How it is read.
+    /// Its type.
     pub kind: FieldKind,
 }
 
-/// How a field is read.
+/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// A number.
@@ -50,9 +51,9 @@ pub enum FieldKind {
     Signed,
     /// A text that fills the field, or ends at a zero.
     Text,
-    /// A text elsewhere in the data: the field holds its place and length.
+    /// A text elsewhere in the data: the field contains its offset and length.
     DynamicText,
-    /// A text elsewhere in the data, whose place counts from the field's end.
+    /// A text elsewhere in the data, whose offset is relative to the field's end.
     RelativeText,
     /// Something else, such as a list.
     Other,
@@ -68,15 +69,15 @@ pub enum FieldValue {
 }
 
 impl Tracepoints {
-    /// Reads the section, as far as it is whole.
+    /// Parses the section, up to where it is truncated.
     pub fn parse(section: &[u8]) -> Self {
         let mut tracepoints = Self::default();
-        // A section that is cut off has fewer formats.
+        // A truncated section has fewer formats.
         let _ = tracepoints.read(Cursor::new(section, ByteOrder::Little));
         tracepoints
     }
 
-    /// The layout of the tracepoint of that number.
+    /// The layout of the tracepoint with that id.
     pub fn get(&self, id: u64) -> Option<&TracepointFormat> {
         self.formats.iter().find(|format| format.id == id)
     }
@@ -118,14 +119,14 @@ impl Tracepoints {
     }
 }
 
-/// Bytes behind their length.
+/// Bytes after their length.
 fn sized<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     let len = cursor.u64(FIELD).ok()?;
     cursor.counted(len, 1, FIELD).ok()
 }
 
 impl TracepointFormat {
-    /// Reads a `format` file of tracefs.
+    /// Parses a `format` file of tracefs.
     pub fn parse(system: &str, text: &str) -> Option<Self> {
         let (mut name, mut id, mut fields) = (None, None, Vec::new());
         for line in text.lines() {
@@ -150,7 +151,7 @@ impl TracepointFormat {
 }
 
 impl Field {
-    /// Reads a line such as `field:char prev_comm[16]; offset:8; size:16; signed:0;`.
+    /// Parses a line such as `field:char prev_comm[16]; offset:8; size:16; signed:0;`.
     fn parse(line: &str) -> Option<Self> {
         let mut parts = line.split(';').map(str::trim);
         let declaration = parts.next()?.strip_prefix("field:")?;
@@ -183,7 +184,7 @@ impl Field {
         Some(Self { name, offset: offset?, size, kind })
     }
 
-    /// The field's value in raw data; `None` where the data is too short, or the field no value.
+    /// The field's value in raw data; `None` if the data is too short, or the type is not supported.
     pub fn value(&self, raw: &[u8], order: ByteOrder) -> Option<FieldValue> {
         let bytes = raw.get(self.offset..self.offset.checked_add(self.size)?)?;
         match self.kind {

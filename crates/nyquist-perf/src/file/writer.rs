@@ -1,4 +1,4 @@
-//! Writing a recording as a perf.data file, which perf itself reads.
+//! Writes a recording as a perf.data file, which perf itself can read.
 
 use std::collections::BTreeMap;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -8,33 +8,33 @@ use super::header::{FileHeader, Section};
 use super::tool::tool_record;
 use crate::{EventAttr, Header};
 
-/// An event as it is written: its attributes, its name, and the kernel's numbers of what was opened.
+/// An event to write: its attributes, its name, and the ids of the opened events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenEvent {
-    /// What was asked for.
+    /// Its configuration.
     pub attr: EventAttr,
     /// Its name.
     pub name: String,
-    /// The numbers of the opened events, and the CPU that each counts on, where it is one.
+    /// The ids of the opened events, and the CPU on which each counts, if there is one.
     pub ids: Vec<(u64, Option<u32>)>,
 }
 
-/// Writes a recording: first its events, then its records as they come, then what it says of itself.
+/// Writes a recording: first its events, then its records in sequence, then its features.
 ///
-/// Numbers are written with their lowest byte first. A file that is not finished has no size of its records in its header,
-/// and is read up to its end.
+/// Numbers are little-endian. The header of an unfinished file does not contain the size of its records,
+/// so it is read up to its end.
 #[derive(Debug)]
 pub struct FileWriter<W> {
     out: W,
     events: Vec<WrittenEvent>,
     attrs: Section,
     data: Section,
-    /// Sections of features as they are.
+    /// Sections of features in binary form.
     more: Vec<(u32, Vec<u8>)>,
 }
 
 impl<W: Write + Seek> FileWriter<W> {
-    /// Writes what is before the records.
+    /// Writes the data before the records.
     pub fn new(mut out: W, events: Vec<WrittenEvent>) -> io::Result<Self> {
         out.seek(SeekFrom::Start(0))?;
         let ids_at = FileHeader::FILE_LEN as u64;
@@ -57,18 +57,19 @@ impl<W: Write + Seek> FileWriter<W> {
         Ok(writer)
     }
 
-    /// Writes whole records, as the kernel has laid them out.
+    /// Writes complete records in the kernel's layout.
     pub fn write_records(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.data.size += bytes.len() as u64;
         self.out.write_all(bytes)
     }
 
-    /// Says that every record has been written that is older than the latest one when this was called before.
+    /// Ends a round: all records older than the latest one at the previous call have been written.
     pub fn finish_round(&mut self) -> io::Result<()> {
         self.write_records(&record(tool_record::FINISHED_ROUND, 0, &[]))
     }
 
-    /// Adds the section of a feature for which [`Features`] has no field. It takes the place of one of the same number.
+    /// Adds the section of a feature for which [`Features`] has no field. It replaces one with the same
+    /// number.
     pub fn add_feature(&mut self, number: u32, section: Vec<u8>) {
         self.more.push((number, section));
     }
@@ -109,7 +110,7 @@ impl<W: Write + Seek> FileWriter<W> {
         self.out.write_all(&bytes)
     }
 
-    /// Writes on which CPU each event counts: `ID_INDEX`, as many entries a record as fit.
+    /// Writes the CPU on which each event counts: `ID_INDEX`, with as many entries per record as fit.
     fn write_cpus(&mut self) -> io::Result<()> {
         const MOST: usize = 2000;
         let ids: Vec<_> = self.events.iter().flat_map(|event| event.ids.iter().copied()).collect();
@@ -124,7 +125,7 @@ impl<W: Write + Seek> FileWriter<W> {
         Ok(())
     }
 
-    /// The sections of the features, ascending by number.
+    /// The sections of the features, sorted by number.
     fn feature_sections(&self, features: &Features) -> Vec<(u32, Vec<u8>)> {
         let text = |text: &Option<String>| text.as_deref().map(string);
         let pair = |(first, second): (u64, u64)| [first.to_le_bytes(), second.to_le_bytes()].concat();
@@ -171,7 +172,7 @@ impl<W: Write + Seek> FileWriter<W> {
     }
 }
 
-/// A record: its header and its body. A body that is longer than a record can be is cut.
+/// A record: its header and its body. A body that exceeds the maximum size of a record is cut.
 pub fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let body = &body[..body.len().min(usize::from(u16::MAX) - Header::LEN)];
     let size = (Header::LEN + body.len()) as u16;
@@ -185,7 +186,7 @@ fn section_bytes(section: Section) -> Vec<u8> {
     [section.offset, section.size].into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// A text as perf writes it: its length with the padding, then the bytes, closed by a zero.
+/// A text in perf's format: its length with the padding, then the bytes with a terminating zero.
 fn string(text: &str) -> Vec<u8> {
     let len = (text.len() + 1).next_multiple_of(64);
     let mut bytes = (len as u32).to_le_bytes().to_vec();
@@ -201,7 +202,7 @@ fn strings(texts: &[String]) -> Vec<u8> {
 }
 
 fn build_id(file: &FileBuildId) -> Vec<u8> {
-    /// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the id says how long it is.
+    /// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the record contains the size of the id.
     const HAS_SIZE: u16 = 1 << 15;
     let len = file.build_id.len().min(20);
     let mut body = file.pid.to_le_bytes().to_vec();

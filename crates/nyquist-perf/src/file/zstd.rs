@@ -1,22 +1,22 @@
-//! Compressed records: one zstd stream for a whole file, cut into records wherever a buffer was full.
+//! Compressed records: one zstd stream for a whole file, split into records whenever a buffer was full.
 //!
-//! Source: `zstd_compress_stream_to_records` in Linux's `tools/perf/util/zstd.c`, and RFC 8878 for the frame header and
-//! the block header.
+//! Source: `zstd_compress_stream_to_records` in Linux's `tools/perf/util/zstd.c`, and RFC 8878 for the
+//! frame header and the block header.
 
 use bytes::BytesMut;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The frame header's bytes at most.
+/// The maximum size of a frame header in bytes.
 const LONGEST_FRAME_HEADER: usize = 18;
 
-/// Decompresses what records hold, as far as it is whole.
+/// Decompresses the contents of records, as far as they are complete.
 ///
-/// The decompressed bytes come late: the decoder keeps the latest ones, a window of them, to refer back to.
+/// The output is delayed, because the decoder holds back a window of the latest bytes for references.
 pub(crate) struct Inflater {
     decoder: FrameDecoder,
     /// Compressed bytes that are not decoded yet.
     waiting: Vec<u8>,
-    /// The window of the frame that is being decoded; `None` between frames.
+    /// The window of the current frame; `None` between frames.
     window: Option<u64>,
 }
 
@@ -31,12 +31,12 @@ impl Inflater {
         Self { decoder: FrameDecoder::new(), waiting: Vec::new(), window: None }
     }
 
-    /// The most bytes that were decompressed and are still held back.
+    /// The maximum number of decompressed bytes that are held back.
     pub(crate) fn held_back(&self) -> u64 {
         self.window.unwrap_or(0)
     }
 
-    /// Takes a record's compressed bytes, and appends to `out` what they give.
+    /// Decompresses the bytes of a record, and appends the output to `out`.
     pub(crate) fn push(&mut self, compressed: &[u8], out: &mut BytesMut) -> Result<(), String> {
         self.waiting.extend_from_slice(compressed);
         let waiting = std::mem::take(&mut self.waiting);
@@ -46,9 +46,9 @@ impl Inflater {
         Ok(())
     }
 
-    /// Appends what was held back. The stream has no end of its own: perf never closes it.
+    /// Appends the bytes that were held back. The stream has no end, because perf never closes it.
     pub(crate) fn finish(&mut self, out: &mut BytesMut) -> Result<(), String> {
-        /// A block of no bytes, the last one of its frame.
+        /// An empty block that is the last one of its frame.
         const LAST_BLOCK: [u8; 3] = [1, 0, 0];
         if self.window.take().is_some() {
             self.decode(&mut LAST_BLOCK.as_slice(), out)?;
@@ -56,7 +56,7 @@ impl Inflater {
         if self.waiting.is_empty() { Ok(()) } else { Err("they end within a block".to_owned()) }
     }
 
-    /// Decodes the next block, or the header of the next frame; false where it is not whole yet.
+    /// Decodes the next block, or the header of the next frame; returns false if it is incomplete.
     fn decode_next(&mut self, rest: &mut &[u8], out: &mut BytesMut) -> Result<bool, String> {
         let Some(window) = self.window else {
             let Some((header_len, window)) = frame_header(rest)? else { return Ok(false) };
@@ -82,7 +82,7 @@ impl Inflater {
     }
 }
 
-/// The length of a block with its header (RFC 8878, 3.1.1.2); `None` where the header is not whole.
+/// The length of a block with its header (RFC 8878, 3.1.1.2); `None` if the header is incomplete.
 fn block_len(bytes: &[u8]) -> Option<usize> {
     const RLE: u32 = 1;
     let [low, middle, high] = *bytes.first_chunk::<3>()?;
@@ -91,8 +91,8 @@ fn block_len(bytes: &[u8]) -> Option<usize> {
     Some(3 + size as usize)
 }
 
-/// The length of a frame's header (RFC 8878, 3.1.1.1) and its window; `None` where it is not whole. A frame with a
-/// checksum or a dictionary is none of perf's.
+/// The length of a frame's header (RFC 8878, 3.1.1.1) and its window; `None` if it is incomplete. Perf
+/// writes no frames with a checksum or a dictionary.
 fn frame_header(bytes: &[u8]) -> Result<Option<(usize, u64)>, String> {
     const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
     let Some(magic) = bytes.first_chunk::<4>() else { return Ok(None) };
@@ -127,7 +127,7 @@ fn frame_header(bytes: &[u8]) -> Result<Option<(usize, u64)>, String> {
 mod tests {
     use super::*;
 
-    /// Raw blocks in a frame with a window of 1 kB, as perf leaves it: without a last block.
+    /// Raw blocks in a frame with a window of 1 kB, without a last block, as written by perf.
     fn frame(blocks: &[&[u8]]) -> Vec<u8> {
         let mut bytes = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0];
         for block in blocks {

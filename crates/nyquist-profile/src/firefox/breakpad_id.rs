@@ -1,6 +1,6 @@
-//! The ids by which symbol servers are asked.
+//! The ids that symbol servers use.
 
-/// Whether symbols can be asked for by this id, or there is none.
+/// Whether the id can be used to request symbols, or is empty.
 pub(super) fn is_breakpad_id(id: &str) -> bool {
     id.is_empty() || (id.len() >= 33 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

@@ -1,7 +1,7 @@
-//! Checking a document against every structural rule of the format that the front end relies on.
+//! Checks a document against every structural rule of the format that the front end relies on.
 //!
-//! The reader accepts everything that it can interpret. This accepts only what profiler.firefox.com shows
-//! correctly. Versions 49 and 66, those that are written, can be checked.
+//! The reader accepts everything that it can interpret. This checker accepts only documents that
+//! profiler.firefox.com shows correctly. It supports versions 49 and 66, which are the written ones.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -16,17 +16,17 @@ use super::checker::{Checker, Context, Violation};
 use crate::category::CategoryColor;
 use crate::marker::{MarkerDisplay, MarkerFormat, MarkerSchema};
 
-/// All broken rules of a document; of a column only the first. An empty list is a good profile.
+/// All violated rules of a document, but only the first one per column. A valid profile has none.
 pub fn check(profile: &Value) -> Vec<Violation> {
     let mut checker = Checker::default();
     checker.check(profile);
     checker.violations
 }
 
-/// As [`check`], of a file's bytes, compressed with gzip or not.
+/// The same as [`check`], for a file's bytes, compressed with gzip or not.
 ///
 /// # Errors
-/// If the bytes are no gzip or no JSON.
+/// If the bytes are neither gzip nor JSON.
 pub fn check_bytes(bytes: &[u8]) -> io::Result<Vec<Violation>> {
     let mut json = Vec::new();
     if bytes.starts_with(&[0x1f, 0x8b]) {
@@ -214,7 +214,7 @@ impl Checker {
     }
 }
 
-/// What symbols of a lib are asked for by, if they are.
+/// The key for requesting a lib's symbols, if it has one.
 fn symbolication_key(lib: &Value) -> Option<(&str, &str)> {
     let (name, id) = (lib["debugName"].as_str()?, lib["breakpadId"].as_str()?);
     (!name.is_empty() && !id.is_empty()).then_some((name, id))

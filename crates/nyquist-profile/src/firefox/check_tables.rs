@@ -1,4 +1,4 @@
-//! Checking the code tables, shared or of one thread.
+//! Checks the code tables, which are shared or belong to one thread.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::checker::{Checker, Context};
 
-/// A table: an object of columns as long as its `length`.
+/// A table: an object with columns of length `length`.
 pub(super) struct Table<'a> {
     path: String,
     columns: &'a Value,
@@ -23,7 +23,7 @@ impl<'a> Table<'a> {
         Self { path, columns: &object[name], length: length.unwrap_or(0) as usize }
     }
 
-    /// Checks that a column is there, as long as the table, and that `accepts` takes each of its values.
+    /// Checks that a column exists and has the table's length, and that `accepts` accepts all its values.
     pub(super) fn column(
         &self,
         checker: &mut Checker,
@@ -44,38 +44,38 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// As [`column`](Self::column), of indexes of a table of `target` rows.
+    /// The same as [`column`](Self::column), for indexes into a table of `target` rows.
     pub(super) fn indexes(&self, checker: &mut Checker, name: &str, target: usize) {
         self.column(checker, name, &format!("an index below {target}"), |_, value| is_index(value, target));
     }
 
-    /// As [`indexes`](Self::indexes), or null.
+    /// The same as [`indexes`](Self::indexes), but null is permitted.
     pub(super) fn optional_indexes(&self, checker: &mut Checker, name: &str, target: usize) {
         self.column(checker, name, &format!("null or an index below {target}"), |_, value| {
             value.is_null() || is_index(value, target)
         });
     }
 
-    /// The rows that any column has: more are only claimed.
+    /// The rows that any column actually has; the table's length may claim more.
     fn rows_there(&self) -> Range<usize> {
         let columns = self.columns.as_object().into_iter().flat_map(|columns| columns.values());
         let longest = columns.filter_map(Value::as_array).map(Vec::len).max();
         0..self.length.min(longest.unwrap_or(0))
     }
 
-    /// Checks a rule that every row must keep; notes the first that does not.
+    /// Checks a rule for all rows. Reports the first row that violates it.
     pub(super) fn rows(&self, checker: &mut Checker, problem: &str, holds: impl Fn(usize) -> bool) {
         if let Some(row) = self.rows_there().find(|&row| !holds(row)) {
             checker.violation(format!("{}[{row}]", self.path), problem);
         }
     }
 
-    /// The value in a row of a column; null where there is none.
+    /// The value in a row of a column; null if it is missing.
     pub(super) fn at(&self, column: &str, row: usize) -> &'a Value {
         &self.columns[column][row]
     }
 
-    /// Whether there is a column, or another member, of that name.
+    /// Whether a column, or another member, of that name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.columns.get(name).is_some_and(|value| !value.is_null())
     }
@@ -97,7 +97,7 @@ fn is_line(value: &Value) -> bool {
     value.is_null() || is_int32(value, 0)
 }
 
-/// How many rows the tables have that threads refer to.
+/// The numbers of rows of the tables that threads refer to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TableSizes {
     pub(super) stacks: usize,
@@ -134,7 +134,7 @@ pub(super) fn check_code_tables(
     TableSizes { stacks: stacks.length, strings }
 }
 
-/// The numbers of sources and of places in them.
+/// The numbers of sources and of source locations.
 fn check_sources(checker: &mut Checker, path: &str, shared: &Value, strings: usize) -> [usize; 2] {
     let sources = Table::new(checker, path, shared, "sources");
     let is_text = |_: usize, value: &Value| value.is_null() || value.is_string();
@@ -207,7 +207,7 @@ fn check_frames(
     check_category_columns(checker, frames, &context.categories, true);
 }
 
-/// Categories are bytes; a subcategory is one of its category's, and there wherever a category is.
+/// Categories are bytes. A subcategory must belong to its category, and exist if there is a category.
 fn check_category_columns(checker: &mut Checker, table: &Table<'_>, categories: &[usize], is_optional: bool) {
     table.column(checker, "category", "a category", |_, value| {
         (is_optional && value.is_null()) || is_index(value, categories.len().min(256))
@@ -218,8 +218,8 @@ fn check_category_columns(checker: &mut Checker, table: &Table<'_>, categories: 
     });
 }
 
-/// An address means nothing without a lib; symbolication would rename what frames of a lib and frames of none
-/// share; and a symbol is in the lib of its frame.
+/// An address needs a lib. Frames with and without a lib may not share a function, because symbolication
+/// would rename it. A symbol must be in the lib of its frame.
 fn check_frame_libs(
     checker: &mut Checker,
     frames: &Table<'_>,
@@ -263,7 +263,7 @@ fn check_stacks(checker: &mut Checker, stacks: &Table<'_>, frames: usize, contex
     }
 }
 
-/// An inlined frame is the child of the frame into which it is inlined, with the same address and symbol.
+/// An inlined frame must be the child of the frame that it is inlined into, with the same address and symbol.
 fn check_inlining(checker: &mut Checker, stacks: &Table<'_>, frames: &Table<'_>, is_v66: bool) {
     let prefix = |row: usize| {
         if is_v66 {

@@ -1,4 +1,4 @@
-//! Checking threads, their samples and markers, and the counters.
+//! Checks threads, their samples and markers, and the counters.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use super::subset::is_interned;
 use crate::counter::{CounterGraph, GraphColor};
 use crate::marker::MarkerFormat;
 
-/// The members of a thread that version 60 made shared.
+/// The members of a thread that are shared since version 60.
 const CODE_TABLES: [&str; 6] =
     ["stackTable", "frameTable", "funcTable", "resourceTable", "nativeSymbols", "stringArray"];
 
-/// Checks `threads`. In version 49 each has tables of its own, since 66 they refer to the shared ones.
+/// Checks `threads`. In version 49 each has its own tables; since 66 they refer to the shared ones.
 pub(super) fn check_threads(
     checker: &mut Checker,
     profile: &Value,
@@ -78,7 +78,7 @@ fn check_main_threads(checker: &mut Checker, threads: &[Value]) {
     }
 }
 
-/// Weights are numbers of samples, unless bytes are counted.
+/// Weights are numbers of samples, or of bytes if the profile counts bytes.
 fn check_weight_type(checker: &mut Checker, path: &str, profile: &Value, samples: &Value) {
     let counts_bytes = profile["meta"]["nyquist"]["measure"]["unit"] == "bytes";
     let expected = if counts_bytes { "bytes" } else { "samples" };
@@ -90,7 +90,7 @@ fn check_samples(checker: &mut Checker, path: &str, thread: &Value, sizes: Table
     let samples = Table::new(checker, path, thread, "samples");
     samples.optional_indexes(checker, "stack", sizes.stacks);
     check_times(checker, &samples, is_v66);
-    // The readers of version 49 know integers only, and no null.
+    // The readers of version 49 support only integers, and no null.
     let is_count = |_: usize, value: &Value| if is_v66 { value.is_number() } else { value.is_u64() };
     if samples.has("weight") || !is_v66 {
         samples.column(checker, "weight", "a number", is_count);
@@ -103,7 +103,7 @@ fn check_samples(checker: &mut Checker, path: &str, thread: &Value, sizes: Table
     }
 }
 
-/// Times never go backwards.
+/// Times must not decrease.
 fn check_times(checker: &mut Checker, table: &Table<'_>, is_v66: bool) {
     let is_time = |value: &Value| value.as_f64().is_some_and(|time| time >= 0.0);
     if is_v66 && table.has("timeDeltas") {
@@ -187,7 +187,7 @@ fn fits_format(value: &Value, format: MarkerFormat, strings: usize) -> bool {
     }
 }
 
-/// Checks `counters`, which may be left out.
+/// Checks `counters`, which are optional.
 pub(super) fn check_counters(checker: &mut Checker, profile: &Value, context: &Context<'_>) {
     if profile.get("counters").is_none() {
         return;
@@ -241,9 +241,9 @@ fn check_display(checker: &mut Checker, path: &str, counter: &Value) {
     checker.rule(holds, format!("{path}.display.tooltipRows"), "has a row that the front end does not know");
 }
 
-/// Whether a row of a counter's tooltip shows a value, from a source and in a unit that the front end knows.
+/// Whether a row of a counter's tooltip shows a value with a source and a unit that the front end knows.
 fn is_value_row(row: &Value) -> bool {
-    /// Where values come from.
+    /// The sources of values.
     const SOURCES: [&str; 9] = [
         "count",
         "rate",
@@ -255,7 +255,7 @@ fn is_value_row(row: &Value) -> bool {
         "committed-range-total",
         "sample-number",
     ];
-    /// How they are written.
+    /// The units of values.
     const UNITS: [&str; 4] = ["bytes", "bytes-per-second", "percent", "number"];
     let is_one_of = |value: &Value, names: &[&str]| value.as_str().is_some_and(|name| names.contains(&name));
     row["type"] == "value"

@@ -1,4 +1,4 @@
-//! What collects the broken rules of a document, and what rules are about.
+//! Collects the violated rules of a document, and the context of rules.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::marker::MarkerFormat;
 
-/// A broken rule.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where, as `threads[2].samples.stack[7]`.
+    /// The place, such as `threads[2].samples.stack[7]`.
     pub path: String,
-    /// What is wrong there.
+    /// The problem there.
     pub problem: String,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A member of an object: its name, what is expected of its value, and whether a value is that.
+/// A member of an object: its name, the expected value in words, and a function that checks the value.
 pub(super) type Member<'a> = (&'a str, &'a str, fn(&Value) -> bool);
 
 /// Collects violations.
@@ -31,7 +31,7 @@ pub(super) struct Checker {
     pub(super) violations: Vec<Violation>,
 }
 
-/// What threads and counters refer to outside of the tables.
+/// The things outside of the tables that threads and counters refer to.
 pub(super) struct Context<'a> {
     pub(super) is_v66: bool,
     /// The number of subcategories of each category.
@@ -42,19 +42,19 @@ pub(super) struct Context<'a> {
 }
 
 impl Checker {
-    /// Notes a violation.
+    /// Adds a violation.
     pub(super) fn violation(&mut self, path: impl Into<String>, problem: impl Into<String>) {
         self.violations.push(Violation { path: path.into(), problem: problem.into() });
     }
 
-    /// Notes a violation unless `holds`.
+    /// Adds a violation unless `holds`.
     pub(super) fn rule(&mut self, holds: bool, path: impl Into<String>, problem: &str) {
         if !holds {
             self.violation(path, problem);
         }
     }
 
-    /// Checks that members are there and of the right kind.
+    /// Checks that members exist and have the expected values.
     pub(super) fn members(&mut self, path: &str, object: &Value, members: &[Member<'_>]) {
         for &(name, expected, accepts) in members {
             match object.get(name) {
@@ -77,7 +77,7 @@ impl Checker {
     }
 }
 
-/// The path of a member; the document itself has none.
+/// The path of a member; the path of the document itself is empty.
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

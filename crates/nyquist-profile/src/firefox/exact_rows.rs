@@ -1,15 +1,16 @@
-//! Rows for samples that stand for exact times, because the front end draws a sample's stack up to the next
+//! Rows for samples that stand for exact times. The front end draws a sample's stack up to the next
 //! row.
 //!
-//! So each sample has its row where its time begins, not where it ends. What it leaves free before the next one has a row
-//! without a stack, and so has the end of the last one. These have no weight; the reader leaves them out again.
+//! So each sample has its row at the start of its time, not at its end. A gap before the next sample
+//! starts with a row without a stack, and so does the end of the last sample. These rows have no weight,
+//! and the reader removes them again.
 
 use crate::sample::Sample;
 use crate::samples::Samples;
 
 /// The rows of a thread whose samples have exact times, in the order of time. O(samples).
 pub(super) fn exact_rows(samples: &Samples, interval: u64) -> impl Iterator<Item = Sample> + '_ {
-    // When the time is over that rows stand for so far, and when the last row is.
+    // The end of the time that rows cover so far, and the time of the last row.
     let (mut over, mut last) = (None, 0);
     let rows = samples.iter().filter(|sample| sample.weight > 0).flat_map(move |sample| {
         let start = sample.start(interval).max(last);
@@ -24,7 +25,7 @@ fn empty_row(time: u64) -> Sample {
     Sample { weight: 0, ..Sample::new(time, None, 0) }
 }
 
-/// The sample of a row; none for a row that only ends the one before it.
+/// The sample of a row; `None` for a row that only ends the previous one.
 pub(super) fn sample_of_exact_row(row: Sample, interval: u64) -> Option<Sample> {
     let length = u64::from(row.weight).saturating_mul(interval);
     (row.weight > 0).then_some(Sample { time: row.time.saturating_add(length), ..row })

@@ -1,8 +1,8 @@
-//! Which threads the front end shows and selects when it opens a profile.
+//! Selects the threads that the front end shows and selects when it opens a profile.
 //!
-//! Left alone, it shows the fifteen busiest threads and hides those with less than a twentieth of the busiest one's
-//! CPU time. That hides threads which have markers and no samples, and, beside a row that sums up all CPUs, most
-//! threads of the program.
+//! By default, it shows the fifteen busiest threads and hides those with less than a twentieth of the
+//! busiest one's CPU time. This hides threads that have markers but no samples. If a row sums up all CPUs,
+//! it also hides most threads of the program.
 
 use std::cmp::Reverse;
 
@@ -11,21 +11,21 @@ use crate::profile::Profile;
 use crate::thread::Thread;
 use crate::well_known::CPU_PROCESS_ID;
 
-/// How many threads are shown for the CPU time that they used.
+/// The maximum number of threads that are shown because of their CPU time.
 const MAX_BUSY: usize = 15;
 
-/// How many threads are shown for the markers in their tracks alone, and how many rows of CPUs.
+/// The maximum number of threads that are shown only because of their markers, and of rows of CPUs.
 const MAX_OTHERS: usize = 10;
 
-/// A thread is shown if it used a twentieth of what the busiest one used.
+/// A thread is shown if it used at least a twentieth of the busiest one's time.
 const BUSY_FRACTION: u64 = 20;
 
 /// The threads of the first view, by their indexes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FirstView {
-    /// Those that are shown.
+    /// The threads to show.
     pub(super) visible: Vec<usize>,
-    /// The one whose samples are shown.
+    /// The thread whose samples are shown.
     pub(super) selected: Option<usize>,
 }
 
@@ -39,7 +39,7 @@ impl FirstView {
             .map(|(index, thread)| (index, on_cpu_weight(thread)))
             .filter(|(_, weight)| *weight > 0)
             .collect();
-        // The sort is stable: of equally busy threads the first ones are shown.
+        // The sort is stable, so among equally busy threads the first ones are shown.
         busy.sort_by_key(|(_, weight)| Reverse(*weight));
         let most = busy.first().map_or(0, |(_, weight)| *weight);
         busy.retain(|(_, weight)| weight.saturating_mul(BUSY_FRACTION) >= most);
@@ -62,7 +62,7 @@ impl FirstView {
     }
 }
 
-/// The sampling intervals that a thread spent on a CPU.
+/// The number of sampling intervals that a thread was on a CPU.
 fn on_cpu_weight(thread: &Thread) -> u64 {
     let weights =
         thread.samples.iter().filter(|sample| !sample.off_cpu).map(|sample| u64::from(sample.weight));
@@ -88,7 +88,7 @@ mod tests {
     use crate::sample::Sample;
     use crate::thread::Process;
 
-    /// The first view of threads of these weights and numbers of markers; pid 0 is that of the CPUs.
+    /// The first view of threads with these weights and numbers of markers; the CPUs have pid 0.
     fn first_view(threads: &[(&str, u32, usize)]) -> FirstView {
         let mut builder = ProfileBuilder::new(Meta::default());
         let category = builder.add_category("Other", CategoryColor::Grey);
@@ -109,7 +109,7 @@ mod tests {
                 let marker = Marker { name, timing, category, schema, values: Vec::new(), stack: None };
                 builder.add_marker(thread, marker);
             }
-            // As context switches have, of which a thread has thousands.
+            // The same as context switches, of which a thread has thousands.
             let timing = MarkerTiming::Instant(0);
             let marker = Marker { name, timing, category, schema: None, values: Vec::new(), stack: None };
             builder.add_marker(thread, marker);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Whether something is so. Any value except `true` and numbers other than 0 is false, because nothing else
+/// A boolean. Any value except `true` and numbers other than 0 counts as false, because nothing else
 /// depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flag(bool);

@@ -1,4 +1,4 @@
-//! Profiles as Firefox writes them itself ("gecko profiles"), before the Firefox Profiler has processed them
+//! Profiles in Firefox's own form ("gecko profiles"), before the Firefox Profiler has processed them
 //! (`src/types/gecko-profile.ts` and `src/profile-logic/process-profile.ts` of its repository).
 
 use rustc_hash::FxHashMap;
@@ -19,10 +19,10 @@ use crate::profile::Profile;
 use crate::sample::Sample;
 use crate::thread::{Process, Thread};
 
-/// The versions of the gecko format that are read: the members that are looked at are the same in all of them.
+/// The supported versions of the gecko format. The members that are read are the same in all of them.
 pub(super) const VERSIONS: std::ops::RangeInclusive<u32> = 20..=40;
 
-/// Makes a profile of a process and of all that it has started. Addresses stay without names.
+/// Makes a profile of a process and its child processes. Addresses remain without names.
 pub(super) fn convert(raw_meta: RawMeta, root: RawProcess) -> Result<Profile, ReadError> {
     let (mut meta, cpu_unit) = read_meta(&raw_meta, &[]);
     meta.symbolicated = false;
@@ -46,10 +46,10 @@ pub(super) fn convert(raw_meta: RawMeta, root: RawProcess) -> Result<Profile, Re
 /// The kinds of markers, by name.
 type Schemas = FxHashMap<String, MarkerSchemaId>;
 
-/// How the times of a process are read.
+/// How to read the times of a process.
 #[derive(Clone, Copy)]
 struct Times {
-    /// By how many ms the process began after the first one: its times count from there.
+    /// The start of the process in ms after the profile's start. Its times are relative to this.
     later: f64,
     cpu_unit: CpuUnit,
 }
@@ -67,7 +67,7 @@ fn read_process(
     times: Times,
     schemas: &Schemas,
 ) -> Result<(), ReadError> {
-    // The one without a name is no file: the kernel's part of the process.
+    // A lib without a name is no file: it is the kernel's part of the process.
     let libs = libs.into_iter().filter(|mapped| !mapped.lib.name.is_empty());
     let (places, libs): (Vec<_>, Vec<_>) = libs.map(|it| ((it.start, it.end), it.lib)).unzip();
     let ids = add_libs(builder, libs);
@@ -85,14 +85,14 @@ fn read_process(
     Ok(())
 }
 
-/// The CPU time of a thread that no sample stands for yet, in ns. Firefox looks at its threads by the wall
-/// clock. For each look it says how much CPU time the thread has used since the last one. Samples stand for
-/// that, in whole intervals. Where it is none, the thread waited.
+/// The CPU time of a thread that is not covered by samples yet, in ns. Firefox samples its threads by
+/// wall-clock time. For each sample it records the thread's CPU time since the previous one. Our samples
+/// stand for that time, in whole intervals. If it is 0, the thread waited.
 #[derive(Default)]
 struct CpuTime(u64);
 
 impl CpuTime {
-    /// Adds what was used, and takes the whole intervals out of it, rounded.
+    /// Adds the used time, and removes whole intervals from it, rounded.
     fn take(&mut self, used: u64, interval: u64) -> u32 {
         let interval = interval.max(1);
         self.0 = self.0.saturating_add(used);
@@ -139,7 +139,7 @@ impl ThreadReader<'_> {
             let delta = raw.samples.number(cells, "threadCPUDelta").unwrap_or(0.0);
             let delta = (delta * self.times.cpu_unit.unwrap_or(0.0)).round() as u64;
             let mut sample = Sample::new(time, stack, delta);
-            // What a thread's first delta counts from is not known.
+            // The reference of a thread's first delta is not known.
             if self.times.cpu_unit.is_some() && row > 0 {
                 let intervals = used.take(delta, self.builder.profile().meta().interval);
                 (sample.weight, sample.off_cpu) = (intervals.max(1), intervals == 0);
@@ -174,7 +174,7 @@ impl ThreadReader<'_> {
         frames.collect()
     }
 
-    /// A category of the file. A subcategory that it does not have is none.
+    /// A category of the file. An unknown subcategory counts as none.
     fn category(&self, category: usize, subcategory: Option<usize>) -> Option<CategoryPair> {
         let known = self.builder.profile().categories().get(category)?;
         let subcategory = subcategory.filter(|&index| index < known.subcategories.len());
@@ -182,7 +182,7 @@ impl ThreadReader<'_> {
         Some(CategoryPair { category: CategoryId::from_index(category), subcategory })
     }
 
-    /// What a location says: an address, a function of JavaScript with its file, or a label.
+    /// The frame for a location: an address, a JavaScript function with its file, or a label.
     fn frame_of(&mut self, location: &str) -> Frame {
         let address = location.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
         if let Some((lib, offset)) = address.and_then(|address| self.lib_at(address)) {
@@ -258,7 +258,7 @@ impl ThreadReader<'_> {
     }
 }
 
-/// Takes `name (file:line:column)` apart, as `name (file:line)` too.
+/// Parses `name (file:line:column)`, and `name (file:line)` too.
 fn script_function(location: &str) -> Option<(&str, &str, Option<u32>)> {
     let (name, place) = location.strip_suffix(')')?.rsplit_once(" (")?;
     let (rest, last) = place.rsplit_once(':')?;

@@ -1,7 +1,7 @@
-//! Compressing with gzip on several threads, while the calling thread makes the input.
+//! Compresses with gzip on several threads, while the calling thread produces the input.
 //!
 //! Blocks of the text are compressed separately, each up to a byte boundary (a sync flush, RFC 1951, section
-//! 3.2.4). They follow each other in one member, because browsers read no further than the first.
+//! 3.2.4). They follow each other in one member, because browsers do not read beyond the first member.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -13,23 +13,24 @@ use std::thread::{self, Scope};
 use flate2::{Compress, Compression, Crc, FlushCompress};
 use nyquist_resources::spawn_helper;
 
-/// How much of the text is compressed apart. What begins a block has nothing before it to refer to, which costs some size.
+/// The size of a separately compressed block. A block cannot refer to earlier text, which costs some size.
 const BLOCK_SIZE: usize = 512 * 1024;
 
-/// The member's header (RFC 1952, section 2.3): deflate, no name, no time, the fastest way, an unknown system.
+/// The member's header (RFC 1952, section 2.3): deflate, no name, no time, fastest algorithm, unknown system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 
-/// A last block that holds nothing.
+/// An empty last block.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 
-/// Compresses to `output` what `write` writes, and gives `output` back. A document of one block needs no other thread.
+/// Compresses the output of `write` to `output`, and returns `output`. A document of one block needs no other
+/// thread.
 pub(super) fn compress<W: Write>(
     output: W,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<W> {
     let queue = Queue::default();
     thread::scope(|scope| {
-        // Threads that wait for work must learn that there is none, whatever happens here.
+        // Threads that wait for work must learn that there is none, even if this function fails.
         let _closing = Closing(&queue);
         let mut compressor = Compressor::new(scope, &queue, output);
         compressor.output.write_all(&HEADER)?;
@@ -38,7 +39,7 @@ pub(super) fn compress<W: Write>(
     })
 }
 
-/// Takes the text, and writes what it becomes.
+/// Receives text, and writes it compressed.
 struct Compressor<'scope, 'env, W> {
     scope: &'scope Scope<'scope, 'env>,
     queue: &'env Queue,
@@ -47,19 +48,19 @@ struct Compressor<'scope, 'env, W> {
     compress: Compress,
     /// The blocks that are not written yet, in order.
     waiting: VecDeque<Receiver<Block>>,
-    /// How many other threads may compress.
+    /// The maximum number of other threads that compress.
     threads: usize,
     started: bool,
     crc: Crc,
 }
 
-/// A block that is to be compressed.
+/// A block to compress.
 struct Job {
     text: Vec<u8>,
     done: SyncSender<Block>,
 }
 
-/// A block that was compressed, and its text's checksum. The text's memory is used again.
+/// A compressed block, and its text's checksum. The text's memory is reused.
 struct Block {
     compressed: Vec<u8>,
     text: Vec<u8>,
@@ -70,7 +71,7 @@ impl Job {
     fn run(self, compress: &mut Compress) {
         let Self { text, done } = self;
         let block = Block::of(text, compress);
-        // Nobody takes it only where writing has failed.
+        // The receiver is gone only if writing has failed.
         let _ = done.send(block);
     }
 }
@@ -83,9 +84,9 @@ impl Block {
         let mut compressed = Vec::with_capacity(text.len() / 3 + 64);
         loop {
             let rest = &text[usize::try_from(compress.total_in()).unwrap_or(text.len())..];
-            // Memory is the only thing that it can lack, and there is more in the next turn.
+            // It can only run out of space, and the next iteration provides more.
             let _ = compress.compress_vec(rest, &mut compressed, FlushCompress::Sync);
-            // A flush that has filled the memory may not be over.
+            // A flush that has filled the buffer may be incomplete.
             if compress.total_in() == text.len() as u64 && compressed.len() < compressed.capacity() {
                 return Self { compressed, text, crc };
             }
@@ -122,13 +123,13 @@ impl<'scope, 'env, W: Write> Compressor<'scope, 'env, W> {
         Ok(self.output)
     }
 
-    /// Gives the text at hand to the other threads.
+    /// Passes the current text to the other threads.
     fn hand_over(&mut self) -> io::Result<()> {
         if !self.started {
             self.started = true;
             for _ in 0..self.threads {
                 let queue = self.queue;
-                // Blocks that no other thread takes are compressed by this one.
+                // If no thread can be started, this thread compresses the blocks.
                 spawn_helper(self.scope, move || queue.work());
             }
         }
@@ -141,7 +142,7 @@ impl<'scope, 'env, W: Write> Compressor<'scope, 'env, W> {
         Ok(())
     }
 
-    /// Writes the oldest block. While it is not there, compresses another.
+    /// Writes the oldest block. Until that is ready, it compresses another one.
     fn write_oldest(&mut self) -> io::Result<()> {
         while let Some(oldest) = self.waiting.front() {
             let block = match oldest.try_recv() {
@@ -218,7 +219,7 @@ impl Queue {
         self.lock().jobs.pop_front()
     }
 
-    /// Compresses blocks until there will be no more.
+    /// Compresses blocks until the queue is closed.
     fn work(&self) {
         let mut compress = new_compress();
         let is_idle = |state: &mut State| state.jobs.is_empty() && !state.closed;
@@ -255,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    /// Text that neither repeats soon nor is noise.
+    /// Text that neither repeats soon nor is random.
     fn text(len: usize) -> Vec<u8> {
         let numbers = (0_u64..).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50);
         let digits = numbers.flat_map(|number| format!("{number},").into_bytes());
@@ -271,7 +272,7 @@ mod tests {
             });
             let compressed = compressed.unwrap();
             let mut read = Vec::new();
-            // A decoder of one member leaves what follows it.
+            // A decoder of one member ignores the data after it.
             let mut decoder = GzDecoder::new(compressed.as_slice());
             decoder.read_to_end(&mut read).unwrap();
             assert!(read == text, "{len}");

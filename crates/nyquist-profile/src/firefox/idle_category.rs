@@ -1,7 +1,7 @@
 //! The category of waiting, which exists only in the file. The front end can leave out its samples ("Include
 //! idle samples").
 //!
-//! The front end looks at the category of a sample's innermost frame. A function that waits may also run. So
+//! The front end uses the category of a sample's innermost frame. A function that waits may also run. So
 //! frames in which threads waited have rows of their own, in the category `Idle`. The subcategory is the
 //! frame's own category, which the reader restores ([`undo`]).
 
@@ -15,19 +15,20 @@ use crate::code::Frame;
 use crate::id::CategoryId;
 use crate::profile::Profile;
 
-/// The name by which the front end knows the category.
+/// The name by which the front end recognises the category.
 const IDLE: &str = "Idle";
 
-/// The category's place behind those of the profile.
+/// The index of the category, after those of the profile.
 #[derive(Clone, Copy)]
 pub(super) struct IdleCategory(CategoryId);
 
 impl IdleCategory {
-    /// The category, where a thread waited at a place that is known. Profiles that came with one keep theirs.
+    /// The category, if a thread waited at a known place. Profiles that already have such a category keep
+    /// theirs.
     pub(super) fn of(profile: &Profile) -> Option<Self> {
         let categories = profile.categories();
         let has_own = categories.iter().any(|category| category.name == IDLE);
-        // The front end keeps categories in bytes.
+        // The front end stores categories in bytes.
         if has_own || categories.len() >= usize::from(u8::MAX) {
             return None;
         }
@@ -41,7 +42,7 @@ impl IdleCategory {
         self.0.index()
     }
 
-    /// A frame as one of waiting. `None` if its own category could not be restored.
+    /// A frame in the idle category; `None` if its own category could not be restored.
     pub(super) fn frame(self, frame: &Frame) -> Option<Frame> {
         let subcategory = match frame.category {
             None => 0,
@@ -62,7 +63,8 @@ impl IdleCategory {
     }
 }
 
-/// Gives the frames of waiting in a document that has the category from us their own categories, and takes the category out.
+/// Restores the categories of waiting frames in a document with this program's idle category, and removes
+/// that category.
 pub(super) fn undo(raw: &mut RawProfile) {
     let Some(meta) = &mut raw.meta else { return };
     let last = meta.categories.len().checked_sub(1);

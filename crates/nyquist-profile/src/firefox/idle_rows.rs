@@ -1,26 +1,26 @@
-//! Rows for the time in which a thread was idle, because the front end draws a sample's stack up to the next
+//! Rows for the time in which a thread was idle. The front end draws a sample's stack up to the next
 //! row.
 //!
-//! A sample stands for the time before it, and the front end shows its stack after it. Without a row of its own, the
-//! time in which a thread slept would show what it did before. Such a row has no weight and no CPU time, so that no
-//! sum changes; the reader leaves it out again ([`is_idle_row`]).
+//! A sample stands for the time before it, but the front end shows its stack after it. Without a separate
+//! row, the time in which a thread slept would show the stack before it. Such a row has no weight and no
+//! CPU time, so that no sum changes. The reader removes it again ([`is_idle_row`]).
 
 use crate::id::StackId;
 use crate::sample::Sample;
 use crate::samples::Samples;
 
-/// A thread is idle between two samples if it used no CPU for this many sampling intervals. Shorter gaps are
-/// mostly those in which other threads had the CPU; rows for each of them would cut the chart into stripes.
+/// A thread is idle between two samples if it used no CPU for this many sampling intervals. In most
+/// shorter gaps other threads had the CPU. Rows for each of them would cut the chart into stripes.
 const IDLE_INTERVALS: u64 = 8;
 
-/// The samples of a thread, with rows where it was idle between them.
+/// The samples of a thread, with rows for the idle time between them.
 #[derive(Clone)]
 pub(super) struct IdleRows<'a> {
     samples: &'a Samples,
-    /// When the thread began, in ns since the profile's zero.
+    /// The start of the thread, in ns since the profile's zero.
     start: u64,
-    /// The sampling interval in ns; `None` where it is not known how much CPU time is between samples, so that
-    /// all rows are samples.
+    /// The sampling interval in ns; `None` if the CPU time between samples is not known. Then all rows are
+    /// samples.
     interval: Option<u64>,
 }
 
@@ -40,36 +40,36 @@ impl<'a> IdleRows<'a> {
         })
     }
 
-    /// The rows for the idle time before a sample: where it begins, and where it ends.
+    /// The rows for the idle time before a sample: at its start, and at its end.
     fn rows_between(&self, before: Option<Sample>, sample: &Sample) -> [Option<Sample>; 2] {
         let Some(interval) = self.interval else { return [None, None] };
-        // A thread's first delta may be missing: its sample stands for an interval at least.
+        // A thread's first delta may be missing, so its sample stands for at least one interval.
         let used = if before.is_some() { sample.cpu_delta } else { sample.cpu_delta.max(interval) };
         let since = before.map_or(self.start, |before| before.time);
         let resumed = sample.time.saturating_sub(used);
         let stack = waiting_stack(before.as_ref(), sample);
         let row = |time| Some(Sample { time, cpu_delta: 0, stack, weight: 0, off_cpu: false });
         if resumed.saturating_sub(since) < interval.saturating_mul(IDLE_INTERVALS) {
-            // A short wait is drawn from its beginning, too.
+            // A short wait is drawn from its start, too.
             let begun = sample.start(interval);
             return [row(begun).filter(|_| sample.off_cpu && begun > since), None];
         }
         match before {
             None => [row(since), row(resumed)],
-            // The wait's own row is where the idle time begins.
+            // The wait's own row is at the start of the idle time.
             Some(before) if before.off_cpu => [None, row(resumed)],
             Some(_) => [row(since.saturating_add(interval)), row(resumed)],
         }
     }
 }
 
-/// Where the thread waited, if one of the samples around the idle time is one of waiting.
+/// The stack in which the thread waited, if one of the samples around the idle time is a wait.
 fn waiting_stack(before: Option<&Sample>, after: &Sample) -> Option<StackId> {
     let waits = before.into_iter().chain([after]).find(|sample| sample.off_cpu);
     waits.and_then(|sample| sample.stack)
 }
 
-/// Whether a row is one of idle time and no sample: it stands for nothing.
+/// Whether a row is idle time and not a sample: it has no weight.
 pub(super) fn is_idle_row(sample: &Sample) -> bool {
     sample.weight == 0 && sample.cpu_delta == 0
 }
@@ -92,7 +92,7 @@ mod tests {
         Sample { time: ms * MS, cpu_delta: 0, stack: Some(stack(2)), weight, off_cpu: true }
     }
 
-    /// The rows that are added to these samples of a thread that began at 0: their times in ms and their stacks.
+    /// The rows added to these samples of a thread that began at 0: their times in ms and their stacks.
     fn idle(samples: &[Sample]) -> Vec<(u64, Option<StackId>)> {
         let samples: Samples = samples.iter().copied().collect();
         let rows = IdleRows::new(&samples, 0, Some(MS));
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_thread_that_runs_all_the_time_has_none() {
         assert_eq!(idle(&[running(1, 1), running(2, 1), running(9, 1)]), []);
-        // All CPU time of a sample that stands for many intervals was used.
+        // The time of a sample of many intervals was all used.
         assert_eq!(idle(&[running(1, 1), running(101, 100)]), []);
     }
 
@@ -123,12 +123,12 @@ mod tests {
 
     #[test]
     fn a_wait_shows_its_stack_from_its_beginning() {
-        // By ptrace a wait's sample comes at the end of the time that it stands for.
+        // With ptrace, a wait's sample comes at the end of its time.
         assert_eq!(idle(&[running(1, 1), waiting(101, 100)]), [(2, Some(stack(2))), (101, Some(stack(2)))]);
-        // A short one is drawn from its beginning on; one that follows another goes on.
+        // A short wait is drawn from its start; a wait that follows another continues it.
         let short = [running(1, 1), waiting(5, 3), waiting(6, 1), running(7, 1)];
         assert_eq!(idle(&short), [(2, Some(stack(2)))]);
-        // Older files have it at the beginning.
+        // Older files have it at the start.
         assert_eq!(idle(&[running(1, 1), waiting(2, 100), running(103, 1)]), [(102, Some(stack(2)))]);
     }
 

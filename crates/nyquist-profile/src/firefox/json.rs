@@ -1,14 +1,14 @@
-//! Writing JSON as a stream: tokens into a buffer, the buffer into the output whenever it is full.
+//! Writes JSON as a stream: tokens go into a buffer, which is written to the output when it is full.
 
 use std::io::{self, Write};
 
-/// How many bytes are collected before they are written.
+/// The number of bytes that are buffered.
 const BUFFER_SIZE: usize = 64 * 1024;
 
 /// The largest integer that a JavaScript number holds exactly, 2^53 - 1.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// Writes JSON tokens; puts the commas itself. The first error ends all writing and is returned by
+/// Writes JSON tokens, with commas. The first error stops all writing and is returned by
 /// [`finish`](Self::finish).
 pub(super) struct JsonWriter<W> {
     output: W,
@@ -22,7 +22,7 @@ impl<W: Write> JsonWriter<W> {
         Self { output, buffer: Vec::with_capacity(2 * BUFFER_SIZE), needs_comma: false, result: Ok(()) }
     }
 
-    /// Writes what is left and gives the output back.
+    /// Writes the rest of the buffer and returns the output.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.flush();
         self.result?;
@@ -68,7 +68,7 @@ impl<W: Write> JsonWriter<W> {
         self.close(b'}');
     }
 
-    /// Writes an array whose elements `element` writes, one an item.
+    /// Writes an array whose elements `element` writes, one per item.
     pub(super) fn array<T>(
         &mut self,
         items: impl IntoIterator<Item = T>,
@@ -81,7 +81,7 @@ impl<W: Write> JsonWriter<W> {
         self.close(b']');
     }
 
-    /// Begins a member of an object; its value comes next.
+    /// Begins a member of an object; its value must follow.
     pub(super) fn key(&mut self, key: &str) -> &mut Self {
         self.string(key);
         self.buffer.push(b':');
@@ -89,7 +89,7 @@ impl<W: Write> JsonWriter<W> {
         self
     }
 
-    /// Writes a member that is an array, as [`array`](Self::array).
+    /// Writes a member that is an array, the same as [`array`](Self::array).
     pub(super) fn column<T>(
         &mut self,
         key: &str,
@@ -99,18 +99,18 @@ impl<W: Write> JsonWriter<W> {
         self.key(key).array(items, element);
     }
 
-    /// Writes a member that is an array with `null` in every place.
+    /// Writes a member that is an array of `length` times `null`.
     pub(super) fn null_column(&mut self, key: &str, length: usize) {
         self.constant_column(key, b",null", length);
     }
 
-    /// Writes a member that is an array with the same literal in every place, which is given with the comma before it.
+    /// Writes a member that is an array of the same literal, which is given with a preceding comma.
     pub(super) fn constant_column(&mut self, key: &str, with_comma: &[u8], length: usize) {
-        /// How many are written in one call.
+        /// The number that are written in one call.
         const AT_ONCE: usize = 1024;
         self.key(key).open(b'[');
         let block = with_comma.repeat(length.min(AT_ONCE));
-        // No comma is before the first one.
+        // The first one has no comma.
         let mut skipped = 1;
         for at in (0..length).step_by(AT_ONCE) {
             let bytes = with_comma.len() * (length - at).min(AT_ONCE);
@@ -150,7 +150,7 @@ impl<W: Write> JsonWriter<W> {
         }
     }
 
-    /// Writes an integer; one that JavaScript cannot hold exactly becomes the largest that it can.
+    /// Writes an integer. If JavaScript cannot represent it exactly, the largest safe integer is written.
     pub(super) fn integer(&mut self, value: u64) {
         let comma = if self.needs_comma { Some(b',') } else { None };
         self.digits(comma, value.min(MAX_SAFE_INTEGER));
@@ -178,7 +178,7 @@ impl<W: Write> JsonWriter<W> {
         self.signed(value.map_or(-1, i64::from));
     }
 
-    /// Writes a number; one that is not finite becomes 0, since JSON has no other.
+    /// Writes a number. Numbers that are not finite become 0, because JSON cannot represent them.
     pub(super) fn number(&mut self, value: f64) {
         self.value_begins();
         let value = if value.is_finite() { value } else { 0.0 };
@@ -186,7 +186,7 @@ impl<W: Write> JsonWriter<W> {
             let sign = if value < 0.0 { Some(b'-') } else { None };
             self.digits(sign, value.abs() as u64);
         } else {
-            // The shortest digits that give the same number again; `Display` never writes an exponent.
+            // The shortest digits that parse to the same number; `Display` never writes an exponent.
             self.buffer.extend_from_slice(format!("{value}").as_bytes());
         }
         self.value_ends();
@@ -197,7 +197,7 @@ impl<W: Write> JsonWriter<W> {
         self.decimal(ns / 1_000_000, (ns % 1_000_000) as u32);
     }
 
-    /// Writes `whole` + `millionths` / 10^6 with as few digits as it takes.
+    /// Writes `whole` + `millionths` / 10^6 with the necessary digits only.
     fn decimal(&mut self, whole: u64, mut millionths: u32) {
         let comma = if self.needs_comma { Some(b',') } else { None };
         self.digits(comma, whole);
@@ -224,7 +224,8 @@ impl<W: Write> JsonWriter<W> {
         self.literal(b",null");
     }
 
-    /// Writes a literal, which is given with the comma before it: of a known length, copying is a few instructions.
+    /// Writes a literal, given with a preceding comma. Because the length is constant, copying takes few
+    /// instructions.
     fn literal<const LENGTH: usize>(&mut self, with_comma: &[u8; LENGTH]) {
         if self.needs_comma {
             self.buffer.extend_from_slice(with_comma);
@@ -234,14 +235,14 @@ impl<W: Write> JsonWriter<W> {
         self.value_ends();
     }
 
-    /// Writes a number, and what is before it.
+    /// Writes a number after an optional byte.
     fn digits(&mut self, before: Option<u8>, mut value: u64) {
-        /// The digits of the largest number, and what is before them.
+        /// The digits of the largest number, and the byte before them.
         const LENGTH: usize = 21;
         let mut start = self.buffer.len();
-        // Room of a length that is known beforehand takes a few instructions; what is too much is cut off
-        // again. The digits are written to their final place. If bytes that were just written one by one were
-        // copied, the processor would wait for all of them.
+        // Reserving a constant length takes few instructions; the excess is cut off afterwards. The digits
+        // are written to their final place. If bytes that were just written one by one were copied, the
+        // processor would wait for all of the writes.
         self.buffer.extend_from_slice(&[0; LENGTH]);
         if let Some(before) = before {
             self.buffer[start] = before;
@@ -260,7 +261,7 @@ impl<W: Write> JsonWriter<W> {
     }
 }
 
-/// The numbers from 0 to 99, two digits each.
+/// The numbers from 0 to 99 as two digits each.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut number = 0;

@@ -45,8 +45,8 @@ pub use write::{WriteOptions, write};
 /// A version of the format that can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FormatVersion {
-    /// Tables for each thread, absolute times, integers without nulls as weights and CPU deltas: what today's
-    /// third-party readers know.
+    /// Tables for each thread, absolute times, integers without nulls as weights and CPU deltas: the
+    /// version that today's third-party readers support.
     V49,
     /// Tables shared between threads, times as differences.
     #[default]
@@ -69,7 +69,7 @@ impl fmt::Display for FormatVersion {
     }
 }
 
-/// The text is no version that can be written.
+/// The text is not a supported version.
 #[derive(Debug, thiserror::Error)]
 #[error("profile version {0:?} cannot be written: 49 and 66 can")]
 pub struct UnknownFormatVersion(String);

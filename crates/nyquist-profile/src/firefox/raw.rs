@@ -1,6 +1,6 @@
-//! The parts of a profile's document as they are in the file: columns, not yet checked, of any version.
+//! The parts of a profile's document as in the file: columns of any version, not yet checked.
 //!
-//! What a version lacks is `None` or empty; unknown members are skipped without being kept.
+//! Members that a version lacks are `None` or empty. Unknown members are skipped.
 
 use super::raw_nyquist::RawNyquist;
 use std::fmt;
@@ -15,7 +15,8 @@ use super::flag::Flag;
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawMeta {
     pub(super) preprocessed_profile_version: Option<f64>,
-    /// The version of the gecko format. Alone, it shows that the profile was never processed.
+    /// The version of the gecko format. Without the other version, it shows that the profile was never
+    /// processed.
     pub(super) version: Option<f64>,
     pub(super) product: Option<String>,
     pub(super) interval: f64,
@@ -108,7 +109,7 @@ pub(super) struct RawLib {
     pub(super) arch: Option<String>,
 }
 
-/// The code tables: shared since version 60, the strings since 56; a thread's before.
+/// The code tables. They are shared since version 60, the strings since 56; before, each thread had its own.
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawTables {
@@ -200,7 +201,7 @@ pub(super) struct RawSources {
     pub(super) length: Option<usize>,
 }
 
-/// Places in the source that functions and frames name. Since version 64.
+/// Source locations of functions and frames. Since version 64.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct RawLocations {
@@ -218,7 +219,7 @@ pub(super) struct RawThread {
     pub(super) register_time: Option<f64>,
     pub(super) unregister_time: Option<f64>,
     pub(super) name: String,
-    /// Ours: the thread's own name, where `name` is what its row is called.
+    /// An extension: the thread's own name, if `name` is a different name of its row.
     pub(super) nyquist_name: Option<String>,
     /// Since version 46.
     pub(super) is_main_thread: Option<bool>,
@@ -248,7 +249,7 @@ pub(super) struct RawSamples {
     pub(super) weight_type: Option<String>,
     #[serde(rename = "threadCPUDelta")]
     pub(super) thread_cpu_delta: Option<Vec<Number>>,
-    /// Ours: how many intervals of waiting a sample stands for.
+    /// An extension: the number of intervals of waiting that a sample stands for.
     #[serde(rename = "nyquistOffCpuWeight")]
     pub(super) off_cpu_weight: Option<Vec<Number>>,
     pub(super) length: Option<usize>,
@@ -307,14 +308,14 @@ pub(super) struct RawDisplay {
     pub(super) label: String,
 }
 
-/// An index or another number of up to 32 bits; `null` and -1 are none.
+/// An index or another number of up to 32 bits; `null` and -1 mean none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Index(u32);
 
 impl Index {
     pub(super) const NONE: Self = Self(u32::MAX);
 
-    /// An index, or none where it is larger than any.
+    /// An index, or none if it is too large.
     pub(super) fn new(index: u32) -> Self {
         Self(index)
     }
@@ -324,11 +325,11 @@ impl Index {
     }
 }
 
-/// A number; `null` is NaN, which JSON itself does not have.
+/// A number; `null` is read as NaN, which JSON itself cannot represent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number(pub(super) f64);
 
-/// Text, or a number taken for its digits: pids before version 47, tids always.
+/// Text, or a number converted to its digits: pids before version 47, and all tids.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Text {
     pub(super) text: String,

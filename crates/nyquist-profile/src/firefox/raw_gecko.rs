@@ -1,11 +1,11 @@
-//! What Firefox itself has written, as it is in the file.
+//! The gecko format as in the file.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::raw::{RawLib, RawMeta};
 
-/// One process with those that it has started.
+/// One process with its child processes.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawProcess {
@@ -15,7 +15,7 @@ pub(super) struct RawProcess {
     pub(super) processes: Vec<RawProcess>,
 }
 
-/// A lib with where it was mapped, which a processed profile does not have.
+/// A lib with its mapped addresses, which a processed profile does not have.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawMappedLib {
@@ -42,7 +42,7 @@ pub(super) struct RawGeckoThread {
     pub(super) string_table: Vec<String>,
 }
 
-/// Rows of values, and the places of the columns in them.
+/// Rows of values, and the positions of the columns in them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawTable {
@@ -51,7 +51,7 @@ pub(super) struct RawTable {
 }
 
 impl RawTable {
-    /// The value of a row; null where the column or the value is not there.
+    /// The value of a row; null if the column or the value is missing.
     pub(super) fn value<'a>(&self, row: &'a [Value], column: &str) -> &'a Value {
         self.schema.get(column).and_then(|&place| row.get(place)).unwrap_or(&Value::Null)
     }

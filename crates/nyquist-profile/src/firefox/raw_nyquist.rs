@@ -1,15 +1,15 @@
-//! What of a file's `meta` is ours: the member `nyquist`.
+//! This program's extension of a file's `meta`: the member `nyquist`.
 
-/// `meta.nyquist`, which is ours.
+/// `meta.nyquist`, an extension of this program.
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawNyquist {
     pub(super) lost_samples: f64,
-    /// What samples count, if it is not CPU time.
+    /// The unit of samples, if it is not CPU time.
     pub(super) measure: Option<RawMeasure>,
-    /// Whether samples are at the beginnings of exact times.
+    /// Whether samples are at the starts of exact times.
     pub(super) has_exact_times: bool,
-    /// The category that is there for the front end alone.
+    /// The category that exists only for the front end.
     pub(super) idle_category: Option<usize>,
 }
 

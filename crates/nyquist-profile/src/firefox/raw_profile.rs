@@ -1,4 +1,4 @@
-//! A profile's document as it is in the file, of any version.
+//! A profile's document as in the file, of any version.
 
 use super::raw::{RawCounter, RawMeta, RawTables, RawThread};
 use super::raw_gecko::{RawMappedLib, RawProcess};
@@ -12,7 +12,7 @@ pub(super) struct RawProfile {
     pub(super) shared: RawTables,
     pub(super) threads: Option<Vec<RawThread>>,
     pub(super) counters: Vec<RawCounter>,
-    /// What Firefox itself has written: then nothing of the above but `meta` is there. It may have its libs before that.
+    /// A gecko profile. Of the members above it has only `meta`, which may come after its libs.
     #[serde(skip)]
     pub(super) gecko: Option<RawProcess>,
 }

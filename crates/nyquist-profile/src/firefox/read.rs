@@ -1,4 +1,4 @@
-//! Reading a profile of any known version.
+//! Reads a profile of any known version.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -19,11 +19,11 @@ use super::read_thread::{Processes, ThreadReader, read_counter};
 use crate::builder::ProfileBuilder;
 use crate::profile::Profile;
 
-/// Reads a profile, compressed with gzip or not. `input` need not be buffered. It is read and decompressed on the
-/// calling thread and parsed on another. Memory is linear in the uncompressed document.
+/// Reads a profile, compressed with gzip or not. `input` need not be buffered. It is read and decompressed on
+/// the calling thread and parsed on another. Memory is linear in the uncompressed document.
 ///
 /// # Errors
-/// The cases that [`ReadError`] distinguishes. Whatever the input, there is no panic.
+/// The cases of [`ReadError`]. No input causes a panic.
 pub fn read(input: impl Read) -> Result<Profile, ReadError> {
     let mut input = BufReader::with_capacity(256 * 1024, input);
     let is_gzip = match input.fill_buf().map_err(ReadError::Io)? {
@@ -40,8 +40,8 @@ pub fn read(input: impl Read) -> Result<Profile, ReadError> {
 fn parse_gzip(input: &mut Chunks<'_>) -> Result<RawProfile, ReadError> {
     let parsed = parse(input, gzip_error);
     if let Err(ReadError::NotJson(_)) = parsed {
-        // Damaged data may decompress to anything. The checksum at the end distinguishes it from data that was
-        // never JSON.
+        // Damaged data may decompress to anything. The checksum at the end distinguishes it from data that
+        // was never JSON.
         io::copy(input, &mut io::sink()).map_err(gzip_error)?;
     }
     parsed
@@ -57,7 +57,7 @@ fn gzip_error(error: io::Error) -> ReadError {
 
 fn parse(input: &mut Chunks<'_>, io_error: fn(io::Error) -> ReadError) -> Result<RawProfile, ReadError> {
     let mut raw = RawProfile::default();
-    // The parser takes one byte after another, which only an owned buffered reader makes fast.
+    // The parser reads byte by byte, which is fast only with an owned buffered reader.
     let mut json = serde_json::Deserializer::from_reader(BufReader::new(input));
     let parsed = Document(&mut raw).deserialize(&mut json).and_then(|()| json.end());
     match parsed {
@@ -85,7 +85,8 @@ fn check_version(raw: &RawProfile) -> Result<(), ReadError> {
     }
 }
 
-/// The document, read into a profile that the caller keeps: after an error it still has what came before it.
+/// The document, read into a profile of the caller. After an error this contains the members before the
+/// error.
 struct Document<'a>(&'a mut RawProfile);
 
 impl<'de> DeserializeSeed<'de> for Document<'_> {
@@ -108,7 +109,7 @@ impl<'de> Visitor<'de> for Document<'_> {
             match key.as_str() {
                 "meta" => {
                     self.0.meta = Some(map.next_value()?);
-                    // What a version not known has in its tables would only give a misleading error.
+                    // The tables of an unknown version would only cause a misleading error.
                     check_version(self.0).map_err(A::Error::custom)?;
                     let is_gecko =
                         self.0.meta.as_ref().is_some_and(|meta| meta.preprocessed_profile_version.is_none());
@@ -132,7 +133,7 @@ impl<'de> Visitor<'de> for Document<'_> {
 }
 
 impl Document<'_> {
-    /// A member of a document of Firefox itself, which has only its libs before `meta`.
+    /// A member of a gecko document, which has only its libs before `meta`.
     fn gecko_member<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         let process = self.0.gecko.get_or_insert_default();
         match key {

@@ -1,4 +1,4 @@
-//! Reading and decompressing on one CPU what is parsed on another.
+//! Reads and decompresses on one CPU while another parses.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -7,17 +7,17 @@ use std::thread;
 
 use nyquist_resources::spawn_helper;
 
-/// How many bytes are handed over in one piece.
+/// The number of bytes in one chunk.
 const CHUNK_SIZE: usize = 256 * 1024;
-/// How many chunks may wait to be parsed.
+/// The number of chunks that may wait for the parser.
 const CHUNKS_AHEAD: usize = 8;
 
 type Chunk = io::Result<Vec<u8>>;
 
-/// Runs `parse` on a thread of its own with what this thread reads from `input`. Where `parse` returns before the end,
-/// no more is read. Where no thread can be started, `parse` reads for itself.
+/// Runs `parse` on a separate thread with the data that this thread reads from `input`. If `parse` returns
+/// before the end, reading stops. If no thread can be started, `parse` reads directly.
 pub(super) fn parse_ahead<T: Send>(input: impl Read, parse: impl FnOnce(&mut Chunks<'_>) -> T + Send) -> T {
-    // A thread that does not start drops what it was given.
+    // If the thread does not start, its closure is dropped.
     let parse = Mutex::new(Some(parse));
     let take = || parse.lock().unwrap_or_else(PoisonError::into_inner).take();
     let (sender, receiver) = mpsc::sync_channel(CHUNKS_AHEAD);
@@ -39,7 +39,7 @@ fn read_all(mut input: impl Read, sender: &SyncSender<Chunk>) {
     loop {
         let mut chunk = Vec::with_capacity(CHUNK_SIZE);
         let read = input.by_ref().take(CHUNK_SIZE as u64).read_to_end(&mut chunk);
-        // What came before an error is parsed before it is reported.
+        // Data before an error is parsed before the error is reported.
         let is_last = chunk.len() < CHUNK_SIZE;
         let is_wanted = sender.send(Ok(chunk)).is_ok();
         if let Err(error) = read {
@@ -60,7 +60,7 @@ pub(super) struct Chunks<'i> {
     position: usize,
 }
 
-/// Where chunks come from.
+/// The source of chunks.
 enum Source<'i> {
     /// Another thread.
     Ahead(Receiver<Chunk>),
@@ -82,7 +82,7 @@ impl Source<'_> {
     }
 }
 
-/// Reads again where a signal has interrupted that.
+/// Repeats a read that a signal has interrupted.
 fn retry_on_intr(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match read() {

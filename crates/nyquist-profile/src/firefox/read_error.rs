@@ -1,30 +1,30 @@
-//! Why a profile cannot be read.
+//! The reasons why a profile cannot be read.
 
 use std::fmt;
 use std::io;
 
-/// The oldest version that is read.
+/// The oldest supported version.
 pub const OLDEST_VERSION: u32 = 40;
-/// The newest version that is read.
+/// The newest supported version.
 pub const NEWEST_VERSION: u32 = 70;
 
-/// Why a profile could not be read.
+/// The reason why a profile could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The input could not be read.
     #[error("the profile cannot be read: {0}")]
     Io(#[source] io::Error),
-    /// The gzip stream ends before its end.
+    /// The gzip stream is truncated.
     #[error("the profile is cut off: its gzip data ends too early")]
     TruncatedGzip,
     /// The gzip stream is damaged.
     #[error("the profile is damaged: its gzip data is invalid ({0})")]
     CorruptGzip(#[source] io::Error),
-    /// There is nothing in the input.
+    /// The input is empty.
     #[error("this is not a profile: it is empty")]
     Empty,
-    /// The JSON document ends before its end.
+    /// The JSON document is truncated.
     #[error("the profile is cut off: its JSON ends too early, in line {line}, column {column}")]
     TruncatedJson {
         /// The line, from 1.
@@ -35,10 +35,10 @@ pub enum ReadError {
     /// The input is not JSON.
     #[error("this is not a profile: it is not JSON ({0})")]
     NotJson(#[source] serde_json::Error),
-    /// The input is JSON but nothing of the Firefox Profiler's.
+    /// The input is JSON but not of the Firefox Profiler.
     #[error("this is not a profile: it is JSON, but not a profile of the Firefox Profiler")]
     NotAProfile,
-    /// The profile is of Firefox itself, before any processing.
+    /// The profile is a gecko profile of an unknown version.
     #[error(
         "this is a gecko profile of Firefox of version {version}, which is not known; saved again by profiler.firefox.com it can be read"
     )]
@@ -66,21 +66,21 @@ pub enum ReadError {
     /// The tables contradict each other.
     #[error("the profile is inconsistent: {0}")]
     Inconsistent(#[from] Inconsistency),
-    /// The profile holds something that is known but cannot be read.
+    /// The profile contains a known feature that is not supported.
     #[error("the profile cannot be read: {0}")]
     Unsupported(&'static str),
 }
 
-/// Where a profile's tables contradict each other.
+/// The place where a profile's tables contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inconsistency {
-    /// The table, as `frameTable`.
+    /// The table, such as `frameTable`.
     pub table: &'static str,
-    /// The column, as `func`.
+    /// The column, such as `func`.
     pub column: &'static str,
-    /// The row, if it is about one.
+    /// The row, if the problem is in one.
     pub row: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 

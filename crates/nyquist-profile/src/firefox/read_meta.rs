@@ -1,4 +1,4 @@
-//! Reading what is known of the recording: `meta`, the categories and the marker schemas.
+//! Reads the facts about the recording: `meta`, the categories and the marker schemas.
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -12,12 +12,12 @@ use crate::marker::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
 use crate::measure::{Measure, Unit};
 use crate::meta::{ExtraInfo, Meta};
 
-/// The number of ns in a unit of CPU deltas; `None` where they are left out or no time.
+/// The number of ns in a unit of CPU deltas; `None` if they are missing or not times.
 pub(super) type CpuUnit = Option<f64>;
 
-/// A time in ms as ns; what is not a time is 0.
+/// Converts a time in ms to ns; invalid times become 0.
 pub(super) fn nanoseconds(milliseconds: f64) -> u64 {
-    // A cast from a floating-point number saturates, and makes 0 of what is negative or not a number.
+    // A cast from a floating-point number saturates, and gives 0 for negative numbers and NaN.
     (milliseconds * 1e6).round() as u64
 }
 
@@ -56,7 +56,7 @@ pub(super) fn read_meta(raw: &RawMeta, threads: &[RawThread]) -> (Meta, CpuUnit)
     (meta, cpu_unit)
 }
 
-/// What samples count; a unit that is not known counts things.
+/// The unit of samples; an unknown unit is a count.
 fn read_measure(raw: &RawMeasure) -> Measure {
     Measure { name: raw.name.clone(), unit: Unit::of_name(&raw.unit).unwrap_or(Unit::Count) }
 }
@@ -75,7 +75,7 @@ fn read_extra(sections: &[RawExtraSection]) -> Vec<ExtraInfo> {
         .collect()
 }
 
-/// Adds the categories: all of them, in their order, since frames name them by index.
+/// Adds all categories in their order, because frames refer to them by index.
 pub(super) fn read_categories(builder: &mut ProfileBuilder, raw: &[RawCategory]) {
     for category in raw {
         let color = CategoryColor::from_name(&category.color).unwrap_or(CategoryColor::Grey);

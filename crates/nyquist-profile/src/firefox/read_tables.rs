@@ -1,4 +1,4 @@
-//! Reading the code tables, shared or of one thread, into the builder's.
+//! Reads the code tables, shared or of one thread, into the builder's.
 
 use super::breakpad_id::is_breakpad_id;
 use super::flag::Flag;
@@ -13,7 +13,7 @@ use crate::code::{Frame, Func, FuncKind, Lib, NativeSymbol, Source};
 use crate::id::{CategoryId, FrameId, FuncId, LibId, NativeSymbolId, SourceId, StackId, StringId};
 use crate::profile::Profile;
 
-/// A table whose columns are being read: its name for errors, and how many rows it has.
+/// A table whose columns are being read: its name for errors, and its number of rows.
 #[derive(Clone, Copy)]
 pub(super) struct Table {
     name: &'static str,
@@ -21,12 +21,12 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table of that name, whose length is `length` or, left out, that of its main column.
+    /// The table of that name. Its length is `length`, or that of its main column if `length` is missing.
     pub(super) fn new(name: &'static str, length: Option<usize>, main_column: usize) -> Self {
         Self { name, length: length.unwrap_or(main_column) }
     }
 
-    /// The error that says `problem` of a column.
+    /// The error that reports `problem` in a column.
     pub(super) fn error(
         self,
         column: &'static str,
@@ -36,7 +36,7 @@ impl Table {
         Inconsistency { table: self.name, column, row, problem: problem.into() }.into()
     }
 
-    /// The column, if it is as long as the table.
+    /// The column, checked to be as long as the table.
     pub(super) fn column<T>(self, column: &'static str, values: Vec<T>) -> Result<Vec<T>, ReadError> {
         if values.len() == self.length {
             return Ok(values);
@@ -44,7 +44,7 @@ impl Table {
         Err(self.error(column, None, format!("has {} rows, but the table has {}", values.len(), self.length)))
     }
 
-    /// The column, if it is there; it must be as long as the table.
+    /// The column, if it exists; it must be as long as the table.
     pub(super) fn optional<T>(
         self,
         name: &'static str,
@@ -53,7 +53,7 @@ impl Table {
         values.map(|values| self.column(name, values)).transpose()
     }
 
-    /// What `target` has at an index that must be there.
+    /// The element of `target` at a mandatory index.
     pub(super) fn get<T: Copy>(
         self,
         column: &'static str,
@@ -65,7 +65,7 @@ impl Table {
         value.copied().ok_or_else(|| self.out_of_range(column, row, index, target.len()))
     }
 
-    /// What `target` has at an index that may be none.
+    /// The element of `target` at an optional index.
     pub(super) fn get_optional<T: Copy>(
         self,
         column: &'static str,
@@ -85,7 +85,7 @@ impl Table {
     }
 }
 
-/// The value in a row of a column that may be left out.
+/// The value in a row of an optional column.
 fn at<T: Copy>(column: Option<&Vec<T>>, row: usize) -> Option<T> {
     column.and_then(|column| column.get(row)).copied()
 }
@@ -94,8 +94,8 @@ fn number_at(column: Option<&Vec<Index>>, row: usize) -> Option<u32> {
     at(column, row).and_then(Index::get)
 }
 
-/// The strings of a string array, interned when something names them: the names of resources, which come from
-/// the libs, are not.
+/// The strings of a string array, interned on first use. The names of resources are not interned, because
+/// these come from the libs.
 #[derive(Default)]
 pub(super) struct Strings {
     texts: Vec<String>,
@@ -103,7 +103,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// Interns the strings in their order, except for those that resources name.
+    /// Interns the strings in their order, except for the names of resources.
     fn new(builder: &mut ProfileBuilder, texts: Vec<String>, resource_names: &[Index]) -> Self {
         let mut is_resource = vec![false; texts.len()];
         for index in resource_names.iter().filter_map(|index| index.get()) {
@@ -119,7 +119,7 @@ impl Strings {
         Self { texts, ids }
     }
 
-    /// The id of the string at an index that must be there.
+    /// The id of the string at a mandatory index.
     pub(super) fn get(
         &mut self,
         builder: &mut ProfileBuilder,
@@ -140,11 +140,12 @@ impl Strings {
     }
 }
 
-/// The tables that all threads share: all since version 60, the strings since 56, the sources since 58.
+/// The tables that all threads share: all of them since version 60, the strings since 56, the sources
+/// since 58.
 pub(super) struct SharedTables {
     pub(super) strings: Strings,
     sources: Vec<SourceId>,
-    /// The ids of the stacks, where stacks are shared.
+    /// The ids of the stacks, if stacks are shared.
     pub(super) stacks: Option<Vec<StackId>>,
 }
 
@@ -165,7 +166,7 @@ impl SharedTables {
         Ok(Self { strings, sources, stacks })
     }
 
-    /// Reads the tables of a thread; returns its stacks, and its strings where it has its own.
+    /// Reads the tables of a thread. Returns its stacks, and its strings if it has its own.
     pub(super) fn read_thread(
         &mut self,
         builder: &mut ProfileBuilder,
@@ -182,13 +183,13 @@ impl SharedTables {
     }
 }
 
-/// Adds libs; two that the builder takes for one get the same id. What is no breakpad id is left out, because
-/// no symbols can be found by it.
+/// Adds libs. Two libs that are the same for the builder get the same id. An invalid breakpad id is left out,
+/// because it cannot find symbols.
 pub(super) fn add_libs(builder: &mut ProfileBuilder, raw: Vec<RawLib>) -> Vec<LibId> {
     let lib = |raw: RawLib| Lib {
         name: raw.name,
         path: raw.path,
-        // The key of its symbols is split at slashes.
+        // The key for its symbols is split at slashes.
         debug_name: raw.debug_name.rsplit('/').next().unwrap_or_default().to_owned(),
         debug_path: raw.debug_path,
         breakpad_id: Some(raw.breakpad_id).filter(|id| is_breakpad_id(id)).unwrap_or_default(),
@@ -213,7 +214,7 @@ fn read_sources(
     Ok(ids)
 }
 
-/// Reads everything that stacks consist of, in the order in which the tables name each other.
+/// Reads all parts of stacks, in the order of their references.
 fn read_code(
     builder: &mut ProfileBuilder,
     raw: RawTables,
@@ -304,8 +305,8 @@ fn read_funcs(
     Ok(ids)
 }
 
-/// The categories of frames in a profile that has them only on its stacks, as old ones do: those of the first
-/// stack of each frame.
+/// The categories of frames in a profile that has categories only on its stacks, as old ones do. Each
+/// frame gets the category of its first stack.
 fn frame_categories(frames: &RawFrames, stacks: &RawStacks) -> Option<Vec<Option<(Index, Index)>>> {
     let categories = stacks.category.as_ref().filter(|_| frames.category.is_none())?;
     let mut result = vec![None; frames.func.len()];
@@ -318,7 +319,7 @@ fn frame_categories(frames: &RawFrames, stacks: &RawStacks) -> Option<Vec<Option
     Some(result)
 }
 
-/// A place in the source.
+/// A source location.
 #[derive(Clone, Copy)]
 struct Location {
     source: SourceId,
@@ -338,7 +339,7 @@ fn read_locations(raw: RawLocations, sources: &[SourceId]) -> Result<Vec<Locatio
     source_column.iter().enumerate().map(read).collect()
 }
 
-/// What frames refer to.
+/// The tables that frames refer to.
 struct FrameTargets<'a> {
     funcs: &'a [FuncId],
     libs: &'a [LibId],
@@ -372,7 +373,7 @@ fn read_frames(
         let mut func = table.get("func", row, func, targets.funcs)?;
         if lib_column.is_some() {
             let lib = table.get_optional("lib", row, at(lib_column.as_ref(), row), targets.libs)?;
-            // A function is of one lib here.
+            // Here, a function belongs to one lib.
             func = builder.intern_func(Func { lib, ..*builder.profile().func(func) });
         }
         let symbol = at(symbol_column.as_ref(), row);
@@ -394,7 +395,7 @@ fn read_frames(
     Ok(ids)
 }
 
-/// Whether a symbol can be that of a function: one of another lib says nothing of it.
+/// Whether a symbol can belong to a function. A symbol of another lib cannot.
 fn is_of_one_lib(profile: &Profile, func: FuncId, symbol: NativeSymbolId) -> bool {
     profile.func(func).lib == Some(profile.native_symbol(symbol).lib)
 }
@@ -409,7 +410,7 @@ fn read_category(
     let Some(category) = category.filter(|category| category.get().is_some()) else { return Ok(None) };
     let categories = builder.profile().categories();
     if categories.is_empty() {
-        // The list may be left out: then the numbers are those of an importer's own categories.
+        // The list may be missing. Then the numbers refer to an importer's own categories.
         return Ok(None);
     }
     let Some(known) = category.get().and_then(|category| categories.get(category as usize)) else {
@@ -445,7 +446,7 @@ fn read_stacks(
                     || table.error("prefixOffset", Some(row), format!("is {offset}, before the first row")),
                 )?,
             ),
-            // Stacks that come later are not in `ids` yet, so parents come first or it is an error.
+            // Later stacks are not in `ids` yet, so a parent that comes after its child is an error.
             None => table.get_optional("prefix", row, at(prefixes.as_ref(), row), &ids)?,
         };
         let frame = table.get("frame", row, frame, frames)?;
@@ -455,14 +456,14 @@ fn read_stacks(
     Ok(ids)
 }
 
-/// The frame, or a frame of a call of its own if its parent is not the frame that it claims to be inlined into.
-/// A profile has the one or the other, and the names matter more than the inlining.
+/// The frame, or a frame of a regular call if its parent is not the frame that it claims to be inlined into.
+/// The name is kept and the inlining dropped, because the names are more important.
 fn called_unless_inlined(builder: &mut ProfileBuilder, prefix: Option<StackId>, id: FrameId) -> FrameId {
     let profile = builder.profile();
     let frame = *profile.frame(id);
     let inlines = |parent: &Frame| {
         let (outer, inner) = (parent.inline_depth, frame.inline_depth);
-        // Depths are written in a byte: those beyond are all the highest.
+        // Depths are written as a byte, so all greater depths are the maximum.
         let is_next = outer.checked_add(1) == Some(inner) || (outer, inner) == (255, 255);
         is_next && (parent.address, parent.native_symbol) == (frame.address, frame.native_symbol)
     };

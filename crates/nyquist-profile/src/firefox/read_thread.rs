@@ -1,4 +1,4 @@
-//! Reading threads and counters.
+//! Reads threads and counters.
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -26,7 +26,7 @@ use crate::thread::{Process, Thread};
 pub(super) struct Processes(FxHashMap<String, ProcessIndex>);
 
 impl Processes {
-    /// The process of a thread; its first thread says what it is.
+    /// The process of a thread. The process's first thread determines its properties.
     fn of_thread(&mut self, builder: &mut ProfileBuilder, raw: &RawThread) -> ProcessIndex {
         *self.0.entry(raw.pid.text.clone()).or_insert_with(|| {
             builder.add_process(Process {
@@ -46,14 +46,14 @@ pub(super) struct ThreadReader<'a> {
     pub(super) cpu_unit: CpuUnit,
 }
 
-/// What the samples and markers of a thread refer to.
+/// The tables that the samples and markers of a thread refer to.
 struct Refers<'a> {
     stacks: &'a [StackId],
     strings: &'a mut Strings,
 }
 
 impl ThreadReader<'_> {
-    /// Reads one thread with the tables that it has of its own.
+    /// Reads one thread with its own tables.
     pub(super) fn read(
         &mut self,
         mut raw: RawThread,
@@ -74,7 +74,7 @@ impl ThreadReader<'_> {
 
     fn add_thread(&mut self, raw: &RawThread, processes: &mut Processes) -> ThreadIndex {
         let process = processes.of_thread(self.builder, raw);
-        // Before version 46 the name and the ids said which thread was the main one.
+        // Before version 46, the name and the ids determined the main thread.
         let is_main = raw.is_main_thread.unwrap_or_else(|| {
             raw.name == "GeckoMain" || !raw.pid.was_number || raw.pid.text == raw.tid.text
         });
@@ -98,7 +98,7 @@ impl ThreadReader<'_> {
         let is_in_bytes = meta.measure.unit == Unit::Bytes;
         match raw.weight_type.as_deref() {
             None | Some("samples") => {}
-            // Ours say how many bytes a weight of 1 is.
+            // This program's profiles include the number of bytes of a weight of 1.
             Some("bytes") if is_in_bytes => {}
             Some("bytes") => return Err(ReadError::Unsupported("its samples weigh bytes, not time")),
             Some(_) => {
@@ -118,7 +118,7 @@ impl ThreadReader<'_> {
             let weight = weights.as_ref().and_then(|weights| weights.get(row));
             let delta = deltas.as_ref().and_then(|deltas| deltas.get(row));
             let wait = waits.as_ref().and_then(|waits| waits.get(row)).filter(|wait| wait.0 > 0.0);
-            // A delta that is not known counts as a whole CPU.
+            // A missing delta counts as a whole CPU.
             let elapsed = last_time.map_or(0, |last| time.saturating_sub(last));
             let sample = Sample {
                 time,
@@ -204,7 +204,7 @@ impl ThreadReader<'_> {
     }
 }
 
-/// The value of a marker's field; `string` looks up what the file has as the index of a string.
+/// The value of a marker's field; `string` looks up the index of a string in the file.
 pub(super) fn read_value(
     builder: &mut ProfileBuilder,
     field: &MarkerField,
@@ -222,7 +222,7 @@ pub(super) fn read_value(
         Some(Value::String(text)) if field.format.takes_text() => {
             MarkerValue::String(builder.intern_string(text))
         }
-        // Old profiles have numbers as text; what is no number cannot be shown as one.
+        // Old profiles have numbers as text. Text that is no number cannot be shown as one.
         Some(Value::String(text)) => text.parse().as_ref().map_or(MarkerValue::Missing, number_value),
         Some(other) if field.format.takes_text() => {
             MarkerValue::String(builder.intern_string(&other.to_string()))
@@ -251,7 +251,7 @@ fn take_tables(raw: &mut RawThread) -> RawTables {
     }
 }
 
-/// The times in ns, from times in ms or from differences, one of which a table has.
+/// The times in ns, from times in ms or from differences; a table has one of these.
 fn read_times(
     table: Table,
     times: Option<Vec<Number>>,
@@ -267,8 +267,8 @@ fn read_times(
     }
 }
 
-/// The running sum of differences, in whole ns. What rounding takes off one difference is added to the next,
-/// so that errors do not add up.
+/// The running sum of differences, in whole ns. The rounding error of a difference is added to the next one,
+/// so that errors do not accumulate.
 fn sum_deltas(deltas: &[Number]) -> Vec<u64> {
     let mut time = 0_i64;
     let mut remainder = 0.0;
@@ -282,7 +282,7 @@ fn sum_deltas(deltas: &[Number]) -> Vec<u64> {
     sum.collect()
 }
 
-/// The weight of a number of units.
+/// The weight for a number of units.
 fn read_weight(weight: Option<&Number>, unit: f64) -> Result<u32, ReadError> {
     match weight {
         Some(weight) if weight.0 < 0.0 => Err(ReadError::Unsupported(
@@ -328,7 +328,7 @@ fn read_cause(
     stack.copied().map(Some).ok_or_else(problem)
 }
 
-/// Reads a counter. One of a process without a thread has no place and is left out.
+/// Reads a counter. A counter of a process without threads cannot be shown and is left out.
 pub(super) fn read_counter(
     builder: &mut ProfileBuilder,
     raw: RawCounter,
@@ -362,7 +362,7 @@ fn read_counter_samples(raw: RawCounterSamples) -> Result<Vec<CounterSample>, Re
     Ok(samples.collect())
 }
 
-/// Before version 62 the front end chose how a counter is drawn by its category.
+/// Before version 62, the front end chose the display of a counter by its category.
 fn read_display(raw: Option<RawDisplay>, name: &str, category: &str, color: Option<&str>) -> CounterDisplay {
     let is_memory = category == "Memory";
     let raw = raw.unwrap_or_else(|| RawDisplay {

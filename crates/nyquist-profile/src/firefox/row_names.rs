@@ -1,4 +1,5 @@
-//! What the front end calls a thread's row: threads of one name in a process have their ids behind it.
+//! The names of threads' rows in the front end. If threads of a process have the same name, their ids are
+//! appended.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,8 @@ use rustc_hash::FxHashMap;
 
 use crate::profile::Profile;
 
-/// The names of the rows of all threads. A main thread's row is the process's, which shows the process's id. O(threads).
+/// The names of the rows of all threads. A main thread's row is that of the process, which shows the pid.
+/// O(threads).
 pub(super) fn row_names(profile: &Profile) -> Vec<Cow<'_, str>> {
     let mut counts: FxHashMap<_, u32> = FxHashMap::default();
     for thread in profile.threads() {

@@ -1,7 +1,7 @@
-//! Which rows of a profile's tables are written, and which numbers they get.
+//! Selects the rows of a profile's tables to write, and numbers them.
 //!
-//! Version 66 has one set of tables for all threads, version 49 one set a thread; rows that no sample and no
-//! marker reaches are left out of both.
+//! Version 66 has one set of tables for all threads, version 49 one set per thread. Rows that no sample
+//! and no marker refers to are left out of both.
 
 use super::FormatVersion;
 use super::idle_category::IdleCategory;
@@ -12,9 +12,10 @@ use crate::marker::{Marker, MarkerFormat, MarkerValue};
 use crate::profile::Profile;
 use crate::thread::Thread;
 
-/// The rows of one table that are written, in the order of their ids, and the number of each: how many of them come before.
+/// The rows of one table to write, in the order of their ids, and the number of each: the number of such rows
+/// before it.
 ///
-/// A bit a row and a sum for each word of them: tables have millions of rows, nearly all of which are written.
+/// It has a bit per row and a sum per word. Tables have millions of rows, nearly all of which are written.
 #[derive(Default)]
 struct Renumbering {
     words: Vec<Word>,
@@ -24,9 +25,9 @@ struct Renumbering {
 /// 64 rows.
 #[derive(Clone, Copy, Default)]
 struct Word {
-    /// Those that are used, the first one the lowest.
+    /// The used rows; the lowest bit is the first one.
     marks: u64,
-    /// How many rows before them are used.
+    /// The number of used rows before them.
     before: u32,
 }
 
@@ -35,7 +36,7 @@ impl Renumbering {
         Self { words: vec![Word::default(); rows.div_ceil(64)], used: 0 }
     }
 
-    /// Marks the row as used; false if it was already.
+    /// Marks the row as used; returns false if it was already.
     fn mark(&mut self, row: usize) -> bool {
         let (word, bit) = (&mut self.words[row / 64], 1 << (row % 64));
         let is_new = word.marks & bit == 0;
@@ -63,7 +64,7 @@ impl Renumbering {
         self.words.fill(Word::default());
     }
 
-    /// The marked rows, which have their numbers.
+    /// The marked rows, with their numbers.
     fn rows(&self) -> Rows<'_> {
         Rows { marked: self.marked(), left: self.used as usize }
     }
@@ -77,9 +78,9 @@ impl Renumbering {
 /// The marked rows of a table, ascending.
 struct Marked<'a> {
     words: &'a [Word],
-    /// The number of the word behind the one at hand.
+    /// The index of the next word.
     at: usize,
-    /// The bits of the present word that were not returned yet.
+    /// The bits of the current word that were not returned yet.
     rest: u64,
 }
 
@@ -97,7 +98,7 @@ impl Iterator for Marked<'_> {
     }
 }
 
-/// The same, with how many they are.
+/// The same, with their count.
 struct Rows<'a> {
     marked: Marked<'a>,
     left: usize,
@@ -119,40 +120,41 @@ impl Iterator for Rows<'_> {
 
 impl ExactSizeIterator for Rows<'_> {}
 
-/// A row of a function beside its own one.
+/// An additional row of a function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FuncVariant {
     func: FuncId,
-    /// The file that its lines are in, where that is another than the function's: in version 49, where a function has one file.
+    /// The file of its lines, if it differs from the function's. Only in version 49, where a function has
+    /// one file.
     source: Option<SourceId>,
-    /// The category of its frames, if it differs from that of the function's first frame, because the front end
-    /// would draw the function grey. So the tiers of a JavaScript function are functions there.
+    /// The category of its frames, if it differs from that of the function's first frame. Otherwise the
+    /// front end would draw the function grey. So the tiers of a JavaScript function are functions there.
     category: Option<CategoryId>,
     /// Whether its frames are written with an address.
     has_address: bool,
 }
 
-/// The part of a profile's tables that some of its threads need.
+/// The part of a profile's tables that some of its threads use.
 pub(super) struct Subset<'a> {
     profile: &'a Profile,
     strings: Renumbering,
     sources: Renumbering,
     libs: Renumbering,
-    /// Two rows a function, then those of `variants`: see [`Subset::func_row`].
+    /// Two rows per function, then those of `variants`: see [`Subset::func_row`].
     funcs: Renumbering,
-    /// In order.
+    /// Sorted.
     variants: Vec<FuncVariant>,
     version: FormatVersion,
     native_symbols: Renumbering,
     frames: Renumbering,
     stacks: Renumbering,
     idle: Option<IdleCategory>,
-    /// The stacks in which threads waited, and their innermost frames, in order: they come behind all others.
+    /// The stacks in which threads waited, and their innermost frames, in order. They come after all others.
     idle_stacks: Vec<StackId>,
     idle_frames: Vec<FrameId>,
 }
 
-/// Defines the number of a row, and the rows in the order of their numbers.
+/// Defines two methods: the number of a row, and the rows in the order of their numbers.
 macro_rules! numbered {
     ($($number:ident, $rows:ident, $id:ident;)*) => {$(
         pub(super) fn $number(&self, id: $id) -> u32 {
@@ -166,7 +168,7 @@ macro_rules! numbered {
 }
 
 impl<'a> Subset<'a> {
-    /// An empty part of `profile`, as a version of the format wants it.
+    /// An empty part of `profile`, for a version of the format.
     pub(super) fn new(profile: &'a Profile, version: FormatVersion) -> Self {
         let variants = variants(profile, version);
         Self {
@@ -200,9 +202,9 @@ impl<'a> Subset<'a> {
         self.funcs.number(self.func_row(frame))
     }
 
-    /// The functions in the order of their numbers. Those that have frames with and without a written address
-    /// are there twice, and once more for each of their variants. A variant in another file has that file. It
-    /// has no line, because where the function begins in it is not known.
+    /// The functions in the order of their numbers. Functions that have frames with and without a written
+    /// address are included twice, and once more for each of their variants. A variant in another file has
+    /// that file. It has no line, because its start in that file is not known.
     pub(super) fn funcs(&self) -> impl ExactSizeIterator<Item = Func> {
         self.funcs.rows().map(|row| {
             let own = 2 * self.profile.funcs().len();
@@ -216,25 +218,25 @@ impl<'a> Subset<'a> {
         })
     }
 
-    /// The row of a frame's function. Frames that are written with an address and those without have one each.
-    /// Otherwise the front end, when it symbolicates the former, would rename the latter too.
+    /// The row of a frame's function. Frames that are written with an address and those without have one
+    /// each. Otherwise the front end would rename the latter when it symbolicates the former.
     fn func_row(&self, frame: &Frame) -> usize {
         let own = || 2 * frame.func.index() + usize::from(written_address(self.profile, frame).is_none());
         self.variant(frame).map_or_else(own, |row| 2 * self.profile.funcs().len() + row)
     }
 
-    /// The number of the variant of its function that a frame is of.
+    /// The index of the function's variant that a frame belongs to.
     fn variant(&self, frame: &Frame) -> Option<usize> {
         if self.variants.is_empty() {
             return None;
         }
         let whole = variant_of(self.profile, frame, self.version);
-        // All frames of the function may be of one category, or this one of the first.
+        // All frames of the function may have one category, or this frame has the category of the first.
         let of_one_category = FuncVariant { category: None, ..whole };
         self.variants.binary_search(&whole).or_else(|_| self.variants.binary_search(&of_one_category)).ok()
     }
 
-    /// Makes this the part that `threads` need.
+    /// Selects the part that `threads` use.
     pub(super) fn select<'t>(&mut self, threads: impl IntoIterator<Item = &'t Thread>) {
         self.tables().into_iter().for_each(Renumbering::clear);
         self.idle_stacks.clear();
@@ -251,7 +253,7 @@ impl<'a> Subset<'a> {
                 self.mark_marker(marker);
             }
         }
-        // Each table is visited in its own order, because neighbours are near in memory.
+        // Each table is visited in its own order, because neighbouring rows are close in memory.
         let (profile, stacks) = (self.profile, std::mem::take(&mut self.stacks));
         for stack in stacks.marked() {
             self.frames.mark(profile.stacks()[stack].frame.index());
@@ -281,14 +283,14 @@ impl<'a> Subset<'a> {
         self.idle_frames.dedup();
     }
 
-    /// Whether a stack can be written as one of waiting.
+    /// Whether a stack can be written as a waiting one.
     fn has_idle_row(&self, stack: StackId) -> bool {
         let frame = self.profile.frame(self.profile.stack(stack).frame);
         self.variant(frame).is_none() && self.idle.is_some_and(|idle| idle.frame(frame).is_some())
     }
 
-    /// Marks a stack in which a thread waited. A row in its own category is written only if the thread also ran
-    /// there, because the front end colours a function by all its rows.
+    /// Marks a stack in which a thread waited. A row in its own category is written only if the thread
+    /// also ran there, because the front end colours a function by all its rows.
     fn mark_idle_stack(&mut self, stack: StackId) {
         if self.idle_stacks.last() == Some(&stack) {
             return;
@@ -305,12 +307,12 @@ impl<'a> Subset<'a> {
         place.map_or_else(|_| self.stack(id), |place| self.stacks.used + place as u32)
     }
 
-    /// How many stacks there are, those of waiting among them.
+    /// The number of stacks, including waiting ones.
     pub(super) fn stack_count(&self) -> usize {
         self.stacks.used as usize + self.idle_stacks.len()
     }
 
-    /// The number of each stack's frame and that of its prefix, in the order of the stacks' numbers.
+    /// The numbers of each stack's frame and prefix, in the order of the stacks' numbers.
     pub(super) fn stack_rows(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
         let prefix = |stack: StackId| self.profile.stack(stack).prefix.map(|prefix| self.stack(prefix));
         let frame = |stack: StackId| self.profile.stack(stack).frame;
@@ -322,7 +324,7 @@ impl<'a> Subset<'a> {
         own.chain(idle)
     }
 
-    /// How many frames there are, those of waiting among them.
+    /// The number of frames, including waiting ones.
     pub(super) fn frame_count(&self) -> usize {
         self.frames.used as usize + self.idle_frames.len()
     }
@@ -354,7 +356,7 @@ impl<'a> Subset<'a> {
         }
     }
 
-    /// Marks what a frame names.
+    /// Marks the rows that a frame refers to.
     fn mark_uses(&mut self, frame: &Frame) {
         self.mark_func(frame);
         if let Some(source) = frame.source {
@@ -406,8 +408,8 @@ impl<'a> Subset<'a> {
         }
     }
 
-    /// The category of each stack of the part, in the order of their numbers: its frame's, otherwise its
-    /// prefix's, otherwise `default`.
+    /// The category of each stack of the part, in the order of their numbers: that of its frame, otherwise
+    /// that of its prefix, otherwise `default`.
     pub(super) fn stack_categories(&self, default: CategoryPair) -> Vec<CategoryPair> {
         let mut categories: Vec<CategoryPair> = Vec::with_capacity(self.stacks.used as usize);
         for stack in self.stacks() {
@@ -424,12 +426,12 @@ impl<'a> Subset<'a> {
     }
 }
 
-/// Whether a field's strings are written as indexes of the string table.
+/// Whether a field's strings are written as indexes into the string table.
 pub(super) fn is_interned(format: MarkerFormat) -> bool {
     matches!(format, MarkerFormat::UniqueString | MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId)
 }
 
-/// The rows that functions have beside their own ones, in order. O(frames + functions).
+/// The additional rows of functions, in order. O(frames + functions).
 fn variants(profile: &Profile, version: FormatVersion) -> Vec<FuncVariant> {
     let mut first_categories = vec![None; profile.funcs().len()];
     let mut variants = Vec::new();
@@ -448,7 +450,7 @@ fn variants(profile: &Profile, version: FormatVersion) -> Vec<FuncVariant> {
     variants
 }
 
-/// The variant of its function that a frame would be of, were its file and its category others than the function's.
+/// The variant for a frame, assuming that its file and its category differ from the function's.
 fn variant_of(profile: &Profile, frame: &Frame, version: FormatVersion) -> FuncVariant {
     FuncVariant {
         func: frame.func,
@@ -458,8 +460,8 @@ fn variant_of(profile: &Profile, frame: &Frame, version: FormatVersion) -> FuncV
     }
 }
 
-/// The address of a frame if it can be written. An address is relative to a lib: without one there is nothing
-/// that it could mean to a reader.
+/// The address of a frame if it can be written. Addresses are relative to a lib, so without a lib an
+/// address has no meaning for readers.
 pub(super) fn written_address(profile: &Profile, frame: &Frame) -> Option<u32> {
     profile.func(frame.func).lib.and_then(|_| int32(frame.address))
 }
@@ -469,7 +471,7 @@ pub(super) fn written_symbol(profile: &Profile, frame: &Frame) -> Option<NativeS
     frame.native_symbol.filter(|&id| int32(Some(profile.native_symbol(id).address)).is_some())
 }
 
-/// A number that the front end may keep in an array of 32-bit integers.
+/// A number that the front end may store in an array of 32-bit integers.
 pub(super) fn int32(value: Option<u32>) -> Option<u32> {
     value.filter(|&value| i32::try_from(value).is_ok())
 }

@@ -1,4 +1,4 @@
-//! Writing a profile: the top level of the document.
+//! Writes a profile: the top level of the document.
 
 use std::io::{self, Write};
 
@@ -14,12 +14,12 @@ use crate::code::Lib;
 use crate::counter::Counter;
 use crate::profile::Profile;
 
-/// How a profile is written.
+/// Options for writing a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptions {
     /// The version of the format.
     pub version: FormatVersion,
-    /// Whether the document is compressed with gzip.
+    /// Whether to compress the document with gzip.
     pub gzip: bool,
 }
 
@@ -29,8 +29,8 @@ impl Default for WriteOptions {
     }
 }
 
-/// Writes `profile` to `output`, which need not be buffered. Only what a thread's samples and markers reach
-/// is written, and of processes only those with a thread; all libs are.
+/// Writes `profile` to `output`, which need not be buffered. Only rows that a thread's samples and markers
+/// refer to are written, and only processes with a thread. All libs are written.
 ///
 /// # Errors
 /// The first error of `output`.
@@ -50,7 +50,7 @@ fn write_document<W: Write>(profile: &Profile, version: FormatVersion, output: W
         json.key("meta");
         write_meta(json, profile, version);
         json.column("libs", profile.libs(), write_lib);
-        // A counter is a track of its process, which exists only through its threads.
+        // A counter is a track of its process, and a process exists only through its threads.
         let counters =
             profile.counters().iter().filter_map(|counter| Some((counter, main_thread(profile, counter)?)));
         json.column("counters", counters, |json, (counter, main)| {

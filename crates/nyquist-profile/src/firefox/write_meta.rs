@@ -1,4 +1,4 @@
-//! Writing what is known of the recording: `meta`, the categories and the marker schemas.
+//! Writes the facts about the recording: `meta`, the categories and the marker schemas.
 
 use std::io::Write;
 
@@ -13,10 +13,10 @@ use crate::marker::{MarkerField, MarkerSchema};
 use crate::meta::{ExtraInfo, Meta};
 use crate::profile::Profile;
 
-/// The version of the gecko format that a processed profile would have come from.
+/// The version of the gecko format that corresponds to the processed profile.
 const GECKO_VERSION: u64 = 24;
 
-/// The category of what has none: the first grey one.
+/// The default category: the first grey one.
 pub(super) fn default_category(profile: &Profile) -> CategoryPair {
     let index = profile.categories().iter().position(|category| category.color == CategoryColor::Grey);
     CategoryId::from_index(index.unwrap_or(0)).into()
@@ -31,7 +31,7 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
         json.key("processType").integer(0);
         json.key("stackwalk").integer(1);
         json.key("debug").boolean(false);
-        // The front end has a switch between JavaScript and native code where there are both.
+        // The front end has a switch between JavaScript and native code if a profile has both.
         let has_js = profile.funcs().iter().any(|func| func.kind == FuncKind::JavaScript);
         json.key("usesOnlyOneStackType").boolean(!has_js);
         json.key("sourceCodeIsNotOnSearchfox").boolean(true);
@@ -70,7 +70,7 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
     });
 }
 
-/// If there is no lib to ask symbols for, the file tells the front end not to ask.
+/// If there is no lib with symbols to request, the file tells the front end not to request any.
 fn write_symbolication<W: Write>(json: &mut JsonWriter<W>, profile: &Profile) {
     let symbolicated = profile.meta().symbolicated;
     let can_ask = profile.libs().iter().any(|lib| !lib.debug_name.is_empty() && !lib.breakpad_id.is_empty());
@@ -104,7 +104,7 @@ fn write_recording<W: Write>(json: &mut JsonWriter<W>, meta: &Meta) {
 }
 
 fn write_first_view<W: Write>(json: &mut JsonWriter<W>, view: &FirstView) {
-    // The front end wants at least one of each, or nothing.
+    // The front end requires at least one of each, or none.
     let Some(selected) = view.selected else { return };
     json.column("initialVisibleThreads", &view.visible, |json, index| json.integer(*index as u64));
     json.column("initialSelectedThreads", [selected], |json, index| json.integer(index as u64));
@@ -173,7 +173,7 @@ fn write_marker_schema<W: Write>(json: &mut JsonWriter<W>, schema: &MarkerSchema
     });
 }
 
-/// Before version 55 the description was a field without a key.
+/// Before version 55, the description was a field without a key.
 fn write_fields_v49<W: Write>(json: &mut JsonWriter<W>, schema: &MarkerSchema) {
     let fields = schema.fields.iter().map(Ok).chain(schema.description.as_deref().map(Err));
     json.column("data", fields, |json, field| match field {
@@ -193,7 +193,7 @@ fn write_field<W: Write>(json: &mut JsonWriter<W>, field: &MarkerField) {
     });
 }
 
-/// Writes the lines of the information panel, those of the same heading together.
+/// Writes the lines of the information panel, grouped by heading.
 fn write_extra<W: Write>(json: &mut JsonWriter<W>, extra: &[ExtraInfo]) {
     if extra.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Writing the code tables: stacks, frames, functions, resources, native symbols, sources and strings.
+//! Writes the code tables: stacks, frames, functions, resources, native symbols, sources and strings.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::code::{Frame, FuncKind};
 use crate::id::LibId;
 use crate::profile::Profile;
 
-/// The type of a resource that is a lib.
+/// The resource type of libs.
 const RESOURCE_TYPE_LIBRARY: u64 = 1;
 
 /// Writes the members `stackTable` to `nativeSymbols` of the shared tables (version 66) or of a thread
@@ -82,7 +82,7 @@ fn write_frames<W: Write>(
             json.optional(written_symbol(profile, &frame).map(|id| subset.native_symbol(id)));
         });
         json.null_column("innerWindowID", length);
-        // A line is one of the function's file; version 49 has a function for each file.
+        // A line refers to the function's file; in version 49 there is a function for each file.
         let is_v49 = version == FormatVersion::V49;
         let own = |frame: &Frame, number| int32(number).filter(|_| is_v49 || frame.source.is_none());
         json.column("line", frames(), |json, frame| json.optional(own(&frame, frame.line)));
@@ -95,7 +95,8 @@ fn write_frames<W: Write>(
     });
 }
 
-/// The places in other files than the function's own: numbers in `sourceLocationTable`, in the order of the frames.
+/// The locations in other files than the function's own: indexes into `sourceLocationTable`, in the order
+/// of the frames.
 fn write_locations<W: Write>(json: &mut JsonWriter<W>, frames: impl Iterator<Item = Frame>) {
     let mut count = 0_u32;
     json.column("originalLocation", frames, |json, frame| {
@@ -139,7 +140,7 @@ fn write_funcs<W: Write>(
     });
 }
 
-/// A resource for each lib that a function or a native symbol is in. Its name is a string index, after the
+/// A resource for each lib of a function or a native symbol. Its name is a string index, after the
 /// profile's own strings.
 fn write_resources<W: Write>(json: &mut JsonWriter<W>, subset: &Subset<'_>) {
     let length = subset.libs().len();
@@ -194,7 +195,7 @@ pub(super) fn write_string_array<W: Write>(json: &mut JsonWriter<W>, profile: &P
     json.column("stringArray", strings.chain(resources), JsonWriter::string);
 }
 
-/// The front end keeps categories in bytes; those beyond are the default category.
+/// The front end stores categories in bytes; greater numbers become the default category.
 fn category_number(pair: CategoryPair) -> Option<u8> {
     u8::try_from(pair.category.index()).ok()
 }

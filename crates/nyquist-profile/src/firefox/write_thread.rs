@@ -1,4 +1,4 @@
-//! Writing a thread: its samples and markers; and the counters.
+//! Writes threads, with their samples and markers, and counters.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ use crate::profile::Profile;
 use crate::sample::Sample;
 use crate::thread::Thread;
 
-/// Writes an element of `threads`, whose row is called so. In version 49 it holds the tables of `subset`.
+/// Writes an element of `threads` with that row name. In version 49 it contains the tables of `subset`.
 pub(super) fn write_thread<W: Write>(
     json: &mut JsonWriter<W>,
     profile: &Profile,
@@ -63,7 +63,7 @@ pub(super) fn write_thread<W: Write>(
     });
 }
 
-/// The member with the thread's name, where its row is called otherwise.
+/// The member with the thread's name, if its row has another name.
 const OWN_NAME: &str = "nyquistName";
 
 /// The column with the weights of samples off the CPU.
@@ -76,7 +76,7 @@ fn write_samples<W: Write, Rows: Iterator<Item = Sample>>(
     meta: &Meta,
     version: FormatVersion,
 ) {
-    // The front end shows bytes as such, and everything else as samples.
+    // The front end shows bytes as bytes, and everything else as samples.
     let (weight_type, unit) = match meta.measure.unit {
         Unit::Bytes => ("bytes", meta.interval),
         Unit::Time | Unit::Count => ("samples", 1),
@@ -90,13 +90,13 @@ fn write_samples<W: Write, Rows: Iterator<Item = Sample>>(
             );
         });
         write_times(json, samples().map(|sample| sample.time), version);
-        // A weight of 1 everywhere may be left out, but the readers of version 49 want the column.
+        // Weights that are all 1 may be left out, but the readers of version 49 require the column.
         if version == FormatVersion::V66 && samples().all(|sample| weight(&sample) == 1) {
             json.key("weight").null();
         } else {
             json.column("weight", samples(), |json, sample| json.integer(weight(&sample)));
         }
-        // A column of ours, which the front end leaves alone: its weights are CPU time.
+        // An extension that the front end ignores: its own weights are CPU time.
         if samples().any(|sample| sample.off_cpu) {
             json.column(OFF_CPU_WEIGHT, samples(), |json, sample| {
                 json.integer(if sample.off_cpu { sample.weight.into() } else { 0 });
@@ -115,7 +115,7 @@ fn cpu_weight(sample: &Sample) -> u32 {
     if sample.off_cpu { 0 } else { sample.weight }
 }
 
-/// Times that never go backwards; as differences since version 50.
+/// Times that never decrease; as differences since version 50.
 fn write_times<W: Write>(json: &mut JsonWriter<W>, times: impl Iterator<Item = u64>, version: FormatVersion) {
     match version {
         FormatVersion::V49 => json.column("time", times, JsonWriter::milliseconds),
@@ -187,7 +187,7 @@ fn write_data<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Su
         return json.null();
     }
     json.object(|json| {
-        // The front end wants a type wherever there is data; a name without a schema is a type without
+        // The front end requires a type if there is data. A name without a schema is a type without
         // fields.
         json.key("type").string(schema.map_or("", |schema| &schema.name));
         if let Some(stack) = marker.stack {
@@ -215,7 +215,7 @@ fn write_field<W: Write>(
             json.key(&field.key).integer(subset.string(id).into());
         }
         MarkerValue::String(id) => json.key(&field.key).string(profile.string(id)),
-        // Where strings are indexes, a number would be read as one.
+        // In a field of string indexes, a number would be read as an index.
         MarkerValue::Integer(value) if !is_interned(field.format) => json.key(&field.key).signed(value),
         MarkerValue::Number(value) if !is_interned(field.format) && value.is_finite() => {
             json.key(&field.key).number(value);
@@ -280,11 +280,11 @@ fn write_display<W: Write>(json: &mut JsonWriter<W>, counter: &Counter) {
     });
 }
 
-/// A row of a counter's tooltip: where its value comes from, how it is written, and what it is called.
+/// A row of a counter's tooltip: the source of its value, its unit, and its label.
 type TooltipRow<'a> = (&'static str, &'static str, &'a str);
 
-/// What the tooltip of a counter's graph shows. A rate comes in units a millisecond, so that milliseconds of
-/// CPU time are a share of one CPU.
+/// The tooltip of a counter's graph. A rate is in units per millisecond, so milliseconds of
+/// CPU time give a share of one CPU.
 fn tooltip_rows(display: &CounterDisplay) -> Vec<TooltipRow<'_>> {
     const IN_ALL: &str = "in the visible range";
     let label = display.label.as_str();

@@ -1,4 +1,4 @@
-//! What is no profile, or a damaged one, is refused with an error that says why; nothing makes the reader
+//! Files that are no profile, or a damaged one, are refused with a specific error. No input makes the reader
 //! panic.
 
 use std::io::{self, Read};
@@ -55,7 +55,7 @@ fn versions_that_are_not_known_are_named() {
         br#"{"meta":{"version":99},"threads":[]}"#,
         "this is a gecko profile of Firefox of version 99, which is not known",
     );
-    // The tables of a newer version may have other types: its number counts, not what they are.
+    // The tables of a newer version may have other types, so the version number is checked first.
     check(br#"{"meta":{"preprocessedProfileVersion":99},"shared":7}"#, "the profile has version 99");
 }
 
@@ -97,7 +97,7 @@ fn an_error_of_the_input_is_passed_on() {
     }
 }
 
-/// Puts `value` at a place of a good profile and expects the tables to be called inconsistent there.
+/// Sets `value` at a path of a good profile, and expects an error about inconsistent tables there.
 fn inconsistent(version: FormatVersion, place: &str, value: Value, expected: &str) {
     let mut document = document(version);
     *document.pointer_mut(place).unwrap_or_else(|| panic!("{place} is not there")) = value;
@@ -245,7 +245,7 @@ fn no_document_makes_the_reader_panic() {
     }
 }
 
-/// Whatever the reader accepts can be written, and read again.
+/// Everything that the reader accepts can be written, and read again.
 fn write_again(read: Result<nyquist_profile::Profile, ReadError>) {
     let Ok(profile) = read else { return };
     for version in [FormatVersion::V49, FormatVersion::V66] {

@@ -1,4 +1,4 @@
-//! The checker accepts what is written, and finds every broken rule.
+//! The checker accepts all written profiles, and finds every violation.
 
 use nyquist_profile::firefox::{self, FormatVersion, Violation, WriteOptions};
 use nyquist_profile::{Meta, Process, Profile, ProfileBuilder, Sample, Thread};
@@ -12,7 +12,7 @@ fn document(profile: &Profile, version: FormatVersion) -> Value {
     serde_json::from_slice(&output).unwrap()
 }
 
-/// Puts `value` at a place of a good profile, and expects a violation whose text begins with `expected`.
+/// Sets `value` at a path of a good profile, and expects a violation whose text begins with `expected`.
 /// Without a value the member is removed.
 fn check(version: FormatVersion, place: &str, value: impl Into<Option<Value>>, expected: &str) {
     let mut profile = document(&sample_profile(), version);
@@ -37,7 +37,7 @@ fn check_both(place: &str, value: impl Into<Option<Value>>, expected: &str) {
     check(FormatVersion::V66, place, value, expected);
 }
 
-/// A place in the tables: `shared` in version 66, the first thread in version 49.
+/// A path in the tables: `shared` in version 66, the first thread in version 49.
 fn check_tables(place: &str, value: impl Into<Option<Value>>, expected: &str) {
     let value = value.into();
     check(
@@ -413,7 +413,7 @@ fn no_document_makes_the_checker_panic() {
     }
 }
 
-/// The places of all members of a document, and of the first elements of its arrays.
+/// The paths of all members of a document, and of the first elements of its arrays.
 pub(crate) fn places(document: &Value) -> Vec<String> {
     let mut places = vec![String::new()];
     let mut next = 0;

@@ -1,10 +1,10 @@
-//! Firefox's own profiles, written after `src/types/gecko-profile.ts` of the Firefox Profiler.
+//! Firefox's own profiles, written according to `src/types/gecko-profile.ts` of the Firefox Profiler.
 
 use nyquist_profile::{FuncKind, MarkerTiming, MarkerValue, Profile, firefox};
 use serde_json::{Value, json};
 
-/// A parent process with a native function, a function of JavaScript and a label on its stack, and a content process that
-/// began 2 s later.
+/// A parent process with a native function, a JavaScript function and a label on its stack, and a content
+/// process that began 2 s later.
 fn document() -> Value {
     json!({
         "meta": {
@@ -58,7 +58,7 @@ fn thread(name: &str, pid: u32) -> Value {
     })
 }
 
-/// The members in the order that is given; those that are not named come last.
+/// The members in the given order; members that are not listed come last.
 fn read_in_order(document: &Value, order: &[&str]) -> Result<Profile, firefox::ReadError> {
     let mut rest = document.as_object().unwrap().clone();
     let mut members: Vec<_> =
@@ -68,7 +68,7 @@ fn read_in_order(document: &Value, order: &[&str]) -> Result<Profile, firefox::R
     firefox::read(format!("{{{}}}", members.join(",")).as_bytes())
 }
 
-/// As Firefox orders the members when it ends; its add-on, which asks it for a profile, has `meta` first.
+/// In the order of Firefox at shutdown. If its add-on requests a profile, `meta` is first.
 fn read(document: &Value) -> Result<Profile, firefox::ReadError> {
     read_in_order(document, &["libs", "meta"])
 }
@@ -115,7 +115,7 @@ fn addresses_scripts_and_labels_are_told_apart() {
         (Some(0x10), "libxul.so")
     );
     assert_eq!(frames[2].address, None);
-    // A symbol server is asked for the addresses' names.
+    // A symbol server is queried for the addresses' names.
     assert!(!profile.meta().symbolicated);
 }
 
@@ -137,7 +137,7 @@ fn times_count_from_the_first_process() {
 #[test]
 fn samples_stand_for_the_cpu_time_that_was_used() {
     let mut document = document();
-    // In µs, of intervals of 1 ms; the first counts from something that is not known.
+    // In µs, with intervals of 1 ms; the reference of the first one is unknown.
     let used = [700, 300, 300, 300, 0, 2600, 0];
     let rows: Vec<_> = used.iter().enumerate().map(|(row, used)| json!([0, row as f64, 0.0, used])).collect();
     document["threads"][0]["samples"]["data"] = json!(rows);

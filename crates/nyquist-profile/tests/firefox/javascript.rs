@@ -1,4 +1,4 @@
-//! JavaScript is marked as such, so that the front end has its switch between it and native code.
+//! JavaScript is marked as such, so that the front end has its switch between JavaScript and native code.
 
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{
@@ -29,7 +29,7 @@ fn write(profile: &Profile, version: FormatVersion) -> Value {
     serde_json::from_slice(&written).unwrap()
 }
 
-/// The functions' table, and whether the file says that the front end needs no switch.
+/// The functions' table, and whether the file states that the front end needs no switch.
 fn written(functions: &[(&str, FuncKind)], version: FormatVersion) -> (Value, Value) {
     let document = write(&profile(functions), version);
     let tables = if version == FormatVersion::V49 { &document["threads"][0] } else { &document["shared"] };
@@ -64,7 +64,7 @@ fn whose_code_it_is_comes_back() {
     }
 }
 
-/// A profile of two functions, each of which runs in the categories named.
+/// A profile of two functions, each of which runs in the given categories.
 fn tiers(functions: [(&str, &[&str]); 2]) -> Profile {
     let mut builder = ProfileBuilder::new(Meta::default());
     let process = builder.add_process(Process::default());
@@ -82,7 +82,7 @@ fn tiers(functions: [(&str, &[&str]); 2]) -> Profile {
     builder.finish()
 }
 
-/// The front end draws a function whose rows have several categories in the colour of none of them.
+/// The front end draws a function whose rows have several categories in a neutral colour.
 #[test]
 fn each_tier_of_a_function_is_a_row_of_its_own() {
     let profile = tiers([("hot", &["Interpreted", "Optimized"]), ("cold", &["Interpreted"])]);

@@ -1,4 +1,4 @@
-//! The Firefox Profiler's format: what is written, read and refused.
+//! The Firefox Profiler's format: written, read and refused files.
 
 mod bad_input;
 mod check;

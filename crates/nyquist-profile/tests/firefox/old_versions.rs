@@ -1,4 +1,4 @@
-//! Profiles of other versions than those that are written, as the format's changelog describes them.
+//! Profiles of versions that are read but not written, following the format's changelog.
 
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{Profile, Sample};
@@ -42,7 +42,7 @@ fn version_40_has_libs_in_each_thread() {
     });
 }
 
-/// As the front end's upgrader changes a profile of version 69.
+/// The same as the front end's upgrader of version 69.
 #[test]
 fn version_70_has_libs_on_frames_not_resources() {
     let mut newer = document(FormatVersion::V66);
@@ -193,7 +193,7 @@ fn cpu_deltas_may_be_microseconds_or_missing() {
     };
     check(Some("ns"), json!([1, 2, 3]), [1, 2, 3], true);
     check(Some("µs"), json!([1, 2.5, 3]), [1_000, 2_500, 3_000], true);
-    // What is not known counts as a whole CPU since the sample before.
+    // A missing delta counts as a whole CPU since the previous sample.
     check(Some("µs"), json!([null, null, 0]), [0, 1_000_002, 0], true);
     check(Some("variable CPU cycles"), json!([1, 2, 3]), [0, 0, 0], false);
     check(None, json!([1, 2, 3]), [0, 0, 0], false);

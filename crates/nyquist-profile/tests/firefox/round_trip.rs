@@ -1,4 +1,4 @@
-//! What is written and read again is the same profile.
+//! A profile that is written and read again is the same.
 
 use crate::support::{describe, sample_profile};
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
@@ -199,11 +199,11 @@ fn a_line_in_another_file_comes_back() {
     let own = ("/own.c", Some(5), Some(2));
     let both = [("/included.inc", Some(5), Some(2)), own];
     check(FormatVersion::V66, &both);
-    // In it a line is one of the function's file, so that the function is there once for each file.
+    // In it a line refers to the function's file, so the function occurs once per file.
     check(FormatVersion::V49, &both);
 }
 
-/// What is read must be written by the format's rules, whatever rule it broke itself.
+/// A profile that was read must be written by the format's rules, even if the read file violated them.
 fn check_mended(document: &[u8]) -> Profile {
     let profile = firefox::read(document).unwrap();
     for version in [FormatVersion::V49, FormatVersion::V66] {

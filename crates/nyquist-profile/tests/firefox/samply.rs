@@ -1,5 +1,5 @@
-//! A profile that samply 0.13.1 wrote of a shell loop (`data/samply-0.13.1.json.gz`). What is expected was
-//! taken from its JSON by another program.
+//! A profile that samply 0.13.1 wrote of a shell loop (`data/samply-0.13.1.json.gz`). Another program
+//! extracted the expected values from its JSON.
 
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{Profile, Thread};

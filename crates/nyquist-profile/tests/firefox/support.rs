@@ -1,4 +1,4 @@
-//! A profile that has something of everything, and its readable form.
+//! A profile that uses all features, and its readable form.
 
 use std::fmt::Write;
 
@@ -41,7 +41,7 @@ pub(crate) fn sample_profile() -> Profile {
         (threads[2], 9_000_000, Some(inner), 1, 1_000_000),
     ];
     for (thread, time, stack, weight, cpu_delta) in samples {
-        // The one that used no CPU time waited.
+        // The sample without CPU time is a wait.
         let off_cpu = cpu_delta == 0;
         builder.add_sample(thread, Sample { time, cpu_delta, stack, weight, off_cpu });
     }
@@ -202,8 +202,8 @@ fn add_counter(builder: &mut ProfileBuilder, thread: ThreadIndex) {
     });
 }
 
-/// All that a profile says, as text in which every id is resolved: equal texts are equal profiles to their
-/// users.
+/// The whole content of a profile as text in which every id is resolved. Equal texts mean profiles that
+/// are equal for users.
 pub(crate) fn describe(profile: &Profile) -> String {
     let mut text = format!("{:?}\n{:?}\n{:?}\n", profile.meta(), profile.libs(), profile.categories());
     writeln!(text, "{:?}\n{:?}\n{:?}", profile.marker_schemas(), profile.processes(), profile.counters())

@@ -1,4 +1,4 @@
-//! What the front end draws of a profile when it opens it: idle time, and which threads it shows.
+//! The front end's first view of a profile: idle time, and the visible threads.
 
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const MS: u64 = 1_000_000;
 
-/// A thread that runs, sleeps for 300 ms and runs again; one with markers alone; and one that did nothing.
+/// A thread that runs, sleeps for 300 ms and runs again; one with only markers; and one without any data.
 fn sleeper() -> Profile {
     let meta = Meta { interval: MS, has_cpu_deltas: true, ..Meta::default() };
     let mut builder = ProfileBuilder::new(meta);
@@ -63,7 +63,7 @@ fn idle_rows_are_no_samples_when_read() {
     }
 }
 
-/// A thread that runs in `poll` and waits there, and in a function without a category.
+/// A thread that runs and waits in `poll`, and waits in a function without a category.
 fn waiter() -> Profile {
     let meta = Meta { interval: MS, has_cpu_deltas: true, ..Meta::default() };
     let mut builder = ProfileBuilder::new(meta);
@@ -106,7 +106,7 @@ fn waiting_has_the_front_ends_idle_category() {
         let sampled: Vec<_> = of_samples.iter().filter(|row| (row.0, row.1) != (0, 0)).copied().collect();
         let expected = [(1, 0, "User"), (0, 100, "Idle"), (0, 100, "Idle"), (1, 0, "User")];
         assert_eq!(sampled, expected, "{version:?}");
-        // The rows that draw the waits from their beginnings to their ends are idle, too.
+        // The rows that draw the waits from start to end are idle, too.
         let drawn = of_samples.iter().filter(|row| (row.0, row.1) == (0, 0));
         assert!(drawn.clone().count() > 0 && drawn.clone().all(|row| row.2 == "Idle"), "{of_samples:?}");
         let idle = document["meta"]["categories"].as_array().unwrap().last().unwrap();
@@ -119,7 +119,8 @@ fn waiting_has_the_front_ends_idle_category() {
     }
 }
 
-/// The front end takes a function's colour away when two rows of its stack disagree, also where no sample uses one of them.
+/// The front end removes a function's colour when two rows of its stack disagree, also if no sample uses
+/// one of them.
 #[test]
 fn where_a_thread_only_waited_all_rows_are_idle() {
     for version in [FormatVersion::V49, FormatVersion::V66] {
@@ -144,7 +145,7 @@ fn the_idle_category_is_none_when_read() {
         assert_eq!(read.categories(), profile.categories(), "{version:?}");
         assert_eq!(read.frames(), profile.frames(), "{version:?}");
         assert_eq!(read.threads()[0].samples, profile.threads()[0].samples, "{version:?}");
-        // Without waits there is no such category.
+        // Without waits, this category does not exist.
         let document = written(&sleeper(), version);
         assert_eq!(document["meta"]["nyquist"].get("idleCategory"), None, "{version:?}");
         let mut claims_none = document;

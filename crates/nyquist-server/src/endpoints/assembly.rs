@@ -8,7 +8,7 @@ use crate::config::Limits;
 use crate::reply::ApiError;
 use crate::symbol_source::{Assembly, AssemblyRequest, LibKey, SymbolSource};
 
-/// A viewer sends the binary's `name` and `codeId` too; the profile knows both by the lib's key.
+/// A viewer also sends the binary's `name` and `codeId`. The profile has both, by the lib's key.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request {
@@ -30,7 +30,7 @@ struct Answer<'a> {
     instructions: Vec<(u32, &'a str)>,
 }
 
-/// Answers a request body.
+/// Handles a request body.
 pub(crate) fn answer(body: &[u8], symbols: &dyn SymbolSource, limits: &Limits) -> Result<Vec<u8>, ApiError> {
     let request: Request = json::parse(body)?;
     let request = AssemblyRequest {

@@ -1,4 +1,4 @@
-//! What the endpoints' JSON has in common: how requests are read, hexadecimal numbers, bounded answers.
+//! Common parts of the JSON endpoints: parsing requests, hexadecimal numbers, bounded responses.
 
 use std::fmt;
 use std::io;
@@ -9,12 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::reply::ApiError;
 
-/// Reads a request. The body's media type does not matter: browsers send `text/plain` to spare the preflight.
+/// Parses a request. The body's media type is ignored, because browsers send `text/plain` to avoid the
+/// preflight.
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(body).map_err(|error| ApiError::bad_request(format_args!("bad request: {error}")))
 }
 
-/// Writes an answer of at most `limit` bytes.
+/// Writes a response of at most `limit` bytes.
 pub(super) fn write<T: Serialize>(answer: &T, limit: usize) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Bounded { bytes: Vec::new(), limit };
     match serde_json::to_writer(&mut bytes, answer) {
@@ -48,7 +49,7 @@ impl io::Write for Bounded {
 pub(super) struct Hex(pub(super) u64);
 
 impl Hex {
-    /// The number where 32 bits hold it.
+    /// The number, if it fits into 32 bits.
     pub(super) fn to_u32(self, field: &str) -> Result<u32, ApiError> {
         let out_of_range = |_| ApiError::bad_request(format_args!("bad request: {field} is beyond 32 bits"));
         u32::try_from(self.0).map_err(out_of_range)

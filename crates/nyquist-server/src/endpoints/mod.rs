@@ -1,4 +1,4 @@
-//! One file an endpoint, and what those that take JSON share.
+//! One file per endpoint, and common parts of the JSON endpoints.
 
 pub(crate) mod assembly;
 mod json;

@@ -1,13 +1,14 @@
-//! `GET profile.json`: the profile as it is stored.
+//! `GET profile.json`: the stored profile.
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
 
 use crate::reply::{self, Reply};
 
-/// Answers with the stored bytes. A compressed profile is sent as a file of type gzip and not as a compressed
-/// transfer of JSON. The front end recognises gzip by its first bytes, so it gets the same as from the disk. Of
-/// a compressed transfer, browsers decode only the first gzip member and silently drop the others.
+/// Responds with the stored bytes. A compressed profile is sent as a file of type gzip and not as a
+/// compressed transfer of JSON. The front end recognises gzip by its first bytes, so it gets the same as
+/// from the disk. In a compressed transfer, browsers decode only the first gzip member and silently drop
+/// the others.
 pub(crate) fn answer(profile: &Bytes) -> Reply {
     let content_type = content_type(profile);
     let mut reply = reply::with_type(StatusCode::OK, content_type, profile.clone());
@@ -15,7 +16,7 @@ pub(crate) fn answer(profile: &Bytes) -> Reply {
     reply
 }
 
-/// The name that a browser saves it under.
+/// The name for saving it in a browser.
 fn file_name(content_type: &str) -> &'static str {
     match content_type {
         "application/gzip" => "profile.json.gz",

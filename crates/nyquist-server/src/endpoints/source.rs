@@ -17,7 +17,7 @@ struct Request {
     file: String,
 }
 
-/// The two dates are part of the format and unknown here, which the format says with null.
+/// The two dates are part of the format. They are unknown here, which null means in the format.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {
@@ -27,7 +27,7 @@ struct Answer<'a> {
     source: &'a str,
 }
 
-/// Answers a request body.
+/// Handles a request body.
 pub(crate) fn answer(body: &[u8], symbols: &dyn SymbolSource, limits: &Limits) -> Result<Vec<u8>, ApiError> {
     let request: Request = json::parse(body)?;
     let request = SourceRequest {

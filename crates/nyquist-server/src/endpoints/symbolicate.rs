@@ -12,8 +12,8 @@ use crate::config::Limits;
 use crate::reply::ApiError;
 use crate::symbol_source::{AddressInfo, InlineFrame, LibKey, SymbolSource};
 
-/// A list of jobs, or the fields of one job alone. Both in one struct: an enum would make the parser hold the
-/// request in memory a second time, in a form many times as large.
+/// A list of jobs, or the fields of a single job. Both are in one struct, because an enum would make the
+/// parser store the request a second time, in a form many times as large.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request {
@@ -30,11 +30,11 @@ struct Job {
     stacks: Vec<Stack>,
 }
 
-/// Indexes into the memory map, and addresses. An address of over 32 bits is in no lib, and is answered so
-/// rather than costing the other addresses their names.
+/// Indexes into the memory map, and addresses. An address of more than 32 bits is in no lib. It gets such
+/// a result, and the other addresses are still resolved.
 type Stack = Vec<(u32, u64)>;
 
-/// Answers a request body.
+/// Handles a request body.
 pub(crate) fn answer(body: &[u8], symbols: &dyn SymbolSource, limits: &Limits) -> Result<Vec<u8>, ApiError> {
     let jobs = json::parse::<Request>(body)?.into_jobs()?;
     jobs.iter().enumerate().try_for_each(|(index, job)| job.check(index))?;
@@ -52,7 +52,7 @@ impl Request {
 }
 
 impl Job {
-    /// Makes sure that every frame names a module of the job.
+    /// Checks that every frame refers to a module of the job.
     fn check(&self, index: usize) -> Result<(), ApiError> {
         let modules = self.memory_map.len();
         match self.stacks.iter().flatten().find(|(module, _)| *module as usize >= modules) {
@@ -64,13 +64,13 @@ impl Job {
     }
 }
 
-/// What the job wants to know of one of its modules, and the answers.
+/// The addresses of a job in one of its modules, and the results.
 struct Module<'j> {
     name: &'j str,
     key: String,
     /// Ascending, without duplicates.
     addresses: Vec<RelativeAddress>,
-    /// One for each address; `None` where nothing is known of the lib.
+    /// One for each address; `None` if the lib is unknown.
     answers: Option<Vec<Option<AddressInfo>>>,
 }
 
@@ -82,7 +82,7 @@ impl Module<'_> {
     }
 }
 
-/// Asks for all addresses of a job, one question a module.
+/// Looks up all addresses of a job, with one lookup per module.
 fn look_up<'j>(job: &'j Job, symbols: &dyn SymbolSource) -> Vec<Module<'j>> {
     let mut wanted = vec![Vec::new(); job.memory_map.len()];
     for (module, address) in job.stacks.iter().flatten() {
@@ -114,8 +114,8 @@ struct Answer<'j> {
     results: Results<'j>,
 }
 
-/// The results. Each job is looked up when its result is written, so that the answers of one job at a time are
-/// in memory.
+/// The results. Each job is looked up when its result is written, so that the results of only one job at a
+/// time are in memory.
 struct Results<'j> {
     jobs: &'j [Job],
     symbols: &'j dyn SymbolSource,
@@ -166,7 +166,7 @@ impl Serialize for StackAnswer<'_> {
     }
 }
 
-/// A frame. A field of which nothing is known is left out: the front end refuses a whole answer for a null.
+/// A frame. Unknown fields are left out, because the front end refuses a whole response with a null.
 #[derive(Serialize)]
 struct FrameAnswer<'j> {
     frame: usize,

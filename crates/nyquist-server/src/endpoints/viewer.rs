@@ -10,12 +10,12 @@ use hyper::{Request, StatusCode};
 use crate::reply::{ApiError, Reply, save_as, with_type};
 use crate::viewer::{Answer, Asset, Client, Refusal, Viewer};
 
-/// What the page may load: its own files and answers, and nothing of other hosts. No script or style is in the
-/// page itself, so that no name in a profile can become one.
+/// The page may load its own files and responses, and nothing from other hosts. The page itself contains
+/// no script or style, so no name in a profile can become one.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                               connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Answers with a file of the page.
+/// Responds with a file of the page.
 pub(crate) fn asset(
     viewer: &dyn Viewer,
     path: &str,
@@ -43,7 +43,7 @@ fn file(asset: &Asset, asked: &HeaderMap) -> Reply {
     if let Ok(etag) = HeaderValue::try_from(&*asset.etag) {
         headers.insert(ETAG, etag);
     }
-    // Asked for anew each time, because another version of the program may serve at the same address.
+    // Revalidated each time, because another version of the program may serve at the same address.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY));
@@ -52,7 +52,7 @@ fn file(asset: &Asset, asked: &HeaderMap) -> Reply {
     reply
 }
 
-/// Answers a question. Blocks.
+/// Handles a request of the page. Blocks.
 pub(crate) fn answer(
     viewer: &dyn Viewer,
     question: &str,
@@ -62,7 +62,7 @@ pub(crate) fn answer(
     reply(viewer.answer(question, query, client))
 }
 
-/// An answer as it is sent.
+/// Converts the result of a request to a response.
 pub(crate) fn reply(answer: Result<Answer, Refusal>) -> Result<Reply, ApiError> {
     let answer = answer.map_err(|Refusal { status, message }| {
         ApiError::new(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)

@@ -1,5 +1,5 @@
-//! Asking the kernel for the owner of one socket, by a `sock_diag` netlink socket (sock_diag(7)). The cost does not depend
-//! on how many sockets there are.
+//! Queries the kernel for the owner of one socket, by a `sock_diag` netlink socket (sock_diag(7)). The
+//! cost does not depend on the number of sockets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,24 +18,25 @@ const REQUEST: usize = HEADER + 8 + SOCKET_ID;
 const SOCKET_ID: usize = 48;
 /// The header and `struct inet_diag_msg`; attributes may follow.
 const ANSWER: usize = HEADER + 4 + SOCKET_ID + 20;
-/// Where the owner is in an answer: after the socket's id, a timer and the lengths of two queues.
+/// The offset of the owner in a response: after the socket's id, a timer and the lengths of two queues.
 const OWNER: usize = HEADER + 4 + SOCKET_ID + 12;
 
-/// `SOCK_DIAG_BY_FAMILY`: the type of the request, and of an answer that is no error.
+/// `SOCK_DIAG_BY_FAMILY`: the type of the request, and of a successful response.
 const BY_FAMILY: u16 = 20;
 /// `NLM_F_REQUEST`.
 const FLAG_REQUEST: u16 = 1;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
-/// `TCP_ESTABLISHED`. A socket in another state may have been let go of by its process, and is root's then.
+/// `TCP_ESTABLISHED`. A socket in another state may have been closed by its process, and belongs to root
+/// then.
 const ESTABLISHED: u8 = 1;
 
-/// A socket to ask by. It may be asked any number of times.
+/// A netlink socket for queries. It can be used any number of times.
 pub(crate) struct SocketQuery(OwnedFd);
 
 impl SocketQuery {
-    /// Connects to the kernel, so that no other process can answer.
+    /// Connects to the kernel, so that no other process can respond.
     pub(crate) fn open() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket =
@@ -45,18 +46,18 @@ impl SocketQuery {
     }
 
     /// The owner of the socket that is at `peer` and connected to `local`; `None` if there is none, or the
-    /// kernel cannot answer.
+    /// kernel does not support the query.
     pub(crate) fn owner(&self, peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
         let Some(request) = request(canonical(peer), canonical(local)) else { return Ok(None) };
         rustix::net::send(&self.0, &request, SendFlags::empty())?;
-        // The kernel has answered by the time that the request is sent.
+        // The kernel has responded by the time that the request is sent.
         let mut answer = [0; 1024];
         let (length, _) = rustix::net::recv(&self.0, &mut answer, RecvFlags::empty())?;
         Ok(answer.get(..length).and_then(|answer| established_owner(answer, &request)))
     }
 }
 
-/// A request for the socket with these addresses, its own first. Both are of one protocol.
+/// A request for the socket with these addresses, its own first. Both must have the same protocol.
 fn request(own: SocketAddr, remote: SocketAddr) -> Option<[u8; REQUEST]> {
     let family = match (own.ip(), remote.ip()) {
         (IpAddr::V4(_), IpAddr::V4(_)) => AF_INET,
@@ -80,7 +81,7 @@ fn request(own: SocketAddr, remote: SocketAddr) -> Option<[u8; REQUEST]> {
     bytes.try_into().ok()
 }
 
-/// An address in the 16 bytes that there are for either protocol.
+/// An address in the 16 bytes used for both protocols.
 fn address(ip: IpAddr) -> [u8; 16] {
     match ip {
         IpAddr::V4(ip) => {
@@ -91,7 +92,7 @@ fn address(ip: IpAddr) -> [u8; 16] {
     }
 }
 
-/// The owner in an answer, where it is of the socket that was asked for. The kernel answers with a listener where no
+/// The owner in a response, if it is about the requested socket. The kernel returns a listener if no
 /// connection has the addresses.
 fn established_owner(answer: &[u8], request: &[u8; REQUEST]) -> Option<u32> {
     let kind = u16::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
@@ -113,7 +114,7 @@ mod tests {
         request("127.0.0.1:49153".parse().unwrap(), "127.0.0.1:3000".parse().unwrap()).unwrap()
     }
 
-    /// An answer about the socket that was asked for.
+    /// A response about the requested socket.
     fn answer(state: u8) -> Vec<u8> {
         let mut bytes = vec![0; ANSWER];
         bytes[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());

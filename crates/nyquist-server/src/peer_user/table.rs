@@ -9,11 +9,12 @@ use super::canonical;
 /// The tables of the sockets of both protocols.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
-/// The state of an established connection (`TCP_ESTABLISHED`). A socket in another state may have been let go of by its
-/// process, and is listed as root's then.
+/// The state of an established connection (`TCP_ESTABLISHED`). A socket in another state may have been
+/// closed by its process, and is listed as root's then.
 const ESTABLISHED: &str = "01";
 
-/// The owner of the socket that is at `peer` and connected to `local`, where it is listed. O(sockets on this machine).
+/// The owner of the socket that is at `peer` and connected to `local`, if it is listed. O(sockets on this
+/// machine).
 pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
     for table in TABLES {
         match File::open(table) {
@@ -42,7 +43,7 @@ fn listed_owner(table: impl BufRead, peer: SocketAddr, local: SocketAddr) -> io:
     Ok(None)
 }
 
-/// `0100007F:0BB8`: the address as words of the machine, in hexadecimal, and the port.
+/// `0100007F:0BB8`: the address as native words in hexadecimal, and the port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -90,7 +91,7 @@ mod tests {
         check("127.0.0.1:49155", "127.0.0.1:3000", Some(1001));
         check("[::ffff:127.0.0.1]:49155", "[::ffff:127.0.0.1]:3000", Some(1001));
         check("[::1]:49156", "[::1]:3000", Some(1002));
-        // One that its process has closed, one that is connected to another server, and one that is not there.
+        // A socket that its process has closed, one connected to another server, and one that does not exist.
         check("127.0.0.1:49154", "127.0.0.1:3000", None);
         check("127.0.0.1:49157", "127.0.0.1:3000", None);
         check("127.0.0.1:49160", "127.0.0.1:3000", None);

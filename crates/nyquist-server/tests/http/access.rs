@@ -1,10 +1,10 @@
-//! Which clients get an answer, and what others can learn.
+//! Which clients get a response, and what others can learn.
 
 use crate::client::Reply;
 use crate::serving::{PROFILE, Serving};
 
-/// The answer without the token: a short error that names neither the token nor the program, and that a page of
-/// another origin cannot read.
+/// The response without the token: a short error that names neither the token nor the program, and that a
+/// page of another origin cannot read.
 fn assert_learns_nothing(server: &Serving, reply: &Reply, status: u16) {
     assert_eq!(reply.status, status, "{reply:?}");
     reply.error();

@@ -1,16 +1,16 @@
-//! A client that is bare enough to send what no well-behaved one would.
+//! A simple client that can send malformed requests.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// So long that only a server that hangs reaches it, or one that goes by other bounds than it was given.
+/// A timeout that only a hanging server reaches, or one that uses other limits than configured.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection that stays open between requests.
 pub(crate) struct Client {
     stream: TcpStream,
-    /// What has been received beyond the last reply.
+    /// Received data after the last reply.
     received: Vec<u8>,
 }
 
@@ -44,20 +44,20 @@ impl Client {
         Self::of(TcpStream::connect(address).expect("a connection"))
     }
 
-    /// A client on a connection.
+    /// A client of a connection.
     pub(crate) fn of(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         Self { stream, received: Vec::new() }
     }
 
-    /// Sends bytes, and says whether the server took them. One that has hung up is noticed when its reply is
-    /// read, too.
+    /// Sends bytes, and returns whether the server accepted them. A disconnection is also noticed when the
+    /// reply is read.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
 
-    /// Sends a request with a `Host` that is allowed; `head` is the method and path, and perhaps more headers.
+    /// Sends a request with an allowed `Host`; `head` is the method and path, and optionally more headers.
     pub(crate) fn request(&mut self, head: &str, body: &[u8]) -> Reply {
         self.send(&request(head, body));
         self.reply(head.starts_with("HEAD "))
@@ -82,7 +82,7 @@ impl Client {
         reply
     }
 
-    /// Reads until the server hangs up, however it does so.
+    /// Reads until the server disconnects in any way.
     pub(crate) fn wait_for_end(&mut self) {
         loop {
             match self.receive() {
@@ -95,12 +95,12 @@ impl Client {
         }
     }
 
-    /// Says that nothing more will be sent, if the server has not hung up already.
+    /// Closes the sending side, if the server has not disconnected already.
     pub(crate) fn finish_sending(&self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Write);
     }
 
-    /// Whether something has come that has not been read.
+    /// Whether unread data has arrived.
     pub(crate) fn has_more(&self) -> bool {
         self.stream.set_nonblocking(true).unwrap();
         let more = self.stream.peek(&mut [0]);

@@ -1,8 +1,8 @@
-//! The three JSON endpoints: whole answers to whole requests, and each documented error.
+//! The three JSON endpoints: full responses to full requests, and each documented error.
 
 use crate::serving::{ID, Serving};
 
-/// Asks and compares the whole body.
+/// Sends a request and compares the whole body.
 fn check(path: &str, request: &str, expected: &str) {
     let server = Serving::new();
     let (request, expected) = (request.replace("ID", ID), expected.replace("ID", ID));
@@ -11,7 +11,7 @@ fn check(path: &str, request: &str, expected: &str) {
     assert_eq!((reply.status, reply.text()), (200, &*expected));
 }
 
-/// Asks and compares the status and the beginning of the error.
+/// Sends a request and compares the status and the start of the error.
 fn check_error(path: &str, request: &[u8], status: u16, expected: &str) {
     let reply = Serving::new().ask("POST", path, request);
     let error = reply.error();
@@ -159,7 +159,7 @@ fn instructions_reach_the_functions_end_if_asked() {
     );
 }
 
-/// The front end shows the message of an answer of status 200 only.
+/// The front end shows the message only if a response has status 200.
 #[test]
 fn what_cannot_be_had_is_an_error_of_status_200() {
     let source = |name: &str, file: &str| {

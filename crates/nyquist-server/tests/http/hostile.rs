@@ -1,4 +1,4 @@
-//! Clients that mean harm or know no better: none of them ends the server or keeps others from their answers.
+//! Malicious or faulty clients: none of them ends the server or keeps others from their responses.
 
 use std::thread;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use nyquist_server::Limits;
 use crate::client::request;
 use crate::serving::{FakeSymbols, ID, PROFILE, Serving};
 
-/// Bounds that a test reaches soon; the times leave a slow machine room to send a request in one go.
+/// Limits that a test reaches soon. The times suffice for a slow machine to send a request.
 fn tight() -> Limits {
     let soon = Duration::from_secs(1);
     Limits {
@@ -98,7 +98,7 @@ fn json_of_any_depth_and_size_is_answered() {
     }
 }
 
-/// Every change of a right request is answered in JSON, all on one connection.
+/// Every change of a valid request gets a response in JSON, all on one connection.
 #[test]
 fn changed_requests_are_answered_in_json() {
     let server = Serving::new();
@@ -134,7 +134,7 @@ impl Random {
         (self.0 % bound as u64) as usize
     }
 
-    /// Drops, doubles or overwrites a stretch, or cuts the end off.
+    /// Removes, duplicates or overwrites a range, or truncates the end.
     fn change(&mut self, bytes: &mut Vec<u8>) {
         const PIECES: [&[u8]; 8] = [b"-1", b"null", b"\xff", b"[[[[", b"99999999999", b"\"", b"0x", b"}"];
         let at = self.below(bytes.len() + 1);
@@ -240,7 +240,7 @@ fn a_body_that_never_ends_is_not_waited_for() {
     assert_eq!(server.ask("POST", "symbolicate/v5", r#"{"jobs":[]}"#).status, 200);
 }
 
-/// A server reads a body, and says so, when the request has its turn.
+/// A server reads a body, and sends `100 Continue`, when it is the request's turn.
 #[test]
 fn no_more_bodies_are_read_than_lookups_allowed() {
     let server = Serving::with_limits(Limits { lookups: 1, ..tight() });
@@ -265,7 +265,7 @@ fn a_body_that_breaks_off_is_given_up() {
     assert_eq!(server.ask("POST", "symbolicate/v5", r#"{"jobs":[]}"#).status, 200);
 }
 
-/// The profile is longer than what the system buffers, so the server cannot be rid of it.
+/// The profile is longer than the system's buffers, so the server cannot finish sending it.
 #[test]
 fn a_client_that_does_not_read_is_given_up() {
     let profile = vec![b'{'; 64 << 20];

@@ -1,4 +1,4 @@
-//! From the port to the end: which port is taken, what the addresses look like, and how a shutdown goes.
+//! From the port to the end: the chosen port, the form of the addresses, and the shutdown.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ fn a_shutdown_frees_the_port() {
     TcpListener::bind(server.address).unwrap();
 }
 
-/// The times are so long that only a shutdown that does not wait for idle connections gets by.
+/// The times are so long that the test passes only if a shutdown does not wait for idle connections.
 #[test]
 fn a_shutdown_does_not_wait_for_idle_connections() {
     let long = Duration::from_hours(1);

@@ -1,4 +1,4 @@
-//! The server over real HTTP on loopback, asked by a client of these tests' own.
+//! The server over real HTTP on loopback, with a client of these tests.
 
 mod access;
 mod client;

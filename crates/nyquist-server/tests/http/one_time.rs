@@ -1,4 +1,4 @@
-//! The link that a browser is opened with: good once, and without the token in it.
+//! The link for opening a browser: valid once, and without the token.
 
 use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,12 +10,12 @@ use nyquist_server::{Config, Page, PortChoice, Server};
 use crate::client::Client;
 use crate::serving::{FakeSymbols, PROFILE, Serving};
 
-/// The user that this test's connections are of.
+/// The user of this test's connections.
 fn own_user() -> u32 {
     std::fs::metadata("/proc/self").unwrap().uid()
 }
 
-/// A server whose one-time link is for `user`; its path, and where it leads.
+/// A server whose one-time link is for `user`; the link's path, and its target.
 fn serving_for(user: u32) -> (Serving, String, String) {
     let config = Config { port: PortChoice::Fixed(0), user: Some(user), ..Config::default() };
     let server = Server::bind(config, PROFILE.to_vec(), Arc::new(FakeSymbols::default())).unwrap();
@@ -83,7 +83,7 @@ fn of_many_at_once_one_gets_it() {
     assert_eq!(asked.iter().filter(|status| **status == 410).count(), 15, "{asked:?}");
 }
 
-/// A socket whose other end has let go has no owner any more.
+/// A socket whose other end is closed no longer has an owner.
 #[test]
 fn who_hangs_up_at_once_does_not_use_it_up() {
     let (server, path, target) = serving_for(own_user());
@@ -92,7 +92,7 @@ fn who_hangs_up_at_once_does_not_use_it_up() {
     half.send(request.as_bytes());
     half.finish_sending();
     let status = half.reply(false).status;
-    // The server may have looked before the end of the connection came.
+    // The server may have checked before the connection was closed.
     let expected = if status == 302 { (410, None) } else { (302, Some(target)) };
     assert!(matches!(status, 302 | 403), "{status}");
     assert_eq!(ask(&server, "GET", &path), expected);

@@ -1,4 +1,4 @@
-//! A server on a thread of its own, over a symbol source that knows one lib.
+//! A server on a separate thread, with a symbol source for one lib.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +16,7 @@ use crate::client::{Client, Reply};
 /// The id of the lib `prog`.
 pub(crate) const ID: &str = "6C974EBE5232EE469D6B7847A670B2A90";
 
-/// The profile: what matters is that it begins as gzip does.
+/// The profile. It only needs to begin like gzip.
 pub(crate) const PROFILE: &[u8] = b"\x1f\x8b\x08 compressed";
 
 /// A running server, which is shut down when this is dropped.
@@ -53,7 +53,7 @@ impl Serving {
         Client::connect(self.address)
     }
 
-    /// Asks for a path below the token on a connection of its own.
+    /// Sends a request for a path below the token on a separate connection.
     pub(crate) fn ask(&self, method: &str, path: &str, body: impl AsRef<[u8]>) -> Reply {
         self.connect().request(&self.head(method, path), body.as_ref())
     }
@@ -73,7 +73,7 @@ impl Serving {
         }
     }
 
-    /// That the server is as well as it was.
+    /// Asserts that the server still works.
     pub(crate) fn assert_well(&self) {
         assert_eq!(self.ask("GET", "profile.json", "").body.len(), PROFILE.len());
     }
@@ -87,14 +87,14 @@ impl Drop for Serving {
     }
 }
 
-/// Knows the lib `prog`, panics for `panic`, and for `gate` says that it was asked and waits to be let through.
+/// Knows the lib `prog`, and panics for `panic`. For `gate` it reports the call and waits to be released.
 #[derive(Default)]
 pub(crate) struct FakeSymbols {
     gate: Option<(Sender<()>, Mutex<Receiver<()>>)>,
 }
 
 impl FakeSymbols {
-    /// A source with a gate; the receiver hears when it was asked and the sender lets it through.
+    /// A source with a gate. The receiver gets a message on a call, and the sender releases it.
     pub(crate) fn with_gate() -> (Self, Receiver<()>, Sender<()>) {
         let (asked, was_asked) = channel();
         let (open, opened) = channel();
@@ -149,7 +149,7 @@ impl SymbolSource for FakeSymbols {
     }
 }
 
-/// `f` with all that can be known, `h` with nothing but its name, and no function anywhere else.
+/// `f` with all data, `h` with only its name, and no function anywhere else.
 fn info(address: RelativeAddress) -> Option<AddressInfo> {
     match address.0 {
         0x1380 => Some(AddressInfo {

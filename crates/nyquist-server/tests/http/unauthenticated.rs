@@ -1,4 +1,4 @@
-//! Connections without the token: they have little time and few places, and never keep out clients with the
+//! Connections without the token: they have little time and few slots, and never exclude clients with the
 //! token.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use nyquist_server::Limits;
 use crate::client::Client;
 use crate::serving::{FakeSymbols, PROFILE, Serving};
 
-/// Nothing is closed for its age within a test.
+/// No connection is closed because of its age within a test.
 const NEVER: Duration = Duration::from_hours(1);
 
 fn unlimited_times() -> Limits {
@@ -20,7 +20,7 @@ fn unlimited_times() -> Limits {
     }
 }
 
-/// Only connections without the token are closed for their age.
+/// Only connections without the token are closed because of their age.
 fn impatient() -> Limits {
     Limits { unauthenticated_timeout: Duration::from_millis(50), ..unlimited_times() }
 }
@@ -102,7 +102,7 @@ fn time_is_short_whatever_is_sent() {
     }
 }
 
-/// The time of the first connection is over once the silent connection, which came later, has been closed.
+/// The time of the first connection is over when the silent connection, which came later, has been closed.
 #[test]
 fn a_connection_with_the_token_is_not_too_old() {
     let limits = Limits { unauthenticated_timeout: Duration::from_secs(2), ..unlimited_times() };

@@ -1,4 +1,4 @@
-//! The symbol source over a profile's libs: what it serves of the disk, and what it knows of a real binary.
+//! The symbol source for a profile's libs: the files that it serves, and its symbols of a real binary.
 
 #[cfg(target_os = "linux")]
 mod own_binary;

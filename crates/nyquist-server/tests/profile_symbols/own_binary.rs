@@ -1,4 +1,4 @@
-//! A real binary with debug info that is there on every machine: this test itself.
+//! A real binary with debug info that exists on every machine: this test itself.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use nyquist_profile::{Lib, Meta, ProfileBuilder};
 use nyquist_server::{AssemblyRequest, LibKey, ProfileSymbols, SourceRequest, SymbolSource as _};
 use nyquist_symbols::{Finder, SourceFiles, special_source_path};
 
-/// This test as a lib of a profile that names no symbols and no sources.
+/// This test as a lib of a profile without symbols and sources.
 struct OwnBinary {
     symbols: ProfileSymbols,
     key: LibKey,
@@ -30,13 +30,13 @@ impl OwnBinary {
         Self { symbols, key, base: image_base(&path, &elf) }
     }
 
-    /// Where a function begins.
+    /// The start of a function.
     fn address_of(&self, function: fn(u64) -> u64) -> RelativeAddress {
         RelativeAddress::from_avma(Avma(function as usize as u64), self.base).unwrap()
     }
 }
 
-/// A file without a build id goes by a hash of its code, as a recording does it.
+/// A file without a build id is identified by a hash of its code, as in a recording.
 fn lib(path: &str, elf: &Elf<FileSource>) -> Lib {
     let identity =
         || FileIdentity { device: 0, inode: 0, size: 0, modified_ns: 0, text_hash: elf.text_hash().unwrap() };
@@ -56,7 +56,7 @@ fn image_base(path: &std::path::Path, elf: &Elf<FileSource>) -> Avma {
     let is_code = |line: &&str| line.contains(" r-xp ") && line.ends_with(path.to_str().unwrap());
     let fields: Vec<&str> = maps.lines().find(is_code).unwrap().split([' ', '-']).collect();
     let hex = |digits| u64::from_str_radix(digits, 16).unwrap();
-    // The permissions hold a `-` too: `r-xp` is the fields 2 and 3.
+    // The permissions contain a `-` too: `r-xp` is the fields 2 and 3.
     let (start, end, offset) = (hex(fields[0]), hex(fields[1]), hex(fields[4]));
     let (start, offset) = (Avma(start), FileOffset(offset));
     MappedModule::from_mapping(elf.segments(), elf.image_base(), start, offset, end - start.0).unwrap().base
@@ -97,10 +97,10 @@ fn a_file_of_the_debug_info_is_served_alone() {
     }
 }
 
-/// How many addresses of this test's code are asked for.
+/// The number of addresses of this test's code that are looked up.
 const ASKED: usize = 20_000;
 
-/// Files of Rust's library and of crates have their special paths, by which they are asked for.
+/// Files of Rust's library and of crates have special paths, which are used to request them.
 #[test]
 fn published_files_are_named_specially() {
     let own = OwnBinary::new();
@@ -121,11 +121,11 @@ fn published_files_are_named_specially() {
     };
     assert_eq!(named.keys().find(|file| special_source_path(file) != **file), None);
     let (of_library, address) = named.iter().find(|(file, _)| file.starts_with("git:")).unwrap();
-    // It is named, and its toolchain's source was not given.
+    // It is named, but no toolchain source was given.
     assert!(ask(of_library, *address).unwrap_err().contains("no toolchain here has the source"));
     let neighbour = of_library.replace("library/", "library/no_such/");
     assert!(ask(&neighbour, *address).unwrap_err().contains("names no source file"));
-    // Built without crates of a registry, there is none.
+    // There is none in a build without crates of a registry.
     if let Some((of_crate, address)) = named.iter().find(|(file, _)| file.starts_with("cargo:")) {
         assert!(!ask(of_crate, *address).unwrap().is_empty(), "{of_crate}");
         assert!(ask(&format!("{of_crate}x"), *address).unwrap_err().contains("names no source file"));

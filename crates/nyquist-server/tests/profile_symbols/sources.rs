@@ -1,4 +1,5 @@
-//! Which files can be had: those that the profile names for the lib, if they are allowed and texts, and nothing else.
+//! The available files: those that the profile names for the lib, if they are allowed and texts, and no
+//! others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,8 @@ fn profile(files: &[&str]) -> Profile {
     builder.finish()
 }
 
-/// Asks for the text of `file` of a lib, where all folders of these tests are allowed; errors become their message.
+/// Requests the text of `file` of a lib, with all folders of these tests allowed; errors become their
+/// message.
 fn source(profile: &Profile, lib: &str, file: &str) -> Result<String, String> {
     ask(profile, lib, file, SourceFiles::default().allowing(env!("CARGO_TARGET_TMPDIR")))
 }
@@ -57,7 +59,7 @@ fn path(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().expect("a path in UTF-8").to_owned()
 }
 
-/// What is left of the message once its file is taken out.
+/// The rest of the message without its file.
 fn reason(error: &str, file: &str) -> String {
     let reason = error.strip_prefix(&format!("no source of {file}: "));
     reason.unwrap_or_else(|| panic!("{error}")).to_owned()
@@ -74,7 +76,7 @@ fn a_file_of_the_profile_is_served_where_allowed() {
     assert_eq!(ask(&profile, "prog", &file, moved).unwrap(), "int a;\n");
 }
 
-/// Anybody can write a profile.
+/// Any user can write a profile.
 #[test]
 fn the_profiles_word_alone_opens_no_file() {
     let folder = folder("word");
@@ -90,7 +92,7 @@ fn the_profiles_word_alone_opens_no_file() {
     }
 }
 
-/// It is a tooltip of the viewer, which many paths do not fit into.
+/// The viewer shows it in a tooltip, which has no room for many paths.
 #[test]
 fn a_lib_without_a_file_is_one_short_sentence() {
     let lib = LibKey { debug_name: "prog".to_owned(), breakpad_id: ID.to_owned() };
@@ -110,7 +112,7 @@ fn a_kernel_without_code_is_one_short_sentence() {
     let lib = Lib {
         debug_name: "[kernel.kallsyms]".to_owned(),
         breakpad_id: ID.to_owned(),
-        // Of no kernel that runs anywhere.
+        // Not the id of any running kernel.
         code_id: Some("be4e976c3252ee469d6b7847a670b2a90000000f".to_owned()),
         ..Lib::default()
     };
@@ -123,7 +125,7 @@ fn a_kernel_without_code_is_one_short_sentence() {
     assert_eq!(message, "no code of this kernel is here: another kernel runs now");
 }
 
-/// Of a lib without an id any file could be said to be it.
+/// Any file could be claimed to be a lib without an id.
 #[test]
 fn a_lib_without_an_id_is_no_lib() {
     let mut builder = ProfileBuilder::new(Meta::default());
@@ -155,10 +157,10 @@ fn a_file_is_served_only_as_the_profile_spells() {
     }
 }
 
-/// The folder of crates.io in a home of cargo, and one of a company.
+/// The folder of crates.io in a cargo home, and that of a company's registry.
 const REGISTRIES: [&str; 2] = ["index.crates.io-1949cf8c6b5b557f", "own.example-1949cf8c6b5b557f"];
 
-/// A crate's file in a registry of a home of cargo, its path and its name as a special path.
+/// A crate's file in a registry of a cargo home: its path, and its name as a special path.
 fn in_crate(home: &Path, registry: &str) -> (String, String) {
     let folder = home.join("registry/src").join(registry).join("a-1.0.0/src");
     fs::create_dir_all(&folder).unwrap();
@@ -166,7 +168,7 @@ fn in_crate(home: &Path, registry: &str) -> (String, String) {
     (path(&folder, "lib.rs"), format!("cargo:{registry}:a-1.0.0:src/lib.rs"))
 }
 
-/// Names one file, as debug info on this machine does.
+/// Names one file, like debug info on this machine.
 struct Naming(Option<String>);
 
 impl MadeCode for Naming {
@@ -189,7 +191,7 @@ impl MadeLib for Naming {
     }
 }
 
-/// Asks for a file that both the profile and debug info name, where that is given.
+/// Requests a file that the profile names, and debug info too if `named` is given.
 fn ask_named(named: Option<&str>, file: &str, files: SourceFiles) -> Result<String, String> {
     let symbols = ProfileSymbols::new(&profile(&[file]), Finder::default(), files);
     let symbols = symbols.with_made_code(Naming(named.map(str::to_owned)));
@@ -206,7 +208,7 @@ fn a_crates_file_is_where_debug_info_says() {
         let here = ask_named(Some(&path), &path, SourceFiles::default());
         assert_eq!(here.unwrap(), "fn a() {}\n");
         if registry == REGISTRIES[0] {
-            // Another home of cargo than that of the build, and none.
+            // Another cargo home than that of the build, and none.
             for home in [Some(PathBuf::from("/nonexistent")), None] {
                 let files = SourceFiles::default().with_rust(None, home);
                 assert_eq!(ask_named(Some(&path), &special, files).unwrap(), "fn a() {}\n");
@@ -231,7 +233,7 @@ fn a_special_path_alone_opens_no_file() {
             assert!(ask_named(None, &special, files()).is_err(), "{special}");
         }
     }
-    // What debug info names elsewhere lets nothing else be read that is spelled alike.
+    // A name in debug info does not permit reading other files with a similar path.
     let (path, _) = in_crate(&home, REGISTRIES[0]);
     let other = format!("/nonexistent{path}");
     assert!(ask_named(Some(&other), &path, SourceFiles::default()).is_err());

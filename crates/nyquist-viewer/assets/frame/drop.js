@@ -1,4 +1,4 @@
-// Files that are dropped onto the page: a profile is opened in place of the one that is shown, or compared with it.
+// Files dropped onto the page: a profile is opened instead of the shown one, or compared with it.
 
 import { openProfile } from '../api.js';
 import { button, fill, h } from '../dom.js';

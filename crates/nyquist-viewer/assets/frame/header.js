@@ -11,7 +11,7 @@ import { shareItems } from './share.js';
 /** @typedef {import('../store.js').State} State */
 /** @typedef {import('../store.js').FilterKind} FilterKind */
 
-/** How long typing must rest before the search is asked. */
+/** The pause in typing before the search is sent. */
 const TYPING_MS = 120;
 
 /** @type {[FilterKind, string][]} */
@@ -23,7 +23,7 @@ const FILTERS = [
 /**
  * @param {import('../context.js').Context} ctx
  * @param {() => void} openHelp
- * @param {HTMLElement} live the sign that the recording goes on
+ * @param {HTMLElement} live the sign of a running recording
  */
 export function createHeader(ctx, openHelp, live) {
   const { store, info, offline } = ctx;
@@ -128,7 +128,7 @@ function firefoxLink() {
 }
 
 /**
- * How much of the selection the search finds.
+ * The share of the selection that the search matches.
  * @param {HTMLElement} output
  * @param {State} state
  */

@@ -1,4 +1,4 @@
-// Keeps the address of the page and the state the same, so that back, forward and reload work.
+// Keeps the page's address and the state in sync, so that back, forward and reload work.
 
 import { set } from '../store.js';
 import { fromQuery, toQuery } from '../url.js';
@@ -6,7 +6,7 @@ import { fromQuery, toQuery } from '../url.js';
 /** @typedef {import('../store.js').State} State */
 
 /**
- * Whether a change is a step that "back" undoes. Typing and pointing at things are not.
+ * Whether a change is a step that "back" undoes. Typing and hovering are not.
  * @param {State} state
  * @param {State} before
  */
@@ -16,7 +16,7 @@ export function isStep(state, before) {
   return toQuery(set(state, quiet)) !== toQuery(set(before, quiet));
 }
 
-/** Functions that are passed over more quickly than this, by the arrow keys, are one step. */
+/** Functions that the arrow keys pass more quickly than this are one step. */
 const PASSING_MS = 600;
 
 /** @param {import('../store.js').Store} store */
@@ -34,7 +34,7 @@ export function keepHistory(store) {
       if (step && !passing) history.pushState(null, '', address);
       else history.replaceState(null, '', address);
     } catch {
-      // A page from a disk may not change its address in every browser.
+      // Some browsers do not let a page from a disk change its address.
     }
   });
   addEventListener('popstate', () => {

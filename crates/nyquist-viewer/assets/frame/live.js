@@ -1,4 +1,4 @@
-// A running recording: asks for updates, and lets the page repeat its questions. It can be paused.
+// A running recording: polls for updates, and lets the page repeat its requests. It can be paused.
 
 import { askAnew, ask, isAsking, setVersion } from '../api.js';
 import { button, h } from '../dom.js';
@@ -8,16 +8,16 @@ import { set } from '../store.js';
 /** @typedef {import('../api.js').Info} Info */
 /** @typedef {{version: number, state: 'running' | 'saving' | 'ended'}} Update */
 
-/** How often it asks for updates. */
+/** The polling interval. */
 const EVERY_MS = 500;
 
-/** How many of the last seconds can be shown alone. */
+/** The numbers of last seconds that can be shown alone. */
 export const LAST = [5, 10, 30, 60];
 
 const WORDS = { running: 'Live', saving: 'Program ended, saving…', ended: 'Program ended' };
 
 /**
- * Threads in the order that they had before, so that rows stay where they are.
+ * Threads in their previous order, so that rows stay in place.
  * @param {import('../api.js').Thread[]} threads
  * @param {import('../api.js').Thread[]} before
  */
@@ -57,7 +57,7 @@ export function createLive({ store, info, offline }) {
       /** @type {Update} */
       const update = await askAnew('live', new URLSearchParams(paused ? { paused: '1' } : {}));
       phase = update.state;
-      // A newer question cancels the older one, which must not happen again and again.
+      // A newer request cancels the older one, which must not happen again and again.
       if (!paused && update.version !== shown && !isAsking()) await refresh(update.version);
       say();
     } catch (error) {

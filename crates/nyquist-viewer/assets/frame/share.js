@@ -25,7 +25,7 @@ export function shareItems(ctx) {
 }
 
 /**
- * The parameters of the flame graph that is shown.
+ * The parameters of the shown flame graph.
  * @param {import('../store.js').State} state
  */
 export function graphParams(state) {
@@ -47,7 +47,7 @@ async function savePicture(ctx) {
 
 /**
  * @param {string} address
- * @param {string} name empty where the server says it
+ * @param {string} name empty if the server sets it
  */
 function download(address, name) {
   const link = h('a', { href: address, download: name });

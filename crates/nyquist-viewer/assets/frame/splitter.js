@@ -1,4 +1,4 @@
-// The line between the timeline and the tabs: dragging it, or the arrow keys on it, change their heights.
+// The line between the timeline and the tabs. Dragging it, or the arrow keys on it, change their heights.
 
 import { h } from '../dom.js';
 

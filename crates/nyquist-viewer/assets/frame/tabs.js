@@ -61,7 +61,7 @@ export function createTabs({ store, offline, info }, makers) {
 }
 
 /**
- * Frees the memory of a hidden panel's pictures. They take most of the page's memory, and are drawn anew when
+ * Frees the memory of a hidden panel's pictures, which is most of the page's memory. They are redrawn when
  * the panel has a size again.
  * @param {Panel | undefined} panel
  */

@@ -1,4 +1,4 @@
-// A scrolled box with a canvas as large as its window, and a second one above it for marks.
+// A scrolled box with a canvas as large as its window, and a second canvas above it for marks.
 
 import { h } from '../dom.js';
 
@@ -13,7 +13,7 @@ export function createCanvasBox(attributes, ...above) {
   const space = h('div');
   const scroller = h('div', { tabindex: '0', role: 'application', ...attributes }, ...above, frame, space);
   /**
-   * Makes the window as high as the rest of the box, and the whole as high as its content.
+   * Makes the window as high as the rest of the box, and the content as high as it needs.
    * @param {number} content
    * @param {number} [taken] the height of the elements above
    */

@@ -1,4 +1,4 @@
-// A group of buttons of which one is pressed.
+// A group of buttons, one of which is pressed.
 
 import { button, h } from '../dom.js';
 

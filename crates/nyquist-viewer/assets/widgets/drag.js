@@ -6,7 +6,7 @@ const CLICK_PX = 4;
 /**
  * @param {HTMLElement} element
  * @param {object} options
- * @param {(target: Element) => HTMLElement | null} options.area the box whose width is the time axis, for what was pressed
+ * @param {(target: Element) => HTMLElement | null} options.area the box whose width is the time axis, for the pressed element
  * @param {(area: HTMLElement, from: number, to: number) => void} options.preview while dragging, in pixels of the area
  * @param {(area: HTMLElement, from: number, to: number) => void} options.select at the end
  * @param {() => void} options.cancel

@@ -81,7 +81,7 @@ export function openFunctionMenu(ctx, target, x, y) {
 }
 
 /**
- * Whether a context menu was opened by the keyboard, and so is about the selection.
+ * Whether the keyboard opened a context menu, which is then about the selection.
  * @param {MouseEvent} event
  */
 export function byKeyboard(event) {

@@ -1,4 +1,4 @@
-// The text in place of content: loading, nothing there, or why it failed; with a next step.
+// The text instead of content: loading, no data, or the reason of a failure; with a next step.
 
 import { button, fill, h } from '../dom.js';
 import { clearSelection, isNarrowed, set } from '../store.js';
@@ -6,7 +6,7 @@ import { ApiError } from '../api.js';
 import { clean } from '../format.js';
 import { isRunning } from '../progress.js';
 
-/** How long a panel waits before it says that it loads, so that quick answers do not flicker. */
+/** The delay before a panel shows that it loads, so that quick responses do not flicker. */
 const PATIENCE_MS = 150;
 
 /**
@@ -16,7 +16,7 @@ const PATIENCE_MS = 150;
  * @property {() => void} clear
  * @property {(text: string, ...ways: Node[]) => void} message
  * @property {() => void} nothing there are no samples
- * @property {(error: unknown, again?: () => void) => void} failed `again` by itself asks all that has no answer
+ * @property {(error: unknown, again?: () => void) => void} failed `again` repeats all failed requests
  */
 
 /**

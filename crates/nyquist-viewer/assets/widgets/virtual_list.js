@@ -1,14 +1,14 @@
-// A list of rows of one height, of which only those in view exist.
+// A list of rows of one height. Only the visible ones exist.
 
 import { h, onResize } from '../dom.js';
 
 /**
  * @typedef {object} VirtualList
  * @property {HTMLElement} element the scrolled box
- * @property {(count: number) => void} setCount makes all rows anew
- * @property {() => void} refresh makes the rows in view anew
+ * @property {(count: number) => void} setCount makes all rows again
+ * @property {() => void} refresh makes the visible rows again
  * @property {(index: number, where?: 'near' | 'middle') => void} reveal scrolls to a row
- * @property {() => number} pageSize how many rows are in view
+ * @property {() => number} pageSize the number of visible rows
  */
 
 /**
@@ -74,11 +74,11 @@ export function createVirtualList({ rowHeight, attributes, row }) {
   };
 }
 
-/** The keys that move in a list. */
+/** The keys that move the selection of a list. */
 export const LIST_KEYS = ['ArrowUp', 'ArrowDown', 'PageUp', 'PageDown', 'Home', 'End'];
 
 /**
- * Where a key moves in a list, or nothing when it does not move. `at` is -1 when nothing is selected.
+ * The target of a key in a list, or null if it does not move. `at` is -1 without a selection.
  * @param {string} key
  * @param {number} at
  * @param {number} count

@@ -1,4 +1,4 @@
-//! `counters`: numbers that were counted beside the samples, as memory in use, over time.
+//! `counters`: values over time that were counted beside the samples, such as memory in use.
 
 use nyquist_profile::{Counter, CounterGraph};
 use nyquist_server::Refusal;
@@ -29,13 +29,13 @@ struct Row<'a> {
     label: &'a str,
     description: &'a str,
     unit: &'a str,
-    /// Whether the values are levels at a time, and not amounts that were added in it.
+    /// Whether the values are levels at a time, and not amounts added in it.
     is_level: bool,
     color: &'static str,
     values: Vec<f64>,
 }
 
-/// The counters of all processes, in the order in which they are to be drawn. O(values).
+/// The counters of all processes, in drawing order. O(values).
 pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Counters<'a>, Refusal> {
     let parts = asked.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
     let (profile, times) = (asked.view.profile(), asked.view.times());
@@ -61,15 +61,16 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Counters<'a>, Refusal>
     Ok(Counters { start_ns: times.start, end_ns: times.end, part_ns, rows: rows.collect() })
 }
 
-/// The part that a time is in, where it is in one.
+/// The index of the part that contains a time, if there is one.
 fn part_of(time: u64, times: &Range<u64>, parts: usize) -> Option<usize> {
     let offset = u128::from(times.contains(&time).then(|| time - times.start)?);
     Some((offset * parts as u128 / u128::from(times.end - times.start)) as usize)
 }
 
-/// The amount that was added in each part. Each value adds evenly since the one before, because counters are
-/// read at intervals, and parts may be shorter than these. The amount of the first value is not known.
-/// O(values + parts), because the times that are filled follow each other, whatever order a file has.
+/// The amount added in each part. A value is spread evenly over the time since the previous one, because
+/// counters are read at intervals, and parts may be shorter than these. The amount of the first value is
+/// not known. O(values + parts), because the filled ranges follow each other, whatever the order in the
+/// file.
 fn sums(counter: &Counter, times: &Range<u64>, parts: usize) -> Vec<f64> {
     let mut sums = vec![0.0; parts];
     let part_ns = (times.end - times.start) as f64 / parts as f64;
@@ -87,7 +88,7 @@ fn sums(counter: &Counter, times: &Range<u64>, parts: usize) -> Vec<f64> {
     sums
 }
 
-/// Adds an amount evenly to the parts that a range covers, which may begin or end outside of them.
+/// Spreads an amount evenly over the parts that a range covers. The range may start or end outside of them.
 fn spread(sums: &mut [f64], range: Range<f64>, amount: f64) {
     let count = sums.len() as f64;
     let (start, end) = (range.start.clamp(0.0, count), range.end.clamp(0.0, count));
@@ -98,7 +99,7 @@ fn spread(sums: &mut [f64], range: Range<f64>, amount: f64) {
     }
 }
 
-/// The highest level of each part; if a part has no value, that of the part before.
+/// The highest level of each part; a part without a value has that of the previous part.
 fn levels(counter: &Counter, times: &Range<u64>, parts: usize) -> Vec<f64> {
     let mut highest: Vec<Option<f64>> = vec![None; parts];
     let (mut level, mut before) = (0.0, 0.0);
@@ -134,7 +135,7 @@ mod tests {
         };
         assert_eq!(spread_over(0.0..4.0), [200; 4]);
         assert_eq!(spread_over(1.5..3.5), [0, 200, 400, 200]);
-        // A part of it is before the first part, or behind the last one.
+        // A part of the range is before the first part, or after the last one.
         assert_eq!(spread_over(-2.0..2.0), [200, 200, 0, 0]);
         assert_eq!(spread_over(3.0..11.0), [0, 0, 0, 100]);
         assert_eq!(spread_over(9.0..10.0), [0; 4]);

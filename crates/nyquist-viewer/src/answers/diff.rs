@@ -1,4 +1,4 @@
-//! `diff`: functions that got slower or faster since the other run, and noise.
+//! `diff`: functions that became slower or faster since the other run, and noise.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::Asked;
 use crate::function_table::FunctionTable;
 use crate::refusal::bad_request;
 
-/// The most rows of one answer.
+/// The maximum number of rows of a response.
 const MOST_ROWS: usize = 2000;
 
 #[derive(Debug, Serialize)]
@@ -25,7 +25,7 @@ pub(super) struct Table<'a> {
 
 #[derive(Debug, Serialize)]
 struct Row<'a> {
-    /// Its number, where the profile that is shown has it.
+    /// Its number, if the shown profile has the function.
     function: Option<usize>,
     name: String,
     lib: Option<&'a str>,
@@ -45,7 +45,7 @@ pub(super) fn table<'a>(asked: &Asked<'_, 'a>) -> Result<Table<'a>, Refusal> {
     let options = DiffOptions { unit, ..DiffOptions::default() };
     let mut diff = nyquist_analysis::diff(&[asked.before()?], &[asked.view], &options);
     diff.functions.retain(|one| one.self_time.before > 0.0 || one.self_time.after > 0.0);
-    // The order within each part is kept.
+    // The order within each part stays.
     diff.functions.sort_by_key(|one| (one.self_time.is_noise, one.self_time.change <= 0.0));
     let (count, noise) =
         (diff.functions.len(), diff.functions.iter().filter(|one| one.self_time.is_noise).count());
@@ -61,7 +61,8 @@ pub(super) fn table<'a>(asked: &Asked<'_, 'a>) -> Result<Table<'a>, Refusal> {
     Ok(Table { unit, whole: diff.total, count, noise_count: noise, rows, functions })
 }
 
-/// The functions of the profile that is shown, by the names by which they are compared; of several the one with most time.
+/// The functions of the shown profile, by comparable name; of several with one name, the one with the most
+/// time.
 fn numbers(asked: &Asked<'_, '_>) -> HashMap<String, nyquist_profile::FuncId> {
     let mut numbers = HashMap::new();
     for function in asked.view.functions().functions {

@@ -1,4 +1,4 @@
-//! `functions`, `callers` and `search`: functions without the paths that lead to them.
+//! `functions`, `callers` and `search`: functions without their paths.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use crate::parameters::pattern;
 use crate::refusal::bad_request;
 use crate::selection::function;
 
-/// The most rows of one answer.
+/// The maximum number of rows of a response.
 const MOST_ROWS: usize = 1000;
 
-/// The most lines from which a function is called: as many as a menu holds.
+/// The maximum number of lines with calls of a function: as many as a menu can hold.
 const MOST_SITES: usize = 50;
 
 #[derive(Debug, Serialize)]
@@ -104,7 +104,7 @@ pub(super) struct Found {
 pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Found, Refusal> {
     let text = asked.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
     let wanted = pattern(text)?;
-    // Names alone count, as the boxes are marked by them; a filter also looks at files and libs.
+    // Only names are searched, because boxes are marked by name. A filter also checks files and libs.
     let functions = asked.view.functions().functions;
     let functions: HashSet<_> =
         functions.iter().filter(|one| wanted.matches(one.name)).map(|one| one.func).collect();

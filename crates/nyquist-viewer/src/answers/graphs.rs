@@ -1,4 +1,4 @@
-//! `flamegraph` and `chart`: boxes, of which those that are too narrow to see are left out.
+//! `flamegraph` and `chart`: boxes, without those that are too narrow to be visible.
 
 use nyquist_analysis::{FlameChartOptions, FlameOptions};
 use nyquist_server::Refusal;
@@ -8,10 +8,10 @@ use super::Asked;
 use crate::function_table::FunctionTable;
 use crate::selection::thread;
 
-/// The widest picture that is drawn, in pixels: above it, boxes would be left out that can be seen.
+/// The maximum width of a picture, in pixels. In a wider one, visible boxes would be left out.
 const WIDEST: usize = 16_384;
 
-/// The most boxes of an answer: those of the outer levels come first.
+/// The maximum number of boxes of a response; those of the outer levels come first.
 const MOST_BOXES: usize = 200_000;
 
 #[derive(Debug, Serialize)]
@@ -26,7 +26,7 @@ pub(super) struct FlameGraph<'a, Box> {
 /// Depth, start, width, function, self weight.
 type FlameBox = (usize, u64, u64, usize, u64);
 
-/// The same, and the share that the box had of the whole of the run that is compared with.
+/// The same, with the box's share of the whole in the other run.
 type ComparedBox = (usize, u64, u64, usize, u64, f64);
 
 pub(super) fn flame_graph<'a>(asked: &Asked<'_, 'a>) -> Result<FlameGraph<'a, FlameBox>, Refusal> {
@@ -65,7 +65,7 @@ fn options(asked: &Asked<'_, '_>) -> Result<FlameOptions, Refusal> {
     Ok(FlameOptions { inverted, min_share: 0.5 / width as f64, ..FlameOptions::default() })
 }
 
-/// The boxes with their indexes; of too many, those of the outer levels.
+/// The boxes with their indexes. If there are too many, only those of the outer levels.
 fn outermost<'g, 'v>(
     graph: &'g nyquist_analysis::FlameGraph<'v>,
 ) -> Vec<(usize, &'g nyquist_analysis::FlameBox<'v>)> {

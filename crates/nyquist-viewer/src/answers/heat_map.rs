@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Asked;
 
-/// The most cells of a heat map: all threads are looked at for each of them.
+/// The maximum number of cells of a heat map, because all threads are read for each of them.
 const MOST_CELLS: usize = 50_000;
 
 const SECOND: u64 = 1_000_000_000;
@@ -17,11 +17,11 @@ const SECOND: u64 = 1_000_000_000;
 pub(super) struct HeatMap {
     start_ns: u64,
     end_ns: u64,
-    /// The time of a column, a whole number of seconds, and that of a row.
+    /// The time of a column, which is a whole number of seconds, and the time of a row.
     column_ns: u64,
     row_ns: u64,
     rows: usize,
-    /// The CPU time of each cell, in ns, column by column from the first offset on.
+    /// The CPU time of each cell, in ns, by column, starting at the first offset.
     cells: Vec<u64>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<HeatMap, Refusal> {
     let row_ns = (column_ns / rows as u64).max(1);
     let columns = length.div_ceil(column_ns) as usize;
     let mut cells = vec![0_u64; columns * rows];
-    // Those that are selected as a whole, and the rest of the last one.
+    // The cells that are selected completely, and the rest of the last one.
     let whole = ((length / row_ns) as usize).min(cells.len());
     let middle = times.start + whole as u64 * row_ns;
     add(asked, times.start..middle, &mut cells[..whole]);

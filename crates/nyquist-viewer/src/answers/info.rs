@@ -17,23 +17,23 @@ pub(super) struct Info<'a> {
     end_ns: u64,
     extra: Vec<Extra<'a>>,
     summary: Figures,
-    /// How many counters there are.
+    /// The number of counters.
     counters: usize,
-    /// Whether a part of the program is its own code, which can be shown alone.
+    /// Whether some functions are the program's own code, which can be shown alone.
     has_own_code: bool,
-    /// The run that is compared with.
+    /// The other run of a comparison.
     before: Option<Before<'a>>,
-    /// Of a recording that is shown while it goes on: until when there is all.
+    /// For a running recording: the time up to which it is complete.
     live: Option<Live>,
     categories: Vec<Category<'a>>,
     threads: Vec<Row<'a>>,
-    /// What ran on each CPU, if the recording has that.
+    /// The activity of each CPU, if the recording has it.
     cores: Vec<Row<'a>>,
-    /// Those that the selection's transforms name.
+    /// The functions in the selection's transforms.
     functions: FunctionTable<'a>,
 }
 
-/// The quantity that samples count.
+/// The quantity that samples measure.
 #[derive(Debug, Serialize)]
 struct Counted<'a> {
     name: &'a str,
@@ -125,7 +125,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Info<'a> {
     }
 }
 
-/// The functions that the transforms name.
+/// The functions in the transforms.
 fn functions<'a>(asked: &Asked<'_, 'a>) -> FunctionTable<'a> {
     let mut table = FunctionTable::new();
     for transform in &asked.view.selection().transforms {

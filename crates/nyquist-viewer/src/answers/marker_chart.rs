@@ -8,17 +8,17 @@ use serde::Serialize;
 use super::Asked;
 use super::markers::{Found, fields, found};
 
-/// The widest chart, in pixels.
+/// The maximum width of a chart, in pixels.
 const WIDEST: usize = 16_384;
 
-/// The most rows and bars of one answer.
+/// The maximum number of rows and bars of a response.
 const MOST_ROWS: usize = 300;
 const MOST_BARS: usize = 100_000;
 
-/// Bars of a row that overlap are below each other, in so many lanes at most.
+/// Overlapping bars of a row are placed in lanes, one below the other; this is the maximum number of lanes.
 const LANES: usize = 8;
 
-/// How many characters of a marker's text are given.
+/// The maximum number of characters of a marker's text.
 const TEXT: usize = 200;
 
 #[derive(Debug, Serialize)]
@@ -38,7 +38,7 @@ struct Row<'a> {
     bars: Vec<Bar>,
 }
 
-/// Lane, start and end in ns, how many markers it stands for, and the text of the first of them.
+/// Lane, start and end in ns, the number of markers that it stands for, and the text of the first of them.
 type Bar = (usize, u64, u64, usize, String);
 
 /// The chart. O(markers × log).
@@ -72,7 +72,7 @@ fn text(asked: &Asked<'_, '_>, (_, _, _, marker): Found<'_>) -> String {
     fields(asked.view.profile(), marker).chars().take(TEXT).collect()
 }
 
-/// Whether a marker that is less than a pixel is shown by the bar before it, which then stands for both.
+/// Whether a marker narrower than a pixel is merged into the previous bar, which then stands for both.
 fn joins(bars: &mut [Bar], (start, end): (u64, u64), pixel: u64) -> bool {
     let Some(last) = bars.last_mut() else { return false };
     let is_small = end - start < pixel && last.2 - last.1 < pixel.saturating_mul(4).max(1);
@@ -84,7 +84,7 @@ fn joins(bars: &mut [Bar], (start, end): (u64, u64), pixel: u64) -> bool {
     is_joined
 }
 
-/// The first lane in which nothing is at a time. Only the last bar of each lane can be there.
+/// The first lane that is free at a time. Only the last bar of each lane can occupy it.
 fn free_lane(bars: &[Bar], start: u64) -> usize {
     let mut is_taken = [false; LANES];
     let mut is_known = [false; LANES];

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Asked;
 use crate::parameters::pattern;
 
-/// The most rows of one answer.
+/// The maximum number of rows of a response.
 const MOST_ROWS: usize = 5000;
 
 #[derive(Debug, Serialize)]
@@ -41,10 +41,10 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> 
     Ok(Markers { count: found.len(), rows: rows.collect(), kinds: kinds.take(MOST_ROWS).collect() })
 }
 
-/// A marker that was found: when it begins, how long it takes, and whose it is.
+/// A matching marker: its start, its duration, and its thread.
 pub(super) type Found<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
 
-/// The markers that are asked for, by time.
+/// The matching markers, by time.
 pub(super) fn found<'a>(asked: &Asked<'_, 'a>) -> Result<Vec<Found<'a>>, Refusal> {
     let search = asked.parameters.get("search").map(pattern).transpose()?;
     let kind = asked.parameters.get("kind");
@@ -68,8 +68,8 @@ pub(super) fn found<'a>(asked: &Asked<'_, 'a>) -> Result<Vec<Found<'a>>, Refusal
     Ok(found)
 }
 
-/// When a marker begins, and how long it takes. The end of an interval that has a marker of its own is not
-/// one of them.
+/// The start and the duration of a marker. A marker that only ends an interval is not
+/// included.
 fn moments(timing: MarkerTiming) -> Option<(u64, Option<u64>)> {
     match timing {
         MarkerTiming::Instant(time) | MarkerTiming::IntervalStart(time) => Some((time, None)),

@@ -1,4 +1,4 @@
-//! One file a question, or a few that are alike.
+//! One file per request, or for a few similar ones.
 
 mod counters;
 mod diff;
@@ -23,27 +23,27 @@ use crate::function_table::{FunctionCategories, FunctionTable};
 use crate::parameters::Parameters;
 use crate::refusal::{bad_request, internal, unknown_question};
 
-/// A question and its selection.
+/// A request and its selection.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'q, 'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) view: &'q View<'a>,
-    /// The same selection of the run that is compared with.
+    /// The same selection of the other run.
     pub(crate) before: Option<&'q View<'a>>,
     pub(crate) parameters: &'q Parameters,
     pub(crate) categories: &'q FunctionCategories,
     pub(crate) symbols: &'q dyn SymbolSource,
-    /// Of a recording that goes on, or went on while it was shown: until when it was recorded, in ns since the profile's zero.
+    /// For a recording that is shown since it was running: its end so far, in ns since the profile's zero.
     pub(crate) live: Option<u64>,
 }
 
 impl<'a> Asked<'_, 'a> {
-    /// The number of a function in a table, which has it from now on.
+    /// The number of a function in a table, which then includes it.
     fn number(&self, table: &mut FunctionTable<'a>, func: FuncId) -> usize {
         table.number(self.view, self.categories, func)
     }
 
-    /// The run that is compared with.
+    /// The other run of a comparison.
     fn before(&self) -> Result<&View<'a>, Refusal> {
         let missing = "no other profile is here to compare with: nyquist load BEFORE AFTER";
         self.before.ok_or_else(|| bad_request(missing))
@@ -55,7 +55,7 @@ impl<'a> Asked<'_, 'a> {
     }
 }
 
-/// Answers a question of the page.
+/// Answers a request of the page.
 pub(crate) fn json_answer(question: &str, asked: &Asked<'_, '_>) -> Result<Vec<u8>, Refusal> {
     match question {
         "info" => json(&info::answer(asked)),

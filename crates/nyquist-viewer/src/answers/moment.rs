@@ -8,12 +8,12 @@ use super::Asked;
 use crate::function_table::FunctionTable;
 use crate::selection::thread;
 
-/// The most frames of the answer: the innermost ones.
+/// The maximum number of frames of the response; the innermost are kept.
 const MOST_FRAMES: usize = 200;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Moment<'a> {
-    /// Until when the sample's time lasts; `None` where nothing was sampled at the moment.
+    /// The end of the sample's time; `None` if there is no sample at the moment.
     time_ns: Option<u64>,
     is_waiting: bool,
     depth: usize,
@@ -22,7 +22,7 @@ pub(super) struct Moment<'a> {
     functions: FunctionTable<'a>,
 }
 
-/// The stack as it was sampled, before filters and transforms. O(log samples + depth).
+/// The sampled stack, before filters and transforms. O(log samples + depth).
 pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Moment<'a>, Refusal> {
     let profile = asked.view.profile();
     let thread = thread(asked.parameters.required("thread")?, profile)?;
@@ -49,7 +49,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Moment<'a>, Refusal> {
     Ok(moment)
 }
 
-/// The first sample at or after a time, where it stands for that time.
+/// The first sample at or after a time, if its span includes that time.
 fn sampled_at(profile: &Profile, thread: ThreadIndex, time: u64) -> Option<(u64, bool, Option<StackId>)> {
     let samples = &profile.thread(thread).samples;
     let (mut low, mut high) = (0, samples.len());

@@ -11,7 +11,7 @@ use crate::refusal::{bad_request, internal};
 /// The width of the picture in pixels, before a browser fits it to its window.
 const PIXELS: u32 = 1200;
 
-/// The narrowest box that is drawn, in pixels.
+/// The minimum width of drawn boxes, in pixels.
 const MIN_WIDTH: f64 = 0.1;
 
 /// The meaning of the colours of boxes.
@@ -26,7 +26,7 @@ enum Colors {
 /// A change of the whole by this share has the strongest colour.
 const STRONGEST: f64 = 0.1;
 
-/// Answers with the picture.
+/// Returns the picture.
 pub(crate) fn svg(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
     write_svg(&picture(asked)?, &mut body).map_err(|_| internal())?;
@@ -74,7 +74,7 @@ fn picture(asked: &Asked<'_, '_>) -> Result<FlamePicture, Refusal> {
         subtitle: format!("{whole} ({})", meta.measure.name),
         width: graph.width as f64,
         boxes: boxes.collect(),
-        // An inverted graph has the functions that take the time at the top.
+        // An inverted graph has the functions with self time at the top.
         hangs: inverted || asked.parameters.is_set("icicle"),
         pixels: PIXELS,
         share_of: Some(format!("of {}", meta.measure.name)),
@@ -113,7 +113,7 @@ fn color(asked: &Asked<'_, '_>, one: &FlameBox<'_>, colors: Colors) -> Color {
     FlameColors::of_group(group, one.name)
 }
 
-/// The crate or namespace that the path of a name begins with.
+/// The crate or namespace at the start of a name's path.
 fn module(name: &str) -> Option<&str> {
     let path = name.trim_start_matches(['<', '&', '*', '[', '(']);
     let (first, _) = path.split_once("::")?;

@@ -12,10 +12,10 @@ use super::Asked;
 use crate::function_table::FunctionTable;
 use crate::selection::function;
 
-/// The code that is taken apart where the size of a function is not known, in bytes.
+/// The number of bytes that are disassembled if the size of a function is not known.
 const UNKNOWN_SIZE: u32 = 256;
 
-/// The most code that is taken apart, in bytes.
+/// The maximum number of bytes that are disassembled.
 const MOST_CODE: u32 = 1 << 20;
 
 #[derive(Debug, Serialize)]
@@ -58,7 +58,8 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Listing<'a>, Refusal> 
     Ok(listing)
 }
 
-/// The lines of the file in which the function takes most; without samples, of the one that it is defined in.
+/// The lines of the file in which the function has most of its time; without samples, of the file that
+/// defines it.
 fn fill_lines(asked: &Asked<'_, '_>, func: FuncId, listing: &mut Listing<'_>) {
     let lines = asked.view.lines(Code::Function(func));
     let mut by_file: HashMap<&str, Amount> = HashMap::new();
@@ -141,7 +142,7 @@ fn sum(a: (u64, u64), b: &(u64, u64)) -> (u64, u64) {
     (a.0.saturating_add(b.0), a.1.saturating_add(b.1))
 }
 
-/// The symbol whose code takes most of a function's time.
+/// The symbol whose code has most of a function's time.
 fn busiest_symbol(asked: &Asked<'_, '_>, func: FuncId) -> Option<NativeSymbolId> {
     let profile = asked.view.profile();
     let rows = asked.view.instructions(Code::Function(func));
@@ -164,7 +165,7 @@ fn busiest_symbol(asked: &Asked<'_, '_>, func: FuncId) -> Option<NativeSymbolId>
     busiest.map(|(symbol, _)| symbol).or_else(|| symbol_of.into_values().min_by_key(|symbol| symbol.index()))
 }
 
-/// The lines of the addresses that samples were at.
+/// The lines of the sampled addresses.
 fn lines_of_addresses(profile: &Profile, func: FuncId) -> HashMap<u32, u32> {
     let frames = profile.frames().iter().filter(|frame| frame.func == func);
     frames.filter_map(|frame| Some((frame.address?, frame.line?))).collect()

@@ -9,10 +9,10 @@ use super::Asked;
 use crate::refusal::bad_request;
 use crate::selection::{function, thread};
 
-/// The most parts of a time line: more than any screen is wide.
+/// The maximum number of parts of a time line; no screen has more columns.
 const MOST_PARTS: usize = 4096;
 
-/// The most tracks of one answer: twice as many as a screen is high.
+/// The maximum number of tracks of a response: twice as many as fit on a screen.
 const MOST_TRACKS: usize = 256;
 
 #[derive(Debug, Serialize)]
@@ -49,7 +49,7 @@ pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<Timeline, Refusal> {
     Ok(Timeline { start_ns: times.start, end_ns: times.end, part_ns, tracks })
 }
 
-/// The function that the time is of, where not all time is wanted.
+/// The function whose time is requested, unless all time is.
 fn wanted_function(asked: &Asked<'_, '_>) -> Result<Option<FuncId>, Refusal> {
     let number = asked.parameters.number("function")?;
     number.map(|number| function(number, asked.view.profile())).transpose()

@@ -9,10 +9,10 @@ use super::Asked;
 use crate::function_table::FunctionTable;
 use crate::selection::{number_of, path};
 
-/// The most children of a node.
+/// The maximum number of children of a node.
 const MOST_CHILDREN: usize = 2000;
 
-/// The most nodes that are opened at once.
+/// The maximum number of nodes that are opened at once.
 const MOST_OPENED: usize = 200;
 
 #[derive(Debug, Serialize)]
@@ -72,7 +72,7 @@ impl<'a> Children<'a> {
     }
 }
 
-/// The children at a path; none where there is no such path.
+/// The children at a path; `None` if the path does not exist.
 fn children_at<'v>(tree: Tree<'v>, path: &[FuncId]) -> Option<Vec<TreeNode<'v>>> {
     let mut nodes = tree.roots();
     for func in path {

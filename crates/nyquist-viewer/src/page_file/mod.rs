@@ -1,4 +1,5 @@
-//! The selection as one file: the page with its answers in it, which opens without a server and without a network.
+//! The selection as one file: the page with its responses, which opens without a server and without a
+//! network.
 
 mod policy;
 
@@ -17,10 +18,10 @@ use crate::files;
 use crate::function_table::FunctionCategories;
 use crate::parameters::Parameters;
 
-/// The most threads that have a track in the file.
+/// The maximum number of threads with a track in the file.
 const TRACKS: usize = 40;
 
-/// The members of the data, and the questions whose answers they are.
+/// The members of the data, and the requests with their responses.
 const ANSWERS: [(&str, &str, &str); 8] = [
     ("info", "info", ""),
     ("overview", "timeline", "parts=1000"),
@@ -52,7 +53,7 @@ pub(crate) fn write_whole(profile: &Profile, out: &mut dyn Write) -> io::Result<
     write(&asked, out)
 }
 
-/// The file has no source and no instructions.
+/// The file contains no source and no instructions.
 struct NoFiles;
 
 impl SymbolSource for NoFiles {
@@ -72,7 +73,7 @@ impl SymbolSource for NoFiles {
 /// Writes the file of the selection.
 ///
 /// # Errors
-/// Where the selection cannot be answered, or `out` takes no more.
+/// If a request for the selection fails, or writing to `out` fails.
 pub(crate) fn write(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     let script = bundle::script(bundle::OFFLINE);
     let style = files::styles();
@@ -87,7 +88,7 @@ pub(crate) fn write(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()
     writeln!(out, "</script>\n<script type=\"module\">{script}</script>\n</body>\n</html>")
 }
 
-/// The answers as a JSON object.
+/// The responses as a JSON object.
 fn write_data(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     for (position, (member, question, query)) in ANSWERS.into_iter().enumerate() {
         let separator = if position == 0 { '{' } else { ',' };
@@ -99,7 +100,7 @@ fn write_data(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "}}")
 }
 
-/// The query for the tracks of the busiest threads.
+/// The query parameters for the tracks of the busiest threads.
 fn tracks(asked: &Asked<'_, '_>) -> String {
     let mut rows = asked.view.by_thread();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.amount.weight), row.thread.index()));
@@ -109,7 +110,7 @@ fn tracks(asked: &Asked<'_, '_>) -> String {
     format!("parts=500&tracks={}", threads.join(","))
 }
 
-/// Writes an answer so that nothing in it can end the element that it is in: `<` is in JSON's texts alone.
+/// Writes a response so that nothing in it can end its HTML element. In JSON, `<` occurs only in strings.
 fn write_answer(asked: &Asked<'_, '_>, question: &str, query: &str, out: &mut dyn Write) -> io::Result<()> {
     let parameters = Parameters::parse(query);
     let answer =

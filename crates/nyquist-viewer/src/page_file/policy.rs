@@ -10,7 +10,7 @@ pub(super) fn content_policy(script: &str, style: &str) -> String {
     )
 }
 
-/// The hash that names a text in a policy: <https://www.w3.org/TR/CSP3/#grammardef-hash-source>.
+/// The hash of a text for a policy: <https://www.w3.org/TR/CSP3/#grammardef-hash-source>.
 fn hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }

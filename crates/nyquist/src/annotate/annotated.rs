@@ -1,4 +1,4 @@
-//! A function with its places, source and code, as it is shown.
+//! A function with its places, source and code, prepared for output.
 
 use super::listing::Listing;
 use crate::args::AnnotateArgs;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 pub(super) struct Annotated<'a> {
     pub(super) args: &'a AnnotateArgs,
     pub(super) profile: &'a Profile,
-    /// The function; several where it has several entries, such as one a lib.
+    /// The function. It is a set, because a function may have several entries, such as one per lib.
     pub(super) funcs: BTreeSet<FuncId>,
     pub(super) places: Places,
     pub(super) listing: Listing,

@@ -7,15 +7,16 @@ use nyquist_object::RelativeAddress;
 use nyquist_profile::{NativeSymbol, NativeSymbolId, Profile};
 use nyquist_symbols::{Attempt, Finder, MachineCode, MachineCodeError};
 
-/// How many machine functions are taken apart, those with the most time first: a function may be inlined into many.
+/// The number of symbols that are disassembled, those with the most time first. A function may be inlined
+/// into many.
 const MOST_SYMBOLS: usize = 8;
 
-/// A machine function that holds code of the annotated function.
+/// A symbol with code of the annotated function.
 #[derive(Clone, Debug)]
 pub(super) struct Code {
     /// Its name.
     pub(super) name: String,
-    /// The lib that it is in.
+    /// Its lib.
     pub(super) lib: String,
     /// Its instructions, in order: those of the annotated function and of the functions that are inlined into
     /// it.
@@ -29,13 +30,13 @@ pub(super) struct Instruction {
     pub(super) address: u32,
     /// Its text.
     pub(super) text: String,
-    /// The file and line that it was made of, of the innermost inlined function.
+    /// Its source file and line, in the innermost inlined function.
     pub(super) place: Option<(String, u32)>,
     /// Its weight.
     pub(super) weight: PlaceWeight,
 }
 
-/// The code of the symbols that the places are in, and why that of others cannot be had.
+/// The code of the symbols of the places, and for other symbols the reason why their code is not available.
 pub(super) fn code(
     profile: &Profile,
     places: &Places,
@@ -75,7 +76,7 @@ fn of_symbol(
         code.instructions.iter().map(|one| is_whole || one.is_of(functions)).collect();
     let mut is_of_function = is_of_function.into_iter();
     let mut instructions = instructions(code, symbol, places);
-    // One that has samples of the function is its own, whatever the debug info says of where it begins.
+    // An instruction with samples of the function belongs to it, whatever its place in the debug info.
     instructions.retain(|one| is_of_function.next().unwrap_or(false) || one.weight.total > 0);
     Ok(Code { name, lib: lib.name.clone(), instructions })
 }
@@ -87,7 +88,7 @@ fn reason(error: &MachineCodeError) -> String {
     }
 }
 
-/// Where the binary was looked for in vain.
+/// The unsuccessful attempts to find the binary.
 fn attempts_text(tried: &[Attempt]) -> String {
     let attempts = tried.iter().take(3);
     let lines: Vec<_> =
@@ -96,7 +97,7 @@ fn attempts_text(tried: &[Attempt]) -> String {
 }
 
 fn instructions(code: MachineCode, symbol: &NativeSymbol, places: &Places) -> Vec<Instruction> {
-    // As the profile has them.
+    // The paths in the form that the profile has.
     let disk_paths = DiskPaths::of_user();
     let path = |file: &str| disk_paths.path(file).unwrap_or_else(|| file.to_owned());
     let end = code.end.0;
@@ -111,8 +112,8 @@ fn instructions(code: MachineCode, symbol: &NativeSymbol, places: &Places) -> Ve
     instructions
 }
 
-/// Gives each instruction the weights of its addresses. A caller's address is that of the last byte of its
-/// call.
+/// Gives each instruction the weights of its addresses. A caller's address is the last byte of its
+/// call instruction.
 fn add_weights(instructions: &mut [Instruction], symbol: &NativeSymbol, end: u32, places: &Places) {
     for (offset, weight) in places.in_lib(symbol.lib, symbol.address..end) {
         let after = instructions.partition_point(|one| one.address <= offset);

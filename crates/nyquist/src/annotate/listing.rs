@@ -12,13 +12,13 @@ use nyquist_symbols::{Finder, SourceFiles, short_source_path, special_source_pat
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many missing files are named.
+/// The number of missing files that a note names.
 const FILES_NAMED: usize = 3;
 
 /// The files and the code of a function, as far as they are on this machine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listing {
-    /// The function's own file, then those of functions that are inlined into it, the one with the most time first.
+    /// The function's own file, then those of functions inlined into it, the one with the most time first.
     pub(super) files: Vec<FileLines>,
     /// The machine code.
     pub(super) codes: Vec<Code>,
@@ -31,13 +31,13 @@ pub(super) struct Listing {
 pub(super) struct FileLines {
     /// Its path.
     pub(super) file: String,
-    /// Whether it is a function's own, and not that of code which is inlined into it.
+    /// Whether it contains a function's own code, not only inlined code.
     pub(super) is_own: bool,
-    /// Its text; `None` where it cannot be had.
+    /// Its text; `None` if it is not available.
     pub(super) text: Option<SourceText>,
     /// The weight of each line.
     pub(super) weights: BTreeMap<u32, PlaceWeight>,
-    /// The instructions of each line that take time.
+    /// The instructions of each line that have samples.
     pub(super) instructions: BTreeMap<u32, Vec<Instruction>>,
 }
 
@@ -62,7 +62,7 @@ impl Listing {
         listing
     }
 
-    /// Source alone, as far as it is on this machine.
+    /// Only the source, as far as it is on this machine.
     pub(super) fn of_source(
         profile: &Profile,
         places: &Places,
@@ -86,7 +86,7 @@ impl Listing {
         self.read_source(profile, symbols, finder);
     }
 
-    /// Given lines of files, with their text as far as it is on this machine.
+    /// The given lines of files, with their text as far as it is on this machine.
     pub(super) fn of_lines(
         profile: &Profile,
         files: Vec<FileLines>,
@@ -137,7 +137,7 @@ impl Listing {
         self.notes.extend(missing.iter().map(note));
     }
 
-    /// Puts the instructions that take time beside the lines that they were made of.
+    /// Adds the instructions that have samples to their source lines.
     fn spread_instructions(&mut self) {
         let hot = self.codes.iter().flat_map(|code| &code.instructions).filter(|one| one.weight.total > 0);
         for instruction in hot {
@@ -150,8 +150,8 @@ impl Listing {
     }
 }
 
-/// The text of a source file that is not on this machine, from where the debug info of the libs that it is compiled
-/// into comes from.
+/// The text of a source file that is not on this machine. It is downloaded by the build ids of the libs that
+/// contain its code.
 fn fetched(profile: &Profile, file: &str, named: &Named<'_>, finder: &Finder) -> Option<SourceText> {
     let is_of_file = |func: &&Func| {
         func.source.is_some_and(|source| profile.string(profile.source(source).filename) == file)
@@ -159,12 +159,12 @@ fn fetched(profile: &Profile, file: &str, named: &Named<'_>, finder: &Finder) ->
     let libs: BTreeSet<LibId> =
         profile.funcs().iter().filter(is_of_file).filter_map(|func| func.lib).collect();
     let ids = libs.into_iter().filter_map(|lib| BuildId::from_hex(profile.lib(lib).code_id.as_deref()?));
-    // Servers know a crate's file by where it was when it was compiled.
+    // Servers know a crate's file by its path at compile time.
     let is_of_crate = special_source_path(file).starts_with("cargo:");
     let spelling = is_of_crate.then(|| named.spelling(file)).flatten();
     let spelling = spelling.as_deref().unwrap_or(file);
     let mut paths = ids.filter_map(|id| finder.fetch_source(&id, spelling).path);
-    // When it was written here says nothing of when it was changed.
+    // The time at which the copy here was written does not show when the source was changed.
     paths.find_map(|path| {
         let path = path.to_str()?;
         SourceText::read(&SourceFiles::default(), path, 0, || Some(path.to_owned())).ok()
@@ -191,19 +191,19 @@ fn files(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Vec<Fi
 }
 
 impl FileLines {
-    /// The self weight of all its lines.
+    /// The sum of the self weights of its lines.
     pub(super) fn own_weight(&self) -> u64 {
         self.weights.values().map(|weight| weight.own).sum()
     }
 
-    /// Whether it has no text: only numbers of lines in a file that is not here.
+    /// Whether it has no text: the file is not here, so only its line numbers are known.
     pub(super) fn is_inlined_and_missing(&self) -> bool {
         self.text.is_none() && !self.is_own
     }
 
-    /// The lines that take time with those around them; `None` where lines are left out.
+    /// The lines that have samples, with those around them; `None` marks a gap.
     pub(super) fn shown(&self, context: u32) -> Vec<Option<u32>> {
-        // Of a file that is not there nothing but the numbers of these lines can be shown.
+        // For a missing file, only the numbers of these lines are shown.
         let (context, last) = self.text.as_ref().map_or((0, u32::MAX), |text| (context, text.len()));
         let mut shown: Vec<Option<u32>> = Vec::new();
         for &line in self.weights.keys() {
@@ -223,7 +223,7 @@ impl FileLines {
         shown
     }
 
-    /// The text of a line; nothing where the file is not there.
+    /// The text of a line; empty if the file is missing.
     pub(super) fn line_text(&self, line: u32) -> &str {
         self.text.as_ref().and_then(|text| text.line(line)).unwrap_or_default()
     }

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     }
 }
 
-/// The command as it was meant, where the profile was named before the function.
+/// The intended command, if the profile was given before the function.
 fn in_order(args: &AnnotateArgs) -> Option<String> {
     let is_swapped = !args.file.exists() && Path::new(&args.function).is_file();
     is_swapped.then(|| {
@@ -61,22 +61,22 @@ fn in_order(args: &AnnotateArgs) -> Option<String> {
     })
 }
 
-/// A source line that takes time.
+/// A source line that has samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HotLine {
     pub(crate) file: String,
     pub(crate) line: u32,
-    /// Its own weight.
+    /// Its self weight.
     pub(crate) own: u64,
-    /// Its weight with the functions that it calls.
+    /// Its total weight, with the functions that it calls.
     pub(crate) total: u64,
-    /// Its text, where the file is on this machine.
+    /// Its text, if the file is on this machine.
     pub(crate) text: Option<String>,
 }
 
-/// The lines of a function and of the functions that are inlined into it, and notes about missing ones. Files
-/// whose text is here come first, and of these the ones with the most total time. So lines whose whole time
-/// is in inlined code or in calls count, too.
+/// The lines of a function and of the functions inlined into it, and notes about missing ones. Files
+/// whose text is here come first, and of these the ones with the most total time. So lines count too if all
+/// their time is in inlined code or in calls.
 pub(crate) fn hot_lines(
     view: &View<'_>,
     funcs: &[FuncId],

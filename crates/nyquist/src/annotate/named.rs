@@ -1,5 +1,5 @@
-//! How debug info on this machine names a source file. A profile is no proof, because any user may have
-//! written it.
+//! The path that debug info on this machine has for a source file. The profile's own path is not trusted,
+//! because any user may have written the profile.
 
 use crate::module_request::module_request;
 use nyquist_object::RelativeAddress;
@@ -8,10 +8,11 @@ use nyquist_symbols::{Finder, ModuleSymbols};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many addresses of a lib are asked at for one file. Where the profile says the truth, the first names it.
+/// The number of a lib's addresses that are looked up for one file. If the profile is correct, the first
+/// succeeds.
 const MOST_ASKED: usize = 16;
 
-/// The debug info of a profile's libs, opened as it is needed.
+/// The debug info of a profile's libs, opened on demand.
 pub(super) struct Named<'a> {
     profile: &'a Profile,
     finder: &'a Finder,
@@ -23,13 +24,13 @@ impl<'a> Named<'a> {
         Self { profile, finder, opened: RefCell::default() }
     }
 
-    /// How it spells the file, at one of the addresses that the profile has in it; `None` where it does not name it. O(frames)
-    /// and the debug info's reading.
+    /// The path of the file in debug info, found by the profile's addresses in it; `None` if no debug info
+    /// has it. O(frames), plus reading the debug info.
     pub(super) fn spelling(&self, file: &str) -> Option<String> {
         self.addresses(file).into_iter().find_map(|(lib, addresses)| self.in_lib(lib, &addresses, file))
     }
 
-    /// Where the profile has code of the file, by lib.
+    /// The addresses of the file's code in the profile, by lib.
     fn addresses(&self, file: &str) -> BTreeMap<LibId, BTreeSet<u32>> {
         let mut addresses: BTreeMap<LibId, BTreeSet<u32>> = BTreeMap::new();
         for frame in self.profile.frames() {
@@ -55,7 +56,8 @@ impl<'a> Named<'a> {
         module.as_ref().and_then(spelling)
     }
 
-    /// The lib's files; of a lib without an identity any file could be said to be it.
+    /// The lib's debug info. A lib without an identity has none, because any file could be claimed to
+    /// match it.
     fn open(&self, lib: LibId) -> Option<ModuleSymbols> {
         let request = module_request(self.profile.lib(lib));
         if request.id.is_none() && request.debug_id.is_none() {

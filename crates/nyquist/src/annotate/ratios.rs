@@ -1,4 +1,4 @@
-//! How often one event happened for each of another, by the source lines of a function.
+//! How often one event happened per occurrence of another, by the source lines of a function.
 
 use super::listing::{FileLines, Listing};
 use crate::args::AnnotateArgs;
@@ -27,7 +27,7 @@ struct Annotated<'a> {
     profile: &'a Profile,
     funcs: BTreeSet<FuncId>,
     events: Events,
-    /// A line about the kernel's part, or nothing.
+    /// A line about the kernel's part, or an empty text.
     note_of_kernel: String,
     ratios: LineRatios<'a>,
     listing: Listing,
@@ -41,7 +41,7 @@ pub(super) fn run(args: &AnnotateArgs, text: &str) -> Result<(), Failure> {
     let views = ratio::views(&indexes, &args.filter)?;
     let (side, chosen) = match functions::choose(&views[0], &args.function) {
         Ok(chosen) => (0, chosen),
-        // The event may never have happened in it.
+        // The other event may have no samples in it.
         Err(failure) => (1, functions::choose(&views[1], &args.function).map_err(|_| failure)?),
     };
     if let Some(others) = chosen.others(args.format.names()) {
@@ -59,7 +59,7 @@ pub(super) fn run(args: &AnnotateArgs, text: &str) -> Result<(), Failure> {
     if args.format.json { page::print_json(&annotated.json()) } else { page::print(annotated.text()) }
 }
 
-/// The functions of a view that have the name, lib and file of one of some functions in another.
+/// The functions in a view with the same name, lib and file as some functions in another.
 fn same_functions(from: &View<'_>, funcs: &BTreeSet<FuncId>, to: &View<'_>) -> BTreeSet<FuncId> {
     let key = |view: &View<'_>, func| {
         let info = view.function(func);
@@ -199,7 +199,7 @@ fn is_marked(ratio: &PlaceRatio) -> bool {
     [ratio.own, ratio.total].iter().any(|ratio| ratio.is_uncertain && ratio.ratio.is_some())
 }
 
-/// The width that the numbers leave.
+/// The width that remains beside the numbers.
 fn room(screen: Screen) -> usize {
     screen.width.map_or(usize::MAX, |width| width.saturating_sub(NUMBERS))
 }

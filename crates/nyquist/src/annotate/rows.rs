@@ -1,4 +1,4 @@
-//! Which lines and instructions of an annotated function are shown, and in which order.
+//! The lines and instructions of an annotated function that are shown, and their order.
 
 use super::annotated::Annotated;
 use super::code::{Code, Instruction};
@@ -17,13 +17,13 @@ pub(super) enum Row<'a> {
     Gap,
     /// A source line.
     Line { weight: PlaceWeight, label: String, text: &'a str, instructions: Vec<&'a Instruction> },
-    /// Inlined code of which there is no source, with its own weight.
+    /// Inlined code without source, with its self weight.
     Folded(u64, String),
-    /// An instruction, with its place if that is another than that of the row before.
+    /// An instruction, with its place if that differs from the place of the row before.
     Instruction(&'a Instruction, Option<String>),
 }
 
-/// The rows that are shown, and how many more lines and instructions there are.
+/// The rows to show, and the number of lines and instructions that are left out.
 pub(super) fn rows<'a>(annotated: &'a Annotated<'_>) -> (Vec<Row<'a>>, u64) {
     let args = annotated.args;
     let folds = |file: &&FileLines| file.is_inlined_and_missing() && !args.verbosity.verbose;
@@ -34,7 +34,7 @@ pub(super) fn rows<'a>(annotated: &'a Annotated<'_>) -> (Vec<Row<'a>>, u64) {
         (false, false) => source_rows(&files, &folded, args.context),
     };
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-    // In this order those behind the limit are the least hot ones.
+    // In this order, those beyond the limit are the least hot ones.
     let context = if args.hottest { 0 } else { args.context };
     let (mut rows, left_out) = within(rows, limit, context);
     if !args.hottest {
@@ -56,7 +56,7 @@ fn source_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines], context: u32)
     rows
 }
 
-/// One row for all inlined code of which there is no source: the standard library may have dozens of files.
+/// One row for all inlined code without source, because the standard library may have dozens of files.
 fn folded_row<'a>(files: &[&FileLines]) -> Option<Row<'a>> {
     if files.is_empty() {
         return None;
@@ -77,7 +77,7 @@ fn line_row(file: &FileLines, line: u32, label: String) -> Row<'_> {
     }
 }
 
-/// Only lines that take time, those with the most first.
+/// Only lines that have samples, those with the most first.
 fn hottest_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines]) -> Vec<Row<'a>> {
     let lines =
         files.iter().flat_map(|&file| file.weights.iter().map(move |(&line, &weight)| (file, line, weight)));
@@ -115,13 +115,13 @@ fn asm_rows(codes: &[Code], hottest: bool) -> Vec<Row<'_>> {
     rows
 }
 
-/// The file and line that an instruction was made of.
+/// The source file and line of an instruction.
 fn place_label(instruction: &Instruction) -> Option<String> {
     let (file, line) = instruction.place.as_ref()?;
     Some(format!("{}:{line}", base_name(file)))
 }
 
-/// Takes away the places that are the same as in the row before.
+/// Removes places that equal the place of the row before.
 fn hide_repeated_places(rows: &mut [Row<'_>]) {
     let mut before = None;
     for row in rows {
@@ -140,8 +140,9 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Where there are more than `limit` lines and instructions, leaves those that take time, each with its context, in the order
-/// that they were in; the hottest of them if they are too many. How many are left out.
+/// Reduces the rows to `limit` lines and instructions. It keeps those that have samples, each with its
+/// context, in their order; if these are too many, the hottest of them. Returns the number of rows left
+/// out.
 fn within(rows: Vec<Row<'_>>, limit: usize, context: u32) -> (Vec<Row<'_>>, u64) {
     let lines = rows.iter().filter(|row| row.weight().is_some()).count();
     if lines <= limit {
@@ -171,7 +172,7 @@ fn within(rows: Vec<Row<'_>>, limit: usize, context: u32) -> (Vec<Row<'_>>, u64)
     (shown, left_out as u64)
 }
 
-/// Which rows are kept where no more than `limit` lines and instructions may be: if none takes time, the first ones.
+/// The rows to keep within `limit` lines and instructions; without samples, the first ones.
 fn hottest_with_context(rows: &[Row<'_>], limit: usize, context: u32) -> Vec<bool> {
     let mut kept = vec![false; rows.len()];
     let mut room = limit;
@@ -185,7 +186,7 @@ fn hottest_with_context(rows: &[Row<'_>], limit: usize, context: u32) -> Vec<boo
     if order.iter().any(|(_, weight)| weight.total > 0) {
         order.retain(|(_, weight)| weight.total > 0);
     }
-    // Those of the same weight stay in their order.
+    // Rows of the same weight keep their order.
     order.sort_by_key(|(_, weight)| Reverse((weight.own, weight.total)));
     for (index, _) in order.into_iter().take(limit) {
         keep(index);
@@ -204,7 +205,7 @@ fn around(rows: &[Row<'_>], index: usize, context: u32) -> Vec<usize> {
 }
 
 impl Row<'_> {
-    /// The weight of a line or an instruction; `None` of what is neither.
+    /// The weight of a line or an instruction; `None` for other rows.
     fn weight(&self) -> Option<PlaceWeight> {
         match *self {
             Self::Heading(_) | Self::Gap => None,
@@ -219,7 +220,7 @@ impl Row<'_> {
 mod tests {
     use super::*;
 
-    /// Instructions of one function, of which those at `hot` have these samples.
+    /// Instructions of one function. Those at `hot` have these samples.
     fn code(count: u32, hot: &[(u32, u64)]) -> Code {
         let weight = |at: u32| hot.iter().find(|(hot, _)| *hot == at).map_or(0, |(_, weight)| *weight);
         let instruction = |address: u32| Instruction {

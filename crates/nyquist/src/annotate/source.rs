@@ -8,13 +8,14 @@ use std::time::{Duration, UNIX_EPOCH};
 #[derive(Clone, Debug, Default)]
 pub(super) struct SourceText {
     lines: Vec<String>,
-    /// Whether it was changed after the recording began, so that lines may have moved.
+    /// Whether it was changed after the recording began. Its lines may have moved then.
     pub(super) is_newer: bool,
 }
 
 impl SourceText {
-    /// Reads a file that may be shown: `named` says how debug info here spells it, if it names it. Otherwise the reason why it
-    /// cannot be had. `recorded` is when the recording began, in µs since 1970.
+    /// Reads a file that may be shown. `named` returns its path in debug info here, if there is one. Fails
+    /// with the reason why it is not available. `recorded` is the start of the recording, in µs since
+    /// 1970.
     pub(super) fn read(
         files: &SourceFiles,
         file: &str,
@@ -34,19 +35,19 @@ impl SourceText {
         Self { lines: file.text.lines().map(shown).collect(), is_newer }
     }
 
-    /// A line, counted from 1; `None` behind the end.
+    /// A line, counted from 1; `None` beyond the end.
     pub(super) fn line(&self, number: u32) -> Option<&str> {
         let index = usize::try_from(number).ok()?.checked_sub(1)?;
         self.lines.get(index).map(String::as_str)
     }
 
-    /// How many lines there are.
+    /// The number of lines.
     pub(super) fn len(&self) -> u32 {
         u32::try_from(self.lines.len()).unwrap_or(u32::MAX)
     }
 }
 
-/// A line as it is shown: tabs are four blanks, other hidden characters are escaped.
+/// A line for display: tabs become four spaces, other control characters are escaped.
 fn shown(line: &str) -> String {
     let line = line.replace('\t', "    ");
     crate::text::one_line(line.trim_end()).into_owned()

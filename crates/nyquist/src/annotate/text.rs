@@ -7,7 +7,7 @@ use crate::number::counted;
 use crate::text::{Style, Text, cut, cut_name, one_line};
 use nyquist_analysis::PlaceWeight;
 
-/// From this width on instructions stand beside the lines, and not below them.
+/// From this width on, instructions are beside the lines instead of below them.
 const SIDE_BY_SIDE: usize = 120;
 
 /// The width of the two shares.
@@ -74,7 +74,7 @@ impl Annotated<'_> {
             Row::Instruction(instruction, place) => {
                 let place = place.as_deref().unwrap_or_default();
                 let room = screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
-                // In a column where instructions are of usual length; behind a longer one at its end.
+                // The place is in a fixed column, or directly after a longer instruction.
                 let text = format!("{:<56}  {}", code_text(instruction), one_line(place));
                 self.row(instruction.weight, cut(text.trim_end(), room, screen.unicode))
             }

@@ -33,7 +33,7 @@ pub(super) fn dashed_value(
         is_unknown(&texts[at]).then_some((at, option))
     })?;
     let (name, value) = (&texts[at - 1], &texts[at]);
-    // Joined, they are understood.
+    // In joined form, they are parsed correctly.
     let joined = words[..at - 1].iter().chain(&words[at..]).cloned();
     let mut joined: Vec<_> = std::iter::once(command.get_name().into()).chain(joined).collect();
     joined[at] = format!("{name}={value}").into();

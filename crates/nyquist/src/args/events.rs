@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn parsed(words: &[&str]) -> Result<EventArgs, Error> {
-        // The option that they conflict with is defined, too.
+        // The conflicting option must be defined, too.
         let command = Command::new("x").arg(Arg::new("perf_data").long("perf-data"));
         let matches = EventArgs::augment_args(command).try_get_matches_from([&["x"], words].concat())?;
         EventArgs::from_arg_matches(&matches)

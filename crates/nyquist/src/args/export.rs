@@ -95,7 +95,7 @@ impl ExportFormat {
             (".html", Self::Html),
         ];
         let named = endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format);
-        // Callgrind's name of a file, which ends with the process's number.
+        // Callgrind's default name of a file, which ends with the process id.
         named.or_else(|| name.starts_with("callgrind.out").then_some(Self::Callgrind))
     }
 

@@ -400,9 +400,9 @@ mod tests {
         ] {
             check(&words, &[&format!("similar: the option '{meant}'")]);
         }
-        // The words behind `--` would be run.
+        // The words after `--` are a command to run.
         check(&["record", "--xyzzy", "ls"], &[]);
-        // It has no such option.
+        // This command has no such option.
         assert!(!refusal(&["report", "--freq", "3"]).hints.iter().any(|hint| hint.contains("--rate")));
         check(&["doctor", "--input", "perf.data"], &["to pass '--input' as a value, use '-- --input'"]);
     }

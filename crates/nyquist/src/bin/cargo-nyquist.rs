@@ -1,4 +1,4 @@
-//! `cargo-nyquist`, which cargo runs for `cargo nyquist`: hands its words to the `nyquist` beside it.
+//! `cargo-nyquist`, which cargo runs for `cargo nyquist`: passes its arguments to the `nyquist` beside it.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
     let mut words: Vec<OsString> = env::args_os().skip(1).collect();
-    // Cargo puts the subcommand's name in front. A call of this program by its own name lacks it.
+    // Cargo passes the subcommand's name as the first argument. A direct call of this program lacks it.
     if words.first().is_some_and(|word| word == "nyquist") {
         words.remove(0);
     }

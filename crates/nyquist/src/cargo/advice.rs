@@ -1,4 +1,4 @@
-//! Settings that a build lacks for a useful profile, with the lines to add.
+//! Settings that a build needs for a useful profile, with the lines to add.
 
 use super::build::Built;
 use super::launch::Launch;
@@ -8,7 +8,7 @@ use nyquist_object::{Elf, FileSource};
 use std::fs::File;
 use std::path::Path;
 
-/// Warns of a program without optimisation or without debug info.
+/// Warns about a program without optimisation or without debug info.
 pub(super) fn give(built: &Built, launch: &Launch, profile: &str) {
     let printer = Printer::new(Verbosity::default());
     let program = built.program(launch);
@@ -38,8 +38,8 @@ fn advice(name: &str, profile: &str, unoptimised: bool, debug_info: bool) -> Vec
     lines
 }
 
-/// Whether the file has lines and functions, or says where they are. A file that cannot be read is not complained
-/// of here.
+/// Whether the file has lines and functions, or a reference to them. A file that cannot be read gets no
+/// warning here.
 fn has_debug_info(program: &Path) -> bool {
     let elf = File::open(program).ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
     elf.is_none_or(|elf| elf.section(".debug_info").is_some() && elf.section(".debug_line").is_some())

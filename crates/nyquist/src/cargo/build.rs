@@ -1,4 +1,4 @@
-//! Cargo's part: it builds, and reports what it would run.
+//! Cargo's part: it builds, and reports the command that it would run.
 
 use super::calls::{CARGO_FAILED, program, this_program, toml_string};
 use super::choose::{self, Candidate};
@@ -33,18 +33,18 @@ pub(super) enum Outcome {
 /// The result of cargo's build.
 #[derive(Debug, Default)]
 pub(super) struct Built {
-    /// The command that it would have run.
+    /// The commands that it would have run.
     pub(super) launches: Vec<Launch>,
     programs: Vec<Program>,
 }
 
-/// A program that cargo built, as its message `compiler-artifact` says.
+/// A program that cargo built, from its message `compiler-artifact`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Program {
     executable: PathBuf,
-    /// The target that it was built from.
+    /// Its target.
     pub(super) target: Target,
-    /// How it was built.
+    /// Its build settings.
     pub(super) profile: Profile,
 }
 
@@ -56,10 +56,10 @@ pub(super) struct Target {
     kind: Vec<String>,
 }
 
-/// The settings that a program was built with.
+/// The settings of a program's build.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Profile {
-    /// `0` is without optimisation.
+    /// `0` means no optimisation.
     pub(super) opt_level: String,
 }
 
@@ -82,11 +82,12 @@ impl Build {
         if common.record.quiet() {
             command.arg("--quiet");
         }
-        // All inlined functions with their whole names, and lines. Variables and types are of no use here.
+        // All inlined functions with their full names, and lines. Variables and types are not needed.
         command.args(["--config", &format!("profile.{profile}.debug=\"limited\"")]);
         command.args(["--config", &format!("profile.{profile}.strip=false")]);
         let runner = runner()?;
-        // The host's own entry goes before any other; the last one is for whatever is built for another target.
+        // The entry of the host has priority over all others. The last entry is for builds for another
+        // target.
         for target in [toml_string(&host()?), toml_string("cfg(all())")] {
             command.args(["--config", &format!("target.{target}.runner={runner}")]);
         }
@@ -112,7 +113,7 @@ impl Build {
         &self.profile
     }
 
-    /// The target folder, where it is named on the command line.
+    /// The target folder, if the command line names it.
     pub(super) fn target_folder(&self) -> Option<&Path> {
         self.target_folder.as_deref()
     }
@@ -127,7 +128,7 @@ impl Build {
         Path::new(self.target.as_deref().unwrap_or_default()).join(name)
     }
 
-    /// Variables without those that this call of cargo alone was given.
+    /// Variables without those that only this call of cargo has set.
     pub(super) fn without_own<'a>(
         &'a self,
         variables: &'a BTreeMap<String, String>,
@@ -156,7 +157,7 @@ impl Build {
 }
 
 impl Built {
-    /// Takes note of a line of cargo's output. Most of its messages are of no use here.
+    /// Processes a line of cargo's output. Most of its messages are not needed.
     fn take(&mut self, line: &[u8]) {
         if let Ok(launch::Message { launch, reason }) = serde_json::from_slice(line)
             && reason == launch::REASON
@@ -167,7 +168,7 @@ impl Built {
         }
     }
 
-    /// Cargo's message about the program that is run.
+    /// Cargo's message about the program to run.
     pub(super) fn program(&self, launch: &Launch) -> Option<&Program> {
         let same =
             |program: &&Program| match (program.executable.canonicalize(), launch.program().canonicalize()) {
@@ -177,7 +178,7 @@ impl Built {
         self.programs.iter().find(same)
     }
 
-    /// The user's name for the program that is run.
+    /// The user's name for the program to run.
     pub(super) fn target_name(&self, launch: &Launch) -> String {
         let target = self.program(launch).map(|program| &program.target);
         match target {
@@ -189,12 +190,12 @@ impl Built {
         }
     }
 
-    /// The one program that cargo runs.
+    /// The only program that cargo runs.
     pub(super) fn only(&self) -> Result<&Launch, Failure> {
         self.launches.first().ok_or_else(not_run)
     }
 
-    /// The one program, or the one that the user chooses.
+    /// The only program, or the one that the user chooses.
     pub(super) fn choose(&self, what: &str) -> Result<&Launch, Failure> {
         if self.launches.is_empty() {
             return Err(not_run());
@@ -213,7 +214,7 @@ fn not_run() -> Failure {
         .status(CARGO_FAILED)
 }
 
-/// This program, in the program's place.
+/// This program, as the runner.
 fn runner() -> Result<String, Failure> {
     let program = this_program()?;
     let path = program.to_str().ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! Common parts of calls of cargo and of this program: the user of their files, and the folder that they run
-//! in.
+//! Common parts of calls of cargo and of this program: the paths of their executables, and their working
+//! folder.
 
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub(super) fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| Failure::because("the current folder cannot be found", &error))
 }
 
-/// A string of TOML. JSON's strings are among them.
+/// A TOML string. JSON strings are valid TOML strings.
 pub(super) fn toml_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

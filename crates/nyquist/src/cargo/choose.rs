@@ -1,4 +1,4 @@
-//! One of several candidates: the only one, the one that is typed on the terminal, or an error with the list.
+//! Chooses one of several candidates: the only one, the one typed on the terminal, or an error with the list.
 
 use super::calls::CARGO_FAILED;
 use crate::failure::Failure;
@@ -7,17 +7,17 @@ use crate::text::one_line;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-/// Something to choose.
+/// A candidate.
 pub(super) struct Candidate<T> {
     /// The text in the list.
     pub(super) label: String,
-    /// The arguments to get it without being asked.
+    /// The arguments that select it without a question.
     pub(super) words: String,
-    /// The item that is chosen.
+    /// The item.
     pub(super) value: T,
 }
 
-/// How many candidates a list shows.
+/// The number of candidates that a list shows.
 const MOST: usize = 30;
 
 /// The only candidate, or the one that the user chooses.
@@ -52,7 +52,7 @@ fn ambiguous<T>(candidates: &[Candidate<T>], what: &str) -> Failure {
     }
 }
 
-/// Shows the list on the terminal and reads a number; `None` where none was typed.
+/// Shows the list on the terminal and reads a number; `None` if none was typed.
 fn ask<T>(candidates: &[Candidate<T>], what: &str) -> Option<usize> {
     let mut text = String::new();
     for (index, candidate) in candidates.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Frame pointers, added to the flags for rustc that this user's builds have already.
+//! Adds frame pointers to the rustc flags that the user's builds already have.
 //!
-//! Cargo takes these flags from one source alone, the first of (The Cargo Book, Configuration, `build.rustflags`):
-//! `CARGO_ENCODED_RUSTFLAGS`; `RUSTFLAGS`; all `target.*.rustflags` that match, joined; `build.rustflags`. A flag given by
-//! another source than the one that wins is lost, or makes the others lose.
+//! Cargo uses the flags of only one source, the first of (The Cargo Book, Configuration, `build.rustflags`):
+//! `CARGO_ENCODED_RUSTFLAGS`; `RUSTFLAGS`; all `target.*.rustflags` that match, joined; `build.rustflags`. A
+//! flag in another source is ignored, or causes cargo to ignore the flags that the user has set.
 
 use super::calls::{program, toml_string};
 use crate::args::cargo::CargoWords;
@@ -14,7 +14,7 @@ use std::process::Command;
 
 const FLAG: &str = "-Cforce-frame-pointers=yes";
 
-/// Adds the flag to the source that wins.
+/// Adds the flag to the source that cargo uses.
 pub(super) fn add(command: &mut Command, cargo: &CargoWords) -> Result<(), Failure> {
     for (name, separator) in [("CARGO_ENCODED_RUSTFLAGS", '\x1f'), ("RUSTFLAGS", ' ')] {
         if let Ok(flags) = env::var(name) {
@@ -38,8 +38,8 @@ fn with_flag(flags: &str, separator: char) -> String {
     if flags.is_empty() { FLAG.to_owned() } else { format!("{flags}{separator}{FLAG}") }
 }
 
-/// The keys to override, and their values, given the configuration that there is. Cargo uses only one of the
-/// keys. So the flag is added to each key that is there, and to `build.rustflags` in case there is none.
+/// The keys to override, and their values, from the current configuration. Cargo uses only one of the
+/// keys. So the flag is added to each present key, and to `build.rustflags` in case none is present.
 fn overrides(configuration: &Value) -> Vec<(String, String)> {
     let targets = configuration["target"].as_object().into_iter().flatten();
     let targets = targets.filter(|(_, table)| !table["rustflags"].is_null());
@@ -50,7 +50,7 @@ fn overrides(configuration: &Value) -> Vec<(String, String)> {
     targets.chain([build]).collect()
 }
 
-/// The argument that adds the flag to those that are there. Cargo appends an array to an array, and replaces
+/// The argument that adds the flag to the present ones. Cargo appends an array to an array, and replaces
 /// a string.
 fn flags_to_merge(present: &Value) -> String {
     match present.as_str() {
@@ -62,7 +62,7 @@ fn flags_to_merge(present: &Value) -> String {
 /// The whole configuration, as cargo merges it.
 fn configuration(cargo: &CargoWords) -> Result<Value, Failure> {
     let mut command = identity::command(program());
-    // Cargo shows its configuration only where unstable options are permitted. Nothing is built by this call.
+    // Cargo prints its configuration only if unstable options are permitted. This call builds nothing.
     command.args(["-Zunstable-options", "config", "get", "--format", "json"]).env("RUSTC_BOOTSTRAP", "1");
     let output = command.args(cargo.configuration()).output();
     let output = output.map_err(|error| Failure::because("cargo cannot be run", &error))?;

@@ -9,8 +9,8 @@ use std::process::Stdio;
 
 /// Whether the program's harness is Criterion, or another that knows Criterion's option.
 ///
-/// Asking the program itself would run the benchmarks of a harness that takes no options; the options that it
-/// knows are in its file.
+/// It searches the program's file for the options. Running the program could run all benchmarks, if its
+/// harness ignores options.
 pub(super) fn is_criterion(program: &Path) -> Result<bool, Failure> {
     holds(program, b"profile-time")
 }
@@ -50,7 +50,7 @@ pub(super) fn has_benchmarks(launch: &Launch) -> Result<bool, Failure> {
     Ok(!is_libtest(&launch.program())? || !list(launch, ": benchmark")?.is_empty())
 }
 
-/// The names that libtest lists with this ending.
+/// The names that libtest lists with this suffix.
 fn list(launch: &Launch, ending: &str) -> Result<Vec<String>, Failure> {
     let program = launch.program();
     let mut command = identity::command(&program);
@@ -63,7 +63,7 @@ fn list(launch: &Launch, ending: &str) -> Result<Vec<String>, Failure> {
     Ok(text.lines().filter_map(|line| line.strip_suffix(ending)).map(str::to_owned).collect())
 }
 
-/// libtest's arguments for one test: alone, on the main thread, ignored or not, with its output.
+/// libtest's arguments to run one test: alone, on the main thread, ignored or not, with its output.
 pub(super) fn one_test(name: &str) -> Vec<OsString> {
     [name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"].map(OsString::from).into()
 }

@@ -1,4 +1,4 @@
-//! How cargo runs a program: the words, the folder and the environment, as its runner gets them.
+//! The arguments, the folder and the environment with which cargo runs a program, as its runner gets them.
 
 use super::calls::current_folder;
 use crate::failure::Failure;
@@ -13,13 +13,13 @@ use std::path::PathBuf;
 pub(super) struct Launch {
     /// The program and its arguments.
     pub(super) words: Vec<OsString>,
-    /// The folder that it runs in.
+    /// The working folder.
     pub(super) folder: PathBuf,
     /// The environment. Variables that are not UTF-8 are left out, because cargo itself sets none.
     pub(super) variables: BTreeMap<String, String>,
 }
 
-/// The line that carries a launch, among cargo's own messages.
+/// The line with a launch, among cargo's own messages.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Message {
     /// Distinguishes it from cargo's messages, which have other values of `reason`.
@@ -38,7 +38,7 @@ impl Launch {
     }
 }
 
-/// Says how this process was called by cargo.
+/// Reports how cargo called this process.
 pub(super) fn report(words: Vec<OsString>) -> Result<u8, Failure> {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));

@@ -1,8 +1,8 @@
-//! `cargo nyquist`: builds what cargo would run, and records it as cargo would run it.
+//! `cargo nyquist`: builds the program that cargo would run, and records it the way cargo would run it.
 //!
-//! Cargo itself builds the program and says how it runs it: this program stands in as cargo's `runner`, is called in the
-//! program's place ([`launch`]), and reports the words, the folder and the environment. So none of cargo's
-//! rules for them is repeated here.
+//! Cargo itself builds the program and determines how to run it. This program is configured as cargo's
+//! `runner`, so cargo calls it instead of the program ([`launch`]). It reports the arguments, the folder
+//! and the environment. So it needs to repeat none of cargo's rules for them.
 
 mod advice;
 mod build;
@@ -30,8 +30,7 @@ use std::path::Path;
 use std::process::Command;
 use targets::{Kind, Metadata, Selection};
 
-/// Runs `cargo nyquist` with these words and returns the exit status. The recorder takes this process's
-/// place.
+/// Runs `cargo nyquist` with these arguments and returns the exit status. The recorder replaces this process.
 pub(crate) fn run(words: Vec<OsString>) -> Result<u8, Failure> {
     match cargo::parse(words)?.command {
         CargoCommand::Run(args) => run_program(args),
@@ -61,7 +60,7 @@ fn run_program(args: RunArgs) -> Result<u8, Failure> {
     }
 }
 
-/// Records the one program that `cargo run` runs.
+/// Records the only program that `cargo run` runs.
 fn run_only(kind: Kind, name: Option<&str>, common: &CommonArgs, own: &[OsString]) -> Result<u8, Failure> {
     let selection = select(kind, name, common)?;
     let build = Build::new("run", common, &selection.words)?;
@@ -110,7 +109,7 @@ fn run_benchmark(args: &BenchArgs) -> Result<u8, Failure> {
     }
     let launch = built.choose("bench")?;
     let is_set = args.args.iter().any(|word| word == "--profile-time");
-    // With this, Criterion only runs the benchmark: no warm-up, no analysis, no comparison.
+    // With this, Criterion only runs the benchmark, without warm-up, analysis and comparison.
     let profile_time = if harness::is_criterion(&launch.program())? && !is_set {
         vec!["--profile-time".into(), args.profile_time.to_string().into()]
     } else {
@@ -125,7 +124,7 @@ fn run_test(args: &TestArgs) -> Result<u8, Failure> {
         (Some(name), _) => Selection::named(Kind::Test, name),
         (None, Some(name)) => Selection::named(Kind::Bin, name),
         (None, None) if args.lib => Selection::of_words(&["--lib"]),
-        // Without those of the documentation, which are no programs of their own.
+        // Without documentation tests, which are no separate programs.
         (None, None) => Selection::of_words(&["--tests"]),
     };
     let build = Build::new("test", common, &selection.words)?;
@@ -149,7 +148,7 @@ struct Test<'a> {
     words: Vec<OsString>,
 }
 
-/// The test of exactly this name, or the one whose name has this in it, or the one that the user chooses.
+/// The test with exactly this name, or the only one whose name contains it, or the one that the user chooses.
 fn find_test<'a>(built: &'a Built, filter: Option<&str>) -> Result<Test<'a>, Failure> {
     let mut found = Vec::new();
     for launch in &built.launches {
@@ -158,7 +157,7 @@ fn find_test<'a>(built: &'a Built, filter: Option<&str>) -> Result<Test<'a>, Fai
             let names = harness::list_tests(launch)?;
             found.extend(names.into_iter().map(|name| (name, Some(()), launch, target.clone())));
         } else {
-            // Its tests cannot be selected from outside.
+            // The tests of such a harness cannot be selected from outside.
             found.push((target.clone(), None, launch, target));
         }
     }
@@ -181,7 +180,7 @@ fn find_test<'a>(built: &'a Built, filter: Option<&str>) -> Result<Test<'a>, Fai
     choose::one(candidates.collect(), "test", &none)
 }
 
-/// Records a program as cargo would have run it, in this process's place.
+/// Records a program the way cargo would have run it, by replacing this process.
 fn record(
     built: &Built,
     launch: &Launch,

@@ -1,4 +1,4 @@
-//! Commands as they can be pasted into a shell.
+//! Commands in a form that can be pasted into a shell.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -12,7 +12,7 @@ pub(super) fn line(command: &Command) -> String {
     variables.chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A word with quotes, where a shell would not take it as it is.
+/// A word, quoted if a shell would change it.
 pub(crate) fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);

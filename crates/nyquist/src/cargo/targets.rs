@@ -1,4 +1,4 @@
-//! Which of a workspace's targets is meant, where the command line does not name one.
+//! Determines the intended target of a workspace, if the command line does not name one.
 
 use super::build::Build;
 use super::calls::{CARGO_FAILED, program};
@@ -32,13 +32,13 @@ pub(super) struct Selection {
     name: Option<String>,
 }
 
-/// Where a program will be, and where it runs.
+/// The path of a program, and its working folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The program. In the names of benchmarks and tests, a `*` stands for parts that are known only after a
     /// build.
     pub(super) path: PathBuf,
-    /// The folder that it runs in.
+    /// Its working folder.
     pub(super) folder: PathBuf,
 }
 
@@ -66,7 +66,7 @@ struct Target {
 }
 
 impl Kind {
-    /// As cargo writes it in its options and messages.
+    /// The name in cargo's options and messages.
     fn name(self) -> &'static str {
         match self {
             Self::Bin => "bin",
@@ -76,7 +76,7 @@ impl Kind {
         }
     }
 
-    /// As the user calls it.
+    /// The name for users.
     fn title(self) -> &'static str {
         match self {
             Self::Bin => "program",
@@ -104,7 +104,7 @@ impl Selection {
 }
 
 impl Metadata {
-    /// Asks cargo.
+    /// Gets the metadata from cargo.
     pub(super) fn read(cargo: &CargoWords) -> Result<Self, Failure> {
         let mut command = identity::command(program());
         command.args(["metadata", "--no-deps", "--format-version", "1"]).args(cargo.general());
@@ -116,8 +116,7 @@ impl Metadata {
             .map_err(|error| Failure::because("the answer of `cargo metadata` cannot be read", &error))
     }
 
-    /// The one target of a kind that is meant, or that the user chooses. If there is none, cargo will report
-    /// it.
+    /// The only target of a kind, or the one that the user chooses. If there is none, cargo will report that.
     pub(super) fn select(&self, kind: Kind, cargo: &CargoWords) -> Result<Selection, Failure> {
         let named = cargo.packages();
         let packages: Vec<&Package> = self.packages(&named).collect();
@@ -152,7 +151,7 @@ impl Metadata {
         }
     }
 
-    /// The packages that are named, or those that cargo takes where none is.
+    /// The packages that are named, or else the ones that cargo uses by default.
     fn packages<'a>(&'a self, named: &'a [String]) -> impl Iterator<Item = &'a Package> {
         self.packages.iter().filter(move |package| {
             if named.is_empty() {
@@ -163,7 +162,7 @@ impl Metadata {
         })
     }
 
-    /// Where the selected program will be when it is built, and where cargo will run it.
+    /// The path of the selected program once it is built, and the folder in which cargo will run it.
     pub(super) fn place(&self, kind: Kind, selection: &Selection, build: &Build, here: &Path) -> Place {
         let (name, of_kind) = match &selection.name {
             Some(name) => (name.as_str(), kind),
@@ -190,8 +189,8 @@ impl Metadata {
     }
 }
 
-/// The selection if there is no target of the kind. For a library alone, the message names what can be
-/// recorded instead.
+/// The selection if there is no target of the kind. For a library alone, the message names targets that
+/// can be recorded instead.
 fn none(kind: Kind, packages: &[&Package]) -> Result<Selection, Failure> {
     let [package] = packages else { return Ok(Selection::default()) };
     let has = |kind: Kind| package.targets.iter().any(|target| kind.is_of(target));

@@ -3,12 +3,12 @@
 use crate::text::{Screen, Style, Text, one_line};
 use serde_json::{Value, json};
 
-/// How good something is.
+/// The quality of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// As good as it gets.
+    /// No improvement is possible.
     Ok,
-    /// It works, and could work better.
+    /// It works, and could be improved.
     Better,
     /// Something does not work.
     Problem,
@@ -42,7 +42,7 @@ impl Level {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// Its subject: a stable word for scripts.
@@ -94,7 +94,7 @@ impl Finding {
         *text += format!("  {}\n", one_line(&self.text));
         for hint in &self.hints {
             let line = format!("           hint: {}\n", one_line(hint));
-            // A fix for many libraries is printed once.
+            // A fix for several libraries is printed once.
             if !text.as_str().contains(&line) {
                 text.push(line);
             }
@@ -131,7 +131,7 @@ pub(crate) struct Section {
 /// Everything that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Whether something can be recorded: of the process, where one was asked for.
+    /// Whether recording is possible; with a process, whether that process can be recorded.
     pub(crate) can_record: bool,
     pub(crate) sections: Vec<Section>,
 }
@@ -144,7 +144,8 @@ impl Report {
             text += if text.as_str().is_empty() { "" } else { "\n" };
             text += Style::Bold.paint(&one_line(&section.name), screen) + "\n";
             for finding in &section.findings {
-                // Where something is lacking, where it was looked for says why; of many libraries that is too much.
+                // If something is missing, the searched places explain why. For many libraries that is too
+                // much output.
                 let explains = section.kind != "libraries" && finding.level != Level::Ok;
                 finding.write(&mut text, screen, verbose || explains);
             }
@@ -167,7 +168,7 @@ impl Report {
 pub(super) mod tests {
     use super::*;
 
-    /// Every finding that is not good has a fix. All examples in the tests of findings are checked by this.
+    /// Asserts that each finding that is not good has a fix. All examples in the tests of findings use this.
     pub(in super::super) fn assert_mendable<'a>(findings: impl IntoIterator<Item = &'a Finding>) {
         for finding in findings {
             assert!(finding.level == Level::Ok || !finding.hints.is_empty(), "nothing mends {finding:?}");

@@ -4,9 +4,9 @@ use super::finding::{Finding, Section};
 use nyquist_record::linux::machine::{Capability, Machine, Perf, Refusal};
 use nyquist_record::linux::perf::{Coverage, Trigger};
 
-/// The samples a second that are taken by default.
+/// The default sampling rate.
 const USUAL_RATE_HZ: i64 = 1000;
-/// The events that a thread takes on each CPU: samples, the clock beside cycles, its total, its mappings.
+/// The number of events per thread and CPU: samples, the clock beside cycles, its total, its mappings.
 const EVENTS_A_THREAD: u64 = 4;
 /// A process with more threads than this is rare.
 const MANY_THREADS: u64 = 500;
@@ -132,7 +132,7 @@ fn paranoid(machine: &Machine) -> Finding {
         0 => "the whole system to everybody, without raw tracepoints",
         1 => "user and kernel code of own processes",
         2 => "user code of own processes",
-        // Only the kernels of some distributions know stricter levels.
+        // Only kernels of some distributions have stricter levels.
         _ if machine.perf.is_ok() => "user code of own processes, as 2 does",
         _ => "nothing without privileges",
     };
@@ -147,7 +147,7 @@ fn paranoid(machine: &Machine) -> Finding {
     }
 }
 
-/// The finding about a seccomp filter, if perf is refused. A filter that refuses nothing needs none.
+/// The finding about a seccomp filter, if perf is refused. A filter that refuses nothing gets no finding.
 fn seccomp(machine: &Machine) -> Option<Finding> {
     (machine.is_filtered && machine.perf.is_err()).then(|| {
         let text =
@@ -169,7 +169,7 @@ fn trigger(perf: &Perf) -> Finding {
     }
 }
 
-/// Processes that live for less than the time between two samples.
+/// Processes that end before the next sample.
 fn short_processes(perf: &Perf) -> Finding {
     const TOPIC: &str = "short_processes";
     match perf.coverage {
@@ -191,7 +191,7 @@ fn short_processes(perf: &Perf) -> Finding {
     }
 }
 
-/// Only of interest where kernel code is sampled.
+/// Only relevant if kernel code is sampled.
 fn kernel_symbols(machine: &Machine) -> Option<Finding> {
     const TOPIC: &str = "kernel_symbols";
     if machine.shows_kernel_addresses {
@@ -199,7 +199,7 @@ fn kernel_symbols(machine: &Machine) -> Option<Finding> {
     }
     machine.perf.as_ref().ok().filter(|perf| perf.kernel)?;
     let settings = &machine.settings;
-    // Where it restricts nothing, the other setting counts (`kallsyms_show_value` in `kernel/ksyms_common.c`).
+    // If kptr_restrict is 0, the other setting applies (`kallsyms_show_value` in `kernel/ksyms_common.c`).
     let (name, level, wanted) = match (settings.kptr_restrict, settings.perf_event_paranoid) {
         (Some(0), Some(level)) if level > 1 => ("perf_event_paranoid", Some(level), 1),
         (level, _) => ("kptr_restrict", level.filter(|level| *level > 0), 0),
@@ -249,7 +249,7 @@ fn descriptors(machine: &Machine) -> Option<Finding> {
     })
 }
 
-/// The kernel lowers this setting by itself where its interrupts took too long.
+/// The kernel lowers this setting by itself if its interrupts took too long.
 fn rate(machine: &Machine) -> Option<Finding> {
     let most = machine.settings.perf_event_max_sample_rate?;
     let text = format!("kernel.perf_event_max_sample_rate is {most}");
@@ -291,7 +291,7 @@ mod tests {
         Perf { trigger, coverage, no_group: None, kernel, stack_bytes: 32 << 10, ring_bytes: 4 << 20 }
     }
 
-    /// A plain user of a machine as it is delivered.
+    /// An unprivileged user of a machine with default settings.
     fn plain() -> Machine {
         Machine {
             kernel: Some("6.1.0".to_owned()),

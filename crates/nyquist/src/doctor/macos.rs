@@ -19,7 +19,7 @@ pub(crate) fn look(path: &Path, finder: &Finder) -> Result<Option<Section>, Stri
     Ok(contents.map(|contents| section(path, &contents, finder)))
 }
 
-/// Of a universal file, each of its files has findings of its own.
+/// Each file in a universal file has separate findings.
 fn section(path: &Path, contents: &[MachoContents], finder: &Finder) -> Section {
     let is_debug_file = contents.iter().all(|image| image.is_debug_file);
     let mut findings = Vec::new();
@@ -68,7 +68,7 @@ fn names(image: &MachoContents, found: &Found) -> Finding {
     finding.hint(hint(image))
 }
 
-/// Where each function's debug info is in the object file that it was compiled to.
+/// The object file that holds each function's debug info.
 fn of_objects(image: &MachoContents, found: &Found) -> Finding {
     const TOPIC: &str = "names";
     let count = image.object_files;

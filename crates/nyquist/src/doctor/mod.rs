@@ -1,4 +1,4 @@
-//! `nyquist doctor`: what the machine, a program or a process lacks for good profiles, and how to fix it.
+//! `nyquist doctor`: what a machine, a program or a process needs for good profiles, and how to fix it.
 
 mod finding;
 mod machine;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     if let Some(subject) = looks_at_file
         && let Ok((_, Rights::Users)) = Rights::to_open(|| File::open(in_path(subject)))
     {
-        // The checks of root's permissions are done, and the file needs no right of root's.
+        // The checks of root's permissions are done, and reading the file needs no privileges.
         identity::give_up_privileges()?;
     }
     let finder = finder(&args.symbols, Watch::new(Printer::new(args.verbosity), None));
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
         },
     }
     if args.subject.is_some() {
-        // The caches are the user's, and the findings are about the user's rights.
+        // The caches belong to the user, and the findings are about the user's rights.
         report.sections.push(identity::as_invoking_user(|| sources::section(&args.symbols))?);
     }
     if args.json {
@@ -70,7 +70,7 @@ fn look_at_process(pid: Pid, finder: &Finder, report: &mut Report) -> Result<(),
     Ok(())
 }
 
-/// The program and, in a line each, the libraries that it needs itself.
+/// The program and, in a line each, its direct libraries.
 fn look_at_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure> {
     let given = in_path(subject);
     let interpreter = interpreter(&given)?;
@@ -117,7 +117,7 @@ fn library(name: &str, path: Option<&Path>, finder: &Finder) -> Finding {
     }
 }
 
-/// A name without a folder that is no file here is looked for where a shell looks.
+/// A name without a folder that is not a file here is searched in PATH, as a shell does.
 fn in_path(subject: &str) -> PathBuf {
     let here = PathBuf::from(subject);
     if subject.contains('/') || here.exists() {
@@ -136,8 +136,8 @@ fn open(path: &Path) -> Result<Elf<FileSource>, String> {
     Elf::open(FileSource::new(file)).map_err(|error| error.to_string())
 }
 
-/// The program that runs a script, by its first line (execve(2), "Interpreter scripts"). `env` runs the program that
-/// it is given.
+/// The program that runs a script, from its first line (execve(2), "Interpreter scripts"). For `env`, it
+/// is the program in the argument of `env`.
 fn interpreter(path: &Path) -> Result<Option<PathBuf>, Failure> {
     const LONGEST: u64 = 256;
     let file = File::open(path)

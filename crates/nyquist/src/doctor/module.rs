@@ -5,20 +5,21 @@ use nyquist_object::elf::Architecture;
 use nyquist_symbols::{Finder, Language, ModuleFacts, NameSource, UnwindSource};
 use std::path::Path;
 
-/// With fewer of its functions keeping a frame pointer, some stack or other is bound to lose callers: stacks are some ten deep.
+/// With a smaller share of functions that keep a frame pointer, many stacks lose callers, because stacks are
+/// often about ten frames deep.
 const ENOUGH_FRAME_POINTERS: u8 = 95;
 
-/// A module whose files were looked into.
+/// A module whose files were examined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Module(ModuleFacts);
 
 impl Module {
-    /// Looks for a module's files as a recording does. Fails where the binary cannot be read.
+    /// Finds a module's files the same way as a recording. Fails if the binary cannot be read.
     pub(crate) fn look(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, String> {
         ModuleFacts::look(path, opens_at, finder).map(Self).map_err(|error| error.to_string())
     }
 
-    /// All findings, of a program that is asked about.
+    /// All findings about a requested program.
     pub(crate) fn section(&self, kind: &'static str) -> Section {
         let findings = [
             self.architecture(),
@@ -147,8 +148,8 @@ impl Module {
         }
     }
 
-    /// The finding about `--call-graph fp`. Where stacks have unwind information it takes no frame pointers
-    /// to be whole.
+    /// The finding about `--call-graph fp`. If stacks have unwind information, they are complete without
+    /// frame pointers.
     fn frame_pointers(&self) -> Option<Finding> {
         const TOPIC: &str = "frame_pointers";
         if self.0.contents.language == Some(Language::Go) {
@@ -192,14 +193,14 @@ impl Module {
     }
 }
 
-/// The source of debug files for files of other people.
+/// The source of debug files for packages of a distribution.
 fn package_hint() -> String {
     "install the debug packages (Debian, Ubuntu: find-dbgsym-packages FILE; Fedora: dnf debuginfo-install PACKAGE), or \
      give the folder of the debug files with --symbol-dir, or name a server that has them in DEBUGINFOD_URLS"
         .to_owned()
 }
 
-/// Of a file that cannot be looked into.
+/// The finding about a file that cannot be read.
 pub(crate) fn unreadable(path: &Path, reason: &str) -> Finding {
     Finding::better("library", format!("{}: {reason}", path.display()))
         .hint("make it readable, or run as root; install a damaged file anew")
@@ -297,7 +298,7 @@ mod tests {
         of(Contents { frame_pointers: all, ..NOTHING }, Level::Ok, &["99 %", "fp finds their callers"]);
         let few = Contents { frame_pointers: FEW, ..NOTHING };
         of(few, Level::Better, &["4 %", "fp loses", "-fno-omit-frame-pointer"]);
-        // Stacks do without them, but --call-graph fp does not.
+        // Stacks are complete without frame pointers, but --call-graph fp needs them.
         of(Contents { unwound_percent: 99, ..few }, Level::Ok, &["fp loses", "-fno-omit-frame-pointer"]);
         let rust = Contents { language: Some(Language::Rust), ..few };
         of(rust, Level::Better, &["force-frame-pointers=yes"]);

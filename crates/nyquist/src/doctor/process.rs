@@ -63,7 +63,7 @@ fn reasons(perf: &Refusal, ptrace: &Refusal) -> String {
     }
 }
 
-/// The findings about a process's program in full, and about each library in one line.
+/// The detailed findings about a process's program, and one line for each library.
 pub(crate) fn modules(process: &Process, finder: &Finder) -> Vec<Section> {
     let program = std::fs::read_link(format!("/proc/{}/exe", process.pid.0)).ok();
     let is_program = |module: &&process::Module| Some(&module.path) == program.as_ref();

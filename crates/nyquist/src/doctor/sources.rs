@@ -1,4 +1,4 @@
-//! Where symbols are looked for beside the files themselves, and the sources that are not used.
+//! The places that are searched for symbols beside the files themselves, and the sources that are not used.
 
 use super::finding::{Finding, Section};
 use crate::args::SymbolArgs;

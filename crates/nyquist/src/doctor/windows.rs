@@ -1,4 +1,4 @@
-//! Findings about a file of Windows for names and stacks: an image, a PDB, a Breakpad symbol file.
+//! Findings about a Windows file for names and stacks: an image, a PDB, a Breakpad symbol file.
 
 use super::finding::{Finding, Section};
 use nyquist_object::FileSource;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The findings about a file of Windows. `None` for other files.
+/// The findings about a Windows file; `None` for other files.
 pub(crate) fn look(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {

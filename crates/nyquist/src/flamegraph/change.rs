@@ -10,7 +10,8 @@ use nyquist_formats::flame::{FlameColors, FlamePicture};
 /// A change of the whole by this share has the strongest colour.
 const STRONGEST: f64 = 0.1;
 
-/// The picture of `after`. A box is compared with the one that the same callers led to, by shares of the whole.
+/// The picture of `after`. It compares each box with the one that has the same callers, by shares of the
+/// whole.
 pub(super) fn picture(after: &View<'_>, before: &View<'_>, args: &PictureArgs, names: Names) -> FlamePicture {
     let before = before.flame_graph(&FlameOptions::default());
     let graph = after.flame_graph(&FlameOptions {

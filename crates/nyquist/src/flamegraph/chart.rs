@@ -1,4 +1,4 @@
-//! The flame chart of threads over time: one below the other, each with a line of its name.
+//! The flame chart of threads over time: one below the other, each with its name above.
 
 use super::picture::Painter;
 use super::title::titled;
@@ -9,7 +9,7 @@ use nyquist_analysis::{FlameChartOptions, View};
 use nyquist_formats::flame::{FlameColors, FlamePicture, FlamePictureBox};
 use nyquist_profile::ThreadIndex;
 
-/// How many threads are drawn, those with the most time first.
+/// The number of threads that are drawn, those with the most time first.
 const THREADS: usize = 8;
 
 /// The flame chart of the selected part.

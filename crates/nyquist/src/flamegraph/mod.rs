@@ -18,14 +18,14 @@ use nyquist_profile::Profile;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// How many functions the table of a page has.
+/// The number of functions in the table of a page.
 const PAGE_FUNCTIONS: usize = 100;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
     form::check_picture(&args.output)?;
-    // Reading the profile may take root's rights away, which are left where the output takes them.
+    // Reading the profile may drop root's privileges, so the output is found first.
     let output = if args.format.json { None } else { find(&args.output)? };
     let files = [&args.file].into_iter().chain(args.before.as_ref().filter(|_| !args.chart));
     let mut profiles = input::read_all(files, &args.filter, &args.symbols, printer)?;
@@ -86,7 +86,7 @@ pub(crate) fn write_page(profile: &Profile, out: &mut impl Write) -> io::Result<
     write_html(&picture, &summary, &rows.collect::<Vec<_>>(), out)
 }
 
-/// Looks for the file of a picture; none for standard output.
+/// Finds the place for the file of a picture; `None` for standard output.
 fn find(file: &Path) -> Result<Option<Destination>, Failure> {
     if file == Path::new("-") {
         return Ok(None);
@@ -104,7 +104,7 @@ fn write(
         |error: &io::Error| Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)));
     let output = output.open().map_err(|refused| refused.failure(file, "-o"))?;
     match output.save(picture) {
-        // The reader of the pipe has closed it early.
+        // The reader has closed the pipe early.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         saved => saved.map(|_| ()).map_err(|error| cannot_write(&error)),
     }

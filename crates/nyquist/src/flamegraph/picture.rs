@@ -1,4 +1,4 @@
-//! How much each function took, as a picture.
+//! Flame graphs as pictures.
 
 use super::title::titled;
 use crate::args::{ColorBy, PictureArgs};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub(super) fn picture(view: &View<'_>, args: &PictureArgs, inverted: bool, names: Names) -> FlamePicture {
     let painter = Painter::new(view.profile(), args.colors);
     let paint = |flame_box: &FlameBox<'_>| painter.color(flame_box.func, flame_box.name, flame_box.lib);
-    // An inverted graph has its roots, the functions that take the time, at the top.
+    // An inverted graph has its roots, the functions with self time, at the top.
     let args = PictureArgs { icicle: args.icicle || inverted, ..args.clone() };
     with_colors(view, &args, inverted, names, |_, flame_box| (paint(flame_box), String::new()))
 }
@@ -77,7 +77,7 @@ fn lib_in_front(lib: Option<&str>) -> String {
 /// Gives boxes their colours.
 pub(super) struct Painter {
     by: ColorBy,
-    /// The category of each function, by the first of its frames that has one.
+    /// The category of each function: that of its first frame that has one.
     categories: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The lines that stand above a picture.
+//! The lines above a picture.
 
 use crate::args::PictureArgs;
 use crate::report;
@@ -6,7 +6,7 @@ use crate::text::one_line;
 use nyquist_analysis::View;
 use nyquist_formats::flame::FlamePicture;
 
-/// The lines about a picture, where the user has not given others.
+/// The lines about a picture, unless the user has given others.
 pub(super) fn titled(view: &View<'_>, args: &PictureArgs, picture: FlamePicture) -> FlamePicture {
     let heading = report::heading(view);
     let mut lines = heading.lines();

@@ -1,4 +1,4 @@
-//! The page that shows a recording while it goes on: its server, which begins before the recording and outlives it.
+//! The page that shows a running recording. Its server starts before the recording and outlives it.
 
 mod pace;
 mod snapshots;
@@ -40,19 +40,19 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Whether a page is open and watched.
+    /// Whether a page is open and visible.
     pub(crate) fn is_watched(&self) -> bool {
         self.feed.is_watched()
     }
 
-    /// Shows the recording until `until_ns`, and returns the cost, including that of queries of the profile
+    /// Shows the recording up to `until_ns`. Returns the cost, including that of queries of the profile
     /// before.
     pub(crate) fn show(&self, profile: Profile, until_ns: u64) -> Duration {
         self.symbols.take_libs(&profile);
         self.feed.show(profile, until_ns)
     }
 
-    /// Says until when nothing new was recorded.
+    /// Reports that nothing new was recorded up to `until_ns`.
     fn pass_time(&self, until_ns: u64) -> Duration {
         self.feed.pass_time(until_ns)
     }
@@ -62,7 +62,7 @@ impl Shown {
         self.feed.note_saving();
     }
 
-    /// Shows the profile of the whole recording.
+    /// Shows the complete profile.
     pub(crate) fn end(&self, profile: Profile) {
         self.symbols.take_libs(&profile);
         self.feed.end(profile);
@@ -70,14 +70,15 @@ impl Shown {
 }
 
 impl LivePage {
-    /// Serves the page of a recording that is about to begin, with no more rights than the user has, and says where it is.
+    /// Serves the page of a recording that is about to begin, with only the user's rights, and prints its
+    /// address.
     pub(crate) fn start(
         name: &str,
         args: &ServerArgs,
         symbols: &SymbolArgs,
         printer: Printer,
     ) -> Result<Self, Failure> {
-        // The Firefox Profiler does not follow a recording.
+        // The Firefox Profiler cannot follow a recording.
         let ui = if args.ui == Ui::Auto { Ui::Builtin } else { args.ui };
         let args = ServerArgs { ui, ..args.clone() };
         let (server, shown) = identity::as_invoking_user(|| bind(name, &args, symbols, printer))??;
@@ -98,14 +99,14 @@ impl LivePage {
         &self.shown
     }
 
-    /// Serves the page until Ctrl-C. It shows the whole recording already.
+    /// Serves the page until Ctrl-C. The page already shows the whole recording.
     pub(crate) fn stay(self, printer: Printer, control: &Control) -> Result<(), Failure> {
         control.enter(Phase::Serving(self.shutdown.clone()));
         printer.say("Serving the profile and its symbols; Ctrl-C ends");
         self.wait()
     }
 
-    /// Ends the page.
+    /// Closes the page.
     pub(crate) fn close(self) -> Result<(), Failure> {
         self.shutdown.shut_down();
         self.wait()

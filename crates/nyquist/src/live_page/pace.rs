@@ -1,9 +1,9 @@
-//! How often a snapshot is made: the larger the recording, the more one costs.
+//! The pace of snapshots: the larger the recording, the more expensive each one is.
 
 use std::time::Duration;
 
-/// For each second that a snapshot and the answers about it take, there are so many without one: they take at most about a tenth of a
-/// CPU.
+/// The pause after a snapshot, as a multiple of the time for the snapshot and its queries. It limits them to
+/// about a tenth of a CPU.
 const PAUSE: u32 = 9;
 
 /// The costs of the snapshots so far.
@@ -14,13 +14,13 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// No more often than that.
+    /// At most one snapshot in the time `least`.
     pub(crate) fn new(least: Duration) -> Self {
         Self { least, before: None }
     }
 
-    /// How long to wait after a snapshot that took so long. Of the last two the cheaper one counts: one that opens the files of
-    /// libs for the first time takes long once.
+    /// The pause after a snapshot of that cost. Of the last two costs the smaller one is used, because
+    /// opening the files of libs takes long only once.
     pub(crate) fn pause_after(&mut self, cost: Duration) -> Duration {
         let usual = self.before.replace(cost).map_or(Duration::ZERO, |before| before.min(cost));
         self.least.max(usual * PAUSE)

@@ -1,5 +1,5 @@
-//! Snapshots of a recording for its page: while a page is open, the converter's thread copies the profile,
-//! and another one gives names.
+//! Snapshots of a recording for its page. While a page is open, the converter's thread copies the profile,
+//! and another thread adds names.
 
 use super::{Pace, Shown};
 use crate::args::SymbolArgs;
@@ -17,25 +17,25 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often a page gets something new, at most.
+/// The least time between two updates of a page.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How often it is checked whether a page is watched.
+/// The interval of checking whether a page is visible.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How long samples may be on their way to the converter.
+/// The maximum delay of samples on their way to the converter.
 const ON_ITS_WAY: Duration = Duration::from_millis(300);
 
-/// Where the converter's thread gives snapshots.
+/// The end at which the converter's thread delivers snapshots.
 pub(crate) struct Tap {
     wanted: Arc<AtomicBool>,
     copies: SyncSender<Copied>,
-    /// The profile's zero: when the first of several runs began.
+    /// The profile's zero: the start of the first of several runs.
     start: OnceLock<Timestamp>,
     maker: JoinHandle<()>,
 }
 
-/// The profile so far of a recording, without names.
+/// The profile of a recording so far, without names.
 struct Copied {
     profile: Profile,
     sources: Vec<(LibId, LibSource)>,
@@ -46,22 +46,22 @@ struct Copied {
 }
 
 impl Tap {
-    /// Begins to make snapshots for a page, while it is watched.
+    /// Starts making snapshots for a page, while it is visible.
     pub(crate) fn of(shown: &Arc<Shown>, symbols: &SymbolArgs) -> Result<Self, Failure> {
         let finder = identity::as_invoking_user(|| finder::offline(symbols))?;
         let finder = finder.with_kernel_files(KernelFiles::open());
         let wanted = Arc::new(AtomicBool::new(false));
         let (copies, copied) = sync_channel(1);
         let maker = Maker { shown: Arc::clone(shown), wanted: Arc::clone(&wanted), copied, finder };
-        // Names are cached in the user's folders, where root does nothing.
+        // Names are cached in the user's folders, in which root writes no files.
         let spawn = || thread::Builder::new().name("nyquist-live".to_owned()).spawn(move || maker.run());
         let maker = identity::as_invoking_user(spawn)?
             .map_err(|error| Failure::because("no thread can be started", &error))?;
         Ok(Self { wanted, copies, start: OnceLock::new(), maker })
     }
 
-    /// Copies the profile so far of a recording, if it is waited for. `until` is how far that is complete,
-    /// `start` when this run of the program began.
+    /// Copies the profile of a recording so far, if a copy was requested. It is complete up to `until`.
+    /// This run of the program began at `start`.
     pub(crate) fn offer(&self, converter: &Converter, start: Timestamp, until: Timestamp) {
         let start = *self.start.get_or_init(|| start);
         if !self.wanted.swap(false, Ordering::Relaxed) {
@@ -69,14 +69,14 @@ impl Tap {
         }
         let began = Instant::now();
         let (profile, sources) = (converter.snapshot(), converter.lib_sources());
-        // The channel has space, because a snapshot is requested only after the last one was taken.
+        // The channel has space, because a snapshot is requested only after the previous one was received.
         let _ = self.copies.try_send(Copied { profile, sources, until, start, cost: began.elapsed() });
     }
 
-    /// Ends making snapshots.
+    /// Stops making snapshots.
     pub(crate) fn finish(self) {
         drop(self.copies);
-        // Where it has panicked, the page shows its last snapshot until the recording's end.
+        // If the thread has panicked, the page shows its last snapshot until the recording's end.
         let _ = self.maker.join();
     }
 }
@@ -107,7 +107,7 @@ impl Maker {
                     let named = symbolicator.symbolicate(profile, &sources, &Progress::default()).profile;
                     cost + began.elapsed() + self.shown.show(named, until.0.saturating_sub(zero.0))
                 }
-                // Nothing is sampled: only time goes on.
+                // There are no samples, so only the time advances.
                 Err(RecvTimeoutError::Timeout) => match start.filter(|_| wants) {
                     Some(zero) => self.shown.pass_time(since(zero)),
                     None => continue,
@@ -119,7 +119,7 @@ impl Maker {
     }
 }
 
-/// How far a recording without new events is.
+/// The progress of a recording without new events.
 fn since(zero: Timestamp) -> u64 {
     now().0.saturating_sub(zero.0).saturating_sub(ON_ITS_WAY.as_nanos() as u64)
 }

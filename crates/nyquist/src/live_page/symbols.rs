@@ -1,4 +1,5 @@
-//! Symbols, source and instructions where the libs are not all known yet: of a recording that goes on, or where other profiles follow.
+//! Symbols, source and instructions if not all libs are known yet: during a recording, or if more profiles
+//! follow.
 
 use nyquist_object::RelativeAddress;
 use nyquist_profile::Profile;
@@ -15,7 +16,7 @@ impl GrowingSymbols {
         Self(RwLock::new(known))
     }
 
-    /// Takes the libs of another profile in. Waits for lookups that are under way.
+    /// Adds the libs of another profile. Waits for running lookups.
     pub(crate) fn take_libs(&self, profile: &Profile) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).take_libs(profile);
     }

@@ -1,4 +1,4 @@
-//! Temporary files of recorders that died. A living one holds a lock on its own.
+//! Temporary files of recorders that died. A running recorder holds a lock on its own file.
 
 use super::place::{Callers, is_there};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
@@ -7,10 +7,10 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-/// So much of a file's name is in that of its temporary one, so that this is not too long.
+/// The part of a file's name that its temporary name includes, so that this is not too long.
 const MOST_OF_NAME: usize = 200;
 
-/// The name of a process's temporary file: `.NAME.PID.tmp`; where that is taken, with a number.
+/// The name of a process's temporary file: `.NAME.PID.tmp`, with a number if that exists.
 pub(super) fn name(name: &OsStr, pid: u32, number: u64) -> OsString {
     let number = if number == 0 { String::new() } else { format!(".{number}") };
     OsString::from_vec([&beginning(name), format!("{pid}{number}.tmp").as_bytes()].concat())
@@ -21,7 +21,7 @@ fn beginning(name: &OsStr) -> Vec<u8> {
     [b".", &name[..name.len().min(MOST_OF_NAME)], b"."].concat()
 }
 
-/// Removes the temporary files for a name that no process holds any more. Files that cannot be removed are
+/// Removes the temporary files for a name that no process has locked. Files that cannot be removed are
 /// left, because they do no harm.
 pub(super) fn remove(folder: &OwnedFd, name: &OsStr, callers: Callers) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -35,7 +35,7 @@ pub(super) fn remove(folder: &OwnedFd, name: &OsStr, callers: Callers) {
     }
 }
 
-/// Whether a name is one that [`name`] makes.
+/// Whether [`name`] makes names of this form.
 fn is_temporary(entry: &[u8], beginning: &[u8]) -> bool {
     let number = entry.strip_prefix(beginning).and_then(|rest| rest.strip_suffix(b".tmp"));
     number.is_some_and(|number| {
@@ -45,9 +45,9 @@ fn is_temporary(entry: &[u8], beginning: &[u8]) -> bool {
     })
 }
 
-/// Removes a file if it is a regular one of the caller's, and no process holds its lock.
+/// Removes a file if it is a regular file of the caller's, and no process holds its lock.
 fn remove_one(folder: &OwnedFd, name: &OsStr, callers: Callers) {
-    // A FIFO of that name is not waited for.
+    // Opening must not wait if the name is a FIFO.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let Ok(file) = openat(folder, name, flags, Mode::empty()).map(File::from) else { return };
     let Ok(stat) = fstat(&file) else { return };

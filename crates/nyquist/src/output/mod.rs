@@ -1,4 +1,5 @@
-//! Where output is saved: opened before the recording starts, whole or not at all when it ends.
+//! The place for output: opened before the recording starts, and written completely or not at all when it
+//! ends.
 
 mod leftovers;
 mod pending;
@@ -20,12 +21,12 @@ use std::path::{Path, PathBuf};
 /// The number of the standard output.
 const STDOUT: u32 = 1;
 
-/// An opened place for a profile.
+/// An opened output for a profile.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// A new file beside the place where it will appear by rename.
+    /// A new file beside its final place, to which it is renamed at the end.
     File(PendingFile),
-    /// A device, a FIFO or a descriptor that this program was given: written to and not replaced, and its
+    /// A device, a FIFO or an inherited descriptor. It is written to and not replaced, and its
     /// owner is never changed.
     Stream(Stream),
 }
@@ -39,19 +40,19 @@ pub(crate) struct Stream {
     is_stdout: bool,
 }
 
-/// A place that was found and, where it is a stream, opened. Nothing has been made there so far, so that this program can be ended
-/// while it waits for the reader of a FIFO.
+/// A place that was found and, if it is a stream, opened. Nothing has been created there yet, so this program
+/// can be ended while it waits for the reader of a FIFO.
 #[derive(Debug)]
 pub(crate) enum Destination {
-    /// A file that will be made, and with whose rights.
+    /// A file to be created, and the rights for it.
     File(Place, PathBuf, Rights),
     /// A stream.
     Stream(Stream),
 }
 
 impl Destination {
-    /// Looks for `path`; `-` is standard output. Links are followed, unless they are another user's, so that
-    /// a link stays a link. This takes the least rights that suffice.
+    /// Finds `path`; `-` is standard output. Links are followed, unless they belong to another user, so that
+    /// a link stays a link. It uses the least sufficient rights.
     pub(crate) fn find(path: &Path) -> Result<Self, Refused> {
         let (found, rights) = Rights::to_open(|| Self::look(path, false))?;
         Ok(found.taking(rights))
@@ -85,7 +86,7 @@ impl Destination {
         }
     }
 
-    /// Notes with whose rights it was found. Writing to a stream takes none.
+    /// Sets the rights with which it was found. Writing to a stream needs none.
     fn taking(self, rights: Rights) -> Self {
         match self {
             Self::File(place, shown, _) => Self::File(place, shown, rights),
@@ -107,7 +108,7 @@ impl Destination {
         Ok(self)
     }
 
-    /// Makes the file, under another name.
+    /// Creates the file, under a temporary name.
     pub(crate) fn open(self) -> Result<Output, Refused> {
         match self {
             Self::File(place, shown, rights) => PendingFile::create(place, shown, rights).map(Output::File),
@@ -128,12 +129,12 @@ impl Stream {
 }
 
 impl Output {
-    /// Looks for `path` and opens it.
+    /// Finds `path` and opens it.
     pub(crate) fn open(path: &Path) -> Result<Self, Refused> {
         Destination::find(path)?.open()
     }
 
-    /// Makes a file of this name in a new folder below `parent` that is the user's alone.
+    /// Creates a file of this name in a new folder below `parent` that only the user may enter.
     pub(crate) fn open_apart(parent: &Path, name: &Path) -> Result<Self, Refused> {
         PendingFile::create_apart(parent, name.as_os_str()).map(Self::File)
     }
@@ -167,7 +168,7 @@ impl Output {
         }
     }
 
-    /// Writes and publishes it. A file is returned to be read. On an error nothing of it is left behind in
+    /// Writes and publishes it. Returns a file for reading. On an error no part of it remains in
     /// the file system.
     pub(crate) fn save(
         self,
@@ -343,7 +344,7 @@ mod tests {
         fs::write(&other, "half").unwrap();
         let living = Output::open(&path).unwrap();
         assert!(!dead.exists() && other.exists());
-        // A second one for the same name has a name of its own.
+        // A second output with the same name has another temporary name.
         save(&path, "two");
         living.save(|out| out.write_all(b"one")).unwrap();
         assert_eq!(folder.names(), [".q.1.tmp", "p", "p.old"]);

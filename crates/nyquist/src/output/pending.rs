@@ -1,4 +1,4 @@
-//! A file that is written under another name, in a folder that is held, and that appears whole or not at all.
+//! A file that is written under a temporary name in an open folder. It appears completely or not at all.
 
 use super::leftovers;
 use super::place::{Callers, Found, Place, find, is_there};
@@ -17,10 +17,10 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// How many names are tried for a file or a folder that must be new.
+/// The number of attempts to find an unused name for a file or a folder.
 const ATTEMPTS: u32 = 16;
 
-/// A file that is written under another name; it is removed again unless it appears.
+/// A file with a temporary name. It is removed unless it is published.
 #[derive(Debug)]
 pub(crate) struct PendingFile {
     file: File,
@@ -28,15 +28,15 @@ pub(crate) struct PendingFile {
     place: Place,
     /// The name for messages.
     shown: PathBuf,
-    /// The folder that was made for it alone.
+    /// The folder that was created only for this file.
     own_folder: Option<Place>,
-    /// The process that has made it. No other process publishes or removes it.
+    /// The process that created it. No other process publishes or removes it.
     rights: Rights,
     has_appeared: bool,
 }
 
 impl PendingFile {
-    /// Makes the temporary file. Files of the same name that dead recorders left behind are removed.
+    /// Creates the temporary file. Removes files of the same name that dead recorders left behind.
     pub(super) fn create(place: Place, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
         let (file, temporary) = rights.with(|| {
             leftovers::remove(&place.folder, &place.name, Callers::now());
@@ -45,8 +45,8 @@ impl PendingFile {
         Ok(Self { file, temporary, place, shown, own_folder: None, rights, has_appeared: false })
     }
 
-    /// Makes the temporary file in a new folder below `parent`, which no other user may enter, and whose name
-    /// cannot be predicted. Both are the user's.
+    /// Creates the temporary file in a new folder below `parent`, which no other user may enter, and whose
+    /// name cannot be predicted. Both belong to the user.
     pub(super) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
         as_invoking_user(|| Self::create_apart_as_user(parent, name))?
     }
@@ -92,7 +92,8 @@ impl PendingFile {
         &self.place.path
     }
 
-    /// Writes files into a folder of that name beside it, which is made where it is missing. Files of their names are replaced.
+    /// Writes files into a folder of that name beside it, which is created if it is missing. Existing
+    /// files are replaced.
     pub(crate) fn write_beside<'f>(
         &self,
         folder: &OsStr,
@@ -134,12 +135,12 @@ impl PendingFile {
         Ok(())
     }
 
-    /// The file as it is written.
+    /// The file for writing.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Writes it and makes it appear. Gives it back to be read.
+    /// Writes and publishes it. Returns it for reading.
     pub(super) fn save(self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
         let mut writer = BufWriter::with_capacity(1 << 16, self.file()?);
         write(&mut writer)?;
@@ -148,7 +149,7 @@ impl PendingFile {
         Ok(writer.into_inner()?)
     }
 
-    /// Gives it its name. A file that has it is kept under another one.
+    /// Gives it its final name. An existing file of that name is renamed.
     pub(crate) fn appear(mut self) -> io::Result<()> {
         self.rights.with(|| self.take_name())??;
         self.has_appeared = true;
@@ -189,19 +190,19 @@ impl Drop for PendingFile {
     }
 }
 
-/// A new file of a temporary name, which is locked as long as this process lives.
+/// A new file with a temporary name, which is locked while this process runs.
 fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for attempt in 0..ATTEMPTS {
-        // Others can have made all files of names that can be foreseen.
+        // Other users can have created files with all predictable names.
         let number = if attempt == 0 { 0 } else { RandomState::new().hash_one(attempt) };
         let temporary = leftovers::name(&place.name, std::process::id(), number);
         let file = match openat(&place.folder, &temporary, flags, Mode::RUSR | Mode::WUSR) {
             Err(Errno::EXIST) => continue,
             file => File::from(file?),
         };
-        // Another process may have taken it for a leftover before it was locked. If files cannot be locked,
-        // no process looks for leftovers.
+        // Another process may have treated it as a leftover before it was locked. If files cannot be locked,
+        // no process removes leftovers.
         let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK);
         if is_locked && is_there(&place.folder, &temporary, &file) {
             return Ok((file, temporary));
@@ -210,7 +211,7 @@ fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
     Err(Errno::EXIST.into())
 }
 
-/// Gives a file that is in the way another name, and says which: `NAME.old`, or, where that cannot be had, one that is free.
+/// Renames an existing file, and returns the new name: `NAME.old`, or an unused one if that is not possible.
 fn keep_old(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<OsString>> {
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(None),

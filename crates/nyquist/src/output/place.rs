@@ -1,4 +1,4 @@
-//! From a path to the folder that is held and the name in it. Links are followed here, one by one, and not by
+//! Resolves a path to an open folder and the name in it. Links are followed here, one by one, and not by
 //! the kernel, so that another user's links cannot decide which file is written.
 
 use super::refused::Refused;
@@ -14,20 +14,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// How many links are followed, as by the kernel.
+/// The maximum number of links, the same as the kernel's.
 const MOST_LINKS: u32 = 40;
 
-/// Where a path leads to.
+/// The target of a path.
 pub(super) enum Found {
-    /// A regular file, or nothing yet.
+    /// A regular file, or no file yet.
     File(Place),
-    /// A FIFO, a socket or a device, opened as a place only (`O_PATH`).
+    /// A FIFO, a socket or a device, opened with `O_PATH`.
     Special(OwnedFd, FileType),
     /// A descriptor of this process.
     Descriptor(u32),
 }
 
-/// A name in a folder that is held, whatever becomes of the folder's own name meanwhile.
+/// A name in an open folder. It stays valid if the folder itself is renamed.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(super) folder: OwnedFd,
@@ -36,7 +36,7 @@ pub(crate) struct Place {
     pub(super) path: PathBuf,
 }
 
-/// Looks where a path leads to, and whether a file can be made there. Nothing is changed.
+/// Resolves a path, and checks whether a file can be created there. It changes nothing.
 pub(super) fn find(path: &Path) -> Result<Found, Refused> {
     let found = Walk::begin(path)?.go(Callers::now())?;
     if let Found::File(place) = &found {
@@ -45,8 +45,8 @@ pub(super) fn find(path: &Path) -> Result<Found, Refused> {
     Ok(found)
 }
 
-/// The users whose files are the caller's own: the user with whose rights it works, and under sudo the user
-/// who typed it.
+/// The users whose files count as the caller's own: the user whose rights the process has, and under sudo the
+/// user who typed the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callers {
     own: u32,
@@ -58,14 +58,14 @@ impl Callers {
         Self { own: file_user(), invoking: invoking_user().map(|user| user.uid) }
     }
 
-    /// Whether a file of this user is one of the caller's.
+    /// Whether a user is one of the caller's own.
     pub(super) fn include(self, user: u32) -> bool {
         user == self.own || Some(user) == self.invoking
     }
 
-    /// Whether a link in a folder may be followed for writing, given both owners and the folder's mode. Where
-    /// others may write into the folder it must be the caller's. Elsewhere it may be root's or the folder's
-    /// owner's, but a process of root trusts only root.
+    /// Whether a link in a folder may be followed for writing, given both owners and the folder's mode. If
+    /// others may write into the folder, the link must be the caller's. Elsewhere it may be root's or the
+    /// folder owner's, but a process of root trusts only root.
     fn believe(self, owner: u32, folder_owner: u32, folder_mode: u32) -> bool {
         if self.include(owner) {
             return true;
@@ -76,12 +76,12 @@ impl Callers {
     }
 }
 
-/// A way from folder to folder.
+/// A walk from folder to folder.
 struct Walk {
     folder: OwnedFd,
     /// Its path, without links.
     path: PathBuf,
-    /// The names that are left, the next one last.
+    /// The remaining names, the next one last.
     left: Vec<OsString>,
     links: u32,
 }
@@ -95,7 +95,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Puts the names of a path before those that are left.
+    /// Puts the names of a path before the remaining ones.
     fn push(&mut self, path: &OsStr) -> Result<(), Refused> {
         let bytes = path.as_bytes();
         if bytes.is_empty() {
@@ -162,13 +162,13 @@ impl Walk {
         Found::File(Place { folder: self.folder, name, path })
     }
 
-    /// The folder that would hold the last name.
+    /// The folder that is missing to hold the last name.
     fn missing(&self, name: &OsStr) -> PathBuf {
         let between = self.left.iter().skip(1).rev();
         between.fold(self.path.join(name), |path, name| path.join(name))
     }
 
-    /// Goes into a folder. It is opened as a folder, so that the kernel mounts automatic mounts there.
+    /// Enters a folder. It is opened as a directory, so that the kernel mounts automatic mounts there.
     fn enter(&mut self, name: &OsStr) -> Result<(), Refused> {
         self.folder = openat(&self.folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
         if name == ".." {
@@ -179,7 +179,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Goes on where a link leads to. The link that is read is the one that was checked.
+    /// Continues at the target of a link. The link that is read is the one that was checked.
     fn follow(&mut self, name: &OsStr, link: &OwnedFd, stat: &Stat, callers: Callers) -> Result<(), Refused> {
         self.links += 1;
         if self.links > MOST_LINKS {
@@ -197,12 +197,12 @@ impl Walk {
         self.push(&target)
     }
 
-    /// Whether it is one of the links at the top of `/proc`, which in a user namespace have no owner.
+    /// Whether it is one of the links at the top of `/proc`, which have no owner in a user namespace.
     fn is_kernels(&self, name: &OsStr) -> bool {
         self.path == Path::new("/proc") && (name == "self" || name == "thread-self") && self.is_in_proc()
     }
 
-    /// The number of this process's own descriptor, where the name is that of one.
+    /// The number of this process's own descriptor, if the name is that of one.
     fn descriptor(&self, name: &OsStr) -> Option<u32> {
         let number = name.to_str()?.parse().ok()?;
         let own = Path::new("/proc").join(std::fs::read_link("/proc/self").ok()?);
@@ -219,14 +219,14 @@ impl Walk {
     }
 }
 
-/// How folders are opened on the way: as places, which takes no right to list them.
+/// The flags for opening folders on the way. `O_PATH` needs no right to list them.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// Whether a name is still that of a file.
+/// Whether a name still refers to a file.
 pub(super) fn is_there(folder: &OwnedFd, name: &OsStr, file: &File) -> bool {
     let (Ok(there), Ok(own)) = (statat(folder, name, AtFlags::SYMLINK_NOFOLLOW), fstat(file)) else {
         return false;
@@ -248,7 +248,7 @@ mod tests {
             assert_eq!(believed, expected, "{callers:?}: {owner} in {folder_owner} {mode:o}");
         };
         let (tmp, bin, common) = ((0, 0o41777), (0, 0o40755), (1001, 0o40775));
-        // In a folder of everybody one's own alone, in root's own folder root's, too.
+        // In a shared folder only one's own links, and in root's own folder also root's.
         for callers in [ANN, SUDO] {
             check(callers, 1000, tmp, true);
             check(callers, 1001, tmp, false);
@@ -260,14 +260,14 @@ mod tests {
         check(ROOT, 0, tmp, true);
         check(ROOT, 1000, tmp, false);
         check(SUDO, 0, tmp, true);
-        // In the folder of another user, which no third user may write into.
+        // In a folder of another user, into which no third user may write.
         check(ANN, 1001, (1001, 0o40755), true);
         check(ANN, 0, (1001, 0o40755), true);
         check(ROOT, 1001, (1001, 0o40755), false);
         check(ROOT, 1000, (1000, 0o40700), false);
         check(SUDO, 1000, (1000, 0o40700), true);
         check(SUDO, 1001, (1001, 0o40700), false);
-        // A sticky folder, or one of a group, is shared, even if no other user may write there now.
+        // A sticky folder, or one of a group, counts as shared, even if no other user may write there now.
         check(ANN, 0, (0, 0o41755), false);
         check(ANN, 0, (0, 0o40775), false);
     }

@@ -1,4 +1,4 @@
-//! Why nothing can be written at a place, and hints.
+//! The reason why a place cannot be written to, with hints.
 
 use crate::failure::{Failure, io_reason};
 use crate::identity::{Refusal, RightsError};
@@ -6,31 +6,31 @@ use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The reason why a file cannot be written where the user wants it.
+/// The reason why a file cannot be written at the requested place.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The operating system's answer.
+    /// The operating system's error.
     Io(io::Error),
-    /// A link on the way, in a folder where others can make links, or one that another user made.
+    /// A link in the path, in a folder where others can create links, or one that another user created.
     Link {
-        /// Where the link is.
+        /// The path of the link.
         link: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
     },
     /// A FIFO, a socket or a device of another user.
     Special {
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
     },
     /// A file in a sticky folder, which only its owner may replace.
     SomebodyElses {
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
     },
-    /// The folder that belongs to the file is another user's.
+    /// The folder that belongs to the file has another owner.
     OthersFolder {
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
     },
     /// The folder does not exist.
@@ -41,7 +41,7 @@ pub(crate) enum Refused {
     Stream,
     /// A descriptor that is not open for writing.
     NotWritable,
-    /// A terminal, which shows text alone.
+    /// A terminal, which can show only text.
     Terminal,
 }
 
@@ -70,7 +70,7 @@ impl Refused {
         }
     }
 
-    /// The hint, if it is not to choose another place.
+    /// The hint, unless the only remedy is another place.
     fn hint(&self) -> Option<String> {
         match self {
             Self::Link { .. } => Some(
@@ -82,7 +82,7 @@ impl Refused {
         }
     }
 
-    /// The failure to write there; `option` is how another place is named.
+    /// The failure to write there; `option` is the option that sets another place.
     pub(crate) fn failure(&self, path: &Path, option: &str) -> Failure {
         let failure = Failure::new(format!("cannot write {}: {}", path.display(), self.reason()));
         if !failure.hints.is_empty() {
@@ -96,7 +96,7 @@ impl Refusal for Refused {
     fn takes_rights(&self) -> bool {
         match self {
             Self::Io(error) => error.takes_rights(),
-            // Root may replace it, and trusts links of root.
+            // Root may replace it, and trusts root's links.
             Self::SomebodyElses { .. } | Self::Link { .. } | Self::Special { .. } => true,
             _ => false,
         }

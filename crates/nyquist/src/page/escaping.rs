@@ -1,11 +1,11 @@
-//! A writer that escapes hidden characters on the way.
+//! A writer that escapes hidden characters.
 
 use nyquist_formats::hidden;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// How a hidden character is written.
+/// The form of an escaped character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// As `\u{202e}`; newlines and tabs stay.
@@ -19,7 +19,7 @@ pub(super) enum Form {
 pub(super) struct Escaping<'a> {
     out: &'a mut dyn Write,
     form: Form,
-    /// The first bytes of a character whose last ones are still to come.
+    /// The first bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Escaping<'a> {
         Self { out, form, begun: Vec::new() }
     }
 
-    /// Writes whatever `write` does, to its end.
+    /// Writes the complete output of `write`.
     pub(super) fn write_with(
         mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

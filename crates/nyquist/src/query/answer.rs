@@ -1,27 +1,27 @@
-//! An answer: facts and tables, the same as text and as JSON.
+//! A query's answer: facts and tables, with the same content as text and as JSON.
 
 use crate::number::{grouped, percent};
 use crate::text::{Column, Screen, Table, Text, one_line};
 use serde_json::{Map, Value, json};
 
-/// An answer to a question.
+/// An answer to a query.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
     facts: Vec<(&'static str, Value)>,
     tables: Vec<Rows>,
     /// Notes about missing parts, and about other matches.
     pub(super) notes: Vec<String>,
-    /// Commands that ask on from here.
+    /// Commands for further queries.
     pub(super) next: Vec<String>,
 }
 
-/// A list of things of one kind.
+/// A list of items of one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     name: &'static str,
     columns: &'static [&'static str],
     shown: Vec<Vec<Value>>,
-    /// How many there are, beyond the limit too.
+    /// The number of all items, including those beyond the limit.
     count: usize,
 }
 
@@ -49,7 +49,7 @@ impl Answer {
         self.tables.push(rows);
     }
 
-    /// The JSON: facts are members, lists are arrays of objects with their whole length beside them.
+    /// The JSON: facts are members, lists are arrays of objects, with their full length as another member.
     pub(super) fn json(&self, question: &str) -> Value {
         let mut json = Map::new();
         json.insert("schema".into(), json!("nyquist-query/1"));
@@ -68,7 +68,7 @@ impl Answer {
         Value::Object(json)
     }
 
-    /// The text: facts a line each, then the lists as tables.
+    /// The text: each fact in a line, then the lists as tables.
     pub(super) fn text(&self, screen: Screen) -> Text {
         let mut text = String::new();
         let facts = self.facts.iter().filter(|(_, value)| !value.is_null());

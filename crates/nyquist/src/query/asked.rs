@@ -1,4 +1,4 @@
-//! A question to a profile: the data for answers.
+//! A query with the profile: the data for answers.
 
 use crate::args::QueryArgs;
 use crate::scale::Scale;
@@ -6,7 +6,7 @@ use crate::text::Names;
 use nyquist_analysis::{Index, View};
 use serde_json::{Value, json};
 
-/// A question with the profile that it is about.
+/// A query with its profile.
 pub(super) struct Asked<'a> {
     pub(super) args: &'a QueryArgs,
     pub(super) index: &'a Index<'a>,
@@ -17,7 +17,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// The function that was asked for by name or handle.
+    /// The function that was requested by name or handle.
     pub(super) fn target(&self) -> Option<&'a str> {
         self.args.target.as_deref()
     }
@@ -32,7 +32,7 @@ impl<'a> Asked<'a> {
         milliseconds(weight.saturating_mul(self.scale.interval_ns))
     }
 
-    /// A command that asks on.
+    /// A command for a further query.
     pub(super) fn next(&self, question: &str) -> String {
         format!("nyquist query {} {question}", self.args.file.display())
     }

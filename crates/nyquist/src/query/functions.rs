@@ -1,4 +1,4 @@
-//! Questions about functions and their lines.
+//! Queries about functions and their lines.
 
 use super::answer::{Answer, Rows};
 use super::asked::{Asked, milliseconds};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const FUNCTION: &[&str] = &["handle", "self_share", "self_ms", "total_share", "total_ms", "lib", "function"];
 
-/// How many functions and threads a summary has.
+/// The number of functions and threads in a summary.
 const SUMMARY_ROWS: usize = 10;
 
 /// A description of the profile.
@@ -74,7 +74,7 @@ fn function_row(asked: &Asked<'_>, function: &Function<'_>) -> Vec<Value> {
     ]
 }
 
-/// The function that is asked about. Others that may be meant are named.
+/// The requested function. A note names other candidates.
 pub(super) fn chosen<'a>(asked: &Asked<'a>, answer: &mut Answer) -> Result<Choice<'a>, Failure> {
     let choice = choose(asked.view, asked.target().unwrap_or_default())?;
     let function = asked.view.function(choice.first());
@@ -112,7 +112,7 @@ pub(super) fn function(asked: &Asked<'_>) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// The hottest lines, of all or of a function.
+/// The hottest lines of the whole profile or of a function.
 pub(super) fn lines(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let code = match asked.target() {
@@ -133,7 +133,7 @@ pub(super) fn lines(asked: &Asked<'_>) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// The hottest lines of a function and of the functions that are inlined into it, with their text.
+/// The hottest lines of a function and of the functions inlined into it, with their text.
 pub(super) fn source(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let choice = chosen(asked, &mut answer)?;

@@ -1,4 +1,4 @@
-//! `nyquist query`: one question to a profile, one short answer, for scripts and agents.
+//! `nyquist query`: one query of a profile, one short answer, for scripts and agents.
 
 mod answer;
 mod asked;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     if args.format.json {
         page::print_json(&answer.json(args.question.name()))
     } else {
-        // The reader is mostly a program: nothing is cut, and there are no colours.
+        // The reader is usually a program, so nothing is cut and there are no colours.
         page::print(answer.text(Screen { width: None, colour: false, unicode: true }))
     }
 }

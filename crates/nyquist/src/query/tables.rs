@@ -1,4 +1,4 @@
-//! Questions about threads, libs, markers and times.
+//! Queries about threads, libs, markers and times.
 
 use super::answer::{Answer, Rows};
 use super::asked::{Asked, milliseconds};
@@ -69,7 +69,7 @@ pub(super) fn markers(asked: &Asked<'_>) -> Answer {
     answer
 }
 
-/// The CPU use over time, in as many parts as there may be rows.
+/// The CPU use over time, in as many parts as the limit of rows.
 pub(super) fn timeline(asked: &Asked<'_>) -> Answer {
     let timeline = asked.view.thread_timeline(asked.limit);
     let length = timeline.end_ns.saturating_sub(timeline.start_ns) as f64 / asked.limit as f64;

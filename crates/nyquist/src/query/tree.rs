@@ -1,4 +1,4 @@
-//! Questions about call trees.
+//! Queries about call trees.
 
 use super::answer::{Answer, Rows};
 use super::asked::Asked;
@@ -9,10 +9,10 @@ use nyquist_analysis::{Selection, Transform, TreeNode, View};
 use nyquist_profile::FuncId;
 use serde_json::{Value, json};
 
-/// How deep the indentation of the text goes.
+/// The maximum indentation of the text.
 const DEEPEST: usize = 60;
 
-/// How many nodes are looked at for each that is shown: most are only passed through.
+/// The number of nodes that are examined per shown node, because most have a single child and are left out.
 const PASSAGES: usize = 16;
 
 /// The least share of a node, in per cent.
@@ -31,16 +31,17 @@ pub(super) fn tree(asked: &Asked<'_>) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// The callers of a function, and theirs.
+/// The callers of a function, and their callers.
 pub(super) fn callers(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let func = chosen(asked, &mut answer)?.first();
-    // With all that it calls taken for its own time, the function is a root of the inverted tree with its total.
+    // With the time of all its callees collapsed into it, the function is a root of the inverted tree with
+    // its total.
     answer.rows(nodes(asked, vec![Transform::CollapseFunctionSubtree(func)], Some(func), 0.0));
     Ok(answer)
 }
 
-/// The nodes of the tree, of the inverted one where its root is given.
+/// The nodes of the tree, or of the inverted tree if its root is given.
 fn nodes(asked: &Asked<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
     let selection = Selection { transforms, ..asked.view.selection().clone() };
     let view = View::new(asked.index, &selection);
@@ -67,7 +68,7 @@ fn nodes(asked: &Asked<'_>, transforms: Vec<Transform>, root: Option<FuncId>, pe
     Rows::new("nodes", columns, asked.limit, &nodes, |node| row(asked, node, root.is_some()))
 }
 
-/// The heaviest nodes, in the order in which they are. A node is no heavier than the one above it, which comes first.
+/// The heaviest nodes, in tree order. A node is not heavier than the one above it, which comes first.
 fn heaviest(nodes: Vec<(usize, TreeNode<'_>)>, limit: usize) -> Vec<(usize, TreeNode<'_>)> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|&index| (std::cmp::Reverse(nodes[index].1.total.weight), index));
@@ -75,8 +76,8 @@ fn heaviest(nodes: Vec<(usize, TreeNode<'_>)>, limit: usize) -> Vec<(usize, Tree
     nodes.into_iter().enumerate().filter(|(index, _)| kept.contains(index)).map(|(_, node)| node).collect()
 }
 
-/// Leaves out nodes that have no self time and pass all of theirs on to the one node below them, but for the first.
-/// Depths then count the nodes that are left.
+/// Leaves out nodes without self time that have all their time in a single child, except the first.
+/// Depths then count only the remaining nodes.
 fn without_passages(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize, TreeNode<'_>)> {
     let is_passage = |index: usize| {
         let ((depth, node), Some((next_depth, next))) = (&nodes[index], nodes.get(index + 1)) else {
@@ -99,7 +100,7 @@ fn without_passages(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize, TreeNode<'
 
 fn row(asked: &Asked<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
     let name = asked.names.show(node.name);
-    // JSON says the depth in a member of its own.
+    // In JSON, the depth is a separate member.
     let name = if asked.args.format.json { name } else { " ".repeat(*depth.min(&DEEPEST)) + &name };
     let mut row =
         vec![json!(depth), json!(format!("f-{}", node.func.index())), asked.share(node.total.weight)];

@@ -1,19 +1,21 @@
-//! The command lines of processes that are attached to, as they are at that time: hints are checked against them. They are not saved.
+//! The command lines of attached processes at the time of attaching. Hints are checked against them. They
+//! are not saved.
 
 use nyquist_profile::Profile;
 use std::fs::File;
 use std::io::Read as _;
 
-/// The most bytes that are read of one command line, and of how many processes.
+/// The maximum number of bytes of one command line, and the maximum number of processes.
 const LONGEST: u64 = 64 << 10;
 const MOST: usize = 256;
 
-/// The command lines, one a line, their words parted by spaces. A process that has ended has none.
+/// The command lines, one per line, with their words separated by spaces. A process that has ended has none.
 pub(super) fn command_lines(pids: &[u32]) -> String {
     pids.iter().take(MOST).map(|pid| command_line(*pid) + "\n").collect()
 }
 
-/// The same of the processes of a profile that still run: the processes of given names were not known before.
+/// The same for those processes of a profile that still run. Processes selected by name were not known
+/// before.
 pub(super) fn command_lines_of_running(profile: &Profile) -> String {
     let pids = profile.processes().iter().filter_map(|process| process.pid.parse().ok());
     command_lines(&pids.collect::<Vec<_>>())
@@ -38,7 +40,7 @@ mod tests {
         let mut cat = Command::new("cat");
         cat.arg("-").arg("x".repeat(LONGEST as usize)).stdin(Stdio::piped()).stderr(Stdio::null());
         let mut child = cat.spawn().unwrap();
-        // It can be started before the kernel has put its command line in place.
+        // The process may start before the kernel has set its command line.
         let lines = || command_lines(&[child.id(), u32::MAX]);
         let read = std::iter::repeat_with(lines).take(100_000).find(|read| read.len() > 2).unwrap();
         child.kill().unwrap();

@@ -1,4 +1,4 @@
-//! The companions of a recording, which have events of their own: markers, counters, and waits of threads.
+//! The companions of a recording, which produce events of their own: markers, counters, and waits of threads.
 
 use super::subject::ancestors;
 use crate::markers;
@@ -21,15 +21,15 @@ pub(super) struct Companions {
 }
 
 impl Companions {
-    /// Those that there are before the recording begins.
+    /// The companions that exist before the recording begins.
     pub(super) fn new(markers: Option<Markers>) -> Self {
         Self { markers, counters: None, waits: None }
     }
 
-    /// Counts the resources that the recorded processes use, from now on. A recording without that is better
-    /// than none.
+    /// Starts counting the resources that the recorded processes use. On failure the recording continues
+    /// without them.
     pub(super) fn count(&mut self, target: &Target, printer: Printer) {
-        // Of all processes of a machine or a container too few could be looked at often enough.
+        // For all processes of a machine or a container, each process could be read too rarely.
         if !matches!(target, Target::Child(_) | Target::Attach(_)) {
             return;
         }
@@ -42,7 +42,7 @@ impl Companions {
         }
     }
 
-    /// Looks where threads wait, from now on. By ptrace, the backend does.
+    /// Starts reading where threads wait. The ptrace backend does this itself.
     pub(super) fn watch_waits(&mut self, outcome: &Outcome, printer: Printer) {
         if let Outcome::Perf(_) = outcome {
             match WaitStacks::start() {
@@ -61,7 +61,7 @@ impl Companions {
         markers.into_iter().chain(counters).chain(waits)
     }
 
-    /// Lets each hear of the events of a chunk.
+    /// Passes the events of a chunk to each.
     pub(super) fn notice(&mut self, events: &[Event]) {
         self.each().for_each(|companion| events.iter().for_each(|event| companion.notice(event)));
     }
@@ -71,7 +71,7 @@ impl Companions {
         self.each().for_each(|companion| companion.collect(events));
     }
 
-    /// Takes over the remaining events, and reports losses.
+    /// Adds the remaining events to the recording, and reports losses.
     pub(super) fn finish(self, converter: &mut Converter, printer: Printer) {
         if let Some(counters) = self.counters {
             let mut events = Vec::new();
@@ -89,7 +89,7 @@ impl Companions {
     }
 }
 
-/// Takes over the last that was seen of waiting threads, and says of which nothing may be seen.
+/// Adds the last observations of waiting threads, and reports threads that may not be read.
 fn finish_waits(waits: WaitStacks, converter: &mut Converter, printer: Printer) {
     let mut events = Vec::new();
     let refused = waits.finish(&mut events);
@@ -101,7 +101,7 @@ fn finish_waits(waits: WaitStacks, converter: &mut Converter, printer: Printer) 
     }
 }
 
-/// That the stacks of so many threads that waited may not be read; nothing for none.
+/// A message about threads whose wait stacks may not be read; `None` for none.
 pub(crate) fn unread_waits(refused: usize) -> Option<String> {
     let threads = counted(refused as u64, "thread");
     let text = format!("where {threads} waited could not be read: sudo, or CAP_SYS_PTRACE, permits it");

@@ -2,7 +2,7 @@
 
 use nyquist_record::linux::launch::ExitStatus;
 
-/// The signals that end programs and that people know by name.
+/// The signals that end programs and have well-known names.
 const NAMES: [(i32, &str); 10] = [
     (libc::SIGHUP, "SIGHUP"),
     (libc::SIGQUIT, "SIGQUIT"),
@@ -17,7 +17,7 @@ const NAMES: [(i32, &str); 10] = [
 ];
 
 /// A line about the signal that has ended the command. There is none if a shell prints none either: after
-/// Ctrl-C, and when the reader of the command's output has gone.
+/// Ctrl-C, and if the reader of the command's output has closed it.
 pub(crate) fn line(command: &str, status: ExitStatus) -> Option<String> {
     let ExitStatus::Signal(signal) = status else { return None };
     let number = i32::from(signal);

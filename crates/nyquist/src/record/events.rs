@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use nyquist_record::linux::RecordedEvent;
 use nyquist_record::linux::event_names::{EventSources, Interval, parse};
 
-/// Reads the names of the events, each of which is recorded once, and adds those that say where threads wait.
+/// Reads the names of the events, each of which is recorded once. Adds the events that show where threads
+/// wait.
 pub(super) fn wanted(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
     let sources = EventSources::of_machine();
     let interval = args.events.count.map(Interval::Period);

@@ -1,4 +1,4 @@
-//! Why a recording could not begin, with hints.
+//! The reasons why a recording could not begin, with hints.
 
 use crate::failure::Failure;
 use crate::launch_advice;

@@ -1,22 +1,22 @@
-//! The descendants of the recorded processes. Those that live when the recording has ended are reported, or
-//! recorded on.
+//! The descendants of the recorded processes. Those that are alive when the recording has ended are reported,
+//! or recorded further.
 
 use nyquist_convert::event::{Event, EventKind};
 use nyquist_record::linux::process_has_ended;
 use std::collections::HashMap;
 
-/// The births that are remembered at most.
+/// The maximum number of forks that are stored.
 const MOST: usize = 1 << 18;
 
-/// The reported births of processes.
+/// The reported forks of processes.
 #[derive(Debug, Default)]
 pub(super) struct Family {
-    /// The parent of each process. One that has ended is still somebody's parent.
+    /// The parent of each process. A process that has ended still links its children to its parent.
     parents: HashMap<u32, u32>,
 }
 
 impl Family {
-    /// Takes note of a birth.
+    /// Records a fork.
     pub(super) fn notice(&mut self, event: &Event) {
         if let EventKind::Fork { pid, parent_pid, .. } = &event.kind
             && pid != parent_pid
@@ -26,7 +26,7 @@ impl Family {
         }
     }
 
-    /// The processes that descend from `ancestors` and live, in the order of their numbers.
+    /// The live processes that descend from `ancestors`, in the order of their ids.
     pub(super) fn living(&self, ancestors: &[u32]) -> Vec<u32> {
         self.descendants(ancestors, |pid| !process_has_ended(pid))
     }
@@ -38,7 +38,8 @@ impl Family {
         found
     }
 
-    /// Follows the parents. Numbers that are used again could make a circle of them, which has no more steps than there are births.
+    /// Follows the parents. Reused ids could form a cycle, so the number of steps is limited to the number
+    /// of forks.
     fn descends(&self, pid: u32, ancestors: &[u32]) -> bool {
         let mut at = pid;
         for _ in 0..=self.parents.len() {
@@ -66,7 +67,7 @@ mod tests {
     #[test]
     fn a_daemon_descends_through_an_ended_parent() {
         let mut family = Family::default();
-        // In any order of reports; 20 and 21 have another parent.
+        // The reports may come in any order; 20 and 21 have another parent.
         for event in [fork(12, 11), fork(11, 10), fork(13, 12), fork(21, 20), fork(10, 10)] {
             family.notice(&event);
         }

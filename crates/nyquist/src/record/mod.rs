@@ -1,4 +1,4 @@
-//! `nyquist record`: launch or attach, sample, convert, name, save, and show.
+//! `nyquist record`: launch or attach, sample, convert, look up names, save, and show.
 
 mod attached;
 mod companions;
@@ -55,16 +55,16 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     if args.as_root {
         identity::serve_root();
     }
-    // Before signals are taken over, for this may wait for the reader of a FIFO.
+    // Before signal handling starts, because this may wait for the reader of a FIFO.
     let outputs = Destinations::find(args)?;
-    // Before any thread is started: they all leave these signals to one.
+    // Before any thread starts, so that all threads block these signals and one thread receives them.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let Outputs { output, form, picture } = outputs.open(args)?;
     let may_look_into_others = linux::may_look_into_others();
     let events = events::wanted(args)?;
-    // The links are there before the program prints anything.
+    // The links exist before the program prints anything.
     let page = args
         .live
         .then(|| LivePage::start(&subject::profile_name(args), &args.server, &args.symbols, printer));
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     if let Some(page) = &page {
         page.shown().note_saving();
     }
-    // The output that is not needed any more is removed by the process that has made it.
+    // The output that is no longer needed is removed by the process that created it.
     let Recorded { finished, summary, events, status, used, living, command_lines, not_kept } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
     let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
@@ -114,32 +114,32 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         page.stay(printer, &control)?;
     } else if goes_on && saved.path.is_some() {
         let bytes = saved.bytes(&profile)?;
-        // Nothing is left to write that takes root.
+        // No remaining output needs root.
         give_up_privileges(printer);
         serve(Served::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
     } else {
         let_go(profile, goes_on);
     }
-    // A script whose requested file is missing needs a status that says so.
+    // A script must get an error status if its requested file is missing.
     Ok(if saved.as_asked { status } else { status.max(FAILED) })
 }
 
-/// Facts that the running kernel gives only to root, if a recording has kernel addresses. They are used after
+/// Facts that the running kernel shows only to root, if a recording has kernel addresses. They are used after
 /// root's rights were given up.
 fn kernel_files(libs: &Libs) -> Option<KernelFiles> {
     let is_kernel = |source: &LibSource| matches!(source, LibSource::Kernel { .. });
     libs.sources().iter().any(|(_, source)| is_kernel(source)).then(KernelFiles::open).flatten()
 }
 
-/// The work after a recording is done with the user's rights only. If other rights cannot be given up, a
-/// warning says so, because the recording must not be lost.
+/// The work after a recording is done with only the user's rights. If other rights cannot be given up, this
+/// warns, because the recording must not be lost.
 fn give_up_privileges(printer: Printer) {
     if let Err(failure) = identity::give_up_privileges() {
         printer.warn(failure.message);
     }
 }
 
-/// Gives memory back where the program goes on. Else the system soon takes all of it, in less time than its pieces take.
+/// Frees memory if the program continues. Otherwise the kernel frees all of it at exit, which is faster.
 fn let_go<T>(memory: T, goes_on: bool) {
     if goes_on {
         drop(memory);
@@ -151,7 +151,7 @@ fn let_go<T>(memory: T, goes_on: bool) {
 /// Fails if the hard limit of open files is too low for recording. Otherwise later failures would have
 /// misleading messages.
 fn check_descriptors(limit: Option<u64>) -> Result<(), Failure> {
-    /// For one thread on two CPUs, and the files of its program.
+    /// Enough for one thread on two CPUs, and the files of its program.
     const LEAST: u64 = 32;
     match limit.filter(|limit| *limit < LEAST) {
         Some(limit) => Err(Failure::new(format!(
@@ -162,7 +162,7 @@ fn check_descriptors(limit: Option<u64>) -> Result<(), Failure> {
     }
 }
 
-/// Where the profile and its flame graph go.
+/// The places of the profile and its flame graph.
 struct Destinations {
     output: Destination,
     form: Form,
@@ -218,7 +218,8 @@ fn check_names(args: &RecordArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The folder and the name of a file, wherever it is named from. `None` for what several may write to, as `/dev/null`.
+/// The folder and the name of a file, independent of the form of its path. `None` for files that several may
+/// write to, such as `/dev/null`.
 fn place_of(path: &Path) -> Option<PathBuf> {
     if path.metadata().is_ok_and(|file| !file.is_file()) {
         return None;
@@ -236,7 +237,7 @@ fn write_picture(profile: &Profile, picture: Output, printer: Printer) -> Result
     Ok(())
 }
 
-/// Without any terminal, no user could end the server.
+/// Without a terminal, the user could not end the server.
 fn wants_server(args: &RecordArgs) -> bool {
     let on_terminal = io::stdin().is_terminal() || page::is_terminal() || printer::is_terminal();
     !args.save_only && (args.serve || on_terminal)
@@ -249,13 +250,13 @@ struct Recorded {
     /// The names of the events beside the samples.
     events: Vec<String>,
     status: u8,
-    /// The CPU time that the command used in all runs, by the kernel's account, where all of it was to be recorded.
+    /// The command's CPU time in all runs by the kernel's accounting, if all of it was to be recorded.
     used: Option<Duration>,
-    /// The processes that the command has left running.
+    /// The processes that the command left running.
     living: Vec<u32>,
-    /// Those of the processes that were attached to.
+    /// The command lines of the attached processes.
     command_lines: String,
-    /// Why the kernel's records could not be kept, if they were to be.
+    /// The reason why the kernel's records could not be kept, if they were to be.
     not_kept: Option<Failure>,
 }
 
@@ -270,7 +271,7 @@ fn record(
     let recorder =
         Recorder { args, printer, control, user: identity::invoking_user(), events, tap: tap.as_ref() };
     let recorded = record_with(&recorder);
-    // The page gets no more snapshots before its last profile.
+    // The page gets no snapshots after its last profile.
     if let Some(tap) = tap {
         tap.finish();
     }
@@ -283,7 +284,7 @@ fn record_with(recorder: &Recorder<'_>) -> Result<Recorded, Failure> {
     let asked = recorder.events.iter().filter(|recorded| !recorded.may_be_left_out());
     let names = asked.map(|recorded| recorded.event.name.clone()).collect();
     let mut kept = None;
-    // They may end before the recording does.
+    // The processes may end before the recording does.
     let mut command_lines = attached::command_lines(&args.target.pid);
     let Run { mut summary, mut status, mut used, mut living, not_kept } =
         recorder.run(Whom::Asked, args.duration, &mut kept)?;
@@ -330,11 +331,11 @@ fn record_with(recorder: &Recorder<'_>) -> Result<Recorded, Failure> {
     Ok(Recorded { finished, summary, events: names, status, used, living, command_lines, not_kept })
 }
 
-/// How long to record processes that the command has left running, if a duration was given and the command
+/// How long to record processes that the command left running, if a duration was given and the command
 /// ended before it.
 fn time_for_the_rest(args: &RecordArgs, summary: &Summary, taken: Duration) -> Option<Duration> {
     let is_command = args.target.is_command() && args.runs.iteration_count <= 1;
-    // A recording that is kept holds one run.
+    // A recording that is kept as perf.data has one run.
     let is_asked = is_command && args.perf_data.is_none() && summary.reason == EndReason::Exited;
     let left = args.duration.filter(|_| is_asked)?.saturating_sub(taken);
     (!left.is_zero()).then_some(left)

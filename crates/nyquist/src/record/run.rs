@@ -29,7 +29,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often samples are handed over while a page is open.
+/// The interval of passing on samples while a page is open.
 const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
 
 /// The common parts of all runs of a recording.
@@ -39,17 +39,17 @@ pub(super) struct Recorder<'a> {
     pub(super) control: &'a Control,
     /// The user that the command runs as, if it is another one.
     pub(super) user: Option<&'a Credentials>,
-    /// The data that are recorded beside the samples.
+    /// The events that are recorded beside the samples.
     pub(super) events: Vec<RecordedEvent>,
-    /// Where snapshots are given, where a page shows them.
+    /// The receiver of snapshots, if a page shows them.
     pub(super) tap: Option<&'a Tap>,
 }
 
-/// The processes that a run records.
+/// The processes of a run.
 pub(super) enum Whom {
     /// The processes that the options name.
     Asked,
-    /// Processes that a run before has left running.
+    /// Processes that a previous run left running.
     LeftRunning(Vec<u32>),
 }
 
@@ -58,23 +58,23 @@ pub(super) struct Run {
     pub(super) summary: Summary,
     /// The command's exit status.
     pub(super) status: u8,
-    /// The CPU time that the command used, with that of its children, by the kernel's account, where it has ended.
+    /// The CPU time of the command and its children by the kernel's accounting, if it has ended.
     pub(super) used: Option<Duration>,
-    /// The descendants of the recorded processes that live on, if the recording has ended with those
+    /// The descendants of the recorded processes that still run, if the recording has ended with those
     /// processes.
     pub(super) living: Vec<u32>,
-    /// Why the kernel's records could not be kept, if they were to be.
+    /// The reason why the kernel's records could not be kept, if they were to be.
     pub(super) not_kept: Option<Failure>,
 }
 
 /// The processes that will be recorded.
 struct Subject {
-    /// The command, where there is one, up to where it would begin.
+    /// The command, if there is one, suspended before its start.
     child: Option<Suspended>,
     target: Target,
 }
 
-/// Lets the converter know the functions of the kernel where these are to say what threads wait for.
+/// Passes the kernel's functions to the converter, if they are needed to determine what threads wait for.
 pub(crate) fn knowing_kernel(converter: Converter, outcome: &Outcome) -> Converter {
     match outcome {
         Outcome::Perf(outcome) if outcome.switch_stacks => match KernelSymbols::running_functions() {
@@ -136,7 +136,7 @@ impl Recorder<'_> {
         }
         let began = linux::now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
-        // Only now the child is the command.
+        // From here on, the child runs the command.
         if !self.args.no_counters {
             companions.count(&target, self.printer);
         }
@@ -214,7 +214,7 @@ impl Recorder<'_> {
         Ok(backend)
     }
 
-    /// Says which of the wanted rows and markers take to know on which CPU a thread ran.
+    /// Warns about wanted rows and markers that need the CPU on which a thread ran.
     fn warn_of_rows_without_cpus(&self) {
         let rows = self.args.shape.rows;
         let wanted =
@@ -228,7 +228,7 @@ impl Recorder<'_> {
     fn converter(&self, options: Options, wanted: Filter, outcome: &Outcome) -> Converter {
         let shape = self.args.shape;
         let converter = Converter::new(options);
-        // By ptrace, samples say themselves how long their threads have waited.
+        // With ptrace, samples themselves record how long their threads have waited.
         let waits = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
         let rows = Shape { waits, ..shape.into() };
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
@@ -255,7 +255,7 @@ impl Recorder<'_> {
         Options { start: linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
     }
 
-    /// When a run ended, if it did not end with the recorded processes. A program that sleeps has no last
+    /// The end of a run that did not end with the recorded processes. A sleeping program has no last
     /// event then.
     fn end_of(&self, reason: EndReason, began: Timestamp, duration: Option<Duration>) -> Option<Timestamp> {
         match reason {
@@ -288,8 +288,8 @@ impl Recorder<'_> {
     /// recorder's exit status.
     fn end_command(&self, command: Arc<Running>, reason: EndReason) -> u8 {
         const GRACE: Duration = Duration::from_secs(2);
-        // If a signal, or the command's own end, ended the recording, the command has ended or has got the
-        // signal already.
+        // If a signal, or the command's own end, ended the recording, the command has ended or has already
+        // received the signal.
         if reason != EndReason::Stopped {
             let _ = command.signaller().send(EndSignal::Terminate.number());
         }
@@ -313,7 +313,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Takes over everything that is recorded, until the recording ends.
+/// Converts all recorded events, until the recording ends.
 fn convert(
     recording: &mut Recording,
     converter: &mut Converter,
@@ -341,7 +341,7 @@ fn convert(
             family.notice(&event);
             converter.push(event);
         }
-        // Another run may follow, whose events are younger than now.
+        // Another run may follow, with events later than now.
         converter.advance(complete_before.min(linux::now()));
         recording.apply_feedback(&converter.take_copy_counts());
         if let Some((tap, start)) = tap {

@@ -1,4 +1,4 @@
-//! The target of a recording: a command, processes that run already, a cgroup, or the whole system.
+//! The target of a recording: a command, running processes, a cgroup, or the whole system.
 
 use super::failures::{launch_failure, open_failure};
 use crate::args::{RecordArgs, TargetArgs};
@@ -14,11 +14,11 @@ use nyquist_record::linux::{
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// How often it is looked for processes of a name that end meanwhile.
+/// The number of searches for processes by name, if they end meanwhile.
 const LOOKS: usize = 10;
 
 /// Opens the backend. A process that was found by its name may end before it is attached to. Then only the
-/// others are attached to. If none is left, the processes are looked for once more.
+/// others are attached to. If none is left, the processes are searched again.
 pub(super) fn open_backend(
     args: &RecordArgs,
     mut target: Target,
@@ -49,7 +49,7 @@ pub(super) fn open_backend(
         .hint("-a --name NAME records them as they come and go"))
 }
 
-/// The target that runs already.
+/// The running target.
 pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failure> {
     if let Some(path) = &args.cgroup {
         return Ok(Some(Target::Cgroup(path.clone())));
@@ -78,7 +78,7 @@ pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failur
     Ok((!pids.is_empty()).then_some(Target::Attach(pids)))
 }
 
-/// Which samples are kept of those that come.
+/// The filter for the incoming samples.
 pub(super) fn wanted_samples(args: &TargetArgs, backend: &Backend) -> Filter {
     if args.all_cpus && !args.name.is_empty() {
         Filter::Named(args.name.iter().map(|name| NamePattern::new(name)).collect())
@@ -87,7 +87,7 @@ pub(super) fn wanted_samples(args: &TargetArgs, backend: &Backend) -> Filter {
     }
 }
 
-/// Launches the command up to where it would begin.
+/// Launches the command and suspends it before its start.
 pub(super) fn prepare(
     args: &RecordArgs,
     user: Option<&Credentials>,

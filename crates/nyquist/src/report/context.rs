@@ -6,10 +6,10 @@ use crate::scale::Scale;
 use crate::text::{Names, Screen};
 use nyquist_analysis::View;
 
-/// How many rows tables have by default.
+/// The default number of rows of tables.
 pub(super) const TABLE_ROWS: usize = 30;
 
-/// How many rows trees have by default, and the least share of their nodes in per cent.
+/// The default number of rows of trees, and the least share of their nodes in per cent.
 pub(super) const TREE_ROWS: usize = 200;
 pub(super) const TREE_PERCENT: f64 = 0.5;
 
@@ -23,7 +23,7 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// How many rows are shown.
+    /// The maximum number of rows.
     pub(super) fn limit(&self, usual: usize) -> usize {
         limit(self.args.limit, usual)
     }
@@ -34,7 +34,7 @@ impl Report<'_> {
     }
 }
 
-/// How many rows are shown, where so many are asked for.
+/// The maximum number of rows, if a limit is requested.
 pub(super) fn limit(asked: Option<usize>, usual: usize) -> usize {
     match asked {
         Some(0) => usize::MAX,
@@ -43,7 +43,7 @@ pub(super) fn limit(asked: Option<usize>, usual: usize) -> usize {
     }
 }
 
-/// Says how many rows are not shown.
+/// A line about the number of rows that are not shown.
 pub(super) fn more(count: usize, what: &str, plural: &str) -> String {
     if count == 0 {
         return String::new();

@@ -17,7 +17,7 @@ pub(crate) fn heading(view: &View<'_>) -> String {
             time_span(summary.total.weight.saturating_mul(summary.interval_ns)),
             time_span(summary.duration_ns)
         ),
-        // Units other than time have no place in it.
+        // Units other than time are not included.
         Unit::Bytes => format!("{} of {kind}", scale.amount(summary.total.weight)),
         Unit::Count => format!("{} ({kind})", scale.amount(summary.total.weight)),
     };
@@ -39,7 +39,7 @@ pub(crate) fn heading(view: &View<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Which samples are counted: CPU time, or the profile's own unit, and waiting.
+/// The kind of samples that are counted: CPU time, or the profile's own unit, and waiting.
 pub(crate) fn kind(view: &View<'_>) -> String {
     let name = crate::text::one_line(&view.profile().meta().measure.name);
     match view.selection().state {

@@ -1,4 +1,4 @@
-//! `nyquist report`: where the time went, seen in one of eight ways, as text or JSON.
+//! `nyquist report`: the time by one of eight criteria, as text or JSON.
 
 mod context;
 mod functions;

@@ -1,4 +1,4 @@
-//! How often one event happened for each of another, by function.
+//! How often one event happened per occurrence of another, by function.
 
 use super::context::{TABLE_ROWS, limit, more};
 use super::{heading, usage};
@@ -33,12 +33,12 @@ pub(super) fn run(args: &ReportArgs, text: &str) -> Result<(), Failure> {
     page::print_json(&json)
 }
 
-/// Leaves out functions with less than the least share of the first event, and sorts.
+/// Sorts, and leaves out functions with less than the least share of the first event.
 fn choose(args: &ReportArgs, ratios: &mut Ratios<'_>) {
     let least = ratios.whole.count * args.percent.unwrap_or(0.0) / 100.0;
     ratios.functions.retain(|row| row.total.count >= least);
     match args.sort {
-        // The engine's own order.
+        // The order of the analysis.
         SortBy::Own => {}
         SortBy::Total => ratios
             .functions

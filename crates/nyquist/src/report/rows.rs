@@ -1,11 +1,11 @@
-//! Tables of things that have self and total time: functions, lines, libs.
+//! Tables of items with self and total time: functions, lines, libs.
 
 use super::context::{Report, TABLE_ROWS, more};
 use crate::args::{ColumnName, SortBy};
 use crate::text::{Cell, Column, Style, Table, Text, bar};
 use nyquist_analysis::Amount;
 
-/// The columns of tables with self and total time. There are bars if there are colours.
+/// The columns of tables with self and total time. Bars are shown if colours are.
 const COLUMNS: [ColumnName; 7] = [
     ColumnName::SelfShare,
     ColumnName::Bar,
@@ -27,18 +27,18 @@ pub(super) struct Row {
     pub(super) handle: String,
 }
 
-/// Rows that have a common name.
+/// Rows with a common name.
 pub(super) struct Rows {
     /// The heading of their names.
     pub(super) heading: &'static str,
     /// The singular and the plural of the rows' kind.
     pub(super) words: [&'static str; 2],
-    /// Whether each is in a lib.
+    /// Whether each row has a lib.
     pub(super) have_libs: bool,
     pub(super) all: Vec<Row>,
 }
 
-/// Leaves out rows below the least share, and sorts.
+/// Sorts, and leaves out rows below the least share.
 pub(super) fn choose<T>(
     report: &Report<'_>,
     rows: &mut Vec<T>,
@@ -48,7 +48,7 @@ pub(super) fn choose<T>(
     let least = report.min_weight(0.0);
     rows.retain(|row| amounts(row).iter().any(|amount| amount.weight >= least));
     match report.args.sort {
-        // The engine's own order.
+        // The order of the analysis.
         SortBy::Own => {}
         SortBy::Total => rows.sort_by_key(|row| std::cmp::Reverse(amounts(row)[1])),
         SortBy::Name => rows.sort_by_cached_key(name),
@@ -56,7 +56,7 @@ pub(super) fn choose<T>(
 }
 
 impl Rows {
-    /// The table, and how many rows are not in it.
+    /// The table, and the number of rows that are left out.
     pub(super) fn render(&self, report: &Report<'_>) -> Text {
         let columns = self.columns(report);
         let table = Table::new(columns.iter().map(|&column| self.layout(column)).collect());

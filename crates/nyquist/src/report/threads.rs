@@ -1,4 +1,4 @@
-//! Threads by the time that they took.
+//! Threads by their time.
 
 use super::context::{Report, TABLE_ROWS, more};
 use crate::args::SortBy;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 fn threads<'a>(report: &Report<'a>) -> Vec<ThreadRow<'a>> {
     let mut threads = report.view.by_thread();
     let least = report.min_weight(0.0);
-    // With filters, a thread without samples is left out. Without filters, its row shows that it has used
-    // nothing.
+    // With filters, a thread without samples is left out. Without filters, its row shows that it used
+    // no time.
     let only_with_samples = !report.args.filter.is_empty();
     threads.retain(|thread| thread.amount.weight >= least && (thread.samples > 0 || !only_with_samples));
     if report.args.sort == SortBy::Name {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// How much of a tree is shown, and how.
+/// The part of a tree to show, and its form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeOptions {
     pub(crate) inverted: bool,
@@ -18,9 +18,9 @@ pub(crate) struct TreeOptions {
     pub(crate) root: Option<FuncId>,
     /// The least weight of a node.
     pub(crate) min_weight: u64,
-    /// How many levels.
+    /// The maximum number of levels.
     pub(crate) max_depth: usize,
-    /// How many nodes, those of the greatest weight.
+    /// The maximum number of nodes; those of the greatest weight are kept.
     pub(crate) limit: usize,
     pub(crate) scale: Scale,
     pub(crate) names: Names,
@@ -34,7 +34,7 @@ impl TreeOptions {
     }
 }
 
-/// The nodes that the options leave, with their depths, each before its children.
+/// The nodes that pass the options, with their depths, each before its children.
 pub(crate) fn tree_nodes<'v>(view: &'v View<'v>, options: &TreeOptions) -> Vec<(usize, TreeNode<'v>)> {
     let rows = chosen(view, options).rows.into_iter();
     rows.filter_map(|row| match row.what {
@@ -88,7 +88,7 @@ struct TreeRow<'v> {
     depth: usize,
     what: What<'v>,
     branch: Branch,
-    /// The lines that pass by on the left.
+    /// The vertical lines at its left.
     guides: String,
     /// Whether it is in the lib of the node above.
     is_of_same_lib: bool,
@@ -97,32 +97,32 @@ struct TreeRow<'v> {
 /// The subject of a line.
 enum What<'v> {
     Node(TreeNode<'v>),
-    /// Children that are too light to be shown.
+    /// Children that are too light to show.
     Others {
         count: usize,
         weight: u64,
     },
 }
 
-/// How a node hangs on the one above.
+/// The branch from a node to the one above.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Branch {
-    /// As its only child, or as the only root: under it.
+    /// The only child, or the only root: directly below.
     Chain,
-    /// With others that come after it.
+    /// One of several, not the last.
     Middle,
-    /// As the last of several.
+    /// The last of several.
     Last,
 }
 
 /// The nodes that are shown, in order.
 struct Chosen<'v> {
     rows: Vec<TreeRow<'v>>,
-    /// Whether there are more that are heavy enough.
+    /// Whether further nodes are heavy enough.
     is_cut: bool,
 }
 
-/// A node that was found.
+/// A candidate node.
 struct Kept<'v> {
     node: TreeNode<'v>,
     depth: usize,
@@ -132,7 +132,7 @@ struct Kept<'v> {
     children: Children,
 }
 
-/// The nodes below a node, or at the roots.
+/// The children of a node, or the roots.
 #[derive(Default)]
 struct Children {
     kept: Vec<usize>,
@@ -140,12 +140,12 @@ struct Children {
     others_weight: u64,
 }
 
-/// Nodes, looked at from the heaviest on, until there are as many as are wanted.
+/// Expands nodes from the heaviest on, until the limit is reached.
 #[derive(Default)]
 struct Heaviest<'v> {
     nodes: Vec<Kept<'v>>,
     roots: Children,
-    /// Those whose turn has not come, of the same weight the one that was found first.
+    /// The nodes that are not expanded yet. Among nodes of the same weight, the one found first is next.
     ahead: BinaryHeap<(u64, Reverse<usize>)>,
 }
 
@@ -186,7 +186,7 @@ impl<'v> Heaviest<'v> {
         children
     }
 
-    /// Takes those whose turn never came for others.
+    /// Counts the nodes that were not reached as others. Returns whether there were any.
     fn give_up_rest(&mut self) -> bool {
         let is_cut = !self.ahead.is_empty();
         for (weight, Reverse(index)) in std::mem::take(&mut self.ahead) {
@@ -225,7 +225,7 @@ fn children_rows<'v>(
 ) -> Vec<(TreeRow<'v>, Children)> {
     let shown = children.kept.iter().filter_map(|&index| nodes[index].take()).filter(|kept| kept.is_shown);
     let mut what: Vec<_> = shown.map(|kept| (What::Node(kept.node), kept.children)).collect();
-    // Under a node of which nothing is shown, others would only repeat its weight.
+    // Below a node without shown children, others would only repeat its weight.
     if !what.is_empty() && children.others_weight >= options.min_weight.max(1) {
         let others = What::Others { count: children.others, weight: children.others_weight };
         what.push((others, Children::default()));
@@ -285,8 +285,8 @@ impl<'v> TreeRow<'v> {
     }
 }
 
-/// A tree as text: the shares, then the names, each under its caller (inverted: under its callee). A node that is the
-/// only child stands straight under the node that it belongs to.
+/// A tree as text: the shares, then the names, each below its caller (inverted: below its callee). An only
+/// child is directly below its parent, without further indentation.
 pub(crate) fn tree_text(view: &View<'_>, options: &TreeOptions, screen: Screen) -> Text {
     let chosen = chosen(view, options);
     let heading = if options.inverted { " TIME  CALLED FROM" } else { "TOTAL    SELF  FUNCTION" };
@@ -316,7 +316,8 @@ fn line(row: &TreeRow<'_>, options: &TreeOptions, screen: Screen) -> Text {
     line.trim_end() + "\n"
 }
 
-/// The guides and the mark of the branch, in at most half of the width. Deep trees show the near part.
+/// The guides and the mark of the branch, in at most half of the width. Deep trees show the part nearest
+/// to the name.
 fn guides(row: &TreeRow<'_>, room: Option<usize>, screen: Screen) -> String {
     let mut guides = format!("{}{}", row.guides, row.branch_mark());
     let count = guides.chars().count();
@@ -349,7 +350,7 @@ fn label(row: &TreeRow<'_>, options: &TreeOptions, room: Option<usize>, screen: 
     let lib = node.lib.filter(|_| !row.is_of_same_lib).map(|lib| format!("  {}", one_line(lib)));
     let note = format!("{inlined}{}", lib.unwrap_or_default());
     let Some(room) = room else { return Text::from(name + &note) };
-    // A name is worth more than the note on where it is.
+    // A name is more important than the note on its place.
     let left = room.saturating_sub(name.chars().count());
     let note = if note.chars().count() <= left { note } else { String::new() };
     Text::from(cut_name(&name, room, screen.unicode)) + Style::Dim.paint(&note, screen)

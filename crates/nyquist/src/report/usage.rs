@@ -1,5 +1,4 @@
-//! The resources that processes used, beside their samples: CPU, memory, bytes, threads and files, by their
-//! counters.
+//! The resources that processes used, from their counters: CPU, memory, bytes, threads and files.
 
 use crate::number::counted;
 use crate::scale::bytes;
@@ -8,10 +7,10 @@ use nyquist_analysis::{CounterFigure, CounterSummary, View};
 use nyquist_profile::ProcessIndex;
 use serde_json::{Value, json};
 
-/// Of how many processes there is a line.
+/// The number of processes with a line.
 const MOST_LINES: usize = 3;
 
-/// How few bytes, threads and open files are not worth a word.
+/// Fewer bytes, threads and open files than these are not shown.
 const LEAST_BYTES: f64 = 1_048_576.0;
 const LEAST_THREADS: f64 = 2.0;
 const LEAST_FILES: f64 = 20.0;
@@ -42,12 +41,12 @@ fn name_of(view: &View<'_>, process: ProcessIndex) -> String {
     format!("{} ({})", one_line(&process.name), one_line(&process.pid))
 }
 
-/// The value of the counter of a name, or 0.
+/// The value of the counter with a name, or 0.
 fn figure(counters: &[CounterSummary<'_>], name: &str) -> f64 {
     counters.iter().find(|counter| counter.name == name).map_or(0.0, |counter| counter.figure.value())
 }
 
-/// The counters of a process that are worth a line.
+/// The counters of a process that are worth showing.
 fn words(counters: &[CounterSummary<'_>], duration_s: f64) -> Vec<String> {
     let of = |name: &str, least: f64| Some(figure(counters, name)).filter(|value| *value >= least);
     let cpu = of("CPU", f64::MIN_POSITIVE).filter(|_| duration_s > 0.0);

@@ -1,4 +1,5 @@
-//! What threads waited for, where, which thread held it, and which ended the waits.
+//! Waits of threads: the objects, the places, the threads that held the objects, and those that ended the
+//! waits.
 
 use super::context::{Report, TABLE_ROWS, more};
 use super::markers::duration;
@@ -30,7 +31,7 @@ pub(super) fn text(report: &Report<'_>) -> Text {
         + more(waits.len().saturating_sub(limit), "thing that was waited for", "things that were waited for")
 }
 
-/// A row; the threads that held things, and those that ended waits, each where the column is there.
+/// A row, with the holding threads and the waking threads if their columns are shown.
 fn row(report: &Report<'_>, wait: &WaitedFor<'_>, are_known: [bool; 2]) -> Vec<Cell> {
     let durations = wait.durations;
     let profile = report.view.profile();
@@ -53,8 +54,8 @@ fn row(report: &Report<'_>, wait: &WaitedFor<'_>, are_known: [bool; 2]) -> Vec<C
     numbers.into_iter().map(Cell::from).chain(threads).chain(things).collect()
 }
 
-/// Where a thread waits, from the programmer's view: the innermost function outside of the kernel and of the
-/// language's libraries.
+/// The place where a thread waits, for the programmer: the innermost function outside of the kernel and of
+/// the language's libraries.
 fn place(profile: &Profile, stack: StackId) -> Option<&Frame> {
     let lib = |frame: &Frame| profile.func(frame.func).lib.map_or("", |lib| &profile.lib(lib).name);
     // The names of the kernel and of its modules are in brackets.
@@ -87,7 +88,7 @@ pub(super) fn json(report: &Report<'_>) -> Value {
     json!({ "wait_count": waits.len(), "waits": rows.map(|wait| wait_json(report, wait)).collect::<Vec<_>>() })
 }
 
-/// How many stacks of each thing that was waited for the JSON has.
+/// The number of stacks per object in the JSON.
 const STACKS: usize = 5;
 
 fn wait_json(report: &Report<'_>, wait: &WaitedFor<'_>) -> Value {

@@ -1,11 +1,11 @@
-//! Carrying out the changes, below a root folder that is `/` but for tests.
+//! Applies the changes below a root folder, which is `/` except in tests.
 
 use super::plan::Change;
 use crate::failure::{Failure, io_reason};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The file of lasting settings, below the root folder.
+/// The file of permanent settings, below the root folder.
 pub(crate) const LASTING: &str = "etc/sysctl.d/60-nyquist.conf";
 
 /// Sets each setting until reboot.
@@ -16,7 +16,7 @@ pub(crate) fn set(root: &Path, changes: &[Change]) -> Result<(), Failure> {
     })
 }
 
-/// Writes the file that the system reads when it starts. It appears whole.
+/// Writes the file that the system reads at boot. It appears completely or not at all.
 pub(crate) fn make_last(root: &Path, text: &str) -> Result<PathBuf, Failure> {
     let path = root.join(LASTING);
     let part = path.with_extension("conf.part");

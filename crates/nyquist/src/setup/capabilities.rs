@@ -1,4 +1,4 @@
-//! Giving this program's file the privileges to record (capabilities(7), "File capabilities"), by setcap(8).
+//! Gives this program's file the privileges to record (capabilities(7), "File capabilities"), by setcap(8).
 
 use crate::failure::{Failure, io_reason};
 use std::env;
@@ -15,7 +15,7 @@ pub(crate) fn own_program() -> Result<PathBuf, Failure> {
     env::current_exe().map_err(|error| Failure::because("cannot find the file of this program", &error))
 }
 
-/// The text that is shown before the change.
+/// The text to show before the change.
 pub(crate) fn shown(program: &Path) -> String {
     let program = program.display();
     format!(
@@ -47,7 +47,7 @@ fn cannot_run(setcap: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot run {}: {}", setcap.display(), io_reason(error)))
 }
 
-/// setcap: the system's own, which is run as root, before any that PATH leads to.
+/// The path of setcap. It is run as root, so the system's own has priority over those in PATH.
 fn find_setcap() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = ["/usr/sbin", "/sbin"].map(PathBuf::from).into_iter().chain(env::split_paths(&path));

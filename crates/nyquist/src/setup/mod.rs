@@ -1,5 +1,5 @@
-//! `nyquist setup`: shows changes that let more be recorded, asks, and makes them. Nothing is changed without
-//! being asked.
+//! `nyquist setup`: shows changes that permit more to be recorded, asks for confirmation, and applies them.
+//! Nothing is changed without confirmation.
 
 mod apply;
 mod capabilities;
@@ -63,7 +63,7 @@ fn is_done(args: SetupArgs, is_root: bool) -> bool {
     is_root && !args.dry_run
 }
 
-/// Shows the changes, and asks whether to make them. Without root it fails with the command that would do it.
+/// Shows the changes, and asks whether to apply them. Without root it fails with the command to run.
 fn wants(args: SetupArgs, shown: &str) -> Result<bool, Failure> {
     page::print(shown)?;
     if args.dry_run {

@@ -1,9 +1,9 @@
-//! The changes that let more be recorded: pure functions of the machine's settings.
+//! The changes that permit more to be recorded: pure functions of the machine's settings.
 
 use nyquist_record::linux::machine::Settings;
 use std::fmt::Write as _;
 
-/// A setting below `/proc/sys/kernel` that gets another value.
+/// A setting below `/proc/sys/kernel` with its new value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The name below `kernel.`.
@@ -16,8 +16,8 @@ pub(crate) struct Change {
     pub(crate) meaning: &'static str,
 }
 
-/// The changes that let everybody record with kernel code and large buffers. Settings that allow more already
-/// are kept.
+/// The changes that permit all users to record with kernel code and large buffers. Settings that allow more
+/// already are kept.
 pub(crate) fn changes(settings: &Settings, wanted_ring_kb: u64) -> Vec<Change> {
     let at_most = |name, now: Option<i64>, to, meaning| {
         now.filter(|now| *now > to).map(|from| Change { name, from, to, meaning })
@@ -44,7 +44,7 @@ pub(crate) fn changes(settings: &Settings, wanted_ring_kb: u64) -> Vec<Change> {
     [paranoid, hidden, buffers].into_iter().flatten().collect()
 }
 
-/// The changes as people read them.
+/// The changes as text.
 pub(crate) fn shown(changes: &[Change]) -> String {
     let mut text = String::new();
     for Change { name, from, to, meaning } in changes {
@@ -53,8 +53,8 @@ pub(crate) fn shown(changes: &[Change]) -> String {
     text
 }
 
-/// The file for `/etc/sysctl.d` that makes the settings last (sysctl.d(5)). It names every setting that nyquist wants,
-/// also those that have the value already, so that asking a second time does not leave any out.
+/// The file for `/etc/sysctl.d` that makes the settings permanent (sysctl.d(5)). It includes settings that
+/// already have the wanted value, so that a second run does not remove any.
 pub(crate) fn lasting(settings: &Settings, wanted_ring_kb: u64) -> String {
     let mut text =
         "# Written by `nyquist setup --lasting`: lets users record profiles. Delete it to go back.\n"

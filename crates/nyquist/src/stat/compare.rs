@@ -1,4 +1,4 @@
-//! Two commands beside each other, and whether their difference is more than chance.
+//! Compares two commands, and determines whether their difference is significant.
 
 use super::CONFIDENCE;
 use super::format::value;
@@ -7,7 +7,7 @@ use crate::number::counted;
 use crate::text::{Cell, Column, Screen, Style, Table, Text, one_line};
 use nyquist_analysis::Change;
 
-/// The rows that both have, in pairs, with how they differ.
+/// The rows that both have, in pairs, with their differences.
 pub(super) fn pairs(before: &Summary, after: &Summary) -> Vec<(Row, Row, Change)> {
     let (before, after) = (before.all_rows(), after.all_rows());
     let pair = |(one, other): (Row, Row)| {
@@ -41,7 +41,8 @@ pub(super) fn text(before: &Summary, after: &Summary, names: &[Option<String>; 2
     )
 }
 
-/// A change in per cent with half its interval: `-12.3% ± 1.0`, or with `~` before it if it may be chance.
+/// A change in per cent with half its interval: `-12.3% ± 1.0`, or with `~` before it if it is not
+/// significant.
 fn shown(change: &Change) -> String {
     if change.difference == 0.0 {
         return "0.0%".to_owned();

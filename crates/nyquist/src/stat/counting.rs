@@ -1,4 +1,5 @@
-//! What counts in a run: counters that are read at the end, or those of a command's threads, which come and go.
+//! The counters of a run: counters that are read at the end, or those of a command's threads, which start
+//! and end.
 
 use super::measured::{Counted, Thread};
 use crate::number::counted;
@@ -13,14 +14,14 @@ use std::fs;
 /// The counters of a run.
 #[derive(Debug)]
 pub(super) enum Counting {
-    /// Of all together, or of threads that run already, with what these are called.
+    /// For all threads together, or for each running thread, with the threads' names.
     Counters(Counters, HashMap<u32, Thread>),
-    /// Of each thread of a command.
+    /// For each thread of a command.
     CommandThreads(CommandThreads),
 }
 
 impl Counting {
-    /// By counters. Their threads are asked for their names before they may end.
+    /// From counters. It reads the names of their threads now, because the threads may end.
     pub(super) fn of(counters: Counters) -> Self {
         let tids = counters.read().into_iter().filter_map(|reading| reading.thread);
         let threads = tids.enumerate().map(|(place, tid)| (tid, thread(place, tid)));
@@ -28,7 +29,7 @@ impl Counting {
         Self::Counters(counters, threads)
     }
 
-    /// The counters that are read at any time.
+    /// The counters that can be read at any time.
     pub(super) fn counters(&self) -> Option<&Counters> {
         match self {
             Self::Counters(counters, _) => Some(counters),
@@ -41,21 +42,21 @@ impl Counting {
         self.counters().is_some_and(|counters| counters.read().iter().all(|reading| reading.count.is_err()))
     }
 
-    /// Lets all count that do not begin by themselves.
+    /// Enables all counters that do not start by themselves.
     pub(super) fn enable(&self) {
         if let Some(counters) = self.counters() {
             counters.enable();
         }
     }
 
-    /// Lets none of these count any longer.
+    /// Disables these counters.
     pub(super) fn disable(&self) {
         if let Some(counters) = self.counters() {
             counters.disable();
         }
     }
 
-    /// What was counted. Warns of what was not.
+    /// Returns the counts. Warns about events that were not counted.
     pub(super) fn finish(self, printer: Printer) -> Vec<Counted> {
         match self {
             Self::Counters(counters, threads) => {
@@ -94,7 +95,7 @@ fn of_all(reading: Reading) -> Counted {
     Counted { event, thread: None, account: None, count, user_only }
 }
 
-/// A thread that runs.
+/// A running thread.
 fn thread(place: usize, tid: u32) -> Thread {
     let name = fs::read(format!("/proc/{tid}/comm")).unwrap_or_default();
     let name = String::from_utf8_lossy(&name).trim_end().to_owned();

@@ -1,4 +1,4 @@
-//! Which events are counted: those that were named, or a usual set.
+//! The events to count: those that were named, or a default set.
 
 use crate::args::StatArgs;
 use crate::event_failure::event_failure;
@@ -13,7 +13,7 @@ const USUAL: &str =
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) events: Vec<Event>,
-    /// Whether they were named: then one that cannot be counted is shown.
+    /// Whether the user named them. Then events that cannot be counted are shown, too.
     pub(super) are_named: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Values as people read them.
+//! Values in readable form.
 
 use super::measured::{KernelCount, Quantity, Row, Summary, mean_of, plain};
 use crate::number::{grouped, percent};
@@ -17,7 +17,7 @@ pub(super) fn value(row: &Row, value: f64) -> String {
     }
 }
 
-/// A number with its thousands apart and some decimals.
+/// A number with separated thousands and some decimals.
 fn decimals(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return "?".to_owned();
@@ -32,7 +32,7 @@ fn decimals(value: f64, decimals: usize) -> String {
     }
 }
 
-/// The deviation of a row: in its unit, and as a share of the mean.
+/// The deviation of a row: in its unit, and relative to the mean.
 pub(super) fn deviation(row: &Row) -> (String, String) {
     let Some(spread) = row.spread.ok().filter(|spread| spread.count > 1) else {
         return <(String, String)>::default();
@@ -41,7 +41,7 @@ pub(super) fn deviation(row: &Row) -> (String, String) {
     (value(row, spread.deviation), share)
 }
 
-/// Why a row has no value.
+/// The reason why a row has no value.
 pub(super) fn missing(missing: Missing) -> &'static str {
     match missing {
         Missing::NotSupported => "not on this machine",
@@ -52,8 +52,8 @@ pub(super) fn missing(missing: Missing) -> &'static str {
     }
 }
 
-/// The relation of a value to others: a rate or a share; and whether it is an estimate. `beside` are the rows of the same thread,
-/// or of all together.
+/// The relation of a value to others: a rate or a share, and whether it is an estimate. `beside` are the rows
+/// of the same thread, or those of all threads together.
 pub(super) fn note(row: &Row, beside: &[Row], summary: &Summary) -> String {
     let Ok(spread) = row.spread else { return row.spread.err().map_or("", missing).to_owned() };
     let mut notes = Vec::new();
@@ -90,7 +90,7 @@ fn relation(row: &Row, mean: f64, beside: &[Row], summary: &Summary) -> Option<S
         _ => {}
     }
     if let Some(of) = name.strip_suffix("-misses") {
-        // `L1-dcache-load-misses` of `L1-dcache-loads`, `-prefetch-misses` of `-prefetches`.
+        // `L1-dcache-load-misses` relates to `L1-dcache-loads`, `-prefetch-misses` to `-prefetches`.
         return ["s", "es"].iter().find_map(|plural| share_of(&format!("{of}{plural}")));
     }
     if row.quantity != Quantity::Times || mean == 0.0 {
@@ -100,7 +100,7 @@ fn relation(row: &Row, mean: f64, beside: &[Row], summary: &Summary) -> Option<S
     Some(rate(mean / (clock / 1e9)))
 }
 
-/// So many times a second of CPU time.
+/// A number per second of CPU time.
 fn rate(per_second: f64) -> String {
     let (value, unit) = match per_second {
         rate if rate >= 1e9 => (rate / 1e9, " G"),

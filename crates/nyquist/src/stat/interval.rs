@@ -15,7 +15,7 @@ pub(super) struct IntervalCount<'a> {
 pub(super) fn counts<'a>(events: &'a [Event], before: &[Reading], now: &[Reading]) -> Vec<IntervalCount<'a>> {
     let count = |(before, now): (&Reading, &Reading)| {
         let before = before.count.map_or(0.0, |count| count.value);
-        // An estimate can become less.
+        // An estimate can decrease.
         let value = now.count.map(|count| (count.value - before).max(0.0));
         Some(IntervalCount { event: events.get(now.event)?, value, user_only: now.user_only })
     };

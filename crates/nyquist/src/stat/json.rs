@@ -18,7 +18,7 @@ pub(super) fn summary(summary: &Summary, name: Option<&str>) -> Value {
     })
 }
 
-/// Two commands and how they differ.
+/// Two commands and their differences.
 pub(super) fn comparison(before: &Summary, after: &Summary, names: &[Option<String>; 2]) -> Value {
     let changes = pairs(before, after).into_iter().map(|(one, _, change)| {
         json!({

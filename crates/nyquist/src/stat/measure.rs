@@ -1,4 +1,4 @@
-//! One run: counters are opened, the command runs or time passes, and they are read.
+//! One run: opens counters, waits for the command or for the time, and reads the counters.
 
 use super::counting::Counting;
 use super::events::Wanted;
@@ -24,16 +24,16 @@ use std::ffi::OsString;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long a command gets to end after it was asked to.
+/// How long a command may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Measures runs, all alike.
+/// Measures several runs in the same way.
 pub(super) struct Meter<'a> {
     args: &'a StatArgs,
     wanted: &'a Wanted,
     control: &'a Control,
     printer: Printer,
-    /// The intervals, where they are not printed at once.
+    /// The intervals, if they are not printed immediately.
     kept: RefCell<Text>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Meter<'a> {
 struct Opened {
     counting: Counting,
     child: Option<Suspended>,
-    /// The processes whose end ends the run, where no command does.
+    /// The processes whose end ends the run, if there is no command.
     pids: Vec<u32>,
     /// Whether the command is counted.
     is_command: bool,
@@ -86,7 +86,7 @@ impl<'a> Meter<'a> {
         self.control.enter(Phase::Starting);
         let counts = counting.finish(self.printer);
         let status = match (&ended, waited) {
-            // As with a recording: the command did not end by itself.
+            // The same as for a recording: the command did not end by itself.
             (_, Waited::Time) => 0,
             (Some(ended), _) if is_command => ended.status.shell_code(),
             (None, Waited::Stopped) if is_command => 128 + EndSignal::Terminate.number() as u8,
@@ -97,7 +97,7 @@ impl<'a> Meter<'a> {
         Ok(Measured { wall, used, counts, status })
     }
 
-    /// Whether no more runs follow, because one has failed, or a signal asks for the end.
+    /// Whether no more runs follow, because one has failed, or because of a signal.
     pub(super) fn ends_early(&self, last: Option<&Measured>, left: u32) -> bool {
         if self.control.asked_to_end().is_some() {
             return true;
@@ -176,14 +176,14 @@ impl<'a> Meter<'a> {
                 return Ok(waited);
             }
             before = now;
-            // Where printing took longer than an interval, those that have passed are one.
+            // If printing took longer than an interval, the passed intervals are printed as one.
             while next <= Instant::now() {
                 next += interval;
             }
         }
     }
 
-    /// Prints an interval at once, or keeps it for the file.
+    /// Prints an interval immediately, or keeps it for the file.
     fn print_interval(&self, since: Duration, counts: &[interval::IntervalCount<'_>]) {
         let text = if self.args.json {
             format!("{}\n", json::interval(since, counts)).into()
@@ -192,18 +192,19 @@ impl<'a> Meter<'a> {
         };
         match (&self.args.output, self.args.json) {
             (Some(_), _) => *self.kept.borrow_mut() += text,
-            // A reader that has gone away wants no more.
+            // If the reader has closed the pipe, the rest is dropped.
             (None, true) => drop(page::print_at_once(text)),
             (None, false) => printer::print_result(&text),
         }
     }
 
-    /// The intervals that were kept for the file.
+    /// The intervals kept for the file.
     pub(super) fn into_kept(self) -> Text {
         self.kept.into_inner()
     }
 
-    /// Waits for a command that has ended; one that runs on is asked to end, but not waited for longer than it is polite.
+    /// Waits for a command that has ended. A running command gets SIGTERM, and is waited for at most for
+    /// the grace period.
     fn end(&self, running: &Running, waited: Waited) -> io::Result<Option<Ended>> {
         if waited == Waited::Exited {
             let is_child = self.args.is_command() || running_has_ended(running);
@@ -213,10 +214,10 @@ impl<'a> Meter<'a> {
             return running.wait().map(Some);
         }
         if waited == Waited::Time {
-            // A command that has ended meanwhile needs no signal.
+            // If the command has ended by now, the signal is not needed.
             let _ = running.signaller().send(EndSignal::Terminate.number());
         }
-        // Only the process is waited for, because the request that has stopped the other wait would stop this
+        // Waits only for the process, because the request that stopped the other wait would stop this
         // one, too.
         let mut waiter = Waiter::new(&[running.pid().0])?;
         match waiter.wait(Some(Instant::now() + GRACE))? {
@@ -241,7 +242,7 @@ fn count_failure(error: &CountError) -> Failure {
     error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
 }
 
-/// Nothing can be counted of running processes. A command still has its times.
+/// The failure if nothing can be counted for running processes. A command still has its times.
 fn nothing_counts(args: &StatArgs) -> Failure {
     let what = if args.all_cpus { "the whole machine" } else { "these processes" };
     Failure::new(format!("no event can be counted of {what}"))

@@ -1,4 +1,4 @@
-//! The measurements: of one run, and of all runs together.
+//! The measurements of one run, and of all runs together.
 
 use super::events::Wanted;
 use super::interval::IntervalCount;
@@ -20,10 +20,10 @@ pub(super) struct Measured {
     pub(super) status: u8,
 }
 
-/// A thread that counts by itself.
+/// A thread with its own counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Thread {
-    /// Its place among all threads: numbers of threads are used again.
+    /// Its index among all threads, because thread ids are reused.
     pub(super) place: usize,
     pub(super) pid: u32,
     pub(super) tid: u32,
@@ -33,11 +33,11 @@ pub(super) struct Thread {
 /// A count of an event.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
-    /// The place of the event.
+    /// The index of the event.
     pub(super) event: usize,
-    /// The thread, where each counts by itself.
+    /// The thread, if threads are counted separately.
     pub(super) thread: Option<Thread>,
-    /// What the kernel has counted of that thread by itself, where that is known.
+    /// The kernel's own accounting of that thread, if known.
     pub(super) account: Option<ThreadAccount>,
     pub(super) count: Result<Count, Missing>,
     pub(super) user_only: bool,
@@ -50,16 +50,16 @@ pub(super) enum Quantity {
     /// Nanoseconds of CPU time.
     Nanoseconds,
     Times,
-    /// In a unit of its own.
+    /// A number in a special unit.
     Other,
 }
 
-/// Whose the kernel's own count is.
+/// The source of the kernel's own count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KernelCount {
-    /// The processes' that were waited for.
+    /// The processes that were waited for.
     Processes,
-    /// The thread's.
+    /// The thread.
     Thread,
 }
 
@@ -72,12 +72,12 @@ pub(super) struct Row {
     pub(super) unit: Option<String>,
     pub(super) values: Vec<f64>,
     pub(super) spread: Result<Spread, Missing>,
-    /// The least share of the time that a run counted it for.
+    /// The least share of a run's time during which it was counted.
     pub(super) share: f64,
     pub(super) user_only: bool,
-    /// Whose count of the kernel it is, because the event itself is refused.
+    /// The source of the kernel's own count that replaces the event, which was refused.
     pub(super) by_kernel: Option<KernelCount>,
-    /// Whether the event was asked for by its name.
+    /// Whether the user named the event.
     pub(super) is_named: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Summary {
 const NONE: Spread = Spread { count: 0, mean: 0.0, deviation: 0.0, min: 0.0, max: 0.0 };
 
 impl Summary {
-    /// Of these runs of the events.
+    /// The summary of these runs.
     pub(super) fn of(runs: &[Measured], Wanted { events, are_named }: &Wanted) -> Self {
         let walls: Vec<_> = runs.iter().map(|run| run.wall.as_secs_f64()).collect();
         let first = runs.first().map_or(&[][..], |run| &run.counts);
@@ -115,7 +115,7 @@ impl Summary {
         }
     }
 
-    /// All rows with a value: those of events, then the times.
+    /// All rows with a value: those of events, then times.
     pub(super) fn all_rows(&self) -> Vec<Row> {
         let wall = Row { spread: Ok(self.wall), ..time_row("wall time", self.walls.clone()) };
         let times = std::iter::once(wall).chain(self.user.clone()).chain(self.system.clone());
@@ -123,7 +123,7 @@ impl Summary {
     }
 }
 
-/// The mean of an event without modifiers among rows of one thread, or of all together.
+/// The mean of an event without modifiers, among rows of one thread or of all threads together.
 pub(super) fn mean_of(name: &str, rows: &[Row]) -> Option<f64> {
     let row = rows.iter().find(|row| plain(&row.name) == name)?;
     row.spread.ok().map(|spread| spread.mean)
@@ -162,7 +162,7 @@ fn seconds(
     values.filter(|values| !values.is_empty()).map(|values| time_row(name, values))
 }
 
-/// The row of the event at a place of each run's counts.
+/// The row of the event at an index of each run's counts.
 fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Row {
     let counts: Vec<_> = runs.iter().filter_map(|run| run.counts.get(place)?.count.ok()).collect();
     let mut values: Vec<_> = counts.iter().map(|count| count.value).collect();
@@ -178,8 +178,8 @@ fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Row {
         by_kernel: None,
         is_named: false,
     };
-    // Switches happen in the kernel, where a plain user's event counts none. The kernel's own count of each
-    // process has them.
+    // Switches happen in the kernel, where an unprivileged user's event counts none. The kernel's own
+    // count of each process includes them.
     let is_hidden = first.user_only && ["context-switches", "cs"].contains(&&*event.name);
     if is_hidden || matches!(first.count, Err(Missing::NotPermitted)) {
         let (found, whose): (Option<Vec<_>>, _) = match &first.thread {

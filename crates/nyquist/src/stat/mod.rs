@@ -24,7 +24,7 @@ use nyquist_record::linux::signals::Requests;
 use serde_json::Value;
 use std::ffi::OsString;
 
-/// The runs of each side of a comparison, where no number is given.
+/// The default number of runs of each side of a comparison.
 const RUNS_OF_A_COMPARISON: u32 = 5;
 
 /// The confidence of the intervals of differences.
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     let output =
         args.output.as_deref().map(|path| Output::open(path).map_err(|refused| refused.failure(path, "-o")));
     let output = output.transpose()?;
-    // Before any thread is started: they all leave these signals to one.
+    // Before any thread starts, so that all threads block these signals and one thread receives them.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
         (first, Some(second)) => in_turns(args, &meter, [first, second])?,
         (command, None) => vec![repeated(args, &meter, command)?],
     };
-    // The rest needs no right of root's.
+    // The rest does not need root.
     if let Err(failure) = identity::give_up_privileges() {
         printer.warn(failure.message);
     }
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// Refuses combinations that the definition of the options cannot refuse.
+/// Refuses combinations that the definition of the options cannot exclude.
 fn check(args: &StatArgs) -> Result<(), Failure> {
     let (first, second) = args.commands();
     let wrong = |message: &str| Failure::new(message).status(NOT_UNDERSTOOD);
@@ -105,8 +105,8 @@ fn repeated(args: &StatArgs, meter: &Meter<'_>, command: &[OsString]) -> Result<
     Ok(measured)
 }
 
-/// Measures two commands in turns, so that changes of the machine affect both. Each second pair runs the
-/// other way round.
+/// Measures two commands alternately, so that changes of the machine affect both. Every second pair runs in
+/// reverse order.
 fn in_turns(
     args: &StatArgs,
     meter: &Meter<'_>,
@@ -126,7 +126,7 @@ fn in_turns(
     Ok(measured)
 }
 
-/// The counted target that runs already.
+/// The running target.
 fn target(args: &StatArgs) -> String {
     let pids: Vec<_> = args.pid.iter().map(u32::to_string).collect();
     match &*pids {
@@ -141,7 +141,7 @@ fn shown(words: &[OsString]) -> String {
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// All that is to be written.
+/// The complete output.
 struct Finished {
     summaries: Vec<Summary>,
     /// The commands as they were typed.
@@ -179,7 +179,7 @@ fn write(
     Ok(())
 }
 
-/// Writes JSON: behind the lines of intervals, where there are any, as a line, too.
+/// Writes JSON; after lines of intervals, as one line, too.
 fn write_json(value: &Value, intervals: Option<Text>, output: Option<Output>) -> Result<(), Failure> {
     match (output, intervals) {
         (None, Some(_)) => page::write_json_with(|out| writeln!(out, "{value}")),

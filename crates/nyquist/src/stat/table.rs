@@ -1,4 +1,4 @@
-//! The result as a table for people.
+//! The result as a table.
 
 use super::events::Wanted;
 use super::format::{deviation, missing, note, value};
@@ -50,7 +50,7 @@ fn heading(summary: &Summary, name: Option<&str>, screen: Screen) -> Text {
     Text::from("\n") + Style::Bold.paint(&line, screen) + "\n"
 }
 
-/// A thread's name and number, and its process where that is another number and not the only one.
+/// A thread's name and id. Its process is added if its id differs and it is not the only process.
 fn thread_heading(thread: &Thread, has_several_processes: bool) -> String {
     let name = one_line(&thread.name);
     if has_several_processes && thread.pid != thread.tid {
@@ -60,7 +60,7 @@ fn thread_heading(thread: &Thread, has_several_processes: bool) -> String {
     }
 }
 
-/// If this machine lacks an event of the usual set, a note below says so.
+/// If this machine lacks an event of the default set, only a note below mentions it.
 fn is_shown(row: &Row, all_missing: bool) -> bool {
     row.spread.is_ok() || !is_of_usual_set(row) || all_missing
 }
@@ -83,7 +83,7 @@ fn cells(row: &Row, beside: &[Row], summary: &Summary, has_spread: bool) -> Vec<
     vec![count.into(), share.into(), deviation.into(), name, note]
 }
 
-/// Notes about missing counts and the reasons, each once.
+/// Notes about missing counts and their reasons, each once.
 pub(super) fn notes(summaries: &[Summary], wanted: &Wanted) -> Text {
     let rows = || summaries.iter().flat_map(|summary| &summary.rows);
     let mut text = Text::default();

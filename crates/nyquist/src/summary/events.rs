@@ -1,13 +1,13 @@
-//! Which events were recorded beside the samples, and how many.
+//! The events that were recorded beside the samples, and their numbers.
 
 use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use nyquist_convert::OccurrenceCounts;
 
-/// The most events that are named.
+/// The maximum number of events that are named.
 const NAMED: usize = 12;
 
-/// Prints how many of each event were recorded, and how many are missing.
+/// Prints the number of recorded and of missing occurrences of each event.
 pub(super) fn print(printer: Printer, names: &[String], counts: &OccurrenceCounts) {
     if names.is_empty() {
         return;

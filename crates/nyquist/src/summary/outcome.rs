@@ -1,4 +1,4 @@
-//! Messages before a recording: what the machine allows, and how to allow more.
+//! Messages before a recording: what the machine permits, and how to permit more.
 
 use crate::failure::without_error_numbers;
 use crate::number::{counted, grouped};
@@ -9,7 +9,7 @@ use nyquist_record::linux::backend::Outcome;
 use nyquist_record::linux::perf::{self, Coverage, Notice, Trigger};
 use nyquist_record::linux::ptrace;
 
-/// Prints which rights the command will lack, before that has any effect.
+/// Prints which rights the command will lack, before this has any effect.
 pub(crate) fn print_before_start(printer: Printer, outcome: &Outcome) {
     if let Some(notice) = outcome.loses_privileges() {
         printer.warn(notice);
@@ -71,12 +71,12 @@ fn first_line(outcome: &perf::Outcome) -> String {
     format!("Sampling {code} at {} Hz by {}{but}", outcome.rate_hz, trigger(outcome.trigger))
 }
 
-/// Whether the command's shortest processes are not sampled, which takes no more than a privilege.
+/// Whether the command's shortest processes are not sampled, and only a privilege is missing for that.
 fn misses_short_processes(outcome: &perf::Outcome) -> bool {
     outcome.attached.is_none() && outcome.coverage == Coverage::Threads
 }
 
-/// The change that would let more be sampled.
+/// The change that would permit more to be sampled.
 fn what_gives_more(outcome: &perf::Outcome) -> Option<String> {
     const PRIVILEGE: &str = "sudo, or `sudo nyquist setup --capabilities` once,";
     let kernel = outcome.notices.iter().find_map(|notice| match notice {
@@ -101,7 +101,7 @@ fn what_gives_more(outcome: &perf::Outcome) -> Option<String> {
     }
 }
 
-/// How the callers are found, and where that goes.
+/// How callers are found, and the cost of that.
 fn copies(outcome: &perf::Outcome) -> String {
     match outcome.call_graph {
         CallGraph::FramePointers => "Following frame pointers, into".to_owned(),
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// The outcome for a plain user's command at `perf_event_paranoid` 2.
+    /// The outcome for an unprivileged user's command at `perf_event_paranoid` 2.
     fn outcome() -> perf::Outcome {
         perf::Outcome {
             attached: None,

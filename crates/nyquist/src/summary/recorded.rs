@@ -1,4 +1,4 @@
-//! Messages after a recording: its size, its gaps, and where most of its time is.
+//! Messages after a recording: its size, its gaps, and the functions with most of its time.
 
 use crate::ending::Ending;
 use crate::number::{counted, time_span};
@@ -16,7 +16,7 @@ use nyquist_record::linux::ptrace::HoldSummary;
 use std::cmp::Reverse;
 use std::path::Path;
 
-/// Says for how long threads were held.
+/// Prints how long threads were stopped by the recorder.
 fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
     let HoldSummary { count, total_ns, median_us, percentile_99_us, budget } = holds;
     let (total, rate) = (*total_ns as f64 / 1e6, *count as f64 / duration.max(1e-9));
@@ -37,7 +37,7 @@ fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
     }
 }
 
-/// The CPU time of samples whose stacks are wanted, in nanoseconds.
+/// The CPU time of samples whose stacks satisfy a condition, in nanoseconds.
 fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u64 {
     let is_of_process = |thread: &&Thread| !profile.process(thread.process).is_of_cpus();
     let samples = profile.threads().iter().filter(is_of_process).flat_map(|thread| &thread.samples);
@@ -45,7 +45,7 @@ fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u6
     on_cpu.map(|sample| u64::from(sample.weight)).sum::<u64>() * profile.meta().interval
 }
 
-/// Whether a stack is that of time without a sample.
+/// Whether a stack stands for time without a sample.
 fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
     profile
         .stack_frames(stack)
@@ -53,19 +53,19 @@ fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
         .is_some_and(|frame| profile.func_name(frame.func) == well_known::NOT_SAMPLED)
 }
 
-/// The recording that the summary is of.
+/// The recording that the summary describes.
 pub(crate) struct Recorded<'a> {
     /// The profile.
     pub(crate) profile: &'a Profile,
     /// The name of the recorded program.
     pub(crate) program: &'a str,
-    /// The command lines of processes that were attached to.
+    /// The command lines of attached processes.
     pub(crate) command_lines: &'a str,
-    /// Whether it was asked for where threads wait.
+    /// Whether the user requested the waits of threads.
     pub(crate) waits: bool,
-    /// The names of the events that were recorded beside the samples, and how many of each.
+    /// The names of the events that were recorded beside the samples, and their numbers.
     pub(crate) events: (&'a [String], &'a OccurrenceCounts),
-    /// Whether the recorder could look into all processes. This process may have given up the right to since.
+    /// Whether the recorder could read all processes. This process may have given up that right since.
     pub(crate) may_look_into_others: bool,
 }
 
@@ -123,7 +123,7 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-/// Says how the recording went on.
+/// Prints how the recording proceeded.
 fn print_way(printer: Printer, summary: &Summary, ending: &Ending<'_>, duration: f64) {
     if let Some(holds) = &summary.holds {
         print_holds(printer, holds, duration);
@@ -154,7 +154,7 @@ fn print_losses(printer: Printer, statistics: &Statistics) {
     }
 }
 
-/// Says how many stacks were completed, and how many have no root, for these reasons.
+/// Prints the number of completed stacks, and the number of stacks without a root, with the reasons.
 fn print_stacks(
     printer: Printer,
     statistics: &Statistics,
@@ -180,8 +180,8 @@ fn print_stacks(
     }
 }
 
-/// Why the mappings of some processes were never reported. A recorder that may read all processes only comes
-/// too late for some.
+/// The reason why the mappings of some processes were never reported. A recorder that may read all processes
+/// only comes too late for some.
 fn why_mappings_are_unknown(may_look_into_others: bool) -> &'static str {
     if may_look_into_others {
         "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
@@ -190,7 +190,7 @@ fn why_mappings_are_unknown(may_look_into_others: bool) -> &'static str {
     }
 }
 
-/// Says how much of the CPU time there is no sample of.
+/// Prints the amount of CPU time without samples.
 fn print_not_sampled(
     printer: Printer,
     profile: &Profile,
@@ -198,14 +198,14 @@ fn print_not_sampled(
     (cpu_time, ending): (u64, &Ending<'_>),
 ) {
     let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
-    // Less than a hundredth is the last interval of some threads.
+    // Less than 1 % is only the last intervals of some threads.
     if not_sampled * 100 > cpu_time && not_sampled >= LEAST_TOLD_NS {
         let lost = if statistics.lost > 0 { ", or whose samples were dropped" } else { "" };
         printer.say(format_args!(
             "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came{lost}",
             seconds(not_sampled)
         ));
-        // Each of the threads of processes that were attached to has a clock of its own, which begins with it.
+        // Each thread of an attached process has a separate clock, which starts with the thread.
         if !ending.attached.is_empty() && not_sampled > cpu_time / SHORT_LIVED {
             printer.say(
                 "hint: as root, `nyquist record -a --name PROGRAM` samples threads that live shortly, too",
@@ -214,7 +214,7 @@ fn print_not_sampled(
     }
 }
 
-/// Says how much CPU time of the command's is not in the profile, and why.
+/// Prints the amount of the command's CPU time that is not in the profile, and the reason.
 fn print_missing(
     printer: Printer,
     interval: u64,
@@ -234,7 +234,7 @@ fn print_missing(
     }
 }
 
-/// Says why other stacks were not completed.
+/// Prints the reasons why other stacks were not completed.
 fn print_incomplete(printer: Printer, statistics: &Statistics) {
     let reasons = statistics.incomplete.by_count();
     let texts: Vec<String> = reasons.iter().map(|(why, count)| format!("{count} {why}")).collect();
@@ -244,27 +244,27 @@ fn print_incomplete(printer: Printer, statistics: &Statistics) {
     }
 }
 
-/// Less time without a sample than that is not worth a line: it would be shown as 0.00 s.
+/// A smaller time without samples is not reported, because it would be shown as 0.00 s.
 const LEAST_TOLD_NS: u64 = 5_000_000;
 
-/// The missing part of the command's CPU time, if it is more than the ways to count explain. The kernel's
-/// account of a process begins before the command does.
+/// The missing part of the command's CPU time, if it exceeds the inaccuracy of both measurements. The
+/// kernel's accounting of a process begins before the command does.
 fn missing(used_ns: u64, recorded_ns: u64) -> Option<u64> {
     const LEAST_NS: u64 = 50_000_000;
     let missing = used_ns.saturating_sub(recorded_ns);
     (missing > LEAST_NS && missing > used_ns / 10).then_some(missing)
 }
 
-/// A program of which such a part was not sampled has threads that live too shortly for a clock of their own.
+/// If more than one part in so many was not sampled, threads are too short-lived for clocks of their own.
 const SHORT_LIVED: u64 = 5;
 
-/// How many functions a recording's summary names.
+/// The number of functions that a recording's summary names.
 const HOTTEST: usize = 5;
 
-/// The most characters of a function's name in the summary on a terminal.
+/// The maximum length of a function's name in the summary on a terminal.
 const NAME_WIDTH: usize = 40;
 
-/// How long names may be: in a pipe or a file nothing is cut.
+/// The maximum length of names; `None` for a pipe or a file, where nothing is cut.
 fn name_width() -> Option<usize> {
     printer::is_terminal().then_some(NAME_WIDTH)
 }
@@ -297,10 +297,10 @@ fn lacks_mappings(function: &Function<'_>) -> bool {
     well_known::truncation_reason(function.name) == Some(well_known::UNKNOWN_MAPPINGS)
 }
 
-/// How many reasons a recording's summary names for which stacks do not reach their roots.
+/// The number of reasons for stacks without a root that a recording's summary names.
 const REASONS: usize = 3;
 
-/// Why stacks do not reach their roots, with the share of the time for each reason.
+/// The reasons why stacks do not reach their roots, with the share of the time for each reason.
 fn reasons(functions: &[Function<'_>], scale: Scale) -> String {
     let reason = |function: &Function<'_>| {
         let reason = well_known::truncation_reason(function.name)?.to_owned();

@@ -1,17 +1,17 @@
-//! How long the recorded threads waited, and for which reasons.
+//! The waiting time of the recorded threads, and its reasons.
 
 use crate::printer::Printer;
 use nyquist_profile::{Profile, well_known};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many reasons are printed.
+/// The number of reasons that are printed.
 const REASONS: usize = 6;
 
 /// The name of waits without a reason.
 const NOT_KNOWN: &str = "not known";
 
-/// Prints how long threads waited, if that was recorded with the reasons.
+/// Prints the waiting time of threads, if it was recorded with the reasons.
 pub(super) fn print(printer: Printer, profile: &Profile) {
     if let Some(line) = line(profile) {
         printer.say(line);

@@ -1,6 +1,6 @@
 //! Shares as bars, to an eighth of a character.
 
-/// A bar of at most `width` characters that is `share` of that long. A share that is not 0 shows.
+/// A bar of `share` of `width` characters. A share that is not 0 is visible.
 pub(crate) fn bar(share: f64, width: usize, unicode: bool) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let share = share.clamp(0.0, 1.0);

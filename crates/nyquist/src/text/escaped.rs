@@ -1,11 +1,12 @@
-//! Text that may go to a terminal: text from outside is escaped, and colours are our own.
+//! Text that may be written to a terminal: text from outside is escaped, and the colours are this
+//! program's own.
 
 use nyquist_formats::hidden;
 use std::borrow::Cow;
 use std::ops::{Add, AddAssign};
 
-/// Text that was escaped. Only [`Style::paint`](super::Style::paint) adds codes for the terminal, behind the escaping, so that
-/// nothing that is made from a string can hold any. If it is put into a string and made a text again, the
+/// Escaped text. Only [`Style::paint`](super::Style::paint) adds terminal codes, after escaping, so no
+/// text that is made from a string can contain any. If such a text is converted to a string and back, the
 /// codes are escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text(String);
@@ -21,19 +22,20 @@ impl Text {
         self.0.push_str(&text.into().0);
     }
 
-    /// Without the blanks at its end.
+    /// Removes spaces at the end.
     pub(crate) fn trim_end(mut self) -> Self {
         self.0.truncate(self.0.trim_end().len());
         self
     }
 
-    /// The text between two codes for the terminal.
+    /// The text between two terminal codes.
     pub(super) fn within(before: &str, text: &str, after: &str) -> Self {
         Self(format!("{before}{}{after}", Self::from(text).0))
     }
 }
 
-/// Newlines and tabs are kept, because they are our own layout. In names they are escaped by [`one_line`].
+/// Newlines and tabs are kept, because they are this program's layout. In names they are escaped by
+/// [`one_line`].
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
         Self(hidden::escape_but(text, &['\n', '\t']).into_owned())
@@ -67,7 +69,7 @@ impl<T: Into<Text>> AddAssign<T> for Text {
     }
 }
 
-/// A name, or another text from outside, with all hidden characters escaped, newlines and tabs among them.
+/// A name, or another text from outside, with all hidden characters escaped, including newlines and tabs.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     hidden::escape(text)
 }

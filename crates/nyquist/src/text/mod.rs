@@ -1,4 +1,4 @@
-//! Text for people: names, tables, trees, and the terminal they are shown on.
+//! Text for users: names, tables, trees, and the terminal that shows them.
 
 mod bars;
 mod escaped;

@@ -1,21 +1,21 @@
-//! How names of functions are shown: short or full, with nothing in them that acts on a terminal.
+//! The form of functions' names: short or full, without characters that control a terminal.
 
 use super::one_line;
 use nyquist_analysis::short_name;
 use std::borrow::Cow;
 
-/// How names are shown.
+/// The form of names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Names {
     /// Without generic arguments and parameters.
     #[default]
     Short,
-    /// As they are.
+    /// Unchanged.
     Full,
 }
 
 impl Names {
-    /// The name as it is shown, with hidden characters escaped.
+    /// The name for display, with hidden characters escaped.
     pub(crate) fn show(self, name: &str) -> String {
         let name = match self {
             Self::Short => short_name(name),

@@ -9,11 +9,11 @@ use std::os::fd::AsFd;
 /// The properties of an output that text can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Screen {
-    /// The terminal's width in characters; `None` where text goes elsewhere, and nothing is cut.
+    /// The terminal's width in characters; `None` for other outputs, for which nothing is cut.
     pub(crate) width: Option<usize>,
     /// Whether colours and bars are shown.
     pub(crate) colour: bool,
-    /// Whether characters beyond ASCII are shown as such.
+    /// Whether non-ASCII characters are shown unchanged.
     pub(crate) unicode: bool,
 }
 
@@ -32,7 +32,7 @@ impl Screen {
         Self::of(&printer::stderr())
     }
 
-    /// A file, in which nothing is cut.
+    /// A file, for which nothing is cut.
     pub(crate) fn of_file() -> Self {
         Self { width: None, colour: false, unicode: is_utf8(|name| env::var_os(name)) }
     }
@@ -49,7 +49,7 @@ impl Screen {
     }
 }
 
-/// Colours, unless they are not wanted (<https://no-color.org>) or the terminal has none.
+/// Whether to use colours: not if the user refuses them (<https://no-color.org>) or the terminal has none.
 fn wants_colour(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && variable("TERM").is_none_or(|term| term != "dumb")

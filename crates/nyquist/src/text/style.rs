@@ -2,7 +2,7 @@
 
 use super::{Screen, Text};
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Without a style.
@@ -12,9 +12,9 @@ pub(crate) enum Style {
     Bold,
     /// Less important text.
     Dim,
-    /// A great share, or slower than before.
+    /// A large share, or slower than before.
     Hot,
-    /// A share that counts.
+    /// A significant share.
     Warm,
     /// Faster than before.
     Good,
@@ -30,7 +30,7 @@ impl Style {
         }
     }
 
-    /// The text with the codes of its style (ECMA-48, "SGR") where the screen has colours.
+    /// The text with the codes of its style (ECMA-48, "SGR"), if the screen has colours.
     pub(crate) fn paint(self, text: &str, screen: Screen) -> Text {
         let code = match self {
             _ if !screen.colour || text.is_empty() => return text.into(),

@@ -3,29 +3,30 @@
 use super::{Screen, Style, Text, one_line};
 use nyquist_formats::fit;
 
-/// The least that names get while a column can be left out for them.
+/// The least width of names while another column can be left out for them.
 const MIN_TEXT: usize = 24;
 
-/// The least that a text beside names gets until then.
+/// The least width of a text beside names while another column can be left out.
 const MIN_MINOR: usize = 8;
 
-/// The least that is left of a name, however narrow the terminal.
+/// The least width of a name, however narrow the terminal.
 const LEAST_TEXT: usize = 8;
 
-/// The blanks between columns.
+/// The number of spaces between columns.
 const GAP: usize = 2;
 
-/// How a column is laid out.
+/// The layout of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     /// A number, to the right, never cut.
     Number(&'static str),
     /// A short text, to the left, never cut.
     Text(&'static str),
-    /// A text that may take a quarter of the width that numbers leave, or less beside others. Names take three times as much.
+    /// A text. It gets at most a quarter of the width beside numbers, or less with other texts. Names get
+    /// three times as much.
     Minor(&'static str),
-    /// A name that takes the remaining width. If it is too long, its last parts are shown. Of one such column
-    /// it is the last.
+    /// A name, which gets the remaining width. If it is too long, its last parts are shown. If it is in
+    /// such a column, the column is the last.
     Main(&'static str),
 }
 
@@ -52,7 +53,8 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A text with a style. Hidden characters are escaped here, so that widths are those of the shown text.
+    /// A text with a style. Hidden characters are escaped here, so that widths are those of the displayed
+    /// text.
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
         let text = text.into();
         Self { text: one_line(&text).into_owned(), style }
@@ -85,7 +87,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// A table whose columns were asked for one by one, and are all shown.
+    /// Keeps all columns, because the user requested each of them.
     pub(crate) fn keeping_all(self, keeps_all: bool) -> Self {
         Self { keeps_all, ..self }
     }
@@ -104,8 +106,9 @@ impl Table {
         text
     }
 
-    /// The table without its least important column, if a terminal of that width leaves too little for names.
-    /// Bars and marks go first, then times beside shares, then libs, then other columns from the right.
+    /// The table without its least important column, if a terminal of that width leaves too little for
+    /// names. Bars and marks are removed first, then times beside shares, then libs, then other columns
+    /// from the right.
     fn without_least(&self, terminal: usize) -> Option<Self> {
         let has = |kind: fn(&Column) -> bool| self.columns.iter().any(kind);
         if self.keeps_all || !has(|column| matches!(column, Column::Main(_))) {
@@ -146,7 +149,7 @@ impl Table {
         self.columns.iter().enumerate().map(wanted).collect()
     }
 
-    /// The width that a terminal leaves for names.
+    /// The width that a terminal leaves for names and texts.
     fn room(&self, terminal: usize) -> usize {
         let fixed: usize = self.natural_widths(|column| !column.is_flexible()).iter().sum();
         terminal.saturating_sub(fixed + GAP * self.columns.len().saturating_sub(1))
@@ -161,7 +164,7 @@ impl Table {
         let main: usize = self.natural_widths(|column| matches!(column, Column::Main(_))).iter().sum();
         let mut left = room;
         for (index, _) in columns().filter(|(_, column)| matches!(column, Column::Minor(_))) {
-            // Its share, or the width that names do not need.
+            // Its share, or the width that names do not need, whichever is more.
             let share = room / (3 + self.minor_columns());
             widths[index] = widths[index].min(share.max(left.saturating_sub(main)));
             left -= widths[index].min(left);
@@ -196,7 +199,7 @@ impl Table {
     }
 }
 
-/// How many characters a text has.
+/// The number of characters of a text.
 fn length(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,4 +1,4 @@
-//! Watching without a screen: one table after another on the standard output.
+//! Watches without a screen: prints one table after another on the standard output.
 
 use super::end::End;
 use super::live::Snapshot;
@@ -14,7 +14,8 @@ use crate::text::{self, Column, Screen, Table, Text, one_line};
 use nyquist_analysis::Index;
 use std::sync::mpsc::Receiver;
 
-/// Prints tables until the watched processes have ended, enough were printed, or the reader has gone.
+/// Prints tables until the watched processes have ended, enough were printed, or the reader has closed the
+/// pipe.
 pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message>) -> Result<End, Failure> {
     let question = State::of(args).question;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
@@ -32,7 +33,7 @@ pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message
                     return Ok(end);
                 }
             }
-            // The last snapshot is still to come.
+            // The last snapshot follows.
             Message::Ended(status) => ended = Some(End::Ended(status)),
             Message::Asked(signal) => return Ok(End::Asked(signal)),
             Message::Input(_) => {}
@@ -42,7 +43,7 @@ pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message
     Ok(End::Gone)
 }
 
-/// A line about all, the functions, and an empty line.
+/// A line about the whole, the functions, and an empty line.
 fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, screen: Screen) -> Text {
     let index = Index::new(&snapshot.profile);
     let page = page(Ground { index: &index, snapshot, output: &[] }, question);

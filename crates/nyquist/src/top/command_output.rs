@@ -1,4 +1,4 @@
-//! The output of the watched command. Because the screen is used, its last lines are kept to be shown.
+//! The output of the watched command. The screen is in use, so its last lines are kept to show them later.
 
 use crate::failure::Failure;
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader, PipeWriter, Read as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// How many lines are kept.
+/// The number of lines that are kept.
 const LINES: usize = 500;
 
 /// The longest line, in bytes. Longer ones continue in the next.
@@ -58,12 +58,12 @@ impl CommandOutput {
     }
 }
 
-/// The next line without its end; `None` at the end or where nothing can be read.
+/// The next line without its end; `None` at the end or on an error.
 fn next_line(reader: &mut impl io::BufRead) -> Option<String> {
     let mut bytes = Vec::new();
     reader.take(LINE).read_until(b'\n', &mut bytes).ok().filter(|&count| count > 0)?;
     let text = String::from_utf8_lossy(&bytes);
-    // A tab is the only sign of control that has a meaning in a line alone.
+    // A tab is the only control character with a meaning within a line.
     Some(text.trim_end_matches(['\n', '\r']).replace('\t', "    "))
 }
 

@@ -11,16 +11,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-/// The lines over the rows: title, views, groups of columns, headings.
+/// The lines above the rows: title, views, groups of columns, headings.
 const HEAD: u16 = 4;
 
-/// The blanks between columns.
+/// The number of spaces between columns.
 const GAP: u16 = 2;
 
 /// The least width of names while another column can be left out for them.
 const MIN_NAME: u16 = 16;
 
-/// The keys of the footer, the most needed first.
+/// The keys in the footer, the most important first.
 const FOOTER: [(&str, &str); 9] = [
     ("?", "help"),
     ("q", "quit"),
@@ -42,11 +42,11 @@ pub(super) struct Caption {
     pub(super) ended: Option<String>,
     /// Records that the kernel dropped.
     pub(super) lost: u64,
-    /// How it is sampled, and reductions of the request: a line each.
+    /// The sampling method, and reductions of the request, each in a line.
     pub(super) notes: Vec<String>,
 }
 
-/// How many rows a screen of that height has.
+/// The number of rows on a screen of that height.
 pub(super) fn body_height(height: u16) -> usize {
     usize::from(height.saturating_sub(HEAD + 1))
 }
@@ -73,7 +73,7 @@ struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    /// Writes a text at a place, as far as the screen and `width` reach. Returns the column behind it.
+    /// Writes a text at a position, clipped to the screen and to `width`. Returns the column after it.
     fn put(&mut self, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
         if x >= self.area.width || y >= self.area.height {
             return x;
@@ -144,8 +144,8 @@ impl Canvas<'_> {
         }
     }
 
-    /// Where each column begins, and how wide it is: 0 for those that this screen is too narrow for. Names
-    /// are most important: before they get too little width, the lib is left out, then numbers from the right
+    /// The start and the width of each column; the width is 0 if the screen is too narrow for it. Names
+    /// are most important. Before they get too narrow, the lib is left out, then numbers from the right
     /// on.
     fn places(&self, columns: &[Column]) -> Vec<(u16, u16)> {
         let screen = self.area.width;
@@ -206,7 +206,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// The name of a row, behind its place in the tree. However deep, a part of the name can be read.
+    /// The name of a row, after its place in the tree. However deep the row, a part of the name is readable.
     fn name(&mut self, row: &Row, x: u16, y: u16, width: u16) {
         let deepest = width / 2;
         let is_tree = row.depth > 0 || row.is_open.is_some();
@@ -282,7 +282,7 @@ impl Canvas<'_> {
     }
 }
 
-/// How far to the right a text begins in its column.
+/// The offset of a text within its column.
 fn indent(column: &Column, width: u16, text: &str) -> u16 {
     match column.width {
         Width::Number(_) => width.saturating_sub(text.chars().count() as u16),
@@ -302,7 +302,7 @@ fn reversed() -> Style {
     Style::new().add_modifier(Modifier::REVERSED)
 }
 
-/// Which time of threads is shown.
+/// The kind of threads' time that is shown.
 fn state_name(state: SampleState) -> &'static str {
     match state {
         SampleState::OnCpu => "CPU time",
@@ -311,7 +311,7 @@ fn state_name(state: SampleState) -> &'static str {
     }
 }
 
-/// A time as people say it.
+/// A duration in readable form.
 fn duration(nanoseconds: u64) -> String {
     let seconds = nanoseconds / 1_000_000_000;
     match seconds {

@@ -1,19 +1,19 @@
-//! How watching came to its end.
+//! The reasons for the end of watching.
 
 use crate::failure::FAILED;
 use nyquist_record::linux::launch::ExitStatus;
 use nyquist_record::linux::signals::EndSignal;
 
-/// How watching came to its end.
+/// The reason for the end of watching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The user quits.
     Quit,
     /// A signal came.
     Asked(EndSignal),
-    /// The watched processes have ended. For a command, its status is known.
+    /// The watched processes have ended. The status of a command is known.
     Ended(Option<ExitStatus>),
-    /// The terminal has gone, or a thread with it.
+    /// The terminal was closed, or a thread has ended unexpectedly.
     Gone,
 }
 
@@ -29,7 +29,7 @@ impl End {
     }
 }
 
-/// How something ended, in words.
+/// The end of a process, in words.
 pub(super) fn ended(status: Option<ExitStatus>) -> String {
     match status {
         None => "has ended".to_owned(),

@@ -1,4 +1,4 @@
-//! The growing recording: it takes events, and returns named profiles of the recording so far.
+//! The growing recording: it receives events, and returns named profiles of the recording so far.
 
 use crate::source_paths::DiskPaths;
 use nyquist_convert::event::{Event, Timestamp};
@@ -8,49 +8,50 @@ use nyquist_record::linux::Companion as _;
 use nyquist_record::linux::wait_stacks::WaitStacks;
 use std::time::Duration;
 
-/// Code that makes new stacks without end would fill the memory: beyond so many, all but the last seconds is forgotten.
+/// Code that makes new stacks without end would exhaust memory. Beyond this number, older data is dropped;
+/// only the last seconds are kept.
 const MAX_STACKS: usize = 500_000;
 
-/// How long samples may be on their way here, in ns. The recorder hands them over more often than that.
+/// The maximum delay of samples on their way here, in ns. The recorder passes them on more often than that.
 const ON_ITS_WAY: u64 = 300_000_000;
 
-/// A source that was silent for so long, in ns, has nothing on its way any more.
+/// After a silence of this length, in ns, no events of a source are still on their way.
 const SILENT: u64 = 1_000_000_000;
 
-/// The shown data, at one moment.
+/// The shown data at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     /// The profile, with names.
     pub(super) profile: Profile,
-    /// Until when it reaches, in ns since the profile's zero, as all times here.
+    /// The end of the profile, in ns since the profile's zero, as all times here.
     pub(super) until: u64,
-    /// From this time on its samples have their own times. Older ones are there as sums.
+    /// From this time on, samples have their own times. Older samples are summed up.
     pub(super) detailed_since: u64,
-    /// From when on there are samples at all.
+    /// The time of the first samples.
     pub(super) since: u64,
     /// Records that the kernel dropped.
     pub(super) lost: u64,
 }
 
-/// A recording that grows.
+/// A growing recording.
 #[derive(Debug)]
 pub(super) struct Live {
     converter: Converter,
     zero: Timestamp,
-    /// Until when everything is converted.
+    /// The time up to which everything is converted.
     complete: Timestamp,
     /// The time of the source's last report.
     heard: Timestamp,
     condensed: Timestamp,
     since: Timestamp,
     ended: bool,
-    /// Whether a snapshot has the waits that have not ended.
+    /// Whether a snapshot includes waits that have not ended.
     counts_waits: bool,
-    /// What looks where threads wait, if that is watched. It sees them also while nothing else happens.
+    /// Reads where threads wait, if requested. It also reports waits while no other event happens.
     waits: Option<WaitStacks>,
 }
 
-/// A snapshot whose functions have no names yet.
+/// A snapshot with functions that have no names yet.
 #[derive(Debug)]
 pub(super) struct Unnamed {
     snapshot: Snapshot,
@@ -58,7 +59,7 @@ pub(super) struct Unnamed {
 }
 
 impl Live {
-    /// A recording that begins with a profile's zero.
+    /// A recording that begins at a profile's zero.
     pub(super) fn new(converter: Converter, zero: Timestamp) -> Self {
         Self {
             converter,
@@ -73,17 +74,17 @@ impl Live {
         }
     }
 
-    /// The same with what is seen of waiting threads.
+    /// The same with a reader of waiting threads.
     pub(super) fn watching(self, waits: Option<WaitStacks>) -> Self {
         Self { waits, ..self }
     }
 
-    /// The same with waits that have not ended in its snapshots, where that is wanted.
+    /// The same with waits that have not ended in its snapshots, if `counts_waits` is set.
     pub(super) fn counting_waits(self, counts_waits: bool) -> Self {
         Self { counts_waits, ..self }
     }
 
-    /// Takes events; all that are older than `complete_before` are there now.
+    /// Receives events. All events older than `complete_before` have now been received.
     pub(super) fn push(
         &mut self,
         events: impl Iterator<Item = Event>,
@@ -107,7 +108,7 @@ impl Live {
         self.converter.take_copy_counts()
     }
 
-    /// Takes over what was seen of waiting threads by now.
+    /// Converts the observations of waiting threads so far.
     fn collect_waits(&mut self) {
         let mut events = Vec::new();
         if let Some(waits) = &mut self.waits {
@@ -118,10 +119,10 @@ impl Live {
         }
     }
 
-    /// There is nothing more to come. Says how many threads that waited may not be looked at.
+    /// Ends the recording. Returns the number of waiting threads that may not be read.
     pub(super) fn end(&mut self, now: Timestamp) -> usize {
         self.collect_waits();
-        // What is seen from now on comes too late.
+        // Later observations come too late.
         let unread = self.waits.take().map_or(0, |waits| waits.finish(&mut Vec::new()));
         self.converter.advance(Timestamp(u64::MAX));
         self.complete = now;
@@ -167,7 +168,7 @@ impl Live {
         self.collect_waits();
         let until = self.complete.max(Timestamp(now.0.saturating_sub(ON_ITS_WAY)));
         if now.0.saturating_sub(self.heard.0) > SILENT {
-            // What was seen of waiting threads is younger than the source's last report.
+            // Observations of waiting threads are later than the source's last report.
             self.converter.advance(if self.waits.is_some() { until } else { self.heard });
         }
         until
@@ -190,7 +191,7 @@ impl Live {
 }
 
 impl Unnamed {
-    /// The snapshot with names. Files of the user are named by their paths here, if that is wanted. Requests
+    /// The snapshot with names. With `by_place`, the user's files are named by their paths here. Requests
     /// for their text must use the debug info's names.
     pub(super) fn named(self, symbolicator: &mut Symbolicator<'_>, by_place: bool) -> Snapshot {
         let Snapshot { profile, .. } = self.snapshot;
@@ -219,7 +220,7 @@ mod tests {
         Live::new(Converter::new(options), Timestamp(0))
     }
 
-    /// Pushes a sample each 100 ms from one time to another, at `address`.
+    /// Pushes samples at `address`, 100 ms apart, over a range of times.
     fn sample(live: &mut Live, times: std::ops::Range<u64>, address: u64) {
         let sample = || Sample {
             pid: Pid(1),
@@ -252,7 +253,7 @@ mod tests {
         let (found, snapshot) = weights(&mut live, 1, 2 * SECOND);
         assert_eq!(found, [&[1, 9][..], &[1; 10]].concat());
         assert_eq!((snapshot.since, snapshot.detailed_since, snapshot.until), (0, SECOND, 2 * SECOND));
-        // A longer window does not bring the detail back.
+        // A longer window does not restore the detail.
         assert_eq!(weights(&mut live, 60, 2 * SECOND).1.detailed_since, SECOND);
     }
 

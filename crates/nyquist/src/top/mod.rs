@@ -1,4 +1,4 @@
-//! `nyquist top`: a program watched live, on a screen or as one table after another.
+//! `nyquist top`: watches a program live, on a screen or as one table after another.
 
 mod batch;
 mod command_output;
@@ -27,13 +27,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-/// How many of the last lines that a failed command has printed are repeated.
+/// The number of last lines of a failed command that are repeated.
 const LINES_REPEATED: usize = 10;
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
-    // Before any thread is started: they all leave these signals to one.
+    // Before any thread starts, so that all threads block these signals and one thread receives them.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     if args.as_root {
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     } else {
         screen::run(args, &session, &sender, &messages)
     };
-    // No reader is left.
+    // No reader remains.
     drop(messages);
     let (about, output) = (session.about.clone(), session.output.clone());
     session.finish().into_iter().for_each(|sentence| printer.warn(sentence));
@@ -82,7 +82,7 @@ fn tell_requests(requests: &Requests, messages: &Sender<Message>) {
 }
 
 impl About {
-    /// How it is sampled, and reductions of the request: a line each.
+    /// The sampling method, and reductions of the request, each in a line.
     fn notes(&self) -> Vec<String> {
         let rate = format!("{} samples a second of each running thread", self.outcome.rate_hz());
         let notices = self.outcome.loses_privileges().into_iter().chain(self.outcome.notices());

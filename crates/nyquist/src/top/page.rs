@@ -1,4 +1,4 @@
-//! The answer to a question: rows and columns, of functions, the tree, threads or the command's output.
+//! The answer to a query: rows and columns, of functions, the tree, threads or the command's output.
 
 mod asked;
 mod functions;
@@ -13,7 +13,7 @@ use super::question::{Period, Question, ViewKind};
 use crate::text::one_line;
 use asked::Asked;
 
-/// Answers a question. O(samples of the last seconds + nodes + functions).
+/// Answers a query. O(samples of the last seconds + nodes + functions).
 pub(super) fn page(ground: Ground<'_>, question: &Question) -> Page {
     let asked = Asked::new(ground, question);
     let page = match question.view {

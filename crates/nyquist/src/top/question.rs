@@ -1,4 +1,4 @@
-//! The question of a page: the view, the time, the order.
+//! The query of a page: the view, the time, the order.
 
 use crate::args::SortBy;
 use nyquist_analysis::SampleState;
@@ -34,21 +34,21 @@ impl ViewKind {
     }
 }
 
-/// Which time counts.
+/// The period of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Period {
     /// The last seconds.
     #[default]
     Recent,
-    /// All since the begin.
+    /// All of it since the start.
     Overall,
 }
 
-/// The question of a page.
+/// The query of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) view: ViewKind,
-    /// Which time of threads is shown.
+    /// The kind of threads' time that is shown.
     pub(super) state: SampleState,
     pub(super) period: Period,
     pub(super) sort: SortBy,
@@ -60,6 +60,6 @@ pub(super) struct Question {
     pub(super) search: String,
     /// The only thread, with its name.
     pub(super) thread: Option<(ThreadIndex, String)>,
-    /// The nodes of the tree that were opened (or closed) by hand.
+    /// The nodes of the tree that the user opened (or closed).
     pub(super) opened: HashMap<u64, bool>,
 }

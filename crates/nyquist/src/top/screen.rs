@@ -1,4 +1,4 @@
-//! Watching on a screen: draws, waits for events, and draws again.
+//! Watches on a screen: draws, waits for events, and draws again.
 
 use super::draw::{Caption, body_height, draw};
 use super::end::{End, ended};
@@ -15,7 +15,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 
-/// Shows the watched processes until the user quits. They can still be looked at when they have ended.
+/// Shows the watched processes until the user quits. They can still be viewed after they have ended.
 pub(super) fn run(
     args: &TopArgs,
     session: &Session,
@@ -56,7 +56,7 @@ enum Next {
     End(End),
 }
 
-/// A screen on which something is watched.
+/// A screen that shows a watched target.
 struct Watching<'a> {
     own: OwnScreen,
     session: &'a Session,
@@ -84,8 +84,8 @@ impl Watching<'_> {
                 if self.draw(&shown).is_err() {
                     return Next::End(End::Gone);
                 }
-                // Events that have come meanwhile are taken together. Of many snapshots only the last one is
-                // shown.
+                // Events that have come in the meantime are processed together. Of several snapshots only
+                // the last one is shown.
                 let Ok(first) = messages.recv() else { return Next::End(End::Gone) };
                 for message in std::iter::once(first).chain(messages.try_iter()) {
                     if let Some(end) = self.take(message, &shown, &mut newest) {
@@ -108,7 +108,7 @@ impl Watching<'_> {
         Ok(())
     }
 
-    /// Takes a message; says when it is the end.
+    /// Processes a message. Returns the reason for the end, if it ends watching.
     fn take(&mut self, message: Message, page: &Page, newest: &mut Option<Box<Snapshot>>) -> Option<End> {
         match message {
             Message::Snapshot(snapshot) => *newest = Some(snapshot),
@@ -132,7 +132,7 @@ impl Watching<'_> {
             Wish::Window(window) => Order::Window(window),
             Wish::Reset => Order::Reset,
         };
-        // When everything has ended, no receiver is left.
+        // After the end of everything, no receiver remains.
         let _ = self.session.orders.send(order);
         None
     }

@@ -1,5 +1,5 @@
-//! A watched target: the command or process, the thread that takes over its recording, and the one that makes
-//! snapshots.
+//! A watched target: the command or process, the thread that receives its recording, and the thread that
+//! makes snapshots.
 
 use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
@@ -31,53 +31,53 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often samples are taken over.
+/// The interval of receiving samples.
 const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
 
-/// A snapshot of a large recording takes long: for each second of that there are so many without one.
+/// The pause after a snapshot, as a multiple of its cost, because a snapshot of a large recording takes long.
 const PAUSE: u32 = 4;
 
-/// How many of the last seconds a page has in detail: as far back as it can be asked to look.
+/// The number of last seconds that a page has in detail: the longest range that it offers.
 const PAGE_WINDOW: u64 = 60;
 
-/// How often it is checked whether a page is watched.
+/// The interval of checking whether a page is visible.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How long a command may take to end when it is asked to.
+/// How long a command may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// So many processes are named by their ids.
+/// The number of processes that are named by their ids.
 const PIDS_NAMED: usize = 4;
 
 /// The events while a target is watched.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// There is something new to show.
+    /// A new snapshot.
     Snapshot(Box<Snapshot>),
-    /// The watched target has ended. The last snapshot follows. Of a command it is known how.
+    /// The watched target has ended. The last snapshot follows. The status of a command is known.
     Ended(Option<ExitStatus>),
-    /// Something was done at the terminal.
+    /// Input from the terminal.
     Input(ratatui::crossterm::event::Event),
-    /// A signal asks for the end.
+    /// A signal requests the end.
     Asked(EndSignal),
-    /// There will be no more input, or no more snapshots.
+    /// No more input, or no more snapshots, will follow.
     Gone,
 }
 
 /// The messages to the thread that makes snapshots.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
-    /// How many of the last seconds are to be kept in detail.
+    /// The length of the last period to keep in detail.
     Window(Duration),
-    /// Forget everything so far.
+    /// Drop everything so far.
     Reset,
     /// The recording has ended.
     Finish,
 }
 
-/// Something that is being watched.
+/// A watch session.
 pub(super) struct Session {
-    /// The target, and how it is sampled.
+    /// The target and the sampling method.
     pub(super) about: About,
     /// The command's output.
     pub(super) output: CommandOutput,
@@ -87,11 +87,11 @@ pub(super) struct Session {
     recorder: JoinHandle<Recorded>,
 }
 
-/// What is left when the recording has ended.
+/// The remaining state after the end of the recording.
 struct Recorded {
     /// The command, if it has not ended.
     running: Option<Running>,
-    /// How many threads that waited may not be looked at.
+    /// The number of waiting threads that may not be read.
     unread_waits: usize,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct About {
 }
 
 impl About {
-    /// The name and the processes, as `app (17, 18)`, or how many they are.
+    /// The name and the processes, such as `app (17, 18)`, or the number of processes.
     pub(super) fn title(&self) -> String {
         let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
         if pids.len() > PIDS_NAMED {
@@ -150,11 +150,11 @@ impl Session {
         let about = About { name: name(args), pids, outcome: backend.outcome() };
         let zero = now();
         let side_files = memory::side_files(args.symbols.max_memory);
-        // By ptrace, samples say themselves how long their threads have waited.
+        // With ptrace, samples themselves record how long their threads have waited.
         let waits = args.off_cpu && matches!(about.outcome, Outcome::Perf(_));
         let mut converter = knowing_kernel(converter(&about, zero, side_files, waits), &about.outcome);
         converter.keep_only(backend.filter());
-        // A page has markers, of which each wait should have one.
+        // A page shows markers, and each wait should have one.
         let live = Live::new(converter, zero).counting_waits(args.off_cpu && page.is_none());
         let live = live.watching(watch_waits(args, &about.outcome)?);
         let live = Arc::new(Mutex::new(live));
@@ -182,11 +182,12 @@ impl Session {
         Ok(Self { about, output, orders, stop, command, recorder })
     }
 
-    /// Ends the rest of the recording, and the command. Returns sentences about what could not be ended, or seen.
+    /// Ends the rest of the recording, and the command. Returns messages about what could not be ended or
+    /// read.
     pub(super) fn finish(self) -> Vec<String> {
         self.stop.stop();
         if let Some(command) = &self.command {
-            // One that cannot be signalled has ended already.
+            // A command that cannot be signalled has already ended.
             let _ = command.send(EndSignal::Terminate.number());
         }
         let recorded = self.recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -212,7 +213,7 @@ fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure
     Ok((output, Some(child)))
 }
 
-/// The processes that are asked for, each once.
+/// The requested processes, each once.
 fn attached(args: &TopArgs) -> Vec<Pid> {
     let pids: BTreeSet<_> = args.pid.iter().copied().collect();
     pids.into_iter().map(Pid).collect()
@@ -231,7 +232,7 @@ pub(super) fn name(args: &TopArgs) -> String {
     Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
 }
 
-/// Looks where threads wait, if that is wanted. By ptrace, the backend does.
+/// Starts reading where threads wait, if requested. The ptrace backend does this itself.
 fn watch_waits(args: &TopArgs, outcome: &Outcome) -> Result<Option<WaitStacks>, Failure> {
     let waits = (args.off_cpu && matches!(outcome, Outcome::Perf(_))).then(WaitStacks::start);
     waits.transpose().map_err(|error| Failure::because("it cannot be watched where threads wait", &error))
@@ -241,7 +242,7 @@ fn converter(about: &About, zero: Timestamp, side_files: Budget, waits: bool) ->
     let outcome = &about.outcome;
     let interval = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
     let meta = Meta { interval, has_cpu_deltas: true, product: about.name.clone(), ..Meta::default() };
-    // A program that starts threads again and again should have one row for them, and not thousands.
+    // A program that starts threads repeatedly should have one row for them, and not thousands.
     let shape = Shape { reuse_threads: true, waits, ..Shape::default() };
     Converter::new(Options { start: zero, kernel_permitted: outcome.samples_all_cpu_time(), meta })
         .shaped(shape)
@@ -256,11 +257,11 @@ fn spawn<T: Send + 'static>(
     thread.map_err(|error| Failure::because("no thread can be started", &error))
 }
 
-/// Sends messages, the last of them when it is dropped by a panic: no receiver must wait for more.
+/// Sends messages. If a panic drops it, it sends the last one, so that no receiver waits for more.
 struct AddressSender(Sender<Message>);
 
 impl AddressSender {
-    /// Whether there is still a receiver.
+    /// Sends a message. Returns whether there is still a receiver.
     fn tell(&self, message: Message) -> bool {
         self.0.send(message).is_ok()
     }
@@ -274,7 +275,7 @@ impl Drop for AddressSender {
     }
 }
 
-/// Takes over everything that is recorded, until the recording ends.
+/// Converts all recorded events, until the recording ends.
 struct Recorder {
     live: Arc<Mutex<Live>>,
     orders: Sender<Order>,
@@ -297,7 +298,7 @@ impl Recorder {
         let has_exited = recording.finish().reason == EndReason::Exited;
         let ended = running.as_ref().filter(|_| has_exited).and_then(|command| command.wait().ok());
         messages.tell(Message::Ended(ended.map(|ended| ended.status)));
-        // A refresher that is gone has no snapshot to make.
+        // A refresher that has ended makes no snapshot.
         let _ = self.orders.send(Order::Finish);
         Recorded { running: running.filter(|_| ended.is_none()), unread_waits }
     }
@@ -307,14 +308,14 @@ impl Recorder {
     }
 }
 
-/// Makes snapshots, and gives them names.
+/// Makes snapshots, and looks up their names.
 struct Refresher {
     live: Arc<Mutex<Live>>,
     orders: Receiver<Order>,
     finder: Finder,
     interval: Duration,
     window: Duration,
-    /// The page that shows the snapshots, in the place of the terminal.
+    /// The page that shows the snapshots instead of the terminal.
     page: Option<Arc<Shown>>,
 }
 
@@ -334,7 +335,7 @@ impl Refresher {
             }
             let began = Instant::now();
             let unnamed = self.live().snapshot(self.window, now());
-            // Names are cached in the user's folders, where root does nothing.
+            // Names are cached in the user's folders, in which root writes no files.
             let named = identity::as_invoking_user(|| unnamed.named(&mut symbolicator, self.page.is_none()));
             let Ok(snapshot) = named.map(Box::new) else { return };
             if let Some(page) = &self.page {
@@ -352,7 +353,7 @@ impl Refresher {
         }
     }
 
-    /// Handles messages until the time is over. Says whether the recording has ended.
+    /// Processes messages until the time is over. Returns whether the recording has ended.
     fn is_finished_within(&mut self, wait: Duration) -> bool {
         let end = Instant::now() + wait;
         loop {

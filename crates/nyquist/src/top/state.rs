@@ -1,4 +1,4 @@
-//! The state of the screen, and the changes by keys: pure, without a terminal.
+//! The state of the screen, and its changes by keys: pure, without a terminal.
 
 use super::page::Page;
 use super::question::{Period, Question, ViewKind};
@@ -8,10 +8,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The windows that keys lead to, in seconds.
+/// The windows that keys select, in seconds.
 const WINDOWS: [u64; 8] = [1, 2, 5, 10, 30, 60, 300, 3600];
 
-/// The keys, as the help shows them.
+/// The keys for the help.
 pub(super) const KEYS: [(&str, &str); 16] = [
     ("1 2 3 4  Tab", "functions, call tree, threads, what the command prints"),
     ("Up Down  k j", "move; PgUp PgDn Home End (g G) go further"),
@@ -31,11 +31,11 @@ pub(super) const KEYS: [(&str, &str); 16] = [
     ("q  Ctrl-C", "quit; a launched command then gets SIGTERM"),
 ];
 
-/// The row that is chosen in a view.
+/// The selected row of a view.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
     index: usize,
-    /// The row, which moves when the order changes; none where nothing was chosen by hand.
+    /// The row, which moves when the order changes; `None` if the user has selected none.
     row: Option<u64>,
 }
 
@@ -43,9 +43,9 @@ struct Cursor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Quit,
-    /// Another window is to be kept in detail.
+    /// Keep another window in detail.
     Window(Duration),
-    /// Everything so far is to be forgotten.
+    /// Drop everything so far.
     Reset,
 }
 
@@ -58,20 +58,20 @@ pub(super) struct State {
     pub(super) shows_help: bool,
     /// Whether the search text is being typed.
     pub(super) is_typing: bool,
-    /// How many rows the screen has.
+    /// The number of rows on the screen.
     pub(super) height: usize,
     cursors: [Cursor; 4],
-    /// Whether it is known where threads wait.
+    /// Whether the places where threads wait are recorded.
     pub(super) has_waits: bool,
 }
 
 impl State {
-    /// What is asked for first.
+    /// The initial query.
     pub(super) fn of(args: &TopArgs) -> Self {
         Self::new(args.sort, args.window, args.full_names).with_waits(args.off_cpu)
     }
 
-    /// The same with the time that threads wait, where that is watched.
+    /// The same with threads' waiting time, if it is recorded.
     pub(super) fn with_waits(mut self, has_waits: bool) -> Self {
         self.has_waits = has_waits;
         if has_waits {
@@ -80,7 +80,7 @@ impl State {
         self
     }
 
-    /// The functions, ordered so, with a window of so many seconds.
+    /// The functions in that order, with a window of that many seconds.
     pub(super) fn new(sort: SortBy, window: u64, has_full_names: bool) -> Self {
         let question = Question {
             view: ViewKind::default(),
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// The number of the chosen row on a page; nothing is chosen on an empty one.
+    /// The index of the selected row on a page; `None` on an empty page.
     pub(super) fn selected(&self, page: &Page) -> Option<usize> {
         let last = page.rows.len().checked_sub(1)?;
         let cursor = self.cursors[self.question.view as usize];
@@ -114,12 +114,12 @@ impl State {
         Some(found.unwrap_or(cursor.index.min(last)))
     }
 
-    /// Where a view begins: the command's output begins at the end, which is new.
+    /// The initial row of a view. In the command's output it is the last, which is the newest.
     fn usual(&self, page: &Page) -> usize {
         if self.question.view == ViewKind::Output { page.rows.len().saturating_sub(1) } else { 0 }
     }
 
-    /// Takes a key that was pressed while `page` was shown.
+    /// Handles a key that was pressed while `page` was shown.
     pub(super) fn press(&mut self, key: KeyEvent, page: &Page) -> Option<Wish> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return self.press_with_control(key.code);
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// Changes the question.
+    /// Changes the query.
     fn ask(&mut self, code: KeyCode) {
         let question = &mut self.question;
         match code {
@@ -239,7 +239,7 @@ impl State {
     }
 
     fn choose(&mut self, index: usize, page: &Page) {
-        // Where one begins, one stays when the order changes.
+        // The selection of the initial row stays at its index when the order changes.
         let is_usual = index == self.usual(page);
         let row = page.rows.get(index).map(|row| row.key).filter(|_| !is_usual);
         self.cursors[self.question.view as usize] = Cursor { index, row };
@@ -271,7 +271,7 @@ impl State {
         }
     }
 
-    /// Opens or closes the chosen node of the tree; closing one that has nothing to close goes to its caller.
+    /// Opens or closes the selected node of the tree. If there is nothing to close, it selects the caller.
     fn open(&mut self, page: &Page, open: bool) {
         let selected = self.selected(page).filter(|_| self.question.view == ViewKind::Tree);
         let Some((index, row)) = selected.and_then(|index| Some((index, page.rows.get(index)?))) else {
@@ -279,7 +279,7 @@ impl State {
         };
         if row.is_open == Some(!open) {
             self.question.opened.insert(row.key, open);
-            // It stays chosen among the rows that open.
+            // The node stays selected among the rows that appear.
             self.choose(index, page);
         } else if !open && let Some(caller) = page.rows[..index].iter().rposition(|it| it.depth < row.depth) {
             self.choose(caller, page);

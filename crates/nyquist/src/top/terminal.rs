@@ -1,4 +1,4 @@
-//! The terminal: taken over for the screen, and restored in every case.
+//! The terminal: switched to the screen, and restored in every case.
 
 use crate::page::stdout;
 use ratatui::Terminal;
@@ -13,16 +13,16 @@ use std::panic;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the terminal is taken over.
+/// Whether the terminal is switched to the screen.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal in the mode of a screen. Dropping it gives it back, and so does a panic of any thread.
+/// The terminal in screen mode. Dropping it restores the terminal, and so does a panic of any thread.
 pub(super) struct OwnScreen {
     pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl OwnScreen {
-    /// Takes the terminal over.
+    /// Switches the terminal to the screen.
     pub(super) fn take() -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(restore_before_panics);
@@ -55,7 +55,7 @@ fn restore_before_panics() {
     }));
 }
 
-/// Gives the terminal back if it is taken over. Nothing can be done where that fails: it has gone.
+/// Restores the terminal if necessary. A failure is ignored, because the terminal is closed then.
 fn restore() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(modes(&terminal), before);
         drop(terminal);
         let mut shown = Vec::new();
-        // No process has the terminal open any more, which ends the reading with an error.
+        // No process has the terminal open any more, so reading ends with an error.
         let _ = File::from(controller).read_to_end(&mut shown);
         let shown = String::from_utf8_lossy(&shown);
         let (screen, after) = shown.split_once(LEAVE).unwrap_or_else(|| panic!("not left: {shown}"));

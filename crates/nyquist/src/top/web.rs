@@ -1,4 +1,4 @@
-//! Watching in a browser: the page is given the snapshots, and this waits for the end.
+//! Watches in a browser: the page gets the snapshots, and this thread waits for the end.
 
 use super::LINES_REPEATED;
 use super::end::{End, ended};

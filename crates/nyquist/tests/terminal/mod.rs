@@ -1,4 +1,4 @@
-//! A terminal that commands are run on.
+//! A terminal on which commands are run.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// What a command shows on the terminal of its standard output, of so many columns.
+/// The output of a command on a terminal of that many columns.
 pub(crate) fn shown(command: &mut Command, columns: u16) -> Vec<u8> {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
@@ -18,11 +18,11 @@ pub(crate) fn shown(command: &mut Command, columns: u16) -> Vec<u8> {
     tcsetwinsize(&terminal, size).unwrap();
     command.stdout(terminal).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    // The command holds the terminal, which would keep it open.
+    // The `Command` still holds the terminal, which would keep it open.
     command.stdout(Stdio::null());
     let reader = thread::spawn(move || {
         let mut shown = Vec::new();
-        // Nobody has the terminal open any more, which ends the reading with an error.
+        // No process has the terminal open any more, so reading ends with an error.
         let _ = File::from(controller).read_to_end(&mut shown);
         shown
     });

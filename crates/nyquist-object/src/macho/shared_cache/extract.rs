@@ -1,4 +1,4 @@
-//! Making a Mach-O file of a library in the cache.
+//! Makes a Mach-O file from a library in the cache.
 
 use super::space::{From, string};
 use super::{CachedImage, LocalSymbols, SharedCache, u32_at, u64_at};
@@ -6,20 +6,20 @@ use crate::macho::{FileRange, HEADER_SIZE, MachO, Section, Segment};
 use crate::{ByteSource, ObjectError};
 use std::io;
 
-/// The longest name of a symbol that is accepted, and how many bytes those of one library may have all
-/// together.
+/// The maximum length of a symbol's name, and the maximum size in bytes of all names of
+/// a library.
 const MAX_NAME: u64 = 64 << 10;
 const MAX_NAMES: usize = 256 << 20;
 
-/// The largest table of another kind that is copied, and the most symbols.
+/// The maximum size of other tables, and the maximum number of symbols.
 const MAX_TABLE: u64 = 64 << 20;
 const MAX_SYMBOLS: u64 = 1 << 24;
 
-/// A library as a file of its own: its headers and names in memory, its code in the files of the cache.
+/// A library as a separate file: its headers and names are in memory, its code in the files of the cache.
 #[derive(Debug)]
 pub struct Extracted<S> {
     head: Vec<u8>,
-    /// Where each piece of code is in the file that this makes, and where it is taken from.
+    /// The position of each piece of code in the new file, and its source.
     code: Vec<Piece<S>>,
 }
 
@@ -49,12 +49,13 @@ impl<S: ByteSource> ByteSource for Extracted<S> {
 }
 
 impl<S: ByteSource + Clone> SharedCache<S> {
-    /// Makes a Mach-O file of a library. It has the library's segments, code, symbols (also those that are kept
-    /// apart for debuggers), exported names, and the beginnings of functions. Costs a copy of its names.
+    /// Makes a Mach-O file from a library. It has the library's segments, code, symbols (also those that
+    /// are stored separately for debuggers), exported names, and function starts. Costs a copy of its
+    /// names.
     ///
     /// # Errors
-    /// Where its header cannot be read: the cache is shorter than it claims, or a file of it is missing. Tables that
-    /// cannot be read are left out.
+    /// If its header cannot be read: the cache is shorter than it claims, or a file of it is missing. Tables
+    /// that cannot be read are left out.
     pub fn extract(&self, image: &CachedImage) -> Result<Extracted<S>, ObjectError> {
         let space = &self.space;
         let address = image.address.0;
@@ -87,7 +88,7 @@ impl<S: ByteSource + Clone> SharedCache<S> {
             let entries = FileRange { size: symbols.symbols.size.min(16 * MAX_SYMBOLS), ..symbols.symbols };
             let strings = in_memory(symbols.strings);
             names.add(&table(entries).unwrap_or_default(), |at| {
-                // The first of a library's own names is none.
+                // The first string means that there is no name.
                 let at = strings?.checked_add(at).filter(|_| at != 0)?;
                 space.string(at, MAX_NAME)
             });
@@ -106,8 +107,8 @@ impl<S: ByteSource + Clone> SharedCache<S> {
 }
 
 impl<S: ByteSource> LocalSymbols<S> {
-    /// Adds the symbols of the library whose header is at a place of the cache, in memory or in the file
-    /// (`dyld_cache_local_symbols_info`); nothing where they cannot be read.
+    /// Adds the symbols of the library whose header is at a position of the cache, in memory or in the file
+    /// (`dyld_cache_local_symbols_info`). Adds none if they cannot be read.
     fn add_to(&self, names: &mut Names, place: u64) -> Option<()> {
         let info = self.source.read_range(self.start, 24).ok()?;
         let field = |number: usize| self.start.checked_add(u32_at(&info, 4 * number).into());
@@ -116,7 +117,7 @@ impl<S: ByteSource> LocalSymbols<S> {
         if count > super::MAX_ENTRIES {
             return None;
         }
-        // The place is a number of 64 bits in caches of several files, of 32 before.
+        // The position is a number of 64 bits in caches of several files, and of 32 bits in older ones.
         let width = if self.by_address { 8 } else { 4 };
         let table = self.source.read_range(entries, u64::from(count) * (width as u64 + 8)).ok()?;
         let place_of = |entry: &[u8]| if width == 8 { u64_at(entry, 0) } else { u32_at(entry, 0).into() };
@@ -140,8 +141,8 @@ struct Names {
 }
 
 impl Names {
-    /// Adds entries of a symbol table (`nlist_64`), whose names `name` reads. One without a name stays, because
-    /// others are counted.
+    /// Adds entries of a symbol table (`nlist_64`), whose names `name` reads. Entries without a name are
+    /// kept, because symbols are referred to by number.
     fn add(&mut self, entries: &[u8], name: impl Fn(u64) -> Option<Vec<u8>>) {
         if self.strings.is_empty() {
             self.strings.push(0);
@@ -161,13 +162,13 @@ impl Names {
     }
 }
 
-/// The file as it is being made. Places within it are known only when all commands are there: until then they count from
-/// where the commands, or the tables, end.
+/// The file under construction. Positions within it are known only when all commands exist. Until then
+/// they are relative to the end of the commands, or of the tables.
 struct Making<S> {
     commands: Vec<u8>,
     count: u32,
     tables: Vec<u8>,
-    /// Where the commands have a number that counts from the start of the tables.
+    /// The positions of those numbers in the commands that are relative to the start of the tables.
     from_tables: Vec<usize>,
     /// The same for the start of the code.
     from_code: Vec<(usize, usize)>,
@@ -197,7 +198,7 @@ impl<S: ByteSource> Making<S> {
         self.commands.extend(fields);
     }
 
-    /// Adds a segment. Where its bytes are in the cache is known of one with code.
+    /// Adds a segment. For a segment with code, the position of its bytes in the cache is known.
     fn segment(&mut self, segment: &Segment, sections: &[&Section], bytes: Option<(S, u64, u64)>) {
         let start = self.code_size;
         let base = self.commands.len();
@@ -227,14 +228,14 @@ impl<S: ByteSource> Making<S> {
         self.command(0x19, &fields);
     }
 
-    /// Where a table begins among the tables.
+    /// Adds a table, and returns its position among the tables.
     fn put(&mut self, bytes: &[u8]) -> u32 {
         let at = self.tables.len() as u32;
         self.tables.extend(bytes);
         at
     }
 
-    /// Adds a command that says where a table is, and how many bytes it has.
+    /// Adds a command with the position of a table and its size in bytes.
     fn table(&mut self, number: u32, bytes: Option<Vec<u8>>) {
         let Some(bytes) = bytes else { return };
         let at = self.put(&bytes);
@@ -249,7 +250,7 @@ impl<S: ByteSource> Making<S> {
         self.command(0x2, &fields.map(u32::to_le_bytes).concat());
     }
 
-    /// Adds which symbols the stubs stand for.
+    /// Adds the symbols that the stubs stand for.
     fn indirect(&mut self, numbers: Option<Vec<u8>>) {
         let Some(numbers) = numbers else { return };
         let at = self.put(&numbers);

@@ -1,9 +1,9 @@
-//! The dyld shared cache: one file, or several, into which macOS has linked its libraries. They are in no other
-//! file (Apple's `dyld_cache_format.h`).
+//! The dyld shared cache: one file, or several, into which macOS has linked its libraries. They are in no
+//! other file (Apple's `dyld_cache_format.h`).
 //!
-//! A library's segments are apart from each other, and its names are in tables that all libraries share. Names
-//! that no other library needs are in a file of their own. [`SharedCache::extract`] makes of one library a
-//! Mach-O file again.
+//! A library's segments are apart from each other, and its names are in tables that all libraries share.
+//! Names that no other library needs are in a separate file. [`SharedCache::extract`] makes a Mach-O file
+//! from one library again.
 
 mod extract;
 mod space;
@@ -13,16 +13,16 @@ pub use extract::Extracted;
 use crate::{ByteSource, FileOffset, MachUuid, ObjectError, Svma};
 use space::{Mapping, Space};
 
-/// How a cache begins; the architecture follows.
+/// The start of a cache; the architecture follows.
 pub const MAGIC: &[u8; 7] = b"dyld_v1";
 
-/// The most of each table that is read; real caches have some thousand libraries and a hundred files.
+/// The maximum size of each table; real caches have a few thousand libraries and a hundred files.
 const MAX_ENTRIES: u32 = 1 << 16;
 
-/// The longest path that is accepted.
+/// The maximum length of a path.
 const MAX_PATH: u64 = 4 << 10;
 
-/// Where things are in the header.
+/// The offsets of fields in the header.
 const MAPPINGS: u64 = 16;
 const LOCAL_SYMBOLS: u64 = 72;
 const UUID: u64 = 88;
@@ -30,7 +30,8 @@ const IMAGES_TEXT: u64 = 136;
 const SUB_CACHES: u64 = 392;
 const SYMBOLS_UUID: u64 = 400;
 const SUB_TYPE: u64 = 456;
-/// The header is this long, or longer in new caches: what is beyond the first mapping is not there.
+/// The minimum size of the header. It is longer in new caches; fields at or after the first mapping do not
+/// exist.
 const SMALLEST: u64 = 0x90;
 
 /// A library in a cache.
@@ -38,13 +39,13 @@ const SMALLEST: u64 = 0x90;
 pub struct CachedImage {
     /// Its UUID.
     pub uuid: MachUuid,
-    /// Where its header is when the cache is loaded where it wants to be.
+    /// Its header's address if the cache is loaded at its stated address.
     pub address: Svma,
-    /// Its path, as `/usr/lib/libSystem.B.dylib`.
+    /// Its path, such as `/usr/lib/libSystem.B.dylib`.
     pub path: String,
 }
 
-/// A cache. Opening it reads the headers of its files and the list of libraries only.
+/// A cache. Opening it reads only the headers of its files and the list of libraries.
 #[derive(Debug)]
 pub struct SharedCache<S> {
     space: Space<S>,
@@ -56,24 +57,24 @@ pub struct SharedCache<S> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SubCache {
     uuid: MachUuid,
-    /// The part of its name behind that of the cache, such as `.1` or `.25.dylddata`.
+    /// The part of its name after the name of the cache, such as `.1` or `.25.dylddata`.
     suffix: String,
 }
 
-/// Where the symbols are that no other library needs.
+/// The symbols that no other library needs.
 #[derive(Debug)]
 struct LocalSymbols<S> {
     source: S,
     start: u64,
-    /// Whether libraries are found by where they are in memory, as in caches of several files.
+    /// Whether libraries are found by their address in memory, as in caches of several files.
     by_address: bool,
 }
 
 impl<S: ByteSource> SharedCache<S> {
-    /// The libraries of a cache, by its first file alone.
+    /// The libraries of a cache, from its first file alone.
     ///
     /// # Errors
-    /// For what is no cache, and for one that is shorter than it claims.
+    /// If the file is not a cache, or is shorter than it claims.
     pub fn images_of(main: &S) -> Result<Vec<CachedImage>, ObjectError> {
         let header = Header::read(main)?;
         let count = u32::try_from(header.u64(main, IMAGES_TEXT + 8)?).unwrap_or(u32::MAX);
@@ -87,10 +88,10 @@ impl<S: ByteSource> SharedCache<S> {
     }
 
     /// Opens a cache. `other` opens the file whose name is that of the first one with a suffix, such as `.1`.
-    /// Files that are missing, or of another cache, are left out; what is in them is not known then.
+    /// Files that are missing, or belong to another cache, are left out, and so are their contents.
     ///
     /// # Errors
-    /// For what is no cache, and for one that is shorter than it claims.
+    /// If the file is not a cache, or is shorter than it claims.
     pub fn open(main: S, mut other: impl FnMut(&str) -> Option<S>) -> Result<Self, ObjectError> {
         let header = Header::read(&main)?;
         let images = Self::images_of(&main)?;
@@ -120,7 +121,7 @@ impl<S: ByteSource> SharedCache<S> {
 }
 
 impl<S: ByteSource> LocalSymbols<S> {
-    /// Those of a file, if it has any.
+    /// The local symbols of a file, if it has any.
     fn of(source: S) -> Result<Option<Self>, ObjectError> {
         let header = Header::read(&source)?;
         let (start, size) = (header.u64(&source, LOCAL_SYMBOLS)?, header.u64(&source, LOCAL_SYMBOLS + 8)?);
@@ -132,7 +133,7 @@ impl<S: ByteSource> LocalSymbols<S> {
 /// The header of one of a cache's files.
 #[derive(Clone, Copy, Debug)]
 struct Header {
-    /// How long it is: the mappings follow.
+    /// Its size; the mappings follow it.
     size: u64,
 }
 
@@ -149,7 +150,7 @@ impl Header {
         Ok(Self { size })
     }
 
-    /// A number of the header; 0 where the header is older than it.
+    /// A number of the header; 0 if the header is older than the field.
     fn u64<S: ByteSource>(self, source: &S, at: u64) -> Result<u64, ObjectError> {
         if at + 8 > self.size {
             return Ok(0);
@@ -163,7 +164,7 @@ impl Header {
         Some(MachUuid(*bytes.first_chunk()?))
     }
 
-    /// The other files of the cache (`dyld_subcache_entry`); in older ones they are numbered.
+    /// The other files of the cache (`dyld_subcache_entry`); in older caches they are numbered.
     fn sub_caches<S: ByteSource>(self, source: &S) -> Result<Vec<SubCache>, ObjectError> {
         let counted = self.u64(source, SUB_CACHES)?;
         let (at, count) = (counted & 0xffff_ffff, (counted >> 32) as u32);
@@ -175,7 +176,7 @@ impl Header {
                 Some(name) => text_of(name)?,
                 None => format!(".{number}"),
             };
-            // It becomes a part of a path.
+            // It becomes part of a path.
             let is_plain = suffix.starts_with('.') && !suffix.contains('/');
             is_plain.then_some(SubCache { uuid: MachUuid(*entry.first_chunk()?), suffix })
         };
@@ -183,7 +184,7 @@ impl Header {
     }
 }
 
-/// What of a file is mapped where (`dyld_cache_mapping_info`).
+/// The mapped ranges of a file (`dyld_cache_mapping_info`).
 fn mappings<S: ByteSource>(source: &S) -> Result<Vec<Mapping>, ObjectError> {
     let counted = source.read_range(MAPPINGS, 8)?;
     let table = table(source, u32_at(&counted, 0).into(), u32_at(&counted, 4), 32)?;

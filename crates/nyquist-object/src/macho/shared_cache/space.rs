@@ -1,9 +1,9 @@
-//! The files of a cache as they are in memory.
+//! The files of a cache by their addresses in memory.
 
 use crate::{ByteSource, FileOffset, ObjectError};
 use std::io;
 
-/// A range of a file that is mapped.
+/// A mapped range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) address: u64,
@@ -15,7 +15,7 @@ pub(super) struct Mapping {
 #[derive(Debug)]
 pub(super) struct Space<S> {
     files: Vec<S>,
-    /// Each with the number of its file.
+    /// Each with the index of its file.
     mappings: Vec<(Mapping, usize)>,
 }
 
@@ -32,12 +32,12 @@ impl<S: ByteSource> Space<S> {
         self.mappings.extend(mappings.into_iter().map(|mapping| (mapping, number)));
     }
 
-    /// Where the first file's first mapping is, from which libraries are counted.
+    /// The address of the first file's first mapping, to which libraries' offsets are relative.
     pub(super) fn start(&self) -> u64 {
         self.mappings.first().map_or(0, |(mapping, _)| mapping.address)
     }
 
-    /// The file that an address is in, where in it, and how many bytes of the same mapping there are from there on.
+    /// The file at an address, the offset in it, and the number of bytes of the same mapping from there on.
     pub(super) fn find(&self, address: u64) -> Option<(&S, u64, u64)> {
         self.mappings.iter().find_map(|(mapping, file)| {
             let inside = address.checked_sub(mapping.address)?;
@@ -46,7 +46,7 @@ impl<S: ByteSource> Space<S> {
         })
     }
 
-    /// The bytes at an address, all of one mapping.
+    /// The bytes at an address, which must be in one mapping.
     pub(super) fn read(&self, address: u64, size: u64) -> Result<Vec<u8>, ObjectError> {
         let missing = || ObjectError::Read {
             offset: address,
@@ -60,14 +60,14 @@ impl<S: ByteSource> Space<S> {
         file.read_range(offset, size)
     }
 
-    /// The string at an address, if it has no more than `most` bytes.
+    /// The string at an address, if it is not longer than `most` bytes.
     pub(super) fn string(&self, address: u64, most: u64) -> Option<Vec<u8>> {
         let (file, offset, room) = self.find(address)?;
         string(file, offset, room.min(most))
     }
 }
 
-/// The string at a place of a file, which ends within `room`.
+/// The string at an offset of a file, if it ends within `room`.
 pub(super) fn string<S: ByteSource>(file: &S, offset: u64, room: u64) -> Option<Vec<u8>> {
     const FIRST: u64 = 256;
     let room = room.min(file.len().checked_sub(offset)?);
@@ -81,7 +81,7 @@ pub(super) fn string<S: ByteSource>(file: &S, offset: u64, room: u64) -> Option<
     None
 }
 
-/// A part of the memory as a file: what begins at an address is at 0.
+/// A part of the memory as a file, which starts at an address.
 pub(super) struct From<'a, S> {
     pub(super) space: &'a Space<S>,
     pub(super) address: u64,

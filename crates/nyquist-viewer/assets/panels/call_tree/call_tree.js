@@ -17,7 +17,7 @@ import { moreRow, nodeRow, rowId } from './row.js';
 /** @typedef {import('../../api.js').Tree} Tree */
 
 const LIMIT = 100;
-/** How many nodes `*` opens at most, and how many it asks for at a time. */
+/** The maximum number of nodes that `*` opens, and that it requests at a time. */
 const EXPAND_ALL = 120;
 const AT_A_TIME = 6;
 
@@ -34,7 +34,7 @@ export class CallTree {
     this.selected = '';
     this.weight = 0;
     this.interval = ctx.info.interval_ns;
-    /** Counts the trees, so that answers for an older one are not taken in. */
+    /** Counts the trees, so that responses for an older one are ignored. */
     this.generation = 0;
     this.list = createVirtualList({
       rowHeight: 20, attributes: { class: 'tree', role: 'tree', tabindex: '0', 'aria-label': 'Call tree' }, row: (index) => this.rowElement(index),
@@ -90,7 +90,7 @@ export class CallTree {
   }
 
   /**
-   * The same tree of a newer profile: open and selected rows stay so.
+   * The same tree of a newer profile; open and selected rows stay.
    * @param {Tree} answer
    */
   async refresh(answer) {
@@ -100,7 +100,7 @@ export class CallTree {
     addRows(model, '', answer.rows, answer.left_out);
     const open = [...before.expanded].slice(0, EXPAND_ALL);
     const depth = (/** @type {string} */ path) => path.split('.').length;
-    // Only when its parent has its children, it is known whether a node is still there.
+    // Whether a node still exists is known only when its parent has its children.
     for (let level = 1; open.some((path) => depth(path) >= level); level++) {
       const wanted = open.filter((path) => depth(path) === level && model.nodes.get(path)?.hasChildren);
       await Promise.all(wanted.map((path) => (model.nodes.get(path)?.children ? undefined : this.loadInto(model, path, Math.max(LIMIT, before.nodes.get(path)?.children?.length ?? 0)))));
@@ -127,7 +127,7 @@ export class CallTree {
       const answer = /** @type {Tree} */ (await ask(`call-tree ${path}`, 'tree', this.paramsOf(path, this.ctx.store.get(), limit)));
       addRows(model, path, answer.rows, answer.left_out);
     } catch {
-      // It stays closed until it is opened again.
+      // It stays closed until the user opens it again.
     }
   }
 
@@ -180,7 +180,7 @@ export class CallTree {
   }
 
   /**
-   * Opens all below a node, level by level.
+   * Opens all nodes below a node, level by level.
    * @param {string} path
    */
   async openAll(path) {
@@ -213,7 +213,7 @@ export class CallTree {
   }
 
   /**
-   * Selects the row of the function that is selected already, otherwise the end of the hottest path.
+   * Selects the row of the already selected function, otherwise the end of the hottest path.
    * @param {number | null} fn
    */
   selectAtStart(fn) {
@@ -311,7 +311,7 @@ export class CallTree {
 }
 
 /**
- * The path of the row that an element is in.
+ * The path of the row that contains an element.
  * @param {Element | null} element
  */
 function pathUnder(element) {

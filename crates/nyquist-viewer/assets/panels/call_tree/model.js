@@ -1,4 +1,4 @@
-// The part of the call tree that is known, and which rows of it show. No drawing, no questions.
+// The known part of the call tree, and its visible rows. No drawing, no requests.
 
 /** @typedef {import('../../api.js').TreeRow} TreeRow */
 /**
@@ -8,8 +8,8 @@
  * @property {number} own
  * @property {number} total
  * @property {boolean} hasChildren
- * @property {string[] | null} children their paths, the heaviest first; null until they were asked for
- * @property {number} leftOut how many children there are beyond those
+ * @property {string[] | null} children their paths, the heaviest first; null until they are requested
+ * @property {number} leftOut the number of further children
  */
 /** @typedef {{nodes: Map<string, TreeNode>, expanded: Set<string>}} Model the root's path is empty */
 /** @typedef {{path: string, depth: number, more: number, index: number, siblings: number}} Row `more`: the number of left out children that the row stands for */
@@ -26,12 +26,12 @@ export function parentPath(path) {
 }
 
 /**
- * Takes the rows of an answer in. Children of a node replace those that it had.
+ * Adds the rows of a response. Children of a node replace its previous ones.
  * @param {Model} model
- * @param {string} path the node whose children were asked for
+ * @param {string} path the node whose children were requested
  * @param {readonly TreeRow[]} rows
  * @param {number} leftOut
- * @returns {string[]} the nodes whose children came
+ * @returns {string[]} the nodes whose children were received
  */
 export function addRows(model, path, rows, leftOut) {
   /** @type {Map<string, string[]>} */
@@ -54,7 +54,7 @@ export function addRows(model, path, rows, leftOut) {
 }
 
 /**
- * The rows that show, from top to bottom.
+ * The visible rows, from top to bottom.
  * @param {Model} model
  * @returns {Row[]}
  */
@@ -75,7 +75,7 @@ export function rowsOf(model) {
 }
 
 /**
- * The end of the hottest path that is open: from the root always the first child.
+ * The end of the hottest open path: from the root always the first child.
  * @param {Model} model
  */
 export function hottest(model) {
@@ -85,7 +85,7 @@ export function hottest(model) {
 }
 
 /**
- * How far a row is indented: deep stacks must not push their names out of sight.
+ * The indentation of a row. Deep stacks must not push their names out of sight.
  * @param {number} depth
  */
 export function indent(depth) {

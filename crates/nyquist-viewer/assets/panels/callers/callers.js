@@ -14,7 +14,7 @@ import { nameWithBar } from '../functions/row.js';
 /** @typedef {import('../../api.js').Callers} Callers */
 /** @typedef {import('../../api.js').Neighbour} Neighbour */
 
-/** How many rows are made of each list. */
+/** The maximum number of rows of each list. */
 const MOST = 300;
 
 /**

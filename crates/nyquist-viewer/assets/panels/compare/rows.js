@@ -38,7 +38,7 @@ export function relativeOf({ relative, after }) {
 }
 
 /**
- * The whole before and after, with how sure the change is.
+ * The whole before and after, with the confidence of the change.
  * @param {import('../../api.js').Diff} answer
  * @param {string} measure
  * @param {(ns: number) => string} amount

@@ -1,17 +1,17 @@
-// The texts of a flame graph whose colours are changes since another run.
+// The texts of a flame graph that is coloured by changes since another run.
 
 import { formatChange, formatPercent } from '../../format.js';
 import { tooltipRow } from '../../widgets/tooltip.js';
 
 /**
- * The question that gives the boxes.
+ * The request for the boxes.
  * @param {import('../../store.js').State} state
  * @param {import('../../api.js').Info} info
  */
 export const questionOf = (state, info) => (state.color === 'change' && info.before !== null ? 'diff/flamegraph' : 'flamegraph');
 
 /**
- * The lines of a tooltip about a box's change.
+ * The lines of a tooltip about the change of a box.
  * @param {import('./layout.js').Box} box
  * @param {number} weight of the whole
  */

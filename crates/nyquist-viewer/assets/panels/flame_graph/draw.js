@@ -15,11 +15,11 @@ import { ROW, rowTop, rowsInView } from './view.js';
  * @property {import('./view.js').View} view
  * @property {import('../../store.js').State['color']} color
  * @property {string[]} categories their colours by number
- * @property {((fn: number) => boolean) | null} matches whether the search finds a function, if there is a
+ * @property {((fn: number) => boolean) | null} matches whether the search matches a function, if there is a
  * search
  */
 
-/** The colours of names so far, for one way of colouring: thousands of boxes are drawn at a time. @type {WeakMap<Name, string>} */
+/** The colours of names so far, in one colour mode, because thousands of boxes are drawn at a time. @type {WeakMap<Name, string>} */
 let known = new WeakMap();
 let knownFor = '';
 
@@ -81,7 +81,7 @@ export function paintFlame({ ctx, width }, picture) {
 }
 
 /**
- * Draws the marks, on a canvas of their own, so that pointing at a box does not draw all boxes again.
+ * Draws the marks on a separate canvas, so that hovering over a box does not redraw all boxes.
  * @param {HTMLCanvasElement} canvas
  * @param {Pick<Picture, 'layout' | 'parents' | 'view'>} picture
  * @param {{hovered: Box | null, selected: Box | null}} marks
@@ -123,7 +123,7 @@ function drawBox(ctx, box, scale, top, picture, colors) {
 }
 
 /**
- * A caller of the box that is zoomed into: over the full width, pale.
+ * A caller of the zoomed box: over the full width, pale.
  * @param {CanvasRenderingContext2D} ctx
  * @param {number} fn
  * @param {number} width

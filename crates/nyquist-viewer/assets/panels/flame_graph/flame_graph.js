@@ -1,4 +1,4 @@
-// The flame graph: asks for the boxes, and defines the actions of the pointer and the keys on them.
+// The flame graph: requests the boxes, and defines the actions of the pointer and the keys on them.
 
 import { button, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
@@ -41,7 +41,7 @@ export class FlameGraph {
     this.selected = null;
     this.icicle = ctx.store.get().icicle;
     this.scheduled = false;
-    /** The function of the last click: the second click of a double click is about it. */
+    /** The function of the last click, which the second click of a double click refers to. */
     this.clicked = -1;
     this.box = createCanvasBox({ class: 'flame-scroller', 'aria-label': 'Flame graph' });
     this.beyond = button('', () => this.scrollOn(), { class: 'flame-beyond', hidden: true });
@@ -88,7 +88,7 @@ export class FlameGraph {
 
   /**
    * @param {import('../../api.js').FlameGraph} answer
-   * @param {State} state the state that was asked for
+   * @param {State} state the requested state
    * @param {boolean} again of a newer profile
    */
   show(answer, state, again) {
@@ -126,7 +126,7 @@ export class FlameGraph {
     this.showBeyond();
   }
 
-  /** Says how many rows are out of sight: nothing else shows that there are some. */
+  /** Shows the number of rows out of sight, because nothing else shows that there are some. */
   showBeyond() {
     const rows = rowsBeyond(this.view());
     const { icicle } = this.ctx.store.get();
@@ -158,7 +158,7 @@ export class FlameGraph {
   }
 
   /**
-   * The target at a place of the window: a box, or one of the callers above the root.
+   * The target at a position in the window: a box, or one of the callers above the root.
    * @param {MouseEvent} event
    */
   under(event) {
@@ -228,7 +228,7 @@ export class FlameGraph {
   }
 
   /**
-   * Where the menu of a box is opened by the keyboard.
+   * The position for the menu of a box when the keyboard opens it.
    * @param {Box} box
    * @returns {[number, number]}
    */

@@ -1,4 +1,4 @@
-// The boxes of a flame graph as a tree: their places, their order, and the targets of the arrow keys. Pure.
+// The boxes of a flame graph as a tree: positions, order, and the targets of the arrow keys. Pure.
 
 /**
  * @typedef {object} Box
@@ -33,7 +33,7 @@ export function layoutOf(boxes, weight) {
 }
 
 /**
- * The box of a row that covers a place.
+ * The box of a row at a position.
  * @param {Layout} layout
  * @param {number} depth
  * @param {number} place in weights
@@ -82,7 +82,8 @@ export function boxOfPath(layout, path) {
 }
 
 /**
- * The box that an arrow leads to: `out` to the caller, `in` to the widest callee, `left` and `right` to the next one of the same depth.
+ * The target of an arrow: `out` is the caller, `in` the widest callee, `left` and `right` the next one of the
+ * same depth.
  * @param {Layout} layout
  * @param {Box | null} box
  * @param {'out' | 'in' | 'left' | 'right'} way

@@ -1,4 +1,4 @@
-// The whole flame graph as a picture to be saved, with its title: all rows, not those alone that the window shows.
+// The whole flame graph as a picture to save, with its title and all rows, not only the visible ones.
 
 import { theme } from '../../canvas.js';
 import { clean } from '../../format.js';
@@ -12,11 +12,11 @@ import { paintFlame } from './draw.js';
 import { layoutOf } from './layout.js';
 import { contentHeight } from './view.js';
 
-/** The width, and the height of the title, in CSS pixels; and how many pixels of the picture each of them is. */
+/** The width, and the height of the title, in CSS pixels; and the picture's pixels per CSS pixel. */
 const WIDTH = 1280;
 const TITLE = 30;
 const SCALE = 2;
-/** The most pixels that a picture is high: browsers draw nothing on larger ones. */
+/** The maximum height of a picture in pixels, because browsers draw nothing on larger ones. */
 const HIGHEST = 16_000;
 
 /**

@@ -1,14 +1,14 @@
-// Where the rows of a flame graph are on the screen: roots at the bottom or on top, callers of the zoomed box before them. Pure.
+// The positions of a flame graph's rows: roots at the bottom or top, callers of the zoomed box first. Pure.
 
 export const ROW = 18;
 
 /**
  * @typedef {object} View
- * @property {boolean} icicle the roots are on top
- * @property {number} parents how many rows of callers come before the root
- * @property {number} depth how many rows the tree has
+ * @property {boolean} icicle whether the roots are on top
+ * @property {number} parents the number of rows of callers before the root
+ * @property {number} depth the number of rows of the tree
  * @property {number} height of the window
- * @property {number} scroll how far it is scrolled
+ * @property {number} scroll the scroll position
  */
 
 /**
@@ -20,7 +20,7 @@ export function contentHeight(view) {
 }
 
 /**
- * The upper edge of a row in the window; rows count from the root's side, callers first.
+ * The upper edge of a row in the window; rows are numbered from the root's side, callers first.
  * @param {View} view
  * @param {number} row
  */
@@ -29,7 +29,7 @@ export function rowTop(view, row) {
 }
 
 /**
- * The row at a height of the window.
+ * The row at a vertical position in the window.
  * @param {View} view
  * @param {number} y
  */
@@ -39,7 +39,7 @@ export function rowAt(view, y) {
 }
 
 /**
- * The rows that show in the window.
+ * The visible rows.
  * @param {View} view
  * @returns {[number, number]} first and last
  */
@@ -49,7 +49,7 @@ export function rowsInView(view) {
 }
 
 /**
- * How many rows there are beyond the window, on the side of the callees.
+ * The number of rows beyond the window, on the side of the callees.
  * @param {View} view
  */
 export function rowsBeyond(view) {
@@ -58,7 +58,7 @@ export function rowsBeyond(view) {
 }
 
 /**
- * How far to scroll so that a row shows.
+ * The scroll position at which a row is visible.
  * @param {View} view
  * @param {number} row
  */

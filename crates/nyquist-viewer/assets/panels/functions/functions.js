@@ -28,7 +28,7 @@ export class Functions {
     this.pages = emptyPages();
     this.weight = 0;
     this.interval = ctx.info.interval_ns;
-    /** The page that is being asked, or -1. */
+    /** The page that is being requested, or -1. */
     this.asking = -1;
     /** @type {number | null} */
     this.shownFn = null;
@@ -179,7 +179,7 @@ export class Functions {
 }
 
 /**
- * The function of the row that was pointed at.
+ * The function of the row under the pointer.
  * @param {Event} event
  */
 function functionUnder(event) {

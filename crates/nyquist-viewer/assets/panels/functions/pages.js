@@ -1,4 +1,4 @@
-// Rows of a long list that come in pages. No questions, no drawing.
+// Rows of a long list that is loaded in pages. No requests, no drawing.
 
 export const PAGE = 200;
 
@@ -30,7 +30,7 @@ export function addPage(pages, offset, rows, count) {
 }
 
 /**
- * Where the page begins that a row is on, when that row has not come yet.
+ * The start of the page of a row, if that page has not been received yet.
  * @template T
  * @param {Pages<T>} pages
  * @param {number} index

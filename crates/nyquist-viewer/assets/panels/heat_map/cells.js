@@ -1,11 +1,11 @@
-// The places and the times of the cells of a heat map. Pure.
+// The positions and the times of a heat map's cells. Pure.
 
 /** @typedef {import('../../api.js').HeatMap} HeatMap */
 
-/** How many columns a map has. @param {HeatMap} map */
+/** The number of columns of a map. @param {HeatMap} map */
 export const columnsOf = (map) => Math.max(1, Math.ceil(map.cells.length / map.rows));
 
-/** The widest column, in pixels: a map of a few seconds is no field of a few blocks. */
+/** The maximum width of a column, in pixels. A map of a few seconds should not consist of a few blocks. */
 const WIDEST = 32;
 
 /**
@@ -15,7 +15,7 @@ const WIDEST = 32;
 export const columnWidth = (map, width) => Math.min(WIDEST, width / columnsOf(map));
 
 /**
- * The cell at a place: columns go from left to right, the offsets of a column from the bottom to the top.
+ * The cell at a position. Columns go from left to right, the offsets of a column from bottom to top.
  * @param {HeatMap} map
  * @param {{width: number, height: number}} size
  * @param {number} x
@@ -41,7 +41,7 @@ export function rangeOfCells(map, from, to) {
 }
 
 /**
- * The share of the darkest colour that a value has: small ones are seen, too.
+ * The value's share of the darkest colour. Small values are visible, too.
  * @param {number} ns
  * @param {number} most
  */

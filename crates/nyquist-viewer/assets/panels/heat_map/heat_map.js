@@ -1,5 +1,5 @@
 // The heat map: seconds from left to right, the time within each second from bottom to top. It shows activity
-// that comes and goes within seconds.
+// that changes within seconds.
 
 import { h, onResize } from '../../dom.js';
 import { onThemeChange, surface, theme } from '../../canvas.js';

@@ -1,4 +1,4 @@
-// The facts about the recording: the machine, the command, and how complete it is.
+// The facts about the recording: the machine, the command, and its completeness.
 
 import { fill, h } from '../../dom.js';
 import { clean, formatCount, formatPercent, formatTime } from '../../format.js';
@@ -23,7 +23,7 @@ export function createInfo(ctx) {
 }
 
 /**
- * How many CPUs were busy, where time is counted.
+ * The number of busy CPUs, if samples measure time.
  * @param {Info} info
  * @returns {[string, string][]}
  */

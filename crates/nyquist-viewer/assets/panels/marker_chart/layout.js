@@ -1,4 +1,4 @@
-// Where the rows and bars of a marker chart are. Pure.
+// The positions of a marker chart's rows and bars. Pure.
 
 /** @typedef {import('../../api.js').MarkerChartRow} ChartRow */
 /** @typedef {{row: ChartRow, top: number, height: number}} PlacedRow */
@@ -9,7 +9,7 @@ export const LABEL = 15;
 const GAP = 4;
 
 /**
- * The rows below each other.
+ * The rows, one below the other.
  * @param {ChartRow[]} rows
  * @returns {PlacedRow[]}
  */
@@ -26,7 +26,7 @@ export function place(rows) {
 export const heightOf = (placed) => placed.reduce((sum, { height }) => sum + height, 0);
 
 /**
- * The row and the bar at a place, where a bar is at least three pixels wide.
+ * The row and the bar at a position. A bar counts as at least three pixels wide.
  * @param {PlacedRow[]} placed
  * @param {number} y
  * @param {number} time

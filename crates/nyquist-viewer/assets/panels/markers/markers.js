@@ -163,7 +163,7 @@ export class Markers {
 }
 
 /**
- * The row that was pointed at.
+ * The row under the pointer.
  * @param {Event} event
  */
 function indexUnder(event) {

@@ -1,4 +1,4 @@
-// The lines from which a function is called, as a menu that leads to them.
+// A menu of the lines that call a function.
 
 import { clean, formatPercent, shorten } from '../../format.js';
 import { nameOf } from '../../names.js';

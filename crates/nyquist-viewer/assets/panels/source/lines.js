@@ -5,7 +5,7 @@ import { clean } from '../../format.js';
 /** @typedef {import('../../api.js').Source} Source */
 /** @typedef {{label: string, line: number | null, text: string, own: number, total: number}} Line */
 
-/** Longer lines are cut: they are data, not text to read. */
+/** Longer lines are cut, because they are data and not text to read. */
 const LONGEST = 1000;
 
 /**
@@ -37,9 +37,9 @@ function showLine(text) {
 }
 
 /**
- * The line that takes most: by its own time, otherwise by its total.
+ * The hottest line: by self time, otherwise by total.
  * @param {Line[]} lines
- * @returns {number} -1 when none takes any
+ * @returns {number} -1 if no line has time
  */
 export function hottestLine(lines) {
   let best = -1;
@@ -51,7 +51,7 @@ export function hottestLine(lines) {
 }
 
 /**
- * How hot each line is: its total among the largest own time or total of the lines.
+ * The heat of each line: its total relative to the largest self time or total of all lines.
  * @param {Line[]} lines
  */
 export function hottestTotal(lines) {

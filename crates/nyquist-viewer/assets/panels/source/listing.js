@@ -10,7 +10,7 @@ import { hottestLine, hottestTotal } from './lines.js';
 
 /**
  * @param {string} label
- * @param {(line: Line) => void} choose a line was clicked
+ * @param {(line: Line) => void} choose called when a line is clicked
  */
 export function createListing(label, choose) {
   /** @type {Line[]} */
@@ -59,7 +59,7 @@ export function createListing(label, choose) {
       if (hottest >= 0) list.reveal(hottest, 'middle');
     },
     /**
-     * Marks the rows that belong to a line of the source.
+     * Marks the rows that belong to a source line.
      * @param {number | null} line
      * @param {boolean} scroll
      */

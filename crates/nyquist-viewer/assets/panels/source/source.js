@@ -43,7 +43,7 @@ export function createSource(ctx) {
   };
   /** @type {Source | null} */
   let shown = null;
-  /** The line that is gone to when its function has come. @type {{fn: number, line: number} | null} */
+  /** The line to show when its function is loaded. @type {{fn: number, line: number} | null} */
   let target = null;
   const openCallers = async () => {
     const { fn } = store.get();
@@ -110,7 +110,7 @@ export function createSource(ctx) {
 }
 
 /**
- * A half of the panel: a listing, or a sentence why there is none.
+ * A half of the panel: a listing, or the reason why there is none.
  * @param {{element: HTMLElement}} listing
  */
 function createSide(listing) {

@@ -1,4 +1,4 @@
-// The boxes of a stack chart by depth, and which one is at a place. Pure.
+// The boxes of a stack chart by depth, and the box at a position. Pure.
 
 /** @typedef {{depth: number, start: number, end: number, fn: number}} Box */
 

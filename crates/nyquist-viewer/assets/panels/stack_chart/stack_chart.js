@@ -105,7 +105,7 @@ export class StackChart {
   }
 
   /**
-   * Why there are no boxes.
+   * Shows why there are no boxes.
    * @param {State} state
    * @param {number} thread
    */

@@ -1,4 +1,4 @@
-// The timeline's questions for overview and tracks: with filters, without, and of the selected function.
+// The timeline's requests for overview and tracks: with filters, without, and for the selected function.
 
 import { rangeOf } from '../../store.js';
 import { selectionParams } from '../../url.js';
@@ -11,7 +11,7 @@ import { partsFor } from './graph.js';
 /** @typedef {'shown' | 'whole' | 'marked'} Which with the filters, without them, of the selected function */
 /** @typedef {Record<Which, Timeline | null>} Answers */
 
-/** How long a function must stay selected before its time is asked: the arrow keys pass over many. */
+/** How long a function must stay selected before its time is requested, because the arrow keys pass many. */
 const REST_MS = 200;
 
 /**
@@ -28,7 +28,7 @@ export function createAnswers(part, status, info) {
   let timer = 0;
   /**
    * @param {Which} which
-   * @param {URLSearchParams | null} params nothing when there is nothing to ask
+   * @param {URLSearchParams | null} params null if there is nothing to request
    * @param {() => void} draw
    */
   const ask = (which, params, draw) => {
@@ -48,8 +48,8 @@ export function createAnswers(part, status, info) {
     /**
      * @param {State} state
      * @param {number} width
-     * @param {number[] | null} tracks of these threads and in the selected range; otherwise of all together
-     * and all of the time
+     * @param {number[] | null} tracks for these threads and the selected range; otherwise for all together
+     * and the whole time
      * @param {() => void} draw
      */
     ask(state, width, tracks, draw) {
@@ -72,7 +72,7 @@ export function createAnswers(part, status, info) {
       }, REST_MS);
     },
     /**
-     * The track of a thread in an answer; without a thread, the only one.
+     * The track of a thread in a response; without a thread, the only track.
      * @param {Which} which
      * @param {number | null} thread
      * @returns {{track: Track | undefined, part: number} | null}

@@ -1,4 +1,4 @@
-// The tracks of counters, as memory in use: below the threads of their process.
+// The tracks of counters, such as memory in use, below the threads of their process.
 
 import { h } from '../../dom.js';
 import { clean, formatTime } from '../../format.js';
@@ -33,7 +33,7 @@ export function createCounters(ctx, status) {
     /**
      * @param {import('../../store.js').State} state
      * @param {number} width
-     * @param {() => void} show puts the rows where they belong
+     * @param {() => void} show places the rows
      */
     ask(state, width, show) {
       if (ctx.info.counters === 0) return;
@@ -54,7 +54,7 @@ export function createCounters(ctx, status) {
       });
     },
     /**
-     * The text of a track at the pointer.
+     * The text for the pointer's position in a track.
      * @param {HTMLElement} area
      * @param {number} x
      * @param {number} time since the beginning

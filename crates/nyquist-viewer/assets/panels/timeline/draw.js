@@ -10,7 +10,7 @@ import { ticks } from '../../axis.js';
  * @typedef {object} Graph
  * @property {Layer[]} layers
  * @property {Layer[] | null} ghost the part that the filters leave out, drawn behind
- * @property {Float64Array | null} mark how much of it is in the selected function
+ * @property {Float64Array | null} mark the amount in the selected function
  * @property {number} top the value at the upper edge
  * @property {string[]} colors of the categories, by number
  */
@@ -57,7 +57,7 @@ function fillLayer(ctx, { low, high }, width, height, top, color) {
 }
 
 /**
- * Draws a counter: an area from nothing, or from its least value, to its values.
+ * Draws a counter: an area from 0, or from its least value, to its values.
  * @param {HTMLCanvasElement} canvas
  * @param {import('../../api.js').Counter} counter
  */

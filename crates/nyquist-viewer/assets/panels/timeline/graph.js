@@ -1,10 +1,10 @@
-// The numbers of a CPU graph: how many parts to ask for, layers stacked upon each other, peaks. Pure.
+// The numbers of a CPU graph: the number of parts to request, stacked layers, peaks. Pure.
 
 /** @typedef {import('../../api.js').Track} Track */
 /** @typedef {{category: number, low: Float64Array, high: Float64Array}} Layer heights of each part, 1 is one CPU */
 
 /**
- * How many parts a graph of a width is asked in: no more than it has pixels, and none shorter than a sampling interval.
+ * The number of parts of a graph of a width: at most its pixels, and none shorter than a sampling interval.
  * @param {number} width
  * @param {number} span in ns
  * @param {number} interval in ns
@@ -15,7 +15,7 @@ export function partsFor(width, span, interval) {
 }
 
 /**
- * The categories of a track upon each other, in the order of the categories.
+ * The categories of a track as stacked layers, in the order of the categories.
  * @param {Track | undefined} track
  * @param {number} partNs
  * @returns {Layer[]}
@@ -43,7 +43,7 @@ export function peak(layers) {
 }
 
 /**
- * The upper end of the scale of a graph of several CPUs, so that its peak is seen whole.
+ * The upper end of the scale of a graph of several CPUs, so that its peak is visible.
  * @param {number} highest
  */
 export function scaleTop(highest) {
@@ -52,7 +52,7 @@ export function scaleTop(highest) {
 }
 
 /**
- * The heights of a part of a graph. Null when the part is empty, or is the whole.
+ * The heights of a part of a graph; null if the part is empty or the whole.
  * @param {Layer[]} whole
  * @param {Layer[] | null} part
  * @returns {Float64Array | null}

@@ -1,4 +1,4 @@
-// The timeline's tooltip: the time, the running code and, when the pointer rests on a thread, its stack then.
+// The timeline's tooltip: the time, the running code and, after a rest on a thread, its stack at that time.
 
 import { ask } from '../../api.js';
 import { h } from '../../dom.js';
@@ -8,7 +8,7 @@ import { toTime } from '../../axis.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { at } from './graph.js';
 
-/** How long the pointer must rest before the stack is asked, and how many functions of it are shown. */
+/** How long the pointer must rest before the stack is requested, and the number of functions shown. */
 const REST_MS = 60;
 const SHOWN_FRAMES = 12;
 
@@ -18,7 +18,7 @@ const SHOWN_FRAMES = 12;
  * @param {HTMLElement} element
  * @param {import('../../context.js').Context} ctx
  * @param {(area: HTMLElement) => Under} look the target under the pointer
- * @param {(area: HTMLElement, x: number, time: number) => (Node | string)[] | null} sayCounter what a counter's track says; nothing of others
+ * @param {(area: HTMLElement, x: number, time: number) => (Node | string)[] | null} sayCounter the text of a counter's track; null for others
  */
 export function createHover(element, ctx, look, sayCounter) {
   let timer = 0;

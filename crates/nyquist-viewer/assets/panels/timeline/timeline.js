@@ -1,4 +1,4 @@
-// The timeline: CPU over time of all threads and of each, where ranges and threads are selected.
+// The timeline: CPU over time of all threads and of each one. Ranges and threads are selected here.
 
 import { button, fill, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
@@ -19,7 +19,7 @@ import { createView, peakText, placeBrush } from './view.js';
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../store.js').Range} Range */
 
-/** Tracks are asked and drawn by so many, so that a little scrolling asks nothing. */
+/** The number of tracks that are requested and drawn at a time, so that small scrolling needs no request. */
 const TRACKS_A_STEP = 20;
 
 export class Timeline {
@@ -95,7 +95,7 @@ export class Timeline {
     fill(this.view.more, left > 0 ? button(`Show ${left} more`, () => this.showMore(left)) : null, shown.length === 0 ? h('span', {}, nothing) : null);
   }
 
-  /** Puts the tracks below each other: the counters of a process are below the last of its threads. */
+  /** Places the tracks below each other: the counters of a process are below the last of its threads. */
   placeRows() {
     const last = new Map(this.rows.map((row) => [row.thread.process, row]));
     fill(this.view.list, ...this.rows.flatMap((row) => [row.element, ...(last.get(row.thread.process) === row ? this.counters.of(row.thread.process) : [])]));
@@ -116,7 +116,7 @@ export class Timeline {
     if (this.rows.length > 0) this.tracks.ask(state, width, this.nearRows().map((row) => row.thread.thread), () => this.drawTracks());
   }
 
-  /** The rows in sight, with some above and below. */
+  /** The visible rows, with some above and below. */
   nearRows() {
     const { top, bottom } = this.element.getBoundingClientRect();
     const margin = (bottom - top) / 2;
@@ -136,7 +136,7 @@ export class Timeline {
   }
 
   /**
-   * @param {number | null} thread nothing for all together
+   * @param {number | null} thread null for all together
    * @returns {import('./draw.js').Graph}
    */
   graphOf(thread) {

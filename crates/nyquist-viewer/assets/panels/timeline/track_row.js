@@ -6,7 +6,7 @@ import { formatAmount } from '../../measure.js';
 import { threadDetails, threadName } from './tracks.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
-/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread, say: (thread: Thread) => void}} TrackRow `say`: takes the thread of a newer profile */
+/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread, say: (thread: Thread) => void}} TrackRow `say`: sets the thread of a newer profile */
 
 /**
  * @param {Thread} thread

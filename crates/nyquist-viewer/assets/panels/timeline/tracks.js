@@ -1,16 +1,16 @@
-// Which threads have a track, and how they are called. Pure.
+// The threads with a track, and their names. Pure.
 
 import { clean } from '../../format.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
 
-/** How many tracks there are before the user asks for more. */
+/** The number of tracks before the user requests more. */
 export const FIRST_TRACKS = 30;
 
 /**
  * @param {{threads: Thread[], cores: Thread[]}} info threads with the busiest first
  * @param {{search: string, limit: number, selected: number[]}} options
- * @returns {{shown: Thread[], left: number}} CPUs first; those that are selected are always shown
+ * @returns {{shown: Thread[], left: number}} CPUs first; selected ones are always shown
  */
 export function chooseTracks({ threads, cores }, { search, limit, selected }) {
   const wanted = search.trim().toLowerCase();
@@ -21,7 +21,7 @@ export function chooseTracks({ threads, cores }, { search, limit, selected }) {
 }
 
 /**
- * The thread of a number, or the CPU.
+ * The thread, or the CPU, with a number.
  * @param {{threads: Thread[], cores: Thread[]}} info
  * @param {number} number
  */
@@ -54,7 +54,7 @@ export function threadDetails(thread) {
 }
 
 /**
- * The text beside a thread's name: its process if there are several, its number if others of the process have
+ * The text beside a thread's name: its process if there are several, its id if others of the process have
  * the same name.
  * @param {Thread[]} threads
  * @returns {(thread: Thread) => string}

@@ -1,9 +1,9 @@
-// The values of counters as text, and where they are in a track. Pure.
+// The values of counters as text, and their positions in a track. Pure.
 
 import { clean, formatBytes, formatCount, formatTime } from '../../format.js';
 
 /**
- * The part of a graph at a place.
+ * The part of a graph at a position.
  * @param {number} parts
  * @param {number} x
  * @param {number} width
@@ -11,7 +11,7 @@ import { clean, formatBytes, formatCount, formatTime } from '../../format.js';
 export const partAt = (parts, x, width) => Math.max(0, Math.min(parts - 1, Math.floor((x / width) * parts)));
 
 /**
- * A level unchanged; an amount that was added in a part of the time, as a rate.
+ * A level is unchanged; an amount that was added in a part of the time becomes a rate.
  * @param {{unit: string, is_level: boolean}} counter
  * @param {number} value
  * @param {number} partNs

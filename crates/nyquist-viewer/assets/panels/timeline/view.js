@@ -5,9 +5,9 @@ import { button, h } from '../../dom.js';
 const hidden = { 'aria-hidden': 'true' };
 
 /**
- * A row of the timeline: a label, and a part that is as wide as the time axis.
+ * A row of the timeline: a label, and a part as wide as the time axis.
  * @param {string} kind
- * @param {'whole' | 'range'} area which time is shown
+ * @param {'whole' | 'range'} area the shown time
  * @param {Node[]} label
  * @param {Node[]} content
  */
@@ -35,7 +35,7 @@ export function createView() {
 }
 
 /**
- * Puts the mark of a range where it is on a scale.
+ * Places the mark of a range on a scale.
  * @param {HTMLElement} brush
  * @param {import('../../store.js').Range | null} range
  * @param {{start: number, end: number}} scale

@@ -26,7 +26,7 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Failur
     let samply = SamplyCli::try_parse_from(&typed).map_err(refused)?;
     let words = samply.command.words(Printer::new(Verbosity::default()))?;
     Cli::try_parse_from(words).map_err(|mut error| {
-        // The form of nyquist's words is not that of samply's.
+        // The syntax of nyquist's arguments differs from samply's.
         error.remove(ContextKind::Usage);
         refused(error)
     })

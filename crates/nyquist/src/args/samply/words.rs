@@ -51,7 +51,7 @@ impl RecordArgs {
             without(set, option, "its events are those of Windows", printer);
         }
         let mut words = Words::of("record");
-        // A rate below 1 Hz rounds to the lowest that there is.
+        // A rate below 1 Hz becomes 1 Hz, the lowest possible rate.
         words.option("--rate", format!("{:.0}", self.rate.max(1.0)));
         if let Some(seconds) = self.duration {
             words.option("--duration", seconds.to_string());

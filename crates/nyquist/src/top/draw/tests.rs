@@ -25,8 +25,8 @@ fn stack(builder: &mut ProfileBuilder, lib: LibId, functions: &[&str]) -> StackI
     stack.unwrap()
 }
 
-/// Ten seconds of two threads, of which one works at a time. Alpha runs for five, called by `main`. Then
-/// `main` itself runs for one, and beta for four, half of that time by a worker.
+/// Ten seconds of two threads, of which one works at a time. Alpha runs for five seconds, called by
+/// `main`. Then `main` itself runs for one, and beta for four, two of them in a worker.
 pub(in crate::top) fn snapshot() -> Snapshot {
     let mut builder = ProfileBuilder::new(Meta { interval: MS, ..Meta::default() });
     let lib = builder.add_lib(Lib { name: "app".into(), ..Lib::default() });
@@ -48,7 +48,7 @@ pub(in crate::top) fn snapshot() -> Snapshot {
     Snapshot { profile: builder.finish(), until: 10_000 * MS, ..Snapshot::default() }
 }
 
-/// The same, and the worker waits for all of the five seconds before the last two.
+/// The same, with the worker waiting for the five seconds before the last two.
 fn snapshot_with_waits() -> Snapshot {
     let mut builder = ProfileBuilder::new(Meta { interval: MS, ..Meta::default() });
     let lib = builder.add_lib(Lib { name: "app".into(), ..Lib::default() });
@@ -98,7 +98,7 @@ fn without_waits_there_is_only_cpu_time() {
     assert_eq!(shown("w", 80, 24), shown("", 80, 24));
 }
 
-/// The screen after these keys, line by line, without blanks at the ends. `E` is Enter.
+/// The screen after these keys, line by line, without trailing spaces. `E` is Enter.
 fn shown(keys: &str, width: u16, height: u16) -> Vec<String> {
     shown_with(&snapshot(), keys, width, height, true)
 }

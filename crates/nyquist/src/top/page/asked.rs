@@ -1,4 +1,4 @@
-//! A question with the views of the profile that answer it.
+//! A query with the views of the profile that answer it.
 
 use super::table::Load;
 use crate::text::Names;
@@ -16,7 +16,7 @@ pub(in crate::top) struct Ground<'a> {
     pub(in crate::top) output: &'a [String],
 }
 
-/// A question about a profile, with the views that answer it.
+/// A query of a profile, with the views that answer it.
 pub(super) struct Asked<'a> {
     pub(super) ground: Ground<'a>,
     pub(super) question: &'a Question,
@@ -24,14 +24,14 @@ pub(super) struct Asked<'a> {
     pub(super) search: Option<Pattern>,
     pub(super) recent: View<'a>,
     pub(super) overall: View<'a>,
-    /// When the last seconds begin.
+    /// The start of the last seconds.
     pub(super) recent_since: u64,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn new(ground: Ground<'a>, question: &'a Question) -> Self {
         let recent_since = recent_since(ground.snapshot, question.window);
-        // The list of threads has all of them, whichever is chosen.
+        // The list of threads contains all of them, even if one is chosen.
         let thread = question.thread.as_ref().filter(|_| question.view != ViewKind::Threads);
         let threads = thread.map(|(thread, _)| vec![*thread]);
         let overall = Selection { threads, state: question.state, ..Selection::default() };
@@ -55,7 +55,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// How busy something was that has so many samples in a period.
+    /// The load of an item with that weight in a period.
     pub(super) fn load(&self, period: Period, weight: u64) -> Load {
         let snapshot = self.ground.snapshot;
         let since = match period {
@@ -70,12 +70,12 @@ impl<'a> Asked<'a> {
         )
     }
 
-    /// Whether a name is searched for, as it is or as it is shown.
+    /// Whether the search matches a name, in its full or its displayed form.
     pub(super) fn finds(&self, name: &str) -> bool {
         self.search.as_ref().is_none_or(|search| search.matches(name) || search.matches(&short_name(name)))
     }
 
-    /// What is said in place of rows where there are none: `sampled` of CPU time.
+    /// The text to show if there are no rows: `sampled` for CPU time.
     pub(super) fn nothing(&self, sampled: &'static str) -> &'static str {
         match self.question.state {
             SampleState::OffCpu => "No thread was seen to wait in that time",
@@ -95,13 +95,13 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// When the last seconds begin, as far as there is detail of them.
+/// The start of the last seconds, as far as the snapshot has details of them.
 fn recent_since(snapshot: &Snapshot, window: u64) -> u64 {
     let wanted = snapshot.until.saturating_sub(window.saturating_mul(1_000_000_000));
     wanted.max(snapshot.detailed_since).max(snapshot.since)
 }
 
-/// The key of something by its names, the same in every snapshot.
+/// The key of an item by its names, the same in every snapshot.
 pub(super) fn key(parts: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! Functions by self and total time, in the last seconds and in all.
+//! Functions by self and total time, in the last seconds and overall.
 
 use super::asked::{Asked, key, part};
 use super::table::{Cell, Column, Page, Row, Width};
@@ -21,7 +21,7 @@ impl Weights {
     }
 }
 
-/// A function with its weights in the last seconds and in all.
+/// A function with its weights in the last seconds and overall.
 struct Both<'a> {
     function: Function<'a>,
     recent: Weights,

@@ -1,18 +1,18 @@
-//! A page: columns, rows, and how busy its subject was.
+//! A page: columns, rows, and the load of its target.
 
 use crate::number::{counted, percent};
 use crate::text::{Style, one_line};
 use nyquist_analysis::SampleState;
 use nyquist_profile::ThreadIndex;
 
-/// How wide a column is.
+/// The width of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::top) enum Width {
-    /// So many characters, to the right.
+    /// A number of characters, aligned to the right.
     Number(u16),
-    /// So many characters, to the left.
+    /// A number of characters, aligned to the left.
     Text(u16),
-    /// One in so many characters of the screen, to the left.
+    /// The given fraction of the screen's width, aligned to the left.
     Part(u16),
     /// The rest of the screen, aligned to the left.
     Rest,
@@ -23,11 +23,12 @@ pub(in crate::top) enum Width {
 pub(in crate::top) struct Column {
     pub(in crate::top) heading: &'static str,
     pub(in crate::top) width: Width,
-    /// The text over this column and the following ones. It is empty if the text of the last one continues.
+    /// The text above this column and the following ones. It is empty if the previous column's text
+    /// continues.
     pub(in crate::top) group: String,
     /// Whether the rows are ordered by it.
     pub(in crate::top) is_sorted: bool,
-    /// The narrowest screen that has it.
+    /// The least width of a screen that shows it.
     pub(in crate::top) from: u16,
 }
 
@@ -56,12 +57,12 @@ pub(in crate::top) enum Cell {
     Text(String, Style),
     /// A bar of this share of the column's width.
     Bar(f64),
-    /// The row's name, behind its place in the tree.
+    /// The row's name, after its place in the tree.
     Name,
 }
 
 impl Cell {
-    /// A share; nothing for nothing.
+    /// A share; empty for 0.
     pub(in crate::top) fn share(share: f64) -> Self {
         let text = if share > 0.0 { percent(share) } else { String::new() };
         Self::Text(text, Style::of_share(share))
@@ -71,7 +72,7 @@ impl Cell {
         Self::text(text, Style::Dim)
     }
 
-    /// A text with hidden characters escaped, so that its width is that of the shown text.
+    /// A text with hidden characters escaped, so that its width is that of the displayed text.
     pub(in crate::top) fn text(text: &str, style: Style) -> Self {
         Self::Text(one_line(text).into_owned(), style)
     }
@@ -80,28 +81,28 @@ impl Cell {
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::top) struct Row {
-    /// Its identity, also on later pages.
+    /// Its identity, the same on later pages.
     pub(in crate::top) key: u64,
-    /// Its name, as it is shown.
+    /// Its name for display.
     pub(in crate::top) name: String,
-    /// How deep it is in the tree.
+    /// Its depth in the tree.
     pub(in crate::top) depth: usize,
-    /// Whether it is an open or a closed node of the tree; none for a leaf.
+    /// Whether it is an open or a closed node of the tree; `None` for a leaf.
     pub(in crate::top) is_open: Option<bool>,
     pub(in crate::top) thread: Option<ThreadIndex>,
     pub(in crate::top) cells: Vec<Cell>,
 }
 
-/// How busy something was, or how much it waited.
+/// The load of an item: how much it ran or waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::top) struct Load {
-    /// Which time of threads it is.
+    /// The kind of threads' time.
     pub(in crate::top) state: SampleState,
     /// The samples.
     pub(in crate::top) weight: u64,
     /// The time, in ns.
     pub(in crate::top) duration: u64,
-    /// Threads' time by time: 1 is a whole CPU, or a thread that waits all the time.
+    /// Threads' time per time: 1 is a whole CPU, or a thread that waits all the time.
     pub(in crate::top) cpus: f64,
 }
 
@@ -111,7 +112,7 @@ impl Load {
         Self { state, weight, duration, cpus: if duration == 0 { 0.0 } else { used / duration as f64 } }
     }
 
-    /// How much at a time.
+    /// The average load.
     pub(in crate::top) fn busy(&self) -> String {
         match self.state {
             SampleState::OnCpu => format!("CPU {}", percent(self.cpus)),
@@ -120,7 +121,7 @@ impl Load {
         }
     }
 
-    /// How much in all. Waits have no samples that could be counted.
+    /// The total amount. Waits have no samples that could be counted.
     pub(in crate::top) fn amount(&self) -> String {
         let seconds = self.cpus * self.duration as f64 / 1e9;
         match self.state {
@@ -136,7 +137,7 @@ impl Load {
 pub(in crate::top) struct Page {
     pub(in crate::top) columns: Vec<Column>,
     pub(in crate::top) rows: Vec<Row>,
-    /// The text if there is no row.
+    /// The text to show without rows.
     pub(in crate::top) empty: &'static str,
     /// The last seconds.
     pub(in crate::top) recent: Load,

@@ -1,4 +1,4 @@
-//! Threads by the CPU time that they take, or the time that they wait.
+//! Threads by their CPU time or waiting time.
 
 use super::asked::{Asked, key};
 use super::table::{Cell, Column, Page, Row, Width};

@@ -1,4 +1,4 @@
-//! The call tree, of the last seconds or of all.
+//! The call tree, of the last seconds or of the whole recording.
 
 use super::asked::{Asked, key, part};
 use super::table::{Cell, Column, Page, Row, Width};
@@ -8,7 +8,7 @@ use nyquist_analysis::{Selection, Tree, TreeNode, View};
 /// A node with at least this share of the whole is open unless it was closed.
 const OPEN_FROM: f64 = 0.02;
 
-/// How many rows a tree has at most.
+/// The maximum number of rows of a tree.
 const MAX_ROWS: usize = 2000;
 
 pub(super) fn page(asked: &Asked<'_>) -> Page {
@@ -24,7 +24,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Page {
         }
     };
     let tree = if question.is_inverted { view.inverted_tree() } else { view.call_tree() };
-    // Shares are of all samples, and are not changed by a search.
+    // Shares are relative to all samples, also during a search.
     let rows = Rows { asked, tree, total: whole.total().weight };
     let nothing = asked.nothing("Nothing was sampled in that time");
     Page {
@@ -59,7 +59,7 @@ struct Rows<'v, 'a> {
 impl<'v> Rows<'v, '_> {
     fn all(&self) -> Vec<Row> {
         let mut rows = Vec::new();
-        // The nodes still to come, the next one last, with their depths and the keys of their callers.
+        // The remaining nodes, the next one last, with their depths and the keys of their callers.
         let mut ahead = Vec::new();
         self.put(&mut ahead, self.tree.roots(), (0, 0));
         while let Some((depth, caller, node)) = ahead.pop()
@@ -74,7 +74,7 @@ impl<'v> Rows<'v, '_> {
         rows
     }
 
-    /// Puts nodes, in their order, before those that are still to come.
+    /// Puts nodes, in their order, before the remaining ones.
     fn put(
         &self,
         ahead: &mut Vec<(usize, u64, TreeNode<'v>)>,
