@@ -1,4 +1,5 @@
-//! Names that debug info states without what they are in: the namespaces, types and functions around their entries.
+//! Names that debug info states without qualifiers, which are the namespaces, types and functions around
+//! their entries.
 
 mod made_elf;
 
@@ -38,7 +39,8 @@ const UNNAMED_NAMESPACE: &[u8] = &[5];
 const DECLARATION: u8 = 7;
 const END: &[u8] = &[0];
 
-/// A `.debug_info` section that is being written, at most one function with code for each 0x10 bytes of code.
+/// A `.debug_info` section under construction, with at most one function with code for each 0x10 bytes of
+/// code.
 #[derive(Default)]
 struct Info {
     bytes: Vec<u8>,
@@ -69,7 +71,7 @@ impl Info {
         u64::from(self.functions + 1) * 0x10
     }
 
-    /// Adds an entry; where it begins.
+    /// Adds an entry, and returns where it begins.
     fn add(&mut self, entry: &[u8]) -> usize {
         self.bytes.extend(entry);
         self.bytes.len() - entry.len()
@@ -79,7 +81,7 @@ impl Info {
         self.add(&[&[code], name.as_bytes(), &[0]].concat())
     }
 
-    /// Adds a function that has code, of which `head` says the name.
+    /// Adds a function with code, whose name is in `head`.
     fn function(&mut self, head: &[u8]) {
         let start = self.code_end();
         self.functions += 1;
@@ -95,13 +97,13 @@ impl Info {
         self.function(&[&[9][..], &(declaration as u32).to_le_bytes()].concat());
     }
 
-    /// The names of the functions that have code, each asked for alone.
+    /// The names of the functions with code, each looked up alone.
     fn names(self) -> Vec<String> {
         let (module, addresses) = self.module();
         addresses.iter().map(|&address| name(&module.lookup(address))).collect()
     }
 
-    /// The same, asked for together.
+    /// The same, looked up together.
     fn names_at_once(self) -> Vec<String> {
         let (module, addresses) = self.module();
         let answers = module.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
@@ -121,7 +123,7 @@ fn name(info: &AddressInfo) -> String {
     info.frames[0].function.as_deref().unwrap().to_owned()
 }
 
-/// A unit with a declaration in a structure in a namespace, and functions in what has no name.
+/// A unit with a declaration in a structure in a namespace, and functions in unnamed entries.
 fn nested(language: u8) -> (Info, usize) {
     let mut info = Info::default();
     info.begin_unit(language);
@@ -233,7 +235,7 @@ fn functions_behind_deep_nests_are_answered_soon() {
     }
     info.add(END);
     info.end_unit();
-    // One step outwards for each of the others' would take minutes.
+    // One step outwards for each of the other entries would take minutes.
     assert_eq!(info.names_at_once(), vec!["outer::behind"; count]);
 }
 
@@ -246,7 +248,7 @@ fn circles_of_declarations_end() {
     info.add(&[&[11][..], &at.to_le_bytes()].concat());
     info.function(b"\x0ainside\0");
     info.add(END);
-    // A namespace that extends what is in it.
+    // A namespace that extends an entry in itself.
     let at = info.bytes.len() as u32;
     info.add(&[&[11][..], &(at + 5).to_le_bytes()].concat());
     info.named(NAMESPACE, "inner");
