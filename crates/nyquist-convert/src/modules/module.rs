@@ -25,7 +25,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// A file as it was when it was opened: device, inode, size, and when it was changed last, in seconds and nanoseconds.
+/// A file as it was when it was opened: device, inode, size, and when it was changed last, in seconds and
+/// nanoseconds.
 pub(super) type FileState = (u64, u64, u64, i64, i64);
 
 /// One mapped file.
@@ -215,7 +216,7 @@ impl Module {
         self.unwind.get_or_init(compile).clone()
     }
 
-    /// The architecture of the module's code, where it is known.
+    /// The architecture of the module's code, if it is known.
     pub(crate) fn architecture(&self) -> Option<Architecture> {
         self.architecture
     }
