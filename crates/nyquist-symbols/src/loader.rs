@@ -1,5 +1,5 @@
-//! The dynamic loader that a program names (elf(5), `PT_INTERP`). If it is missing, the kernel reports that the
-//! program itself is missing.
+//! The dynamic loader that a program names (elf(5), `PT_INTERP`). If it is missing, the kernel reports that
+//! the program itself is missing.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -24,7 +24,7 @@ pub struct MachineCode {
     pub instructions: Vec<PlacedInstruction>,
 }
 
-/// An instruction, and where it comes from.
+/// An instruction, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedInstruction {
     /// Its address.

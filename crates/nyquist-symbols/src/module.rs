@@ -245,7 +245,8 @@ impl ModuleSymbols {
         self.used_answers().map(StatedModule::file)
     }
 
-    /// Whether the answers that came with the profile name the source file `file`, by its path or by its special path.
+    /// Whether the answers that came with the profile name the source file `file`, by its path or by its
+    /// special path.
     pub fn states_source(&self, file: &str) -> bool {
         let special = special_source_path(file);
         let is_it = |named: &str| special_source_path(named) == special;

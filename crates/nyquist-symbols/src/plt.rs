@@ -97,7 +97,8 @@ impl Slots {
     }
 }
 
-/// The slot that an entry loads from: `adrp x16, PAGE; ldr x17, [x16, #N]` (AAPCS64, "Procedure linkage table").
+/// The slot that an entry loads from: `adrp x16, PAGE; ldr x17, [x16, #N]` (AAPCS64, "Procedure linkage
+/// table").
 fn slot_aarch64(code: &[u8], address: u64) -> Option<u64> {
     let (adrp, rest) = code.split_first_chunk()?;
     let (adrp, ldr) = (u32::from_le_bytes(*adrp), u32::from_le_bytes(*rest.first_chunk()?));

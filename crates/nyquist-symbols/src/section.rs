@@ -166,7 +166,8 @@ impl Section {
         }
     }
 
-    /// As [`Section::slice`]: the bytes from `offset` on, `want` of them, or fewer where the section ends earlier.
+    /// As [`Section::slice`]: the bytes from `offset` on, `want` of them, or fewer if the section ends
+    /// earlier.
     pub(crate) fn head<'a>(&'a self, offset: u64, want: u64, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         self.slice(offset..offset.checked_add(want)?.min(self.len()), scratch)
     }

@@ -1,5 +1,5 @@
-//! Go programs without debug info and symbol table: names, files, lines and inlined calls from the tables that the
-//! programs carry for their own runtime.
+//! Go programs without debug info and symbol table: names, files, lines and inlined calls from the tables
+//! that the programs carry for their own runtime.
 
 pub mod go_image;
 

@@ -8,9 +8,9 @@ use nyquist_symbols::{AddressInfo, ModuleSymbols};
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
-/// Abbreviations: 1 a unit with ranges, 2 a function with a name and children, 3 an inlined call with a name and
-/// children, both from an address (`DW_FORM_addr`) and of a size (`DW_FORM_data4`), 4 a unit
-/// from an address and of a size, 5 a function with a name and ranges.
+/// Abbreviations: 1 a unit with ranges, 2 a function with a name and children, 3 an inlined call with a name
+/// and children, both from an address (`DW_FORM_addr`) and of a size (`DW_FORM_data4`), 4 a unit from an
+/// address and of a size, 5 a function with a name and ranges.
 const ABBREVIATIONS: &[u8] = &[
     1, 0x11, 1, 0x55, 0x17, 0, 0, // DW_AT_ranges, DW_FORM_sec_offset
     2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0, //

@@ -52,7 +52,7 @@ impl Drop for Folder {
     }
 }
 
-/// The name, the place in the source, and where the answer is from.
+/// The name, the place in the source, and the origin of the answer.
 fn shown(info: &AddressInfo) -> (String, String, Origin) {
     let frame = info.frames.first().cloned().unwrap_or_default();
     let place = match (frame.file, frame.line) {
@@ -196,7 +196,8 @@ fn the_ids_of_other_profilers_lead_to_the_file() {
     };
     let text = "AB0102030405060708090A0B0C0D0E0F";
     let debug_id = DebugId::from_breakpad(&format!("{text}0"));
-    // Firefox: no code id. samply: both. Instruments: a code id in groups. pprof: digits that may be a build id.
+    // Firefox: no code id. samply: both. Instruments: a code id in groups. pprof: digits that may be a build
+    // id.
     assert!(find(None, debug_id, "/Applications/app"));
     assert!(find(ModuleId::from_profile(text, debug_id), debug_id, "/Applications/app"));
     let grouped = "AB010203-0405-0607-0809-0A0B0C0D0E0F";

@@ -9,10 +9,11 @@ use nyquist_symbols::{AddressInfo, ModuleSymbols};
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
-/// Abbreviations with children: 1 a unit with a language and code, 2 a namespace, 3 a structure, 4 a function without code, all with a
-/// name; 5 and 6 the second and third without one, the latter with a line. Without children: 7 a declaration with a name, 8 a
-/// function of a specification with code, 9 the same of another unit, 10 a function with a name and code, 11 the extension of
-/// a namespace, with children, 12 a declaration with a plain and a linkage name.
+/// Abbreviations with children: 1 a unit with a language and code, 2 a namespace, 3 a structure, 4 a function
+/// without code, all with a name; 5 and 6 the second and third without one, the latter with a line. Without
+/// children: 7 a declaration with a name, 8 a function of a specification with code, 9 the same of another
+/// unit, 10 a function with a name and code, 11 the extension of a namespace, with children, 12 a declaration
+/// with a plain and a linkage name.
 const ABBREVIATIONS: &[u8] = &[
     1, 0x11, 1, 0x13, 0x0b, 0x11, 0x01, 0x12, 0x06, 0,
     0, // DW_AT_language, DW_FORM_data1, and where its code is

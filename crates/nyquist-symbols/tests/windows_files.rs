@@ -131,8 +131,8 @@ fn subsection(kind: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A PDB with one object file, in which the function `work(int)` is at 0x1000, 0x40 bytes long. From 0x1010 up to 0x1018
-/// `tools::helper(char)` is inlined into it.
+/// A PDB with one object file, in which the function `work(int)` is at 0x1000, 0x40 bytes long. From 0x1010
+/// up to 0x1018 `tools::helper(char)` is inlined into it.
 fn pdb(age: u32) -> Vec<u8> {
     pdb_with(age, 0x1001, &[])
 }

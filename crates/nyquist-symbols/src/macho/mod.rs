@@ -1,4 +1,5 @@
-//! Modules of macOS: Mach-O images, the files in their `.dSYM` bundles, and the object files that they were linked from.
+//! Modules of macOS: Mach-O images, the files in their `.dSYM` bundles, and the object files that they were
+//! linked from.
 
 mod contents;
 mod debug_map;

@@ -1,5 +1,5 @@
-//! Numbers of types and ids of another module. If the linker itself has generated code (`/LTCG`), a function of
-//! another object file may be inlined. Each module lists what it imports from which others, and what it
+//! Numbers of types and ids of another module. If the linker itself has generated code (`/LTCG`), a function
+//! of another object file may be inlined. Each module lists what it imports from which others, and what it
 //! exports.
 
 use super::dbi::{Program, module_names};

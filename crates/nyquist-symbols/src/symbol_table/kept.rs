@@ -56,8 +56,8 @@ struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
-/// The most bytes that the file of a table with this many symbols has. `None` if the table is not worth a file,
-/// or has too many for one.
+/// The most bytes that the file of a table with this many symbols has. `None` if the table is not worth a
+/// file, or has too many for one.
 pub(super) fn largest_file(symbols: u64) -> Option<u64> {
     (LARGE..=MAX_ROWS).contains(&symbols).then(|| {
         let blocks = symbols.div_ceil(PER_BLOCK as u64);
