@@ -1,4 +1,5 @@
-//! The text of macOS' `sample` (and of Activity Monitor's "Sample Process"): a tree of calls for each thread, with counts.
+//! The text of macOS' `sample` (and of Activity Monitor's "Sample Process"): a tree of calls for each thread,
+//! with counts.
 //!
 //! Its manual page is sample(1). The text is not documented, so this follows the output of the system's
 //! versions.

@@ -1,5 +1,5 @@
-//! The file that samply's `--unstable-presymbolicate` writes beside a profile (`p.json.syms.json` beside `p.json.gz`): the
-//! names of the profile's addresses, which are not in the profile itself.
+//! The file that samply's `--unstable-presymbolicate` writes beside a profile (`p.json.syms.json` beside
+//! `p.json.gz`): the names of the profile's addresses, which are not in the profile itself.
 //!
 //! Source: `samply/src/shared/symbol_precog.rs` of samply 0.13.
 

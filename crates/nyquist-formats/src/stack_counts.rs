@@ -219,7 +219,8 @@ impl Reader {
     }
 }
 
-/// The lib and the function of a frame: ``libc.so.1`read+0x7``, `read+7`, `7f00 read+7 (/lib/libc.so)`, `0x7f00`.
+/// The lib and the function of a frame: ``libc.so.1`read+0x7``, `read+7`, `7f00 read+7 (/lib/libc.so)`,
+/// `0x7f00`.
 fn split_frame(text: &str) -> (Option<&str>, &str) {
     if let Some((rest, lib)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" ("))
         && let Some((address, name)) = rest.split_once(' ')

@@ -1,4 +1,5 @@
-//! stackprof's profiles of Ruby programs as JSON (`stackprof --json`, `JSON.generate(StackProf.run { ... })`).
+//! stackprof's profiles of Ruby programs as JSON (`stackprof --json`, `JSON.generate(StackProf.run { ...
+//! })`).
 //!
 //! The members are described in its README (<https://github.com/tmm1/stackprof>, internals).
 

@@ -1,5 +1,5 @@
-//! Samples in a trace that refer to a table of frames (`samples` and `stackFrames` of the document), as Hermes, React Native's
-//! JavaScript engine, writes them.
+//! Samples in a trace that refer to a table of frames (`samples` and `stackFrames` of the document), as
+//! Hermes, React Native's JavaScript engine, writes them.
 
 use nyquist_profile::{FuncKind, Measure, StackId, ThreadIndex, Unit};
 use rustc_hash::FxHashMap;

@@ -1,4 +1,5 @@
-//! CPU profiles of gperftools (`CPUPROFILE=FILE`): words of the machine's size and byte order, then the list of mapped files.
+//! CPU profiles of gperftools (`CPUPROFILE=FILE`): words of the machine's size and byte order, then the list
+//! of mapped files.
 
 use super::maps::Maps;
 use super::stacks::{Samples, Stack};
@@ -7,7 +8,8 @@ use crate::import::Importer;
 
 const FORMAT: &str = "a CPU profile of gperftools";
 
-/// The words of the smallest header: 0, the number of words that follow it, the version, the period and another 0.
+/// The words of the smallest header: 0, the number of words that follow it, the version, the period and
+/// another 0.
 const HEADER: usize = 5;
 
 /// The storage of words in a file.

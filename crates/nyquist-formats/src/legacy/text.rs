@@ -1,4 +1,5 @@
-//! Profiles as text: heap profiles of gperftools and Go, contention, goroutines and threads of Go (`debug=1`).
+//! Profiles as text: heap profiles of gperftools and Go, contention, goroutines and threads of Go
+//! (`debug=1`).
 
 use nyquist_profile::{Measure, Unit};
 

@@ -95,8 +95,8 @@ pub(super) struct ValueType {
     pub unit: i32,
 }
 
-/// `Sample`: a stack with the attributes of its thread. It has a value for each of its times, or no times and one value, or no
-/// values, and then each time counts as 1.
+/// `Sample`: a stack with the attributes of its thread. It has a value for each of its times, or no times and
+/// one value, or no values, and then each time counts as 1.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct Sample {
     #[prost(int32, tag = "1")]

@@ -1,5 +1,6 @@
 //! The messages of Perfetto's traces, as far as they are used
-//! (<https://github.com/google/perfetto/blob/main/protos/perfetto/trace/trace_packet.proto> and what it imports).
+//! (<https://github.com/google/perfetto/blob/main/protos/perfetto/trace/trace_packet.proto> and what it
+//! imports).
 
 use prost::{Message, Oneof};
 

@@ -98,7 +98,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The locations of a stack from the innermost to the outermost, each with the functions inlined at its address.
+    /// The locations of a stack from the innermost to the outermost, each with the functions inlined at its
+    /// address.
     pub(crate) fn push_locations(&mut self, stack: Option<StackId>, locations: &mut Vec<u64>) {
         let mut next = stack;
         while let Some(node) = next {

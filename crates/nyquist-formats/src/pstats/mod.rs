@@ -1,7 +1,8 @@
 //! Python's `pstats` files from `python3 -m cProfile -o FILE`: functions with their own time and the time of
 //! calls by caller.
 //!
-//! They are the dictionary `pstats.Stats.stats` in the marshal format (<https://docs.python.org/3/library/profile.html>).
+//! They are the dictionary `pstats.Stats.stats` in the marshal format
+//! (<https://docs.python.org/3/library/profile.html>).
 
 mod marshal;
 
